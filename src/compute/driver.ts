@@ -1,0 +1,128 @@
+/**
+ * What Catnap asks of the place where computes run. Implemented by `local/` (processes of this machine), later
+ * `kubernetes/`, and `fake.ts` (in memory, for tests); all pass `driver-contract.ts`.
+ *
+ * Every call may be repeated: a call whose effect is already there succeeds and changes nothing. `generation` fences:
+ * a start or stop that carries an older generation than the driver has seen for that endpoint is refused with
+ * StaleGenerationError and touches nothing.
+ */
+import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+
+export type ComputeAddress =
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+
+/** A project as the driver knows it; `tenantUid` is set when computes run under a uid of the project's own. */
+export interface TenantRef {
+  readonly projectId: ProjectId;
+  readonly tenantUid: number | null;
+}
+
+export interface BranchRef extends TenantRef {
+  readonly branchId: BranchId;
+}
+
+export interface ComputeRef extends BranchRef {
+  readonly endpointId: EndpointId;
+}
+
+export type BranchSource =
+  | { readonly kind: 'template' }
+  /** The parent must be asleep; the operation queue holds its directory while the copy runs. */
+  | { readonly kind: 'branch'; readonly branchId: BranchId };
+
+export interface BranchSpec extends BranchRef {
+  readonly pgVersion: number;
+  readonly source: BranchSource;
+}
+
+/** How a branch's data came to be; shown to people. */
+export interface BranchReceipt {
+  readonly method: 'reflink' | 'copy';
+  readonly lsn: string | null;
+  readonly durationMs: number;
+  readonly bytes: number;
+}
+
+export interface ComputeSpec extends ComputeRef {
+  readonly generation: number;
+  readonly pgVersion: number;
+  /** Server settings, already derived from size and the owner's wishes; the driver adds its own, which win. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Password of Catnap's own login in this project's servers. */
+  readonly adminSecret: string;
+}
+
+export interface ComputeObservation {
+  readonly endpointId: EndpointId;
+  readonly projectId: ProjectId;
+  readonly state: 'absent' | 'starting' | 'running';
+  /** Generation of the process that runs, 0 when none does. */
+  readonly generation: number;
+  readonly pid: number | null;
+  /** Set while `running`. */
+  readonly address: ComputeAddress | null;
+}
+
+export interface DesiredRole {
+  readonly name: string;
+  /** SCRAM verifier, or null for a role that cannot log in. */
+  readonly verifier: string | null;
+}
+
+export interface DesiredDatabase {
+  readonly name: string;
+  /** Name that the server has it under, when it is to be renamed. */
+  readonly renameFrom: string | null;
+  readonly ownerName: string;
+}
+
+/** Changes to make inside a server, in this order: roles, databases, then what is to go. */
+export interface CatalogChange {
+  readonly roles: readonly DesiredRole[];
+  readonly databases: readonly DesiredDatabase[];
+  readonly dropDatabases: readonly string[];
+  readonly dropRoles: readonly string[];
+}
+
+/** What the server holds, Catnap's own roles and databases left out. */
+export interface ServerCatalog {
+  readonly roles: readonly DesiredRole[];
+  readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
+}
+
+export interface ComputeDriver {
+  /** Makes ready what every start needs (binaries, template), reporting progress in plain words. */
+  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
+
+  createBranch(spec: BranchSpec): Promise<BranchReceipt>;
+  removeBranch(ref: BranchRef): Promise<void>;
+
+  /** Returns when the server process exists; it answers once `observe` says `running`. */
+  start(spec: ComputeSpec): Promise<void>;
+  /** `running` means: the server answered a query of Catnap's own login. Never changes anything. */
+  observe(ref: ComputeRef): Promise<ComputeObservation>;
+  /** Writes everything out, shuts down, and returns when the process is gone. */
+  suspend(ref: ComputeRef, generation: number): Promise<void>;
+  /** Ends the process if one runs, and removes what belongs to the endpoint alone. */
+  removeCompute(ref: ComputeRef): Promise<void>;
+  /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */
+  removeProject(ref: TenantRef): Promise<void>;
+
+  /** Applies the change on a running server and tells what it holds afterwards. */
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
+
+  /** Every compute that has a process, for the reconcilers. */
+  list(): Promise<ComputeObservation[]>;
+}
+
+export class StaleGenerationError extends Error {
+  constructor(endpointId: string, given: number, seen: number) {
+    super(`generation ${given} of ${endpointId} is stale; the driver has seen ${seen}`);
+    this.name = 'StaleGenerationError';
+  }
+}
+
+/** Catnap's own role and database inside every tenant's server. */
+export const adminRole = 'catnap_admin';
+export const adminDatabase = 'catnap';

@@ -1,0 +1,257 @@
+/**
+ * The only reader of the environment. `readConfig` returns one frozen object; a bad value is refused with the
+ * variable's name and what is allowed. `settingDocs` is the table that the README shows and a test compares.
+ */
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import { type LogLevel, logLevels } from './log.ts';
+
+export const driverNames = ['local', 'kubernetes'] as const;
+export const planNames = ['free', 'launch', 'scale'] as const;
+export type PlanName = (typeof planNames)[number];
+
+/** Majors whose binaries come with the npm packages; others need `CATNAP_PG_BIN_<major>`. */
+export const embeddedMajors: readonly number[] = [17, 18];
+const knownMajors = [14, 15, 16, 17, 18];
+
+export interface Config {
+  readonly home: string;
+  readonly bind: string;
+  readonly httpPort: number;
+  readonly pgPort: number;
+  /** False when the port is the default, which may give way to 7432 if it is taken. */
+  readonly pgPortIsExplicit: boolean;
+  readonly domain: string;
+  readonly region: string;
+  readonly publicUrl: string;
+  readonly databaseUrl: string | undefined;
+  readonly driver: (typeof driverNames)[number];
+  /** The uids that Catnap and the servers run under; null unless started as root, when all is one user. */
+  readonly uids: Uids | null;
+  /** Requests a minute for one key, or undefined for no limit. */
+  readonly rateLimitPerMinute: number | undefined;
+  readonly suspendMinSeconds: number;
+  readonly tempDiskBytes: number | undefined;
+  readonly apiKey: string | undefined;
+  readonly defaultPlan: PlanName;
+  /** Directories of binaries that replace the embedded ones, by major. */
+  readonly pgBin: Readonly<Record<number, string>>;
+  /** Every major a project may ask for, ascending. */
+  readonly pgVersions: readonly number[];
+  readonly logLevel: LogLevel;
+}
+
+export interface Uids {
+  /** The roles of Catnap itself: api, worker, proxy. */
+  readonly service: number;
+  readonly systemDatabase: number;
+  /** Projects count upwards from here. */
+  readonly firstTenant: number;
+}
+
+export class ConfigError extends Error {
+  constructor(variable: string, value: string, allowed: string) {
+    super(`${variable}=${JSON.stringify(value)} is not valid; allowed: ${allowed}`);
+    this.name = 'ConfigError';
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function readConfig(
+  env: Environment = process.env,
+  user = { isRoot: process.getuid?.() === 0 },
+): Config {
+  const bind = text(
+    env,
+    'CATNAP_BIND',
+    '127.0.0.1',
+    /^[0-9a-fA-F.:]+$/,
+    'an IP address such as 127.0.0.1 or 0.0.0.0',
+  );
+  const httpPort = integer(env, 'CATNAP_HTTP_PORT', 7070, 1, 65535);
+  const pgBin = readPgBin(env);
+  const config: Config = {
+    home: readHome(env, user.isRoot),
+    bind,
+    httpPort,
+    pgPort: integer(env, 'CATNAP_PG_PORT', 5432, 1, 65535),
+    pgPortIsExplicit: isSet(env, 'CATNAP_PG_PORT'),
+    domain: text(
+      env,
+      'CATNAP_DOMAIN',
+      'localhost',
+      /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/,
+      'a lower-case DNS name',
+    ),
+    region: text(
+      env,
+      'CATNAP_REGION',
+      'local',
+      /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/,
+      '1 to 32 of a-z, 0-9 and -',
+    ),
+    publicUrl:
+      readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
+    databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
+    driver: readDriver(env),
+    uids: readUids(env, user.isRoot),
+    rateLimitPerMinute: readRateLimit(env, bind),
+    suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 604_800),
+    tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
+      ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
+      : undefined,
+    apiKey: readApiKey(env),
+    defaultPlan: choice(env, 'CATNAP_DEFAULT_PLAN', planNames, 'scale'),
+    pgBin,
+    pgVersions: [...new Set([...embeddedMajors, ...Object.keys(pgBin).map(Number)])].sort((a, b) => a - b),
+    logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
+  };
+  return Object.freeze(config);
+}
+
+/** Name, default and meaning of each variable, in the order the README lists them. */
+export const settingDocs: readonly (readonly [name: string, fallback: string, meaning: string])[] = [
+  [
+    'CATNAP_HOME',
+    '`/var/lib/catnap` as root, else `$XDG_DATA_HOME/catnap` (`~/.local/share/catnap`)',
+    'Data home: everything Catnap keeps.',
+  ],
+  ['CATNAP_BIND', '`127.0.0.1`', 'Address that the HTTP and the database port listen on.'],
+  ['CATNAP_HTTP_PORT', '`7070`', 'API and status page.'],
+  ['CATNAP_PG_PORT', '`5432`', 'Database port. When unset and taken, 7432 is used, and the start says so.'],
+  ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
+  ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],
+  ['CATNAP_PUBLIC_URL', '`http://<bind>:<port>`', 'URL under which people reach the API.'],
+  ['CATNAP_DATABASE_URL', 'embedded Postgres', 'External system database, Postgres 14 or newer.'],
+  ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
+  [
+    'CATNAP_UID_BASE',
+    '`700000`',
+    'As root: the first of the uids that Catnap and the projects’ servers run under.',
+  ],
+  ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
+  ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],
+  [
+    'CATNAP_TEMP_DISK_BYTES',
+    'max(20 GiB, 15 GiB × max CU)',
+    'Bound of a compute’s temporary files, in place of the rule.',
+  ],
+  [
+    'CATNAP_API_KEY',
+    'generated',
+    'First personal API key, 32 characters or more, in place of a generated one.',
+  ],
+  ['CATNAP_DEFAULT_PLAN', '`scale`', 'Plan of the first organization: `free`, `launch` or `scale`.'],
+  [
+    'CATNAP_PG_BIN_<major>',
+    'embedded 17 and 18',
+    'Directory of Postgres binaries for a major, e.g. `CATNAP_PG_BIN_16=/usr/lib/postgresql/16/bin`.',
+  ],
+  ['CATNAP_LOG_LEVEL', '`info`', '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`.'],
+];
+
+export function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.');
+}
+
+function urlHost(bind: string): string {
+  if (bind === '0.0.0.0' || bind === '::' || isLoopback(bind)) return 'localhost';
+  return bind.includes(':') ? `[${bind}]` : bind;
+}
+
+function isSet(env: Environment, name: string): boolean {
+  return env[name] !== undefined && env[name] !== '';
+}
+
+function text(env: Environment, name: string, fallback: string, pattern: RegExp, allowed: string): string {
+  const value = isSet(env, name) ? (env[name] ?? fallback) : fallback;
+  if (!pattern.test(value)) throw new ConfigError(name, value, allowed);
+  return value;
+}
+
+function integer(env: Environment, name: string, fallback: number, min: number, max: number): number {
+  if (!isSet(env, name)) return fallback;
+  const value = env[name] ?? '';
+  const parsed = Number(value);
+  if (!/^\d+$/.test(value) || parsed < min || parsed > max) {
+    throw new ConfigError(name, value, `a whole number from ${min} to ${max}`);
+  }
+  return parsed;
+}
+
+function choice<T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T {
+  if (!isSet(env, name)) return fallback;
+  const found = values.find((value) => value === env[name]);
+  if (found === undefined) throw new ConfigError(name, env[name] ?? '', values.join(', '));
+  return found;
+}
+
+function readHome(env: Environment, isRoot: boolean): string {
+  const fallback = isRoot
+    ? '/var/lib/catnap'
+    : join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'catnap');
+  const home = isSet(env, 'CATNAP_HOME') ? (env.CATNAP_HOME ?? fallback) : fallback;
+  if (!isAbsolute(home) || home === '/')
+    throw new ConfigError('CATNAP_HOME', home, 'an absolute path other than /');
+  return home.replace(/\/+$/, '');
+}
+
+function readUrl(env: Environment, name: string, protocols: string[]): string | undefined {
+  if (!isSet(env, name)) return undefined;
+  const value = env[name] ?? '';
+  const allowed = `a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`;
+  if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
+    // The value may hold a password, so it is not repeated.
+    throw new ConfigError(name, '…', allowed);
+  }
+  return value.replace(/\/+$/, '');
+}
+
+function readDriver(env: Environment): Config['driver'] {
+  const driver = choice(env, 'CATNAP_DRIVER', driverNames, 'local');
+  if (driver === 'kubernetes')
+    throw new ConfigError('CATNAP_DRIVER', driver, 'local (the Kubernetes driver is not built yet)');
+  return driver;
+}
+
+function readUids(env: Environment, isRoot: boolean): Uids | null {
+  const base = integer(env, 'CATNAP_UID_BASE', 700_000, 1_000, 2_000_000_000);
+  return isRoot ? { service: base, systemDatabase: base + 1, firstTenant: base + 1_000 } : null;
+}
+
+function readRateLimit(env: Environment, bind: string): number | undefined {
+  if (!isSet(env, 'CATNAP_RATE_LIMIT')) return isLoopback(bind) ? undefined : 700;
+  if (env.CATNAP_RATE_LIMIT === 'off') return undefined;
+  if (!/^\d+$/.test(env.CATNAP_RATE_LIMIT ?? '')) {
+    throw new ConfigError(
+      'CATNAP_RATE_LIMIT',
+      env.CATNAP_RATE_LIMIT ?? '',
+      'off, or requests a minute from 1 to 1000000',
+    );
+  }
+  return integer(env, 'CATNAP_RATE_LIMIT', 700, 1, 1_000_000);
+}
+
+function readApiKey(env: Environment): string | undefined {
+  if (!isSet(env, 'CATNAP_API_KEY')) return undefined;
+  const value = env.CATNAP_API_KEY ?? '';
+  if (!/^[A-Za-z0-9_-]{32,128}$/.test(value)) {
+    throw new ConfigError('CATNAP_API_KEY', '…', '32 to 128 of A-Z, a-z, 0-9, _ and -');
+  }
+  return value;
+}
+
+function readPgBin(env: Environment): Record<number, string> {
+  const found: Record<number, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    const match = /^CATNAP_PG_BIN_(.*)$/.exec(name);
+    if (!match || !value) continue;
+    const major = Number(match[1]);
+    if (!knownMajors.includes(major)) throw new ConfigError(name, value, `majors ${knownMajors.join(', ')}`);
+    if (!isAbsolute(value))
+      throw new ConfigError(name, value, 'an absolute path of a directory that holds postgres and initdb');
+    found[major] = value;
+  }
+  return found;
+}
