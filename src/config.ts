@@ -58,17 +58,8 @@ export class ConfigError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export function readConfig(
-  env: Environment = process.env,
-  user = { isRoot: process.getuid?.() === 0 },
-): Config {
-  const bind = text(
-    env,
-    'CATNAP_BIND',
-    '127.0.0.1',
-    /^[0-9a-fA-F.:]+$/,
-    'an IP address such as 127.0.0.1 or 0.0.0.0',
-  );
+export function readConfig(env: Environment = process.env, user = { isRoot: process.getuid?.() === 0 }): Config {
+  const bind = text(env, 'CATNAP_BIND', '127.0.0.1', /^[0-9a-fA-F.:]+$/, 'an IP address such as 127.0.0.1 or 0.0.0.0');
   const httpPort = integer(env, 'CATNAP_HTTP_PORT', 7070, 1, 65535);
   const pgBin = readPgBin(env);
   const config: Config = {
@@ -77,22 +68,9 @@ export function readConfig(
     httpPort,
     pgPort: integer(env, 'CATNAP_PG_PORT', 5432, 1, 65535),
     pgPortIsExplicit: isSet(env, 'CATNAP_PG_PORT'),
-    domain: text(
-      env,
-      'CATNAP_DOMAIN',
-      'localhost',
-      /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/,
-      'a lower-case DNS name',
-    ),
-    region: text(
-      env,
-      'CATNAP_REGION',
-      'local',
-      /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/,
-      '1 to 32 of a-z, 0-9 and -',
-    ),
-    publicUrl:
-      readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
+    domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
+    region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
+    publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
     driver: readDriver(env),
     uids: readUids(env, user.isRoot),
@@ -125,11 +103,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_PUBLIC_URL', '`http://<bind>:<port>`', 'URL under which people reach the API.'],
   ['CATNAP_DATABASE_URL', 'embedded Postgres', 'External system database, Postgres 14 or newer.'],
   ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
-  [
-    'CATNAP_UID_BASE',
-    '`700000`',
-    'As root: the first of the uids that Catnap and the projects’ servers run under.',
-  ],
+  ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
   ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],
   [
@@ -137,11 +111,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'max(20 GiB, 15 GiB × max CU)',
     'Bound of a compute’s temporary files, in place of the rule.',
   ],
-  [
-    'CATNAP_API_KEY',
-    'generated',
-    'First personal API key, 32 characters or more, in place of a generated one.',
-  ],
+  ['CATNAP_API_KEY', 'generated', 'First personal API key, 32 characters or more, in place of a generated one.'],
   ['CATNAP_DEFAULT_PLAN', '`scale`', 'Plan of the first organization: `free`, `launch` or `scale`.'],
   [
     'CATNAP_PG_BIN_<major>',
@@ -188,12 +158,9 @@ function choice<T extends string>(env: Environment, name: string, values: readon
 }
 
 function readHome(env: Environment, isRoot: boolean): string {
-  const fallback = isRoot
-    ? '/var/lib/catnap'
-    : join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'catnap');
+  const fallback = isRoot ? '/var/lib/catnap' : join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'catnap');
   const home = isSet(env, 'CATNAP_HOME') ? (env.CATNAP_HOME ?? fallback) : fallback;
-  if (!isAbsolute(home) || home === '/')
-    throw new ConfigError('CATNAP_HOME', home, 'an absolute path other than /');
+  if (!isAbsolute(home) || home === '/') throw new ConfigError('CATNAP_HOME', home, 'an absolute path other than /');
   return home.replace(/\/+$/, '');
 }
 

@@ -16,13 +16,7 @@ export interface ErrorKindFacts {
   readonly meaning: string;
 }
 
-const kind = (
-  status: number,
-  code: string,
-  sqlState: string,
-  retryable: boolean,
-  meaning: string,
-): ErrorKindFacts => ({
+const kind = (status: number, code: string, sqlState: string, retryable: boolean, meaning: string): ErrorKindFacts => ({
   status,
   code,
   sqlState,
@@ -47,46 +41,16 @@ export const errorKinds = {
   branch_exists: kind(409, 'BRANCH_ALREADY_EXISTS', '42710', false, 'The project has a branch of that name.'),
   precondition_failed: kind(412, '', '55000', false, 'The thing is not in the state that the request needs.'),
   too_large: kind(413, '', '54000', false, 'The request body or packet is larger than allowed.'),
-  unsupported_media_type: kind(
-    415,
-    '',
-    '0A000',
-    false,
-    'Bodies are JSON: send content-type application/json.',
-  ),
-  unprocessable: kind(
-    422,
-    '',
-    '22023',
-    false,
-    'The request is well formed but cannot be carried out as it stands.',
-  ),
+  unsupported_media_type: kind(415, '', '0A000', false, 'Bodies are JSON: send content-type application/json.'),
+  unprocessable: kind(422, '', '22023', false, 'The request is well formed but cannot be carried out as it stands.'),
   branches_limit: kind(422, 'BRANCHES_LIMIT_EXCEEDED', '54000', false, 'The plan allows no more branches.'),
   projects_limit: kind(422, 'PROJECTS_LIMIT_EXCEEDED', '54000', false, 'The plan allows no more projects.'),
   locked: kind(423, '', '55P03', true, 'Too many operations of the project are waiting; try again soon.'),
-  rate_limited: kind(
-    429,
-    '',
-    '53400',
-    true,
-    'Too many requests; the Retry-After header says when to come back.',
-  ),
+  rate_limited: kind(429, '', '53400', true, 'Too many requests; the Retry-After header says when to come back.'),
   internal: kind(500, '', 'XX000', true, 'A defect in Catnap; the log has the cause under the request id.'),
-  not_supported: kind(
-    501,
-    '',
-    '0A000',
-    false,
-    'This installation cannot do that; the message says what is missing.',
-  ),
+  not_supported: kind(501, '', '0A000', false, 'This installation cannot do that; the message says what is missing.'),
   unavailable: kind(503, '', '57P03', true, 'Not ready at the moment; safe to repeat.'),
-  too_many_connections: kind(
-    503,
-    '',
-    '53300',
-    true,
-    'The endpoint or the proxy has no room for another connection.',
-  ),
+  too_many_connections: kind(503, '', '53300', true, 'The endpoint or the proxy has no room for another connection.'),
 } as const satisfies Record<string, ErrorKindFacts>;
 
 export type ErrorKind = keyof typeof errorKinds;
@@ -96,11 +60,7 @@ export class CatnapError extends Error {
   /** Seconds for the Retry-After header, where the sender can know. */
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(
-    kind: ErrorKind,
-    message: string,
-    options: { cause?: unknown; retryAfterSeconds?: number } = {},
-  ) {
+  constructor(kind: ErrorKind, message: string, options: { cause?: unknown; retryAfterSeconds?: number } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'CatnapError';
     this.kind = kind;

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, readConfig, settingDocs } from './config.ts';
+
+const user = { isRoot: false };
+
+describe('readConfig', () => {
+  it('has a default for everything', () => {
+    const config = readConfig({ XDG_DATA_HOME: '/data' }, user);
+    expect(config).toMatchObject({
+      home: '/data/catnap',
+      bind: '127.0.0.1',
+      httpPort: 7070,
+      pgPort: 5432,
+      pgPortIsExplicit: false,
+      domain: 'localhost',
+      region: 'local',
+      publicUrl: 'http://localhost:7070',
+      driver: 'local',
+      uids: null,
+      rateLimitPerMinute: undefined,
+      suspendMinSeconds: 60,
+      defaultPlan: 'scale',
+      pgVersions: [17, 18],
+      logLevel: 'info',
+    });
+    expect(Object.isFrozen(config)).toBe(true);
+  });
+
+  it('gives root a home and uids of its own', () => {
+    const config = readConfig({ CATNAP_UID_BASE: '50000' }, { isRoot: true });
+    expect(config.home).toBe('/var/lib/catnap');
+    expect(config.uids).toEqual({ service: 50_000, systemDatabase: 50_001, firstTenant: 51_000 });
+  });
+
+  it('limits the rate once strangers can reach it', () => {
+    expect(readConfig({ CATNAP_BIND: '0.0.0.0' }, user).rateLimitPerMinute).toBe(700);
+    expect(readConfig({ CATNAP_BIND: '0.0.0.0', CATNAP_RATE_LIMIT: 'off' }, user).rateLimitPerMinute).toBeUndefined();
+    expect(readConfig({ CATNAP_RATE_LIMIT: '30' }, user).rateLimitPerMinute).toBe(30);
+  });
+
+  it('adds configured majors to the embedded ones', () => {
+    const config = readConfig({ CATNAP_PG_BIN_16: '/usr/lib/postgresql/16/bin' }, user);
+    expect(config.pgVersions).toEqual([16, 17, 18]);
+    expect(config.pgBin).toEqual({ 16: '/usr/lib/postgresql/16/bin' });
+  });
+
+  it.each([
+    ['CATNAP_HOME', 'relative/path', /absolute path/],
+    ['CATNAP_HOME', '/', /absolute path/],
+    ['CATNAP_BIND', 'example.com', /IP address/],
+    ['CATNAP_HTTP_PORT', '0', /1 to 65535/],
+    ['CATNAP_HTTP_PORT', '70700', /1 to 65535/],
+    ['CATNAP_PG_PORT', '5432x', /1 to 65535/],
+    ['CATNAP_DOMAIN', 'Not A Domain', /DNS name/],
+    ['CATNAP_REGION', 'Über', /a-z/],
+    ['CATNAP_PUBLIC_URL', 'ftp://x', /http/],
+    ['CATNAP_DATABASE_URL', 'mysql://x', /postgres/],
+    ['CATNAP_DRIVER', 'docker', /local, kubernetes/],
+    ['CATNAP_DRIVER', 'kubernetes', /not built yet/],
+    ['CATNAP_UID_BASE', '5', /1000 to/],
+    ['CATNAP_RATE_LIMIT', 'lots', /off, or/],
+    ['CATNAP_SUSPEND_MIN_SECONDS', '-1', /whole number/],
+    ['CATNAP_TEMP_DISK_BYTES', '5', /1048576/],
+    ['CATNAP_API_KEY', 'short', /32 to 128/],
+    ['CATNAP_DEFAULT_PLAN', 'gold', /free, launch, scale/],
+    ['CATNAP_PG_BIN_9', '/usr/bin', /majors 14/],
+    ['CATNAP_PG_BIN_17', 'bin', /absolute path/],
+    ['CATNAP_LOG_LEVEL', 'loud', /fatal, error/],
+  ])('refuses %s=%s by name, with what is allowed', (name, value, allowed) => {
+    const read = () => readConfig({ [name]: value }, user);
+    expect(read).toThrow(ConfigError);
+    expect(read).toThrow(allowed);
+    expect(read).toThrow(name);
+  });
+
+  it('never repeats a value that may hold a secret', () => {
+    expect(() => readConfig({ CATNAP_DATABASE_URL: 'hunter2' }, user)).not.toThrow(/hunter2/);
+    expect(() => readConfig({ CATNAP_API_KEY: 'hunter2' }, user)).not.toThrow(/hunter2/);
+  });
+
+  it('treats an empty value as unset', () => {
+    expect(readConfig({ CATNAP_HTTP_PORT: '', CATNAP_API_KEY: '' }, user).httpPort).toBe(7070);
+  });
+
+  it('documents each variable once', () => {
+    const names = settingDocs.map(([name]) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});

@@ -1,0 +1,108 @@
+/**
+ * Who asks, and what they may see. A personal key reaches the organizations of its user, an organization key its
+ * organization, a project key one project without the rights to delete it or to mint keys. What a caller may not see
+ * is answered as if it did not exist.
+ */
+import type { ApiKeyKind } from '../db/api-keys.ts';
+import { type BranchRow, selectBranch } from '../db/branches.ts';
+import { type EndpointRow, selectEndpoint } from '../db/endpoints.ts';
+import { lockProject, type ProjectRow, selectProject } from '../db/projects.ts';
+import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } from '../db/users.ts';
+import { CatnapError, invalid, notFound } from '../errors.ts';
+import type { BranchId, EndpointId, OrganizationId, ProjectId, UserId } from '../ids.ts';
+import type { CommandScope, Scope } from './context.ts';
+
+export interface Caller {
+  readonly keyId: number;
+  readonly kind: ApiKeyKind;
+  /** The person behind the key: its owner, or who made it. */
+  readonly userId: UserId;
+  /** Set for organization and project keys. */
+  readonly organizationId: OrganizationId | null;
+  /** Set for project keys. */
+  readonly projectId: ProjectId | null;
+}
+
+export type Right = 'edit' | 'manage';
+
+/** For what belongs to a person, not to an organization or a project. */
+export function requirePersonal(caller: Caller): void {
+  if (caller.kind === 'organization') throw new CatnapError('forbidden', 'not allowed for organization API keys');
+  if (caller.kind === 'project') throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
+}
+
+export async function organizationsOf(scope: Scope, caller: Caller): Promise<OrganizationRow[]> {
+  if (caller.organizationId === null) return selectOrganizationsOfUser(scope.sql, caller.userId);
+  const organization = await selectOrganization(scope.sql, caller.organizationId);
+  return organization === undefined ? [] : [organization];
+}
+
+export async function requireOrganization(scope: Scope, caller: Caller, id: OrganizationId): Promise<OrganizationRow> {
+  const organization = (await organizationsOf(scope, caller)).find((candidate) => candidate.id === id);
+  if (organization === undefined) throw notFound('organization');
+  return organization;
+}
+
+/** An omitted organization means the only one there is; with several, the caller must say which. */
+export async function resolveOrganization(
+  scope: Scope,
+  caller: Caller,
+  id: OrganizationId | null,
+): Promise<OrganizationRow> {
+  if (id !== null) return requireOrganization(scope, caller, id);
+  const [only, ...others] = await organizationsOf(scope, caller);
+  if (only === undefined || others.length > 0) {
+    throw invalid('org_id is required, you can find it on your organization settings page');
+  }
+  return only;
+}
+
+export async function requireProject(
+  scope: Scope,
+  caller: Caller,
+  id: ProjectId,
+  right: Right = 'edit',
+): Promise<ProjectRow> {
+  return requireVisible(scope, caller, await selectProject(scope.sql, id), right);
+}
+
+/** As `requireProject`, and holds the project until the command's transaction ends. */
+export async function requireProjectLocked(
+  scope: CommandScope,
+  caller: Caller,
+  id: ProjectId,
+  right: Right = 'edit',
+): Promise<ProjectRow> {
+  return requireVisible(scope, caller, await lockProject(scope.tx, id), right);
+}
+
+async function requireVisible(scope: Scope, caller: Caller, project: ProjectRow | undefined, right: Right) {
+  if (project === undefined || !(await canSee(scope, caller, project))) throw notFound('project');
+  if (right === 'manage' && caller.kind === 'project') {
+    throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
+  }
+  return project;
+}
+
+async function canSee(scope: Scope, caller: Caller, project: ProjectRow): Promise<boolean> {
+  switch (caller.kind) {
+    case 'project':
+      return caller.projectId === project.id;
+    case 'organization':
+      return caller.organizationId === project.organizationId;
+    case 'personal':
+      return (await selectOrganizationsOfUser(scope.sql, caller.userId)).some((o) => o.id === project.organizationId);
+  }
+}
+
+export async function requireBranch(scope: Scope, projectId: ProjectId, id: BranchId): Promise<BranchRow> {
+  const branch = await selectBranch(scope.sql, projectId, id);
+  if (branch === undefined) throw notFound('branch');
+  return branch;
+}
+
+export async function requireEndpoint(scope: Scope, projectId: ProjectId, id: EndpointId): Promise<EndpointRow> {
+  const endpoint = await selectEndpoint(scope.sql, projectId, id);
+  if (endpoint === undefined) throw notFound('endpoint');
+  return endpoint;
+}

@@ -1,0 +1,74 @@
+/** The people and organizations there are: the caller's own profile, and what the first start creates. */
+import { createHash } from 'node:crypto';
+import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
+import {
+  insertMember,
+  insertOrganization,
+  insertUser,
+  type OrganizationRow,
+  selectAnyUser,
+  selectUser,
+  type UserRow,
+} from '../db/users.ts';
+import { notFound } from '../errors.ts';
+import { newApiKeyToken, newOrganizationId, newUserId } from '../ids.ts';
+import { hashToken } from '../secrets.ts';
+import { type Caller, organizationsOf, requirePersonal } from './access.ts';
+import type { CommandScope, Scope } from './context.ts';
+import { type Plan, planOf } from './plan.ts';
+
+export type User = UserRow;
+export type Organization = OrganizationRow;
+
+export async function getCurrentUser(
+  scope: Scope,
+  caller: Caller,
+): Promise<{ readonly user: User; readonly plan: Plan }> {
+  requirePersonal(caller);
+  const user = await selectUser(scope.sql, caller.userId);
+  if (user === undefined) throw notFound('user');
+  const [organization] = await organizationsOf(scope, caller);
+  return { user, plan: planOf(organization?.plan ?? scope.config.defaultPlan) };
+}
+
+/**
+ * Makes the first user, organization and key, once. Returns the token when a key was made, null when all was there.
+ * A configured key that is new to a database that has users becomes a further personal key of the first user, so that
+ * setting the variable always works.
+ */
+export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonly token: string } | null> {
+  // Two starting processes must not both be first.
+  await scope.tx`lock table users in share row exclusive mode`;
+  const configured = scope.config.apiKey;
+  const existing = await selectAnyUser(scope.tx);
+  if (existing !== undefined && configured === undefined) return null;
+  if (configured !== undefined && (await selectApiKeyByHash(scope.tx, hashToken(configured))) !== undefined)
+    return null;
+  const user = existing ?? (await createFirstUser(scope));
+  const token = configured ?? newApiKeyToken();
+  await insertApiKey(scope.tx, {
+    tokenHash: hashToken(token),
+    kind: 'personal',
+    userId: user.id,
+    organizationId: null,
+    projectId: null,
+    name: existing === undefined ? 'first key' : `configured key ${shortFingerprint(token)}`,
+    createdBy: user.id,
+  });
+  return { token };
+}
+
+async function createFirstUser(scope: CommandScope): Promise<User> {
+  const user = await insertUser(scope.tx, {
+    id: newUserId(),
+    email: `admin@${scope.config.domain.includes('.') ? scope.config.domain : 'catnap.local'}`,
+    login: 'admin',
+    name: 'Admin',
+  });
+  const id = newOrganizationId();
+  await insertOrganization(scope.tx, { id, name: 'Catnap', handle: id, plan: scope.config.defaultPlan });
+  await insertMember(scope.tx, id, user.id);
+  return user;
+}
+
+const shortFingerprint = (token: string) => createHash('sha256').update(token).digest('hex').slice(0, 6);

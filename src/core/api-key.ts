@@ -1,0 +1,136 @@
+/** API keys: issued once, kept as hashes, checked on every request, revoked at once. */
+import { timingSafeEqual } from 'node:crypto';
+import {
+  type ApiKeyRow,
+  type ApiKeyUse,
+  deleteOrganizationApiKey,
+  deletePersonalApiKey,
+  insertApiKey,
+  selectApiKeyByHash,
+  selectOrganizationApiKeys,
+  selectPersonalApiKeys,
+  updateApiKeyUses,
+} from '../db/api-keys.ts';
+import { CatnapError, notFound } from '../errors.ts';
+import { newApiKeyToken, type OrganizationId, type ProjectId } from '../ids.ts';
+import { hashToken } from '../secrets.ts';
+import { type Caller, requireOrganization, requirePersonal, requireProject } from './access.ts';
+import type { CommandScope, Core, Scope } from './context.ts';
+
+export type ApiKey = Omit<ApiKeyRow, 'tokenHash'>;
+
+/** The caller behind a bearer token, or undefined. */
+export async function authenticate(scope: Scope, token: string): Promise<Caller | undefined> {
+  const tokenHash = hashToken(token);
+  const key = await selectApiKeyByHash(scope.sql, tokenHash);
+  if (key === undefined || !timingSafeEqual(tokenHash, key.tokenHash)) return undefined;
+  return {
+    keyId: key.id,
+    kind: key.kind,
+    userId: key.userId ?? key.createdBy,
+    organizationId: key.organizationId,
+    projectId: key.projectId,
+  };
+}
+
+export interface NewKey {
+  readonly key: ApiKey;
+  /** The secret; shown in this one reply and never again. */
+  readonly token: string;
+}
+
+export async function createPersonalApiKey(scope: CommandScope, caller: Caller, name: string): Promise<NewKey> {
+  requirePersonal(caller);
+  const token = newApiKeyToken();
+  const key = await insertApiKey(scope.tx, {
+    tokenHash: hashToken(token),
+    kind: 'personal',
+    userId: caller.userId,
+    organizationId: null,
+    projectId: null,
+    name,
+    createdBy: caller.userId,
+  });
+  return { key, token };
+}
+
+export async function createOrganizationApiKey(
+  scope: CommandScope,
+  caller: Caller,
+  input: {
+    readonly organizationId: OrganizationId;
+    readonly name: string;
+    readonly projectId: ProjectId | null;
+  },
+): Promise<NewKey> {
+  await requireKeyAdmin(scope, caller, input.organizationId);
+  if (input.projectId !== null) {
+    const project = await requireProject(scope, caller, input.projectId, 'manage');
+    if (project.organizationId !== input.organizationId) throw notFound('project');
+  }
+  const token = newApiKeyToken();
+  const key = await insertApiKey(scope.tx, {
+    tokenHash: hashToken(token),
+    kind: input.projectId === null ? 'organization' : 'project',
+    userId: null,
+    organizationId: input.organizationId,
+    projectId: input.projectId,
+    name: input.name,
+    createdBy: caller.userId,
+  });
+  return { key, token };
+}
+
+export async function listPersonalApiKeys(scope: Scope, caller: Caller): Promise<ApiKey[]> {
+  requirePersonal(caller);
+  return selectPersonalApiKeys(scope.sql, caller.userId);
+}
+
+export async function listOrganizationApiKeys(scope: Scope, caller: Caller, id: OrganizationId): Promise<ApiKey[]> {
+  await requireKeyAdmin(scope, caller, id);
+  return selectOrganizationApiKeys(scope.sql, id);
+}
+
+export async function revokePersonalApiKey(scope: CommandScope, caller: Caller, id: number): Promise<ApiKey> {
+  requirePersonal(caller);
+  const key = await deletePersonalApiKey(scope.tx, caller.userId, id);
+  if (key === undefined) throw notFound('api key');
+  return key;
+}
+
+export async function revokeOrganizationApiKey(
+  scope: CommandScope,
+  caller: Caller,
+  organizationId: OrganizationId,
+  id: number,
+): Promise<ApiKey> {
+  await requireKeyAdmin(scope, caller, organizationId);
+  const key = await deleteOrganizationApiKey(scope.tx, organizationId, id);
+  if (key === undefined) throw notFound('api key');
+  return key;
+}
+
+async function requireKeyAdmin(scope: Scope, caller: Caller, id: OrganizationId): Promise<void> {
+  await requireOrganization(scope, caller, id);
+  if (caller.kind === 'project') throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
+}
+
+/** Remembers uses and writes them in batches, so that no request waits for a write. */
+export class KeyUseRecorder {
+  readonly #core: Core;
+  readonly #uses = new Map<number, ApiKeyUse>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  record(keyId: number, from: string): void {
+    this.#uses.set(keyId, { id: keyId, at: this.#core.clock.now(), from });
+  }
+
+  async flush(): Promise<void> {
+    const uses = [...this.#uses.values()];
+    this.#uses.clear();
+    if (uses.length > 0) await updateApiKeyUses(this.#core.database.sql, uses);
+  }
+}

@@ -1,0 +1,189 @@
+/** Branches: listed, renamed, protected, made the default, deleted. `branch-create.ts` makes them. */
+import {
+  type BranchRow,
+  type BranchSort,
+  countBranches,
+  isBranchNameTaken,
+  selectBranches,
+  selectChildren,
+  selectDefaultBranch,
+  updateBranch,
+} from '../db/branches.ts';
+import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { CatnapError, invalid, withDetails } from '../errors.ts';
+import type { BranchId, ProjectId } from '../ids.ts';
+import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
+import type { CommandScope, Scope } from './context.ts';
+import { branchKey, cancelAhead, endpointKey, enqueue, type Operation } from './operation.ts';
+
+export type Branch = BranchRow;
+
+const expiryMaxMs = 30 * 24 * 3_600_000;
+
+export interface BranchPage {
+  readonly search: string | null;
+  readonly sortBy: BranchSort;
+  readonly descending: boolean;
+  readonly cursor: { readonly value: string; readonly id: string } | null;
+  readonly limit: number | null;
+}
+
+export async function listBranches(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  page: BranchPage,
+): Promise<{
+  readonly branches: Branch[];
+  readonly next: { readonly value: string; readonly id: string } | null;
+}> {
+  await requireProject(scope, caller, projectId);
+  const rows = await selectBranches(scope.sql, projectId, {
+    ...page,
+    after: page.cursor,
+    limit: page.limit === null ? null : page.limit + 1,
+  });
+  const branches = page.limit === null ? rows : rows.slice(0, page.limit);
+  const last = rows.length > branches.length ? branches.at(-1) : undefined;
+  return { branches, next: last === undefined ? null : { value: last.sortValue, id: last.id } };
+}
+
+export async function countBranchesOf(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  search: string | null,
+): Promise<number> {
+  await requireProject(scope, caller, projectId);
+  return countBranches(scope.sql, projectId, search);
+}
+
+export async function getBranch(scope: Scope, caller: Caller, projectId: ProjectId, id: BranchId): Promise<Branch> {
+  await requireProject(scope, caller, projectId);
+  return requireBranch(scope, projectId, id);
+}
+
+export async function updateBranchOf(
+  scope: CommandScope,
+  caller: Caller,
+  address: { readonly projectId: ProjectId; readonly branchId: BranchId },
+  change: {
+    readonly name?: string | undefined;
+    readonly protected?: boolean | undefined;
+    readonly expiresAt?: Date | null | undefined;
+  },
+): Promise<Branch> {
+  await requireProjectLocked(scope, caller, address.projectId);
+  const branch = await requireBranch(scope, address.projectId, address.branchId);
+  const { name, expiresAt } = change;
+  if (name !== undefined && name !== branch.name) await requireFreeBranchName(scope, address.projectId, name);
+  const next = {
+    expiresAt: expiresAt === undefined ? branch.expiresAt : expiresAt,
+    protected: change.protected ?? branch.protected,
+    isDefault: branch.isDefault,
+  };
+  if (expiresAt !== undefined || change.protected) requireExpiry(scope, next);
+  if (expiresAt && (await selectChildren(scope.tx, branch.id)).length > 0) {
+    throw new CatnapError('unprocessable', 'a branch with children cannot expire');
+  }
+  return updateBranch(scope.tx, branch.id, {
+    ...(name === undefined ? {} : { name }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    protected: next.protected,
+  });
+}
+
+export async function setDefaultBranch(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: BranchId,
+): Promise<Branch> {
+  await requireProjectLocked(scope, caller, projectId);
+  const branch = await requireBranch(scope, projectId, id);
+  if (branch.isDefault) return branch;
+  if (branch.expiresAt !== null) throw new CatnapError('unprocessable', 'a branch that expires cannot be the default');
+  const current = await selectDefaultBranch(scope.tx, projectId);
+  if (current !== undefined) await updateBranch(scope.tx, current.id, { isDefault: false });
+  return updateBranch(scope.tx, id, { isDefault: true });
+}
+
+export interface BranchDeletion {
+  readonly branch: Branch;
+  readonly operations: readonly Operation[];
+}
+
+export async function deleteBranch(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: BranchId,
+): Promise<BranchDeletion> {
+  await requireProjectLocked(scope, caller, projectId);
+  return queueBranchDeletion(scope, await requireBranch(scope, projectId, id));
+}
+
+/** For branches that expire too. The caller holds the project. */
+export async function queueBranchDeletion(scope: CommandScope, branch: Branch): Promise<BranchDeletion> {
+  await requireDeletable(scope, branch);
+  const { id, projectId } = branch;
+  const endpoints = await selectEndpoints(scope.tx, projectId, id);
+  await cancelAhead(scope.tx, projectId, { branchId: id });
+  const operations: Operation[] = [];
+  for (const endpoint of endpoints) {
+    await updateEndpoint(scope.tx, endpoint.id, { deletingAt: scope.clock.now(), address: null });
+    const job = endpoint.currentState === 'active' ? 'suspend_and_remove_compute' : 'remove_compute';
+    const operation = await enqueue(scope, job, {
+      projectId,
+      branchId: id,
+      endpointId: endpoint.id,
+      exclusive: [endpointKey(endpoint.id), branchKey(id)],
+    });
+    if (operation.action !== null) operations.push(operation);
+  }
+  operations.push(await enqueue(scope, 'delete_timeline', { projectId, branchId: id, exclusive: [branchKey(id)] }));
+  const deleted = await updateBranch(scope.tx, id, { deletingAt: scope.clock.now(), pendingState: 'storage_deleted' });
+  return { branch: deleted, operations };
+}
+
+async function requireDeletable(scope: CommandScope, branch: Branch): Promise<void> {
+  const refuse = (reason: string) => new CatnapError('unprocessable', `cannot delete ${reason}`);
+  if (branch.protected) throw refuse('protected branch');
+  if (branch.isDefault) throw refuse('the default branch');
+  if (branch.parentId === null) throw refuse('the root branch');
+  const children = (await selectChildren(scope.tx, branch.id)).filter((child) => child.deletingAt === null);
+  if (children.length > 0) {
+    const named = children.map((child) => `${child.name} (${child.id})`).join(', ');
+    throw new CatnapError(
+      'unprocessable',
+      withDetails('cannot delete a branch that has children', { children: named }),
+    );
+  }
+}
+
+export async function requireFreeBranchName(scope: CommandScope, projectId: ProjectId, name: string): Promise<void> {
+  if (name.trim() === '') throw invalid('invalid request: body.branch.name must not be blank');
+  if (await isBranchNameTaken(scope.tx, projectId, name))
+    throw new CatnapError('branch_exists', withDetails('branch already exists', { branch_name: name }));
+}
+
+export function requireExpiry(
+  scope: Scope,
+  branch: {
+    readonly expiresAt?: Date | null | undefined;
+    readonly protected?: boolean | undefined;
+    readonly isDefault: boolean;
+  },
+): void {
+  if (!branch.expiresAt) return;
+  if (branch.protected || branch.isDefault) {
+    throw new CatnapError(
+      'unprocessable',
+      'a default or protected branch cannot expire: branch.expires_at must be left out',
+    );
+  }
+  const aheadMs = branch.expiresAt.getTime() - scope.clock.now().getTime();
+  if (aheadMs <= 0 || aheadMs > expiryMaxMs) {
+    throw invalid('invalid request: body.branch.expires_at must be in the future and at most 30 days ahead');
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Roles and databases of a branch as one desired state. A change is written as pending rows; whoever next has the
+ * branch's server in hand (`apply_config`, or any start) carries out what is pending and then takes over what the
+ * server says, because owners make roles and change passwords by SQL too.
+ */
+import type { BranchRow } from '../db/branches.ts';
+import type { Sql } from '../db/client.ts';
+import {
+  type DatabaseRow,
+  deleteDatabaseRow,
+  insertDatabase,
+  markDatabaseApplied,
+  selectDatabases,
+  selectDatabasesToApply,
+  updateDatabase,
+} from '../db/databases.ts';
+import { type EndpointRow, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import {
+  deleteRoleRow,
+  insertRole,
+  markRoleApplied,
+  type RoleRow,
+  selectRoles,
+  selectRolesToApply,
+  updateRole,
+} from '../db/roles.ts';
+import type { BranchId } from '../ids.ts';
+import type { CommandScope } from './context.ts';
+import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+
+export interface PendingCatalog {
+  readonly roles: readonly RoleRow[];
+  readonly databases: readonly DatabaseRow[];
+}
+
+export interface SeenCatalog {
+  readonly roles: readonly { readonly name: string; readonly verifier: string | null }[];
+  readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
+}
+
+/** A branch without a compute has nothing to run now: its next start applies what is pending. */
+export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
+  const endpoint = await selectReadWriteEndpoint(scope.tx, branch.id);
+  if (endpoint === undefined) return [];
+  await requireRoomInQueue(scope, branch.projectId);
+  const options = computeKeys(endpoint);
+  const apply = await enqueue(scope, 'apply_config', options);
+  // A sleeping compute is woken for the change and put back to sleep after it.
+  const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
+  return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
+}
+
+/** What an operation on a read-write compute holds: the endpoint, and the branch's directory to write to. */
+export function computeKeys(endpoint: Pick<EndpointRow, 'id' | 'projectId' | 'branchId'>) {
+  return {
+    projectId: endpoint.projectId,
+    branchId: endpoint.branchId,
+    endpointId: endpoint.id,
+    exclusive: [endpointKey(endpoint.id), branchKey(endpoint.branchId)],
+  };
+}
+
+export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promise<PendingCatalog> {
+  const [roles, databases] = await Promise.all([
+    selectRolesToApply(sql, branchId),
+    selectDatabasesToApply(sql, branchId),
+  ]);
+  return { roles, databases };
+}
+
+export async function recordCatalog(
+  sql: Sql,
+  branchId: BranchId,
+  applied: PendingCatalog,
+  seen: SeenCatalog,
+): Promise<void> {
+  for (const role of applied.roles) await markRoleApplied(sql, role);
+  for (const database of applied.databases) await markDatabaseApplied(sql, database);
+  await recordSeenRoles(sql, branchId, seen);
+  await recordSeenDatabases(sql, branchId, seen);
+}
+
+async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: SeenCatalog): Promise<void> {
+  const known = new Map((await selectRoles(sql, branchId)).map((role) => [role.name, role]));
+  for (const role of seen.roles) {
+    const row = known.get(role.name);
+    known.delete(role.name);
+    const noLogin = role.verifier === null;
+    if (row === undefined) {
+      await insertRole(sql, { branchId, ...role, password: null, noLogin, applied: true, pending: false });
+    } else if (!row.pending && row.verifier !== role.verifier) {
+      // Changed by SQL: the password we kept is no longer the right one.
+      await updateRole(sql, row.id, { verifier: role.verifier, password: null, noLogin });
+    }
+  }
+  for (const gone of known.values()) {
+    if (gone.applied && !gone.pending) await deleteRoleRow(sql, gone.id);
+  }
+}
+
+async function recordSeenDatabases(sql: Sql, branchId: BranchId, seen: SeenCatalog): Promise<void> {
+  const known = new Map((await selectDatabases(sql, branchId)).map((database) => [database.name, database]));
+  for (const database of seen.databases) {
+    const row = known.get(database.name);
+    known.delete(database.name);
+    if (row === undefined) {
+      await insertDatabase(sql, { branchId, ...database, appliedName: database.name, pending: false });
+    } else if (!row.pending && row.ownerName !== database.ownerName) {
+      await updateDatabase(sql, row.id, { ownerName: database.ownerName });
+    }
+  }
+  for (const gone of known.values()) {
+    if (gone.appliedName !== null && !gone.pending) await deleteDatabaseRow(sql, gone.id);
+  }
+}

@@ -1,0 +1,118 @@
+/** What the proxy and the connection-string route need: who may log in where, and a request to wake. */
+
+import { selectDefaultBranch } from '../db/branches.ts';
+import type { Sql } from '../db/client.ts';
+import { selectDatabase } from '../db/databases.ts';
+import {
+  type EndpointAddress,
+  lockEndpoint,
+  selectEndpointInAnyState,
+  selectReadWriteEndpoint,
+  updateLastActive,
+} from '../db/endpoints.ts';
+import { type LoginRow, selectLogin } from '../db/logins.ts';
+import { selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { lockProject } from '../db/projects.ts';
+import { selectRole } from '../db/roles.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
+import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
+import { connectionUri } from './connection-uri.ts';
+import { type CommandScope, type Core, commandScope, type Scope } from './context.ts';
+import { queueStart } from './endpoint.ts';
+import { wakePriority } from './operation.ts';
+import { openPassword } from './role.ts';
+
+/** Null when there is no such endpoint. */
+export function findLogin(sql: Sql, endpointId: EndpointId, roleName: string): Promise<LoginRow | undefined> {
+  return selectLogin(sql, endpointId, roleName);
+}
+
+export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<EndpointAddress | null> {
+  const endpoint = await selectEndpointInAnyState(sql, endpointId);
+  return endpoint?.address ?? null;
+}
+
+export const recordActivity = updateLastActive;
+
+export type WakeState =
+  | { readonly kind: 'awake'; readonly address: EndpointAddress }
+  /** An operation will bring it up, or is about to fail; ask again when something changes. */
+  | { readonly kind: 'waking' };
+
+/** Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. */
+export async function requestWake(core: Core, endpointId: EndpointId): Promise<WakeState> {
+  const seen = await findAddress(core.database.sql, endpointId);
+  if (seen !== null) return { kind: 'awake', address: seen };
+  const endpoint = await selectEndpointInAnyState(core.database.sql, endpointId);
+  if (endpoint === undefined) throw notFound('endpoint');
+  return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
+}
+
+async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId: EndpointId): Promise<WakeState> {
+  // The project first, as every command does: that order keeps the queue's order and avoids deadlocks.
+  const project = await lockProject(scope.tx, projectId);
+  const endpoint = project && (await lockEndpoint(scope.tx, endpointId));
+  if (endpoint === undefined) throw notFound('endpoint');
+  if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
+  if (endpoint.address !== null) return { kind: 'awake', address: endpoint.address };
+  const last = await selectUnfinishedForEndpoint(scope.tx, endpointId);
+  if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
+  return { kind: 'waking' };
+}
+
+/** How a wake that was asked for stands now. */
+export async function lookAtWake(sql: Sql, endpointId: EndpointId): Promise<WakeState> {
+  const address = await findAddress(sql, endpointId);
+  if (address !== null) return { kind: 'awake', address };
+  const last = await selectLatestForEndpoint(sql, endpointId);
+  if (last === undefined) throw notFound('endpoint');
+  if (last.finishedAt === null) return { kind: 'waking' };
+  // Finished without opening the route: it failed, or something else has put the compute back to sleep since.
+  throw new CatnapError('unavailable', withDetails('the compute could not be started', { operation_id: last.id }), {
+    cause: last.error ?? last.status,
+  });
+}
+
+export interface ConnectionUriInput {
+  readonly branchId: BranchId | null;
+  readonly endpointId: EndpointId | null;
+  readonly databaseName: string;
+  readonly roleName: string;
+  readonly pooled: boolean;
+}
+
+export async function getConnectionUri(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  input: ConnectionUriInput,
+): Promise<string> {
+  const project = await requireProject(scope, caller, projectId);
+  const given = input.endpointId === null ? undefined : await requireEndpoint(scope, projectId, input.endpointId);
+  const branch =
+    input.branchId !== null
+      ? await requireBranch(scope, projectId, input.branchId)
+      : given !== undefined
+        ? await requireBranch(scope, projectId, given.branchId)
+        : await selectDefaultBranch(scope.sql, projectId);
+  if (branch === undefined) throw notFound('branch');
+  if (given !== undefined && given.branchId !== branch.id) {
+    throw invalid('invalid request: endpoint_id must be an endpoint of the branch');
+  }
+  const endpoint = given ?? (await selectReadWriteEndpoint(scope.sql, branch.id));
+  if (endpoint === undefined) throw notFound('endpoint');
+  const database = await selectDatabase(scope.sql, branch.id, input.databaseName);
+  if (database === undefined) throw notFound('database');
+  const role = await selectRole(scope.sql, branch.id, input.roleName);
+  if (role === undefined) throw notFound('role');
+  const password = openPassword(scope, project.id, role);
+  if (password === null) throw new CatnapError('precondition_failed', 'the password of this role is not stored');
+  return connectionUri(scope.config, {
+    endpointId: endpoint.id,
+    databaseName: database.name,
+    roleName: role.name,
+    password,
+    pooled: input.pooled,
+  });
+}

@@ -1,0 +1,30 @@
+/** What every function of the domain is handed: the database, the sealing box, the time and the settings. */
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { Database, Sql, Tx } from '../db/client.ts';
+import type { SecretBox } from '../secrets.ts';
+
+export interface Core {
+  readonly database: Database;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly config: Config;
+}
+
+/** For questions: `sql` is the pool, or the transaction of the command that asks. */
+export interface Scope extends Omit<Core, 'database'> {
+  readonly sql: Sql;
+}
+
+/** For commands: everything they write is one transaction. */
+export interface CommandScope extends Scope {
+  readonly tx: Tx;
+}
+
+export function readScope(core: Core): Scope {
+  return { sql: core.database.sql, box: core.box, clock: core.clock, config: core.config };
+}
+
+export function commandScope(core: Core, tx: Tx): CommandScope {
+  return { sql: tx, tx, box: core.box, clock: core.clock, config: core.config };
+}

@@ -1,0 +1,215 @@
+/** Compute endpoints: created, started, suspended and deleted by writing intent and queueing operations. */
+import type { BranchRow } from '../db/branches.ts';
+import {
+  type EndpointRow,
+  type EndpointSettings,
+  type EndpointType,
+  insertEndpoint,
+  lockEndpoint,
+  selectEndpoints,
+  selectReadWriteEndpoint,
+  updateEndpoint,
+} from '../db/endpoints.ts';
+import type { ProjectRow } from '../db/projects.ts';
+import { selectOrganization } from '../db/users.ts';
+import { CatnapError, invalid, notFound } from '../errors.ts';
+import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../ids.ts';
+import { type Caller, requireBranch, requireEndpoint, requireProject, requireProjectLocked } from './access.ts';
+import { computeKeys } from './catalog.ts';
+import type { CommandScope, Scope } from './context.ts';
+import { cancelAhead, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { planOf } from './plan.ts';
+import { requireSize, resolveSize } from './sizing.ts';
+
+export type Endpoint = EndpointRow;
+
+const suspendTimeoutMaxSeconds = 604_800;
+
+export interface EndpointOptions {
+  readonly type: EndpointType;
+  readonly name?: string | undefined;
+  readonly minCu?: number | undefined;
+  readonly maxCu?: number | undefined;
+  readonly suspendTimeoutSeconds?: number | undefined;
+  readonly settings?: EndpointSettings | undefined;
+  readonly provisioner?: string | undefined;
+  readonly regionId?: string | undefined;
+  readonly poolerEnabled?: boolean | undefined;
+  readonly poolerMode?: string | undefined;
+  readonly disabled?: boolean | undefined;
+  readonly passwordlessAccess?: boolean | undefined;
+}
+
+export interface EndpointResult {
+  readonly endpoint: Endpoint;
+  readonly operations: readonly Operation[];
+}
+
+export async function createEndpoint(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  input: EndpointOptions & { readonly branchId: BranchId },
+): Promise<EndpointResult> {
+  const project = await requireProjectLocked(scope, caller, projectId);
+  const branch = await requireBranch(scope, projectId, input.branchId);
+  await requireRoomInQueue(scope, projectId);
+  return insertNewEndpoint(scope, project, branch, input);
+}
+
+/** For project and branch creation too. The caller holds the project. */
+export async function insertNewEndpoint(
+  scope: CommandScope,
+  project: ProjectRow,
+  branch: BranchRow,
+  input: EndpointOptions,
+): Promise<EndpointResult> {
+  if (input.type === 'read_only') {
+    throw new CatnapError(
+      'not_supported',
+      'read replicas are not available in this version; endpoint.type must be read_write',
+    );
+  }
+  if (input.regionId !== undefined && input.regionId !== project.regionId) {
+    throw invalid(`invalid request: region_id must be the project's region, ${project.regionId}`);
+  }
+  if ((await selectReadWriteEndpoint(scope.tx, branch.id)) !== undefined) {
+    throw new CatnapError('conflict', 'read_write endpoint already exists');
+  }
+  const row = await endpointFrom(scope, project, branch, input);
+  const endpoint = await insertEndpoint(scope.tx, row, row.disabled ? null : 'active');
+  if (endpoint.disabled)
+    return {
+      endpoint: await updateEndpoint(scope.tx, endpoint.id, { currentState: 'idle' }),
+      operations: [],
+    };
+  return { endpoint, operations: [await enqueue(scope, 'start_compute', computeKeys(endpoint))] };
+}
+
+async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: BranchRow, input: EndpointOptions) {
+  const defaults = project.defaultEndpointSettings;
+  const size = resolveSize(input, {
+    minCu: defaults.autoscaling_limit_min_cu,
+    maxCu: defaults.autoscaling_limit_max_cu,
+  });
+  const organization = await selectOrganization(scope.tx, project.organizationId);
+  requireSize(size, planOf(organization?.plan ?? scope.config.defaultPlan));
+  const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? defaults.suspend_timeout_seconds;
+  requireSuspendTimeout(suspendTimeoutSeconds, scope.config.suspendMinSeconds);
+  const pgSettings = defaults.pg_settings === undefined ? {} : { pg_settings: defaults.pg_settings };
+  return {
+    id: newEndpointId(),
+    projectId: project.id,
+    branchId: branch.id,
+    type: input.type,
+    name: input.name ?? null,
+    ...size,
+    suspendTimeoutSeconds,
+    settings: input.settings ?? pgSettings,
+    poolerEnabled: input.poolerEnabled ?? false,
+    poolerMode: input.poolerMode ?? 'transaction',
+    disabled: input.disabled ?? false,
+    passwordlessAccess: input.passwordlessAccess ?? true,
+    provisioner: input.provisioner ?? project.provisioner,
+  };
+}
+
+export function requireSuspendTimeout(seconds: number, minSeconds: number): void {
+  if (seconds === 0 || seconds === -1) return;
+  if (seconds < minSeconds || seconds > suspendTimeoutMaxSeconds) {
+    throw invalid(
+      `invalid request: suspend_timeout_seconds must be 0 (default), -1 (never) or ${minSeconds} to ${suspendTimeoutMaxSeconds}`,
+    );
+  }
+}
+
+export async function listEndpoints(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  branchId?: BranchId,
+): Promise<Endpoint[]> {
+  await requireProject(scope, caller, projectId);
+  if (branchId !== undefined) await requireBranch(scope, projectId, branchId);
+  return selectEndpoints(scope.sql, projectId, branchId);
+}
+
+export async function getEndpoint(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: EndpointId,
+): Promise<Endpoint> {
+  await requireProject(scope, caller, projectId);
+  return requireEndpoint(scope, projectId, id);
+}
+
+export async function startEndpoint(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: EndpointId,
+): Promise<EndpointResult> {
+  await requireProjectLocked(scope, caller, projectId);
+  const endpoint = await requireEndpoint(scope, projectId, id);
+  if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
+  if (isOrWillBe(endpoint, 'active')) return { endpoint, operations: [] };
+  return queueStart(scope, endpoint);
+}
+
+/** The one way to start a compute. The caller holds the project. */
+export async function queueStart(scope: CommandScope, endpoint: Endpoint, priority = 0): Promise<EndpointResult> {
+  await requireRoomInQueue(scope, endpoint.projectId);
+  const pending = await updateEndpoint(scope.tx, endpoint.id, { pendingState: 'active' });
+  return {
+    endpoint: pending,
+    operations: [await enqueue(scope, 'start_compute', { ...computeKeys(endpoint), priority })],
+  };
+}
+
+export async function suspendEndpoint(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: EndpointId,
+): Promise<EndpointResult> {
+  await requireProjectLocked(scope, caller, projectId);
+  const endpoint = await requireEndpoint(scope, projectId, id);
+  if (isOrWillBe(endpoint, 'idle')) return { endpoint, operations: [] };
+  await requireRoomInQueue(scope, projectId);
+  return queueSuspend(scope, endpoint);
+}
+
+/** The one way to put a compute to sleep. Its route is shut at once. The caller holds the project. */
+export async function queueSuspend(scope: CommandScope, endpoint: Endpoint): Promise<EndpointResult> {
+  const pending = await updateEndpoint(scope.tx, endpoint.id, { pendingState: 'idle', address: null });
+  return { endpoint: pending, operations: [await enqueue(scope, 'suspend_compute', computeKeys(endpoint))] };
+}
+
+function isOrWillBe(endpoint: Endpoint, state: 'active' | 'idle'): boolean {
+  return (endpoint.pendingState ?? endpoint.currentState) === state;
+}
+
+export async function deleteEndpoint(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: EndpointId,
+): Promise<EndpointResult> {
+  await requireProjectLocked(scope, caller, projectId);
+  const found = await requireEndpoint(scope, projectId, id);
+  const branch = await requireBranch(scope, projectId, found.branchId);
+  if (branch.protected) throw new CatnapError('unprocessable', 'cannot delete an endpoint of a protected branch');
+  const endpoint = await lockEndpoint(scope.tx, id);
+  if (endpoint === undefined) throw notFound('endpoint');
+  await cancelAhead(scope.tx, projectId, { endpointId: id });
+  const wasActive = endpoint.currentState === 'active';
+  const deleted = await updateEndpoint(scope.tx, id, {
+    deletingAt: scope.clock.now(),
+    address: null,
+    ...(wasActive ? { pendingState: 'idle' } : {}),
+  });
+  const job = wasActive ? 'suspend_and_remove_compute' : 'remove_compute';
+  const operation = await enqueue(scope, job, computeKeys(endpoint));
+  return { endpoint: deleted, operations: operation.action === null ? [] : [operation] };
+}

@@ -1,0 +1,139 @@
+/**
+ * Queueing of operations: which job, under which public action, holding which keys. A key stands for something that
+ * two operations must not work on at once; see `db/operations.ts` for how they exclude each other.
+ */
+import type { Tx } from '../db/client.ts';
+import {
+  cancelOperations,
+  countUnfinished,
+  insertOperation,
+  type OperationRow,
+  type OperationState,
+  selectOperation,
+  selectOperations,
+} from '../db/operations.ts';
+import { CatnapError, notFound } from '../errors.ts';
+import { type BranchId, type EndpointId, newOperationId, type OperationId, type ProjectId } from '../ids.ts';
+import { type Caller, requireProject } from './access.ts';
+import type { CommandScope, Scope } from './context.ts';
+
+export type Operation = OperationRow;
+
+/** Unfinished operations that one project may have before further writes are answered with 423. */
+const unfinishedMax = 500;
+const minuteMs = 60_000;
+
+export const endpointKey = (id: EndpointId) => `endpoint:${id}`;
+export const branchKey = (id: BranchId) => `branch:${id}`;
+export const projectKey = (id: ProjectId) => `project:${id}`;
+
+interface JobFacts {
+  /** What the public record calls it; null for work that is not listed. */
+  readonly action: string | null;
+  readonly firstStep: string;
+  readonly deadlineMs: number;
+}
+
+/** Deletions go on for a day: giving up would leave something behind. */
+const dayMs = 24 * 60 * minuteMs;
+
+export const jobs = {
+  create_timeline: { action: 'create_timeline', firstStep: 'copy', deadlineMs: 10 * minuteMs },
+  create_branch: { action: 'create_branch', firstStep: 'quiesce_parent', deadlineMs: 60 * minuteMs },
+  delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
+  start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
+  suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
+  apply_config: { action: 'apply_config', firstStep: 'look', deadlineMs: 5 * minuteMs },
+  check_availability: { action: 'check_availability', firstStep: 'record', deadlineMs: minuteMs },
+  suspend_and_remove_compute: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
+  remove_compute: { action: null, firstStep: 'remove', deadlineMs: dayMs },
+  delete_project: { action: null, firstStep: 'remove', deadlineMs: dayMs },
+} as const satisfies Record<string, JobFacts>;
+
+export type JobName = keyof typeof jobs;
+
+/** Never cancelled: what they were to remove would stay. */
+const removals: readonly JobName[] = [
+  'delete_timeline',
+  'suspend_and_remove_compute',
+  'remove_compute',
+  'delete_project',
+];
+
+/** Makes way for a deletion; the caller holds the project. */
+export function cancelAhead(
+  tx: Tx,
+  projectId: ProjectId,
+  of: { readonly branchId?: BranchId; readonly endpointId?: EndpointId },
+): Promise<void> {
+  return cancelOperations(tx, projectId, { ...of, except: removals });
+}
+
+export const isRemoval = (job: JobName) => removals.includes(job);
+
+export interface EnqueueOptions {
+  readonly projectId: ProjectId;
+  readonly branchId?: BranchId;
+  readonly endpointId?: EndpointId;
+  readonly exclusive?: readonly string[];
+  readonly shared?: readonly string[];
+  readonly state?: OperationState;
+  readonly priority?: number;
+}
+
+/** Somebody waits at the door for these. */
+export const wakePriority = 10;
+
+/** The caller holds the project's row (`lockProject`). */
+export async function enqueue(scope: { tx: Tx; clock: CommandScope['clock'] }, job: JobName, options: EnqueueOptions) {
+  const facts: JobFacts = jobs[job];
+  const wholeProject = projectKey(options.projectId);
+  const exclusive = [...(options.exclusive ?? [])];
+  const shared = [...(options.shared ?? []), ...(exclusive.includes(wholeProject) ? [] : [wholeProject])];
+  return insertOperation(scope.tx, {
+    id: newOperationId(),
+    projectId: options.projectId,
+    branchId: options.branchId ?? null,
+    endpointId: options.endpointId ?? null,
+    action: facts.action,
+    job,
+    step: facts.firstStep,
+    state: options.state ?? {},
+    exclusiveKeys: exclusive,
+    sharedKeys: shared,
+    priority: options.priority ?? 0,
+    deadlineAt: new Date(scope.clock.now().getTime() + facts.deadlineMs),
+  });
+}
+
+/** Conflicting writes queue in order; only a queue past all reason is refused. */
+export async function requireRoomInQueue(scope: CommandScope, projectId: ProjectId): Promise<void> {
+  if ((await countUnfinished(scope.tx, projectId)) >= unfinishedMax) {
+    throw new CatnapError('locked', 'project has too many running operations, scheduling of new ones is prohibited', {
+      retryAfterSeconds: 2,
+    });
+  }
+}
+
+export async function getOperation(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: OperationId,
+): Promise<Operation> {
+  await requireProject(scope, caller, projectId);
+  const operation = await selectOperation(scope.sql, projectId, id);
+  if (operation === undefined) throw notFound('operation');
+  return operation;
+}
+
+export async function listOperations(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  page: { readonly cursor: string | null; readonly limit: number },
+): Promise<{ readonly operations: Operation[]; readonly cursor: string | null }> {
+  await requireProject(scope, caller, projectId);
+  const operations = await selectOperations(scope.sql, projectId, { before: page.cursor, limit: page.limit });
+  return { operations, cursor: operations.at(-1)?.cursor ?? null };
+}

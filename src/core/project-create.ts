@@ -1,0 +1,176 @@
+/** Creation of a project: branch, role, database and compute come with it, in one transaction. */
+import { insertBranch } from '../db/branches.ts';
+import { insertDatabase } from '../db/databases.ts';
+import { countProjects, insertProject, nextTenantNumber, type ProjectSettings } from '../db/projects.ts';
+import type { OrganizationRow } from '../db/users.ts';
+import { CatnapError, invalid, withDetails } from '../errors.ts';
+import { newBranchId, newProjectId, newSecret, type OrganizationId, type ProjectId } from '../ids.ts';
+import { type Caller, resolveOrganization } from './access.ts';
+import type { Branch } from './branch.ts';
+import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
+import type { CommandScope } from './context.ts';
+import { type BranchDatabase, requireDatabaseName } from './database.ts';
+import { type Endpoint, insertNewEndpoint } from './endpoint.ts';
+import { branchKey, enqueue, type Operation } from './operation.ts';
+import { planOf } from './plan.ts';
+import { type EndpointDefaultsInput, mergeAllowedIps, type Project, resolveEndpointDefaults } from './project.ts';
+import { insertNewRole, type Role, requireRoleName } from './role.ts';
+
+export interface ProjectInput {
+  readonly name?: string | undefined;
+  readonly organizationId: OrganizationId | null;
+  readonly regionId?: string | undefined;
+  readonly pgVersion?: number | undefined;
+  readonly storePasswords?: boolean | undefined;
+  readonly historyRetentionSeconds?: number | undefined;
+  readonly provisioner?: string | undefined;
+  /** As they came over the wire; checked by the schema. */
+  readonly settings?: Partial<ProjectSettings> | undefined;
+  readonly endpointDefaults: EndpointDefaultsInput;
+  readonly branchName?: string | undefined;
+  readonly databaseName?: string | undefined;
+  readonly roleName?: string | undefined;
+  readonly annotation: Readonly<Record<string, string>>;
+}
+
+export interface CreatedProject {
+  readonly project: Project;
+  readonly branch: Branch;
+  readonly endpoint: Endpoint;
+  readonly role: Role;
+  readonly password: string;
+  readonly database: BranchDatabase;
+  readonly operations: readonly Operation[];
+  readonly connection: ConnectionDetails;
+}
+
+const defaultPgVersion = 17;
+const defaultHistorySeconds = 86_400;
+const initialDatabase = 'neondb';
+const initialBranch = 'main';
+
+const initialSettings: ProjectSettings = {
+  allowed_ips: { ips: [], protected_branches_only: false },
+  enable_logical_replication: false,
+  maintenance_window: { weekdays: [7], start_time: '06:00', end_time: '07:00' },
+  block_public_connections: false,
+  block_vpc_connections: false,
+  hipaa: false,
+};
+
+export async function createProject(scope: CommandScope, caller: Caller, input: ProjectInput): Promise<CreatedProject> {
+  if (caller.kind === 'project') throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
+  const organization = await resolveOrganization(scope, caller, input.organizationId);
+  await requireRoomForProject(scope, organization);
+  const names = initialNames(input);
+  const project = await insertNewProject(scope, caller, organization, input);
+  const branch = await insertBranch(scope.tx, {
+    id: newBranchId(),
+    projectId: project.id,
+    name: names.branch,
+    parentId: null,
+    parentTimestamp: null,
+    isDefault: true,
+    protected: false,
+    initSource: 'parent-data',
+    expiresAt: null,
+    annotation: input.annotation,
+    createdBy: caller.userId,
+  });
+  const { role, password } = await insertNewRole(scope, {
+    projectId: project.id,
+    branchId: branch.id,
+    name: names.role,
+    noLogin: false,
+    storePassword: project.storePasswords,
+  });
+  const database = await insertDatabase(scope.tx, {
+    branchId: branch.id,
+    name: names.database,
+    ownerName: names.role,
+  });
+  const create = await enqueue(scope, 'create_timeline', {
+    projectId: project.id,
+    branchId: branch.id,
+    exclusive: [branchKey(branch.id)],
+  });
+  const { endpoint, operations } = await insertNewEndpoint(scope, project, branch, { type: 'read_write' });
+  const target = {
+    endpointId: endpoint.id,
+    databaseName: database.name,
+    roleName: role.name,
+    password: password ?? '',
+    pooled: false,
+  };
+  return {
+    project,
+    branch,
+    endpoint,
+    role,
+    password: target.password,
+    database,
+    operations: [create, ...operations],
+    connection: connectionDetails(scope.config, target),
+  };
+}
+
+function initialNames(input: ProjectInput) {
+  const database = input.databaseName ?? initialDatabase;
+  const role = input.roleName ?? `${database}_owner`;
+  requireDatabaseName(database, 'body.project.branch.database_name');
+  requireRoleName(role, 'body.project.branch.role_name');
+  const branch = input.branchName ?? initialBranch;
+  if (branch.trim() === '') throw invalid('invalid request: body.project.branch.name must not be blank');
+  return { database, role, branch };
+}
+
+async function insertNewProject(
+  scope: CommandScope,
+  caller: Caller,
+  organization: OrganizationRow,
+  input: ProjectInput,
+): Promise<Project> {
+  const { config } = scope;
+  const pgVersion = input.pgVersion ?? defaultPgVersion;
+  if (!config.pgVersions.includes(pgVersion)) {
+    throw invalid(
+      `invalid request: body.project.pg_version must be one of ${config.pgVersions.join(', ')}; ` +
+        `other majors need a directory of binaries in CATNAP_PG_BIN_<major>`,
+    );
+  }
+  if (input.regionId !== undefined && input.regionId !== config.region) {
+    throw invalid(`invalid request: body.project.region_id must be ${config.region}`);
+  }
+  const id = newProjectId();
+  const name = input.name ?? id;
+  if (name.trim() === '') throw invalid('invalid request: body.project.name must not be blank');
+  const tenantUid = config.uids === null ? null : config.uids.firstTenant + (await nextTenantNumber(scope.tx));
+  return insertProject(scope.tx, {
+    id,
+    organizationId: organization.id,
+    ownerId: caller.userId,
+    name,
+    regionId: config.region,
+    pgVersion,
+    storePasswords: input.storePasswords ?? true,
+    historyRetentionSeconds: input.historyRetentionSeconds ?? defaultHistorySeconds,
+    provisioner: input.provisioner ?? 'k8s-neonvm',
+    settings: {
+      ...initialSettings,
+      ...input.settings,
+      allowed_ips: mergeAllowedIps(initialSettings, input.settings),
+    },
+    defaultEndpointSettings: resolveEndpointDefaults(scope, organization, null, input.endpointDefaults),
+    tenantUid,
+    adminSecret: scope.box.seal(newSecret(), adminSecretPlace(id)),
+  });
+}
+
+export const adminSecretPlace = (id: ProjectId) => `admin:${id}`;
+
+async function requireRoomForProject(scope: CommandScope, organization: OrganizationRow): Promise<void> {
+  const max = planOf(organization.plan).projectsMax;
+  if (max !== null && (await countProjects(scope.tx, organization.id)) >= max) {
+    throw new CatnapError('projects_limit', withDetails('projects limit exceeded', { limit: max }));
+  }
+}

@@ -1,0 +1,174 @@
+/** Projects: listed, changed, deleted. `project-create.ts` makes them. */
+import { selectProtectedBranch } from '../db/branches.ts';
+import {
+  type DefaultEndpointSettings,
+  lockProject,
+  markProjectDeleting,
+  type ProjectRow,
+  type ProjectSettings,
+  selectProjects,
+  updateProject,
+} from '../db/projects.ts';
+import { type OrganizationRow, selectOrganization, selectUser } from '../db/users.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
+import type { OrganizationId, ProjectId } from '../ids.ts';
+import { type Caller, organizationsOf, requireOrganization, requireProject, requireProjectLocked } from './access.ts';
+import type { User } from './account.ts';
+import type { CommandScope, Scope } from './context.ts';
+import { requireSuspendTimeout } from './endpoint.ts';
+import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
+import { planOf } from './plan.ts';
+import { defaultSize, requireSize, resolveSize } from './sizing.ts';
+
+export type Project = ProjectRow;
+export type { DefaultEndpointSettings, ProjectSettings };
+
+export interface EndpointDefaultsInput {
+  readonly minCu?: number | undefined;
+  readonly maxCu?: number | undefined;
+  readonly suspendTimeoutSeconds?: number | undefined;
+  readonly pgSettings?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ProjectPage {
+  readonly organizationId: OrganizationId | null;
+  readonly search: string | null;
+  readonly cursor: string | null;
+  readonly limit: number;
+}
+
+export async function listProjects(
+  scope: Scope,
+  caller: Caller,
+  page: ProjectPage,
+): Promise<{
+  readonly projects: Project[];
+  readonly organizations: ReadonlyMap<OrganizationId, OrganizationRow>;
+}> {
+  const organizations =
+    page.organizationId === null
+      ? await organizationsOf(scope, caller)
+      : [await requireOrganization(scope, caller, page.organizationId)];
+  if (page.organizationId === null && organizations.length > 1) {
+    throw invalid('org_id is required, you can find it on your organization settings page');
+  }
+  const projects = await selectProjects(scope.sql, {
+    organizationIds: organizations.map((organization) => organization.id),
+    projectId: caller.projectId,
+    search: page.search,
+    after: page.cursor,
+    limit: page.limit,
+  });
+  return {
+    projects,
+    organizations: new Map(organizations.map((organization) => [organization.id, organization])),
+  };
+}
+
+export async function getProject(
+  scope: Scope,
+  caller: Caller,
+  id: ProjectId,
+): Promise<{ readonly project: Project; readonly owner: User; readonly organization: OrganizationRow }> {
+  const project = await requireProject(scope, caller, id);
+  const owner = await selectUser(scope.sql, project.ownerId);
+  const organization = await selectOrganization(scope.sql, project.organizationId);
+  if (owner === undefined || organization === undefined) throw notFound('project');
+  return { project, owner, organization };
+}
+
+export interface ProjectChangeInput {
+  readonly name?: string | undefined;
+  readonly settings?: Partial<ProjectSettings> | undefined;
+  readonly endpointDefaults?: EndpointDefaultsInput | undefined;
+  readonly historyRetentionSeconds?: number | undefined;
+}
+
+/** Default compute settings touch only computes created later. */
+export async function updateProjectOf(
+  scope: CommandScope,
+  caller: Caller,
+  id: ProjectId,
+  change: ProjectChangeInput,
+): Promise<{ readonly project: Project; readonly operations: readonly Operation[] }> {
+  const project = await requireProjectLocked(scope, caller, id);
+  if (change.name !== undefined && change.name.trim() === '')
+    throw invalid('invalid request: body.project.name must not be blank');
+  if (project.settings.enable_logical_replication === true && change.settings?.enable_logical_replication === false) {
+    throw invalid('invalid request: body.project.settings.enable_logical_replication cannot be turned off again');
+  }
+  const organization = await selectOrganization(scope.tx, project.organizationId);
+  if (organization === undefined) throw notFound('project');
+  const changed = await updateProject(scope.tx, id, {
+    ...(change.name === undefined ? {} : { name: change.name }),
+    ...(change.historyRetentionSeconds === undefined
+      ? {}
+      : { historyRetentionSeconds: change.historyRetentionSeconds }),
+    ...(change.settings === undefined
+      ? {}
+      : {
+          settings: {
+            ...project.settings,
+            ...change.settings,
+            allowed_ips: mergeAllowedIps(project.settings, change.settings),
+          },
+        }),
+    ...(change.endpointDefaults === undefined
+      ? {}
+      : {
+          defaultEndpointSettings: resolveEndpointDefaults(
+            scope,
+            organization,
+            project.defaultEndpointSettings,
+            change.endpointDefaults,
+          ),
+        }),
+  });
+  return { project: changed, operations: [] };
+}
+
+/** Gone from every list at once; the last operation then removes processes, directories and rows. */
+export async function deleteProject(scope: CommandScope, caller: Caller, id: ProjectId): Promise<Project> {
+  await requireProject(scope, caller, id, 'manage');
+  if ((await lockProject(scope.tx, id)) === undefined) throw notFound('project');
+  const guarded = await selectProtectedBranch(scope.tx, id);
+  if (guarded !== undefined) {
+    throw new CatnapError(
+      'unprocessable',
+      withDetails('cannot delete a project with a protected branch', { branch_name: guarded.name }),
+    );
+  }
+  await cancelAhead(scope.tx, id, {});
+  await enqueue(scope, 'delete_project', { projectId: id, exclusive: [projectKey(id)] });
+  return markProjectDeleting(scope.tx, id);
+}
+
+export function mergeAllowedIps(
+  current: ProjectSettings,
+  change: Partial<ProjectSettings> | undefined,
+): ProjectSettings['allowed_ips'] {
+  return { ...current.allowed_ips, ...change?.allowed_ips };
+}
+
+/** Missing values come from the current ones, or from the house's defaults for a new project. */
+export function resolveEndpointDefaults(
+  scope: Scope,
+  organization: OrganizationRow,
+  current: DefaultEndpointSettings | null,
+  input: EndpointDefaultsInput,
+): DefaultEndpointSettings {
+  const fallback = current
+    ? { minCu: current.autoscaling_limit_min_cu, maxCu: current.autoscaling_limit_max_cu }
+    : defaultSize;
+  const size = resolveSize(input, fallback);
+  requireSize(size, planOf(organization.plan));
+  const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? current?.suspend_timeout_seconds ?? 0;
+  requireSuspendTimeout(suspendTimeoutSeconds, scope.config.suspendMinSeconds);
+  const pgSettings = input.pgSettings ?? current?.pg_settings;
+  return {
+    autoscaling_limit_min_cu: size.minCu,
+    autoscaling_limit_max_cu: size.maxCu,
+    suspend_timeout_seconds: suspendTimeoutSeconds,
+    ...(pgSettings === undefined ? {} : { pg_settings: pgSettings }),
+  };
+}

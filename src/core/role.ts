@@ -1,0 +1,170 @@
+/** Roles of a branch. The password is ours to make; the server only ever gets its SCRAM verifier. */
+import { selectDatabases } from '../db/databases.ts';
+import { deleteRoleRow, insertRole, type RoleRow, selectRole, selectRoles, updateRole } from '../db/roles.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
+import { type BranchId, newRolePassword, type ProjectId } from '../ids.ts';
+import { buildVerifier } from '../scram-verifier.ts';
+import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
+import { queueCatalogChange } from './catalog.ts';
+import type { CommandScope, Scope } from './context.ts';
+import type { Operation } from './operation.ts';
+
+export type Role = RoleRow;
+
+const nameBytesMax = 63;
+const rolesPerBranchMax = 500;
+const reservedNames = new Set(['public', 'none', 'catnap_admin', 'neon_superuser', 'cloud_admin', 'zenith_admin']);
+
+export interface RoleChange {
+  readonly role: Role;
+  /** Null for a role that cannot log in. */
+  readonly password: string | null;
+  readonly operations: readonly Operation[];
+}
+
+export interface RoleAddress {
+  readonly projectId: ProjectId;
+  readonly branchId: BranchId;
+  readonly name: string;
+}
+
+export async function createRole(
+  scope: CommandScope,
+  caller: Caller,
+  input: RoleAddress & { readonly noLogin: boolean },
+): Promise<RoleChange> {
+  const project = await requireProjectLocked(scope, caller, input.projectId);
+  const branch = await requireBranch(scope, input.projectId, input.branchId);
+  requireRoleName(input.name, 'body.role.name');
+  const roles = await selectRoles(scope.tx, branch.id);
+  if (roles.some((role) => role.name === input.name)) {
+    throw new CatnapError('conflict', withDetails('role already exists', { role_name: input.name }));
+  }
+  if (roles.length >= rolesPerBranchMax) {
+    throw new CatnapError('unprocessable', `a branch has at most ${rolesPerBranchMax} roles`);
+  }
+  const made = await insertNewRole(scope, {
+    projectId: project.id,
+    branchId: branch.id,
+    name: input.name,
+    noLogin: input.noLogin,
+    storePassword: project.storePasswords,
+  });
+  return { ...made, operations: await queueCatalogChange(scope, branch) };
+}
+
+/** For project creation too, whose first role needs no operation of its own. */
+export async function insertNewRole(
+  scope: CommandScope,
+  input: RoleAddress & { readonly noLogin: boolean; readonly storePassword: boolean },
+): Promise<{ readonly role: Role; readonly password: string | null }> {
+  const password = input.noLogin ? null : newRolePassword();
+  const role = await insertRole(scope.tx, {
+    branchId: input.branchId,
+    name: input.name,
+    verifier: password === null ? null : buildVerifier(password),
+    password: password !== null && input.storePassword ? sealPassword(scope, input, password) : null,
+    noLogin: input.noLogin,
+  });
+  return { role, password };
+}
+
+export async function listRoles(
+  scope: Scope,
+  caller: Caller,
+  projectId: ProjectId,
+  branchId: BranchId,
+): Promise<Role[]> {
+  await requireProject(scope, caller, projectId);
+  const branch = await requireBranch(scope, projectId, branchId);
+  return selectRoles(scope.sql, branch.id);
+}
+
+export async function getRole(scope: Scope, caller: Caller, address: RoleAddress): Promise<Role> {
+  await requireProject(scope, caller, address.projectId);
+  return requireRole(scope, address);
+}
+
+export async function deleteRole(scope: CommandScope, caller: Caller, address: RoleAddress): Promise<RoleChange> {
+  await requireProjectLocked(scope, caller, address.projectId);
+  const branch = await requireBranch(scope, address.projectId, address.branchId);
+  const role = await requireRole(scope, address);
+  const owned = (await selectDatabases(scope.tx, branch.id)).filter((database) => database.ownerName === role.name);
+  if (owned.length > 0) {
+    throw new CatnapError(
+      'conflict',
+      withDetails('role owns databases and cannot be deleted', {
+        role_name: role.name,
+        databases: owned.map((database) => database.name).join(', '),
+      }),
+    );
+  }
+  if (!role.applied) {
+    await deleteRoleRow(scope.tx, role.id);
+    return { role, password: null, operations: [] };
+  }
+  const dropped = await updateRole(scope.tx, role.id, { droppedAt: scope.clock.now(), pending: true });
+  return { role: dropped, password: null, operations: await queueCatalogChange(scope, branch) };
+}
+
+export async function resetRolePassword(
+  scope: CommandScope,
+  caller: Caller,
+  address: RoleAddress,
+): Promise<RoleChange> {
+  const project = await requireProjectLocked(scope, caller, address.projectId);
+  const branch = await requireBranch(scope, address.projectId, address.branchId);
+  const role = await requireRole(scope, address);
+  if (role.noLogin) throw new CatnapError('unprocessable', withDetails('role cannot log in', { role_name: role.name }));
+  const password = newRolePassword();
+  const changed = await updateRole(scope.tx, role.id, {
+    verifier: buildVerifier(password),
+    password: project.storePasswords ? sealPassword(scope, address, password) : null,
+    pending: true,
+  });
+  return { role: changed, password, operations: await queueCatalogChange(scope, branch) };
+}
+
+export async function revealRolePassword(scope: Scope, caller: Caller, address: RoleAddress): Promise<string> {
+  const project = await requireProject(scope, caller, address.projectId);
+  const role = await requireRole(scope, address);
+  if (!project.storePasswords) throw new CatnapError('precondition_failed', 'the project does not store passwords');
+  const password = openPassword(scope, address.projectId, role);
+  if (password === null) {
+    throw new CatnapError(
+      'precondition_failed',
+      withDetails('the password of this role is not stored: reset it to get a new one', {
+        role_name: role.name,
+      }),
+    );
+  }
+  return password;
+}
+
+/** Null when the password is not stored, as for roles made or changed by SQL. */
+export function openPassword(scope: Scope, projectId: ProjectId, role: Role): string | null {
+  return role.password === null ? null : scope.box.open(role.password, passwordPlace(projectId, role.name));
+}
+
+export function requireRoleName(name: string, field: string): void {
+  const bytes = Buffer.byteLength(name);
+  if (bytes === 0 || bytes > nameBytesMax)
+    throw invalid(`invalid request: ${field} must be 1 to ${nameBytesMax} bytes`);
+  if (name.startsWith('pg_') || reservedNames.has(name)) {
+    throw invalid(`invalid request: ${field} must not start with pg_ nor be one of ${[...reservedNames].join(', ')}`);
+  }
+}
+
+async function requireRole(scope: Scope, address: RoleAddress): Promise<Role> {
+  const branch = await requireBranch(scope, address.projectId, address.branchId);
+  const role = await selectRole(scope.sql, branch.id, address.name);
+  if (role === undefined) throw notFound('role');
+  return role;
+}
+
+function sealPassword(scope: CommandScope, address: RoleAddress, password: string): Uint8Array {
+  return scope.box.seal(password, passwordPlace(address.projectId, address.name));
+}
+
+/** Not bound to the branch: a child branch takes its parent's roles over as they are. */
+const passwordPlace = (projectId: ProjectId, name: string) => `role:${projectId}:${name}`;

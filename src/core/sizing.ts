@@ -1,0 +1,89 @@
+/**
+ * Compute sizes and what follows from them, as the specification's table has it. Pure.
+ * One CU is one vCPU and 4 GiB of memory.
+ */
+import { invalid } from '../errors.ts';
+import type { Plan } from './plan.ts';
+
+const gib = 1024 ** 3;
+const autoscalingCuMax = 16;
+const connectionsMax = 4000;
+/** Bytes of memory that one connection is reckoned with; gives the specification's 112, 225, 450 … */
+const bytesPerConnection = 9_531_392;
+
+/** .25, .5, every whole number to 16, even numbers to 56. */
+export const sizes: readonly number[] = [
+  0.25,
+  0.5,
+  ...Array.from({ length: 16 }, (_, i) => i + 1),
+  ...Array.from({ length: 20 }, (_, i) => 18 + 2 * i),
+];
+
+export interface SizeRange {
+  readonly minCu: number;
+  readonly maxCu: number;
+}
+
+export const defaultSize: SizeRange = { minCu: 0.25, maxCu: 0.25 };
+
+/** One of the two given without the other means a fixed size where the default would not fit around it. */
+export function resolveSize(
+  wanted: { minCu?: number | undefined; maxCu?: number | undefined },
+  fallback: SizeRange,
+): SizeRange {
+  const minCu = wanted.minCu ?? (wanted.maxCu === undefined ? fallback.minCu : Math.min(fallback.minCu, wanted.maxCu));
+  const maxCu = wanted.maxCu ?? (wanted.minCu === undefined ? fallback.maxCu : Math.max(fallback.maxCu, wanted.minCu));
+  return { minCu, maxCu };
+}
+
+export function requireSize(size: SizeRange, plan: Plan): void {
+  const allowed = '0.25, 0.5, 1 to 16 in steps of 1, 18 to 56 in steps of 2';
+  for (const [field, value] of [
+    ['autoscaling_limit_min_cu', size.minCu],
+    ['autoscaling_limit_max_cu', size.maxCu],
+  ] as const) {
+    if (!sizes.includes(value)) throw invalid(`invalid request: ${field} must be one of ${allowed}`);
+    if (value > plan.cuMax)
+      throw invalid(`invalid request: ${field} must be at most ${plan.cuMax} on the plan "${plan.name}"`);
+  }
+  if (size.minCu > size.maxCu) {
+    throw invalid('invalid request: autoscaling_limit_min_cu must not be greater than autoscaling_limit_max_cu');
+  }
+  if (size.maxCu > autoscalingCuMax && size.minCu !== size.maxCu) {
+    throw invalid(
+      `invalid request: sizes above ${autoscalingCuMax} CU are fixed: autoscaling_limit_min_cu must equal autoscaling_limit_max_cu`,
+    );
+  }
+}
+
+export const memoryBytes = (cu: number) => cu * 4 * gib;
+
+/** For a range, reckoned from the smaller of its maximum and eight times its minimum. */
+export function maxConnections(size: SizeRange): number {
+  const effectiveCu = Math.min(size.maxCu, 8 * size.minCu);
+  return Math.min(connectionsMax, Math.floor(memoryBytes(effectiveCu) / bytesPerConnection));
+}
+
+/** The greater of 20 GiB and 15 GiB times the maximum size. */
+export function temporaryDiskBytes(size: SizeRange): number {
+  return Math.max(20 * gib, 15 * gib * size.maxCu);
+}
+
+/** Connections that stay free for Catnap's own logins, so that a full server can still be looked after. */
+const reservedConnections = 7;
+
+/** Server settings that follow from the size alone. `shared_buffers` stays small: the page cache does the caching. */
+export function serverSettings(size: SizeRange): Record<string, string> {
+  const connections = maxConnections(size);
+  const workers = 13 + Math.floor(2 * size.maxCu);
+  const backends = 1 + connections + workers;
+  const sharedBuffersMb = Math.max(128, Math.floor((1023 + backends * 256) / 1024));
+  const maintenanceKb = Math.max(Math.floor((memoryBytes(size.minCu) * 1024) / 63_963_136), 65_536);
+  return {
+    max_connections: String(connections),
+    superuser_reserved_connections: String(reservedConnections),
+    max_worker_processes: String(workers),
+    shared_buffers: `${sharedBuffersMb}MB`,
+    maintenance_work_mem: `${maintenanceKb}kB`,
+  };
+}

@@ -1,0 +1,101 @@
+/** Rows of `api_keys`. The token itself never reaches this table, only its hash. */
+import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
+import { first, one, type Sql } from './client.ts';
+
+export type ApiKeyKind = 'personal' | 'organization' | 'project';
+
+export interface ApiKeyRow {
+  readonly id: number;
+  readonly tokenHash: Uint8Array;
+  readonly kind: ApiKeyKind;
+  readonly userId: UserId | null;
+  readonly organizationId: OrganizationId | null;
+  readonly projectId: ProjectId | null;
+  readonly name: string;
+  readonly createdBy: UserId;
+  readonly createdByName: string;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly lastUsedFromAddr: string;
+}
+
+export type NewApiKey = Pick<
+  ApiKeyRow,
+  'tokenHash' | 'kind' | 'userId' | 'organizationId' | 'projectId' | 'name' | 'createdBy'
+>;
+
+const columns = (sql: Sql) => sql`k.*, u.name as created_by_name`;
+
+export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<ApiKeyRow> {
+  return one(
+    await sql<ApiKeyRow[]>`
+      with k as (insert into api_keys ${sql(
+        key,
+        'tokenHash',
+        'kind',
+        'userId',
+        'organizationId',
+        'projectId',
+        'name',
+        'createdBy',
+      )} returning *)
+      select ${columns(sql)} from k join users u on u.id = k.created_by`,
+  );
+}
+
+/** A key of a project that is being deleted no longer counts. */
+export async function selectApiKeyByHash(sql: Sql, tokenHash: Uint8Array): Promise<ApiKeyRow | undefined> {
+  return first(
+    await sql<ApiKeyRow[]>`
+      select ${columns(sql)} from api_keys k join users u on u.id = k.created_by
+      left join projects p on p.id = k.project_id
+      where k.token_hash = ${tokenHash} and p.deleting_at is null`,
+  );
+}
+
+export async function selectPersonalApiKeys(sql: Sql, userId: UserId): Promise<ApiKeyRow[]> {
+  return sql<ApiKeyRow[]>`
+    select ${columns(sql)} from api_keys k join users u on u.id = k.created_by
+    where k.user_id = ${userId} order by k.id`;
+}
+
+export async function selectOrganizationApiKeys(sql: Sql, organizationId: OrganizationId): Promise<ApiKeyRow[]> {
+  return sql<ApiKeyRow[]>`
+    select ${columns(sql)} from api_keys k join users u on u.id = k.created_by
+    where k.organization_id = ${organizationId} order by k.id`;
+}
+
+export async function deletePersonalApiKey(sql: Sql, userId: UserId, id: number): Promise<ApiKeyRow | undefined> {
+  return first(
+    await sql<ApiKeyRow[]>`
+      with k as (delete from api_keys where id = ${id} and user_id = ${userId} returning *)
+      select ${columns(sql)} from k join users u on u.id = k.created_by`,
+  );
+}
+
+export async function deleteOrganizationApiKey(
+  sql: Sql,
+  organizationId: OrganizationId,
+  id: number,
+): Promise<ApiKeyRow | undefined> {
+  return first(
+    await sql<ApiKeyRow[]>`
+      with k as (delete from api_keys where id = ${id} and organization_id = ${organizationId} returning *)
+      select ${columns(sql)} from k join users u on u.id = k.created_by`,
+  );
+}
+
+export interface ApiKeyUse {
+  readonly id: number;
+  readonly at: Date;
+  readonly from: string;
+}
+
+/** One statement for a whole batch: requests never wait for it. */
+export async function updateApiKeyUses(sql: Sql, uses: readonly ApiKeyUse[]): Promise<void> {
+  await sql`
+    update api_keys k set last_used_at = greatest(k.last_used_at, u.at), last_used_from_addr = u.addr
+    from unnest(${uses.map((use) => use.id)}::bigint[], ${uses.map((use) => use.at.toISOString())}::timestamptz[],
+      ${uses.map((use) => use.from)}::text[]) as u(id, at, addr)
+    where k.id = u.id`;
+}

@@ -1,0 +1,181 @@
+/** Rows of `branches`. */
+import type { BranchId, ProjectId, UserId } from '../ids.ts';
+import { assignments, first, json, one, type Sql } from './client.ts';
+
+export interface BranchRow {
+  readonly id: BranchId;
+  readonly projectId: ProjectId;
+  readonly name: string;
+  readonly parentId: BranchId | null;
+  readonly parentLsn: string | null;
+  readonly parentTimestamp: Date | null;
+  readonly currentState: 'init' | 'ready';
+  readonly pendingState: string | null;
+  readonly stateChangedAt: Date;
+  readonly logicalSize: number | null;
+  readonly isDefault: boolean;
+  readonly protected: boolean;
+  readonly initSource: string;
+  readonly expiresAt: Date | null;
+  readonly annotation: Readonly<Record<string, string>>;
+  readonly receipt: Readonly<Record<string, string | number | null>> | null;
+  readonly createdBy: UserId;
+  readonly createdByName: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly deletingAt: Date | null;
+}
+
+export type NewBranch = Pick<
+  BranchRow,
+  | 'id'
+  | 'projectId'
+  | 'name'
+  | 'parentId'
+  | 'parentTimestamp'
+  | 'isDefault'
+  | 'protected'
+  | 'initSource'
+  | 'expiresAt'
+  | 'annotation'
+  | 'createdBy'
+>;
+
+export type BranchSort = 'name' | 'created_at' | 'updated_at';
+
+const withAuthor = (sql: Sql) => sql`b.*, u.name as created_by_name`;
+
+export async function insertBranch(sql: Sql, branch: NewBranch): Promise<BranchRow> {
+  const row = {
+    ...branch,
+    annotation: json(sql, branch.annotation),
+    currentState: 'init',
+    pendingState: 'ready',
+  };
+  return one(
+    await sql<BranchRow[]>`
+      with b as (insert into branches ${sql(row)} returning *)
+      select ${withAuthor(sql)} from b join users u on u.id = b.created_by`,
+  );
+}
+
+export async function selectBranch(sql: Sql, projectId: ProjectId, id: BranchId): Promise<BranchRow | undefined> {
+  return first(
+    await sql<BranchRow[]>`
+      select ${withAuthor(sql)} from branches b join users u on u.id = b.created_by
+      where b.project_id = ${projectId} and b.id = ${id} and b.deleting_at is null`,
+  );
+}
+
+/** For operations, which still work on a branch that is being deleted. */
+export async function selectBranchInAnyState(sql: Sql, id: BranchId): Promise<BranchRow | undefined> {
+  return first(
+    await sql<BranchRow[]>`
+      select ${withAuthor(sql)} from branches b join users u on u.id = b.created_by where b.id = ${id}`,
+  );
+}
+
+export async function selectDefaultBranch(sql: Sql, projectId: ProjectId): Promise<BranchRow | undefined> {
+  return first(
+    await sql<BranchRow[]>`
+      select ${withAuthor(sql)} from branches b join users u on u.id = b.created_by
+      where b.project_id = ${projectId} and b.is_default and b.deleting_at is null`,
+  );
+}
+
+export async function isBranchNameTaken(sql: Sql, projectId: ProjectId, name: string): Promise<boolean> {
+  const rows = await sql`
+    select 1 from branches where project_id = ${projectId} and name = ${name} and deleting_at is null`;
+  return rows.length > 0;
+}
+
+export async function selectProtectedBranch(
+  sql: Sql,
+  projectId: ProjectId,
+): Promise<{ readonly name: string } | undefined> {
+  return first(
+    await sql<{ name: string }[]>`
+      select name from branches where project_id = ${projectId} and protected and deleting_at is null limit 1`,
+  );
+}
+
+export async function selectExpiredBranches(sql: Sql, now: Date): Promise<Pick<BranchRow, 'id' | 'projectId'>[]> {
+  return sql`select id, project_id from branches where expires_at <= ${now} and deleting_at is null`;
+}
+
+export interface BranchQuery {
+  readonly search: string | null;
+  readonly sortBy: BranchSort;
+  readonly descending: boolean;
+  /** Sort value (as text) and id of the last branch of the page before. */
+  readonly after: { readonly value: string; readonly id: string } | null;
+  readonly limit: number | null;
+}
+
+export async function selectBranches(
+  sql: Sql,
+  projectId: ProjectId,
+  query: BranchQuery,
+): Promise<(BranchRow & { readonly sortValue: string })[]> {
+  const column = sql(`b.${query.sortBy}`);
+  const cast = query.sortBy === 'name' ? sql`text` : sql`timestamptz`;
+  const direction = query.descending ? sql`desc` : sql`asc`;
+  const beyond = query.descending ? sql`<` : sql`>`;
+  const page =
+    query.after === null
+      ? sql``
+      : sql`and (${column}, b.id) ${beyond} (${query.after.value}::${cast}, ${query.after.id})`;
+  return sql<(BranchRow & { sortValue: string })[]>`
+    select ${withAuthor(sql)}, ${column}::text as sort_value from branches b join users u on u.id = b.created_by
+    where b.project_id = ${projectId} and b.deleting_at is null ${matching(sql, query.search)} ${page}
+    order by ${column} ${direction}, b.id ${direction} limit ${query.limit}`;
+}
+
+export async function countBranches(sql: Sql, projectId: ProjectId, search: string | null): Promise<number> {
+  return one(
+    await sql<{ count: number }[]>`
+      select count(*)::int as count from branches b
+      where b.project_id = ${projectId} and b.deleting_at is null ${matching(sql, search)}`,
+  ).count;
+}
+
+function matching(sql: Sql, search: string | null) {
+  if (search === null) return sql``;
+  const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`;
+  return sql`and (b.name ilike ${pattern} or b.id ilike ${pattern})`;
+}
+
+/** Children that still exist, those being deleted included: their data may still be read from the parent's. */
+export async function selectChildren(sql: Sql, id: BranchId): Promise<Pick<BranchRow, 'id' | 'name' | 'deletingAt'>[]> {
+  return sql`select id, name, deleting_at from branches where parent_id = ${id} order by created_at`;
+}
+
+export type BranchChange = Partial<
+  Pick<
+    BranchRow,
+    | 'name'
+    | 'protected'
+    | 'expiresAt'
+    | 'isDefault'
+    | 'pendingState'
+    | 'currentState'
+    | 'logicalSize'
+    | 'deletingAt'
+    | 'parentLsn'
+  >
+> & { readonly receipt?: object };
+
+export async function updateBranch(sql: Sql, id: BranchId, change: BranchChange): Promise<BranchRow> {
+  const stateChangedAt =
+    change.currentState === undefined && change.pendingState === undefined ? undefined : new Date();
+  const receipt = change.receipt === undefined ? undefined : json(sql, change.receipt);
+  return one(
+    await sql<BranchRow[]>`
+      with b as (update branches ${assignments(sql, { ...change, receipt, stateChangedAt })} where id = ${id} returning *)
+      select ${withAuthor(sql)} from b join users u on u.id = b.created_by`,
+  );
+}
+
+export async function deleteBranchRow(sql: Sql, id: BranchId): Promise<void> {
+  await sql`delete from branches where id = ${id}`;
+}

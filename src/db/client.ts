@@ -1,0 +1,92 @@
+/**
+ * Connections to the system database. Names are camelCase in TypeScript and snake_case in SQL; the change happens
+ * here. Only column names are changed: keys inside jsonb stay as they are, because tenants choose some of them.
+ */
+import postgres from 'postgres';
+
+// A type alias, not an interface: the library wants an index signature.
+type CustomTypes = { bigint: number };
+
+/** Statements run on this, inside or outside a transaction. */
+export type Sql = postgres.ISql<CustomTypes>;
+/** Proof of an open transaction, for functions that must not run outside one. */
+export type Tx = postgres.TransactionSql<CustomTypes>;
+export type JsonValue = postgres.JSONValue;
+
+export interface DatabaseOptions {
+  /** URL of an external database; otherwise the fields below. */
+  readonly url?: string;
+  readonly path?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly database?: string;
+}
+
+export interface Database {
+  readonly sql: Sql;
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Calls back with each payload, and with '' whenever the subscription is (re)made: something may have been missed. */
+  listen(channel: string, onMessage: (payload: string) => void): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+}
+
+/** All of Catnap's tables live in this schema, so that an external database can hold other things too. */
+export const schemaName = 'catnap';
+
+export function openDatabase(options: DatabaseOptions, settings: { poolSize: number; name: string }): Database {
+  const sql = connect(options, settings.poolSize, settings.name);
+  return {
+    sql,
+    transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
+    listen: async (channel, onMessage) => {
+      const subscription = await sql.listen(channel, onMessage, () => onMessage(''));
+      return () => subscription.unlisten();
+    },
+    close: () => sql.end({ timeout: 5 }),
+  };
+}
+
+export function connect(options: DatabaseOptions, poolSize: number, name: string) {
+  const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
+    max: poolSize,
+    idle_timeout: 30,
+    connect_timeout: 10,
+    onnotice: () => {},
+    transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
+    // Sequences and sizes here stay far below 2^53.
+    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    connection: { application_name: name, search_path: schemaName, statement_timeout: 30_000 },
+    ...(options.path === undefined ? {} : { path: options.path }),
+    ...(options.username === undefined ? {} : { username: options.username }),
+    ...(options.password === undefined ? {} : { password: options.password }),
+    ...(options.database === undefined ? {} : { database: options.database }),
+  };
+  return options.url === undefined ? postgres(settings) : postgres(options.url, settings);
+}
+
+/** The first row, or undefined. */
+export function first<T>(rows: readonly T[]): T | undefined {
+  return rows[0];
+}
+
+/** The one row that a statement with RETURNING must give. */
+export function one<T>(rows: readonly T[]): T {
+  const row = rows[0];
+  if (row === undefined) throw new Error('BUG: the statement returned no row');
+  return row;
+}
+
+type ColumnValue = string | number | boolean | Date | Uint8Array | null | undefined | postgres.Parameter;
+
+/** `set column = value` for each key that is given, and `updated_at`; keys with undefined are left as they are. */
+export function assignments(sql: Sql, change: { readonly [column: string]: ColumnValue }) {
+  const given = Object.entries(change).flatMap(([column, value]) =>
+    value === undefined ? [] : [sql`, ${sql(column)} = ${value}`],
+  );
+  return sql`set updated_at = now() ${given.length === 0 ? sql`` : given}`;
+}
+
+/** A jsonb parameter from a plain readonly object. */
+export function json(sql: Sql, value: object) {
+  return sql.json(value as postgres.JSONValue);
+}

@@ -1,0 +1,85 @@
+/** Rows of `databases`: what a branch's server shall hold, and what it is known to hold. */
+import type { BranchId } from '../ids.ts';
+import { assignments, first, one, type Sql } from './client.ts';
+
+export interface DatabaseRow {
+  readonly id: number;
+  readonly branchId: BranchId;
+  readonly name: string;
+  readonly ownerName: string;
+  readonly appliedName: string | null;
+  readonly pending: boolean;
+  readonly revision: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly droppedAt: Date | null;
+}
+
+export async function insertDatabase(
+  sql: Sql,
+  database: Pick<DatabaseRow, 'branchId' | 'name' | 'ownerName'> & {
+    readonly appliedName?: string;
+    readonly pending?: boolean;
+  },
+): Promise<DatabaseRow> {
+  return one(await sql<DatabaseRow[]>`insert into databases ${sql(database)} returning *`);
+}
+
+export async function selectDatabases(sql: Sql, branchId: BranchId): Promise<DatabaseRow[]> {
+  return sql<DatabaseRow[]>`
+    select * from databases where branch_id = ${branchId} and dropped_at is null order by id`;
+}
+
+export async function selectDatabase(sql: Sql, branchId: BranchId, name: string): Promise<DatabaseRow | undefined> {
+  return first(
+    await sql<DatabaseRow[]>`
+      select * from databases where branch_id = ${branchId} and name = ${name} and dropped_at is null`,
+  );
+}
+
+/** With those marked dropped: what `apply_config` works from. */
+export async function selectDatabasesToApply(sql: Sql, branchId: BranchId): Promise<DatabaseRow[]> {
+  return sql<DatabaseRow[]>`select * from databases where branch_id = ${branchId} and pending order by id`;
+}
+
+export async function updateDatabase(
+  sql: Sql,
+  id: number,
+  change: Partial<Pick<DatabaseRow, 'name' | 'ownerName' | 'appliedName' | 'pending' | 'droppedAt'>>,
+): Promise<DatabaseRow> {
+  return one(
+    await sql<
+      DatabaseRow[]
+    >`update databases ${assignments(sql, change)}, revision = revision + 1 where id = ${id} returning *`,
+  );
+}
+
+/** Marks as applied only what has not changed since it was read. */
+export async function markDatabaseApplied(sql: Sql, row: DatabaseRow): Promise<void> {
+  if (row.droppedAt !== null) {
+    await sql`delete from databases where id = ${row.id}`;
+    return;
+  }
+  await sql`
+    update databases set applied_name = ${row.name}, pending = (revision <> ${row.revision}) where id = ${row.id}`;
+}
+
+/** Takes the parent's live databases over to a child, which will hold the same in its copied directory. */
+export async function copyDatabases(sql: Sql, from: BranchId, to: BranchId): Promise<DatabaseRow[]> {
+  return sql<DatabaseRow[]>`
+    insert into databases (branch_id, name, owner_name, applied_name, pending, dropped_at)
+    select ${to}, name, owner_name, applied_name, pending, dropped_at from databases
+    where branch_id = ${from} order by id returning *`;
+}
+
+export async function deleteDatabaseRow(sql: Sql, id: number): Promise<void> {
+  await sql`delete from databases where id = ${id}`;
+}
+
+/** Takes back drops that could not be carried out, except where the name has a new owner by now. */
+export async function restoreDroppedDatabases(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`
+    update databases r set dropped_at = null, pending = false, revision = revision + 1
+    where branch_id = ${branchId} and dropped_at is not null and not exists (
+      select 1 from databases o where o.branch_id = r.branch_id and o.name = r.name and o.dropped_at is null)`;
+}

@@ -1,0 +1,148 @@
+/** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
+import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
+
+export type EndpointType = 'read_write' | 'read_only';
+export type EndpointState = 'init' | 'active' | 'idle';
+
+export type EndpointAddress =
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+
+export interface EndpointSettings {
+  readonly pg_settings?: Readonly<Record<string, string>>;
+  readonly pgbouncer_settings?: Readonly<Record<string, string>>;
+}
+
+export interface EndpointRow {
+  readonly id: EndpointId;
+  readonly projectId: ProjectId;
+  readonly branchId: BranchId;
+  readonly type: EndpointType;
+  readonly name: string | null;
+  readonly minCu: number;
+  readonly maxCu: number;
+  readonly suspendTimeoutSeconds: number;
+  readonly settings: EndpointSettings;
+  readonly poolerEnabled: boolean;
+  readonly poolerMode: string;
+  readonly disabled: boolean;
+  readonly passwordlessAccess: boolean;
+  readonly provisioner: string;
+  readonly currentState: EndpointState;
+  readonly pendingState: 'active' | 'idle' | null;
+  readonly address: EndpointAddress | null;
+  readonly generation: number;
+  readonly lastActive: Date | null;
+  readonly startedAt: Date | null;
+  readonly suspendedAt: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly deletingAt: Date | null;
+}
+
+export type NewEndpoint = Pick<
+  EndpointRow,
+  | 'id'
+  | 'projectId'
+  | 'branchId'
+  | 'type'
+  | 'name'
+  | 'minCu'
+  | 'maxCu'
+  | 'suspendTimeoutSeconds'
+  | 'settings'
+  | 'poolerEnabled'
+  | 'poolerMode'
+  | 'disabled'
+  | 'passwordlessAccess'
+  | 'provisioner'
+>;
+
+export async function insertEndpoint(
+  sql: Sql,
+  endpoint: NewEndpoint,
+  pendingState: 'active' | null,
+): Promise<EndpointRow> {
+  const row = { ...endpoint, settings: json(sql, endpoint.settings), currentState: 'init', pendingState };
+  return one(await sql<EndpointRow[]>`insert into endpoints ${sql(row)} returning *`);
+}
+
+export async function selectEndpoint(sql: Sql, projectId: ProjectId, id: EndpointId): Promise<EndpointRow | undefined> {
+  return first(
+    await sql<EndpointRow[]>`
+      select * from endpoints where project_id = ${projectId} and id = ${id} and deleting_at is null`,
+  );
+}
+
+/** For operations and the proxy, which know no project. */
+export async function selectEndpointInAnyState(sql: Sql, id: EndpointId): Promise<EndpointRow | undefined> {
+  return first(await sql<EndpointRow[]>`select * from endpoints where id = ${id}`);
+}
+
+export async function selectEndpoints(sql: Sql, projectId: ProjectId, branchId?: BranchId): Promise<EndpointRow[]> {
+  return sql<EndpointRow[]>`
+    select * from endpoints
+    where project_id = ${projectId} and deleting_at is null
+      and (${branchId ?? null}::text is null or branch_id = ${branchId ?? null})
+    order by created_at, id`;
+}
+
+export async function selectReadWriteEndpoint(sql: Sql, branchId: BranchId): Promise<EndpointRow | undefined> {
+  return first(
+    await sql<EndpointRow[]>`
+      select * from endpoints where branch_id = ${branchId} and type = 'read_write' and deleting_at is null`,
+  );
+}
+
+/** Those that should have a process, for the reconcilers. */
+export async function selectActiveEndpoints(sql: Sql): Promise<EndpointRow[]> {
+  return sql<EndpointRow[]>`select * from endpoints where current_state = 'active' and deleting_at is null`;
+}
+
+export type EndpointChange = Partial<
+  Pick<
+    EndpointRow,
+    'currentState' | 'pendingState' | 'address' | 'startedAt' | 'suspendedAt' | 'deletingAt' | 'disabled' | 'name'
+  >
+>;
+
+export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointChange): Promise<EndpointRow> {
+  const address = change.address === null || change.address === undefined ? change.address : json(sql, change.address);
+  return one(
+    await sql<EndpointRow[]>`
+      update endpoints ${assignments(sql, { ...change, address })} where id = ${id} returning *`,
+  );
+}
+
+/** The fence for the next start. */
+export async function raiseGeneration(sql: Sql, id: EndpointId): Promise<number> {
+  return one(
+    await sql<{ generation: number }[]>`
+      update endpoints set generation = generation + 1 where id = ${id} returning generation`,
+  ).generation;
+}
+
+export async function lockEndpoint(tx: Tx, id: EndpointId): Promise<EndpointRow | undefined> {
+  return first(await tx<EndpointRow[]>`select * from endpoints where id = ${id} and deleting_at is null for update`);
+}
+
+/** Later activity wins, so that batches may arrive in any order. */
+export async function updateLastActive(sql: Sql, activity: ReadonlyMap<string, Date>): Promise<void> {
+  const ids = [...activity.keys()];
+  const times = [...activity.values()].map((time) => time.toISOString());
+  await sql`
+    update endpoints e set last_active = greatest(e.last_active, a.at)
+    from unnest(${ids}::text[], ${times}::timestamptz[]) as a(id, at) where e.id = a.id`;
+}
+
+export async function deleteEndpointRow(sql: Sql, id: EndpointId): Promise<void> {
+  await sql`delete from endpoints where id = ${id}`;
+}
+
+export async function countEndpointsByState(
+  sql: Sql,
+): Promise<{ readonly state: EndpointState; readonly count: number }[]> {
+  return sql`
+    select current_state as state, count(*)::int as count from endpoints where deleting_at is null group by 1 order by 1`;
+}

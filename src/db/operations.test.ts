@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { command, makeProject } from '../../test/helpers/commands.ts';
+import { makeCore, type TestCore } from '../../test/helpers/core.ts';
+import { enqueue } from '../core/operation.ts';
+import type { ProjectId } from '../ids.ts';
+import { cancelOperations, claimOperation, finishOperation, lockLeased, type OperationRow } from './operations.ts';
+import { lockProject } from './projects.ts';
+
+let test: TestCore;
+let projectId: ProjectId;
+beforeAll(async () => {
+  test = await makeCore();
+  projectId = (await makeProject(test)).project.id;
+});
+afterAll(() => test.close());
+beforeEach(() => test.core.database.sql`delete from operations`);
+
+const queue = (keys: { exclusive?: string[]; shared?: string[]; priority?: number }) =>
+  command(test, async (scope) => {
+    await lockProject(scope.tx, projectId);
+    return enqueue(scope, 'check_availability', { projectId, ...keys });
+  });
+const claim = (leaseMs = 60_000) => claimOperation(test.core.database.sql, randomUUID(), leaseMs);
+const finish = (operation: OperationRow) =>
+  test.core.database.transaction((tx) => finishOperation(tx, operation, 'finished'));
+
+describe('the operation queue', () => {
+  it('writes the first of a chain as running and those behind it as scheduling', async () => {
+    expect((await queue({ exclusive: ['a'] })).status).toBe('running');
+    expect((await queue({ exclusive: ['a'] })).status).toBe('scheduling');
+    expect((await queue({ shared: ['a'] })).status).toBe('scheduling');
+    expect((await queue({ exclusive: ['b'] })).status).toBe('running');
+  });
+
+  it('runs conflicting operations in order and others side by side', async () => {
+    const first = await queue({ exclusive: ['a'] });
+    const second = await queue({ exclusive: ['a'] });
+    const other = await queue({ exclusive: ['b'] });
+    expect((await claim())?.id).toBe(first.id);
+    expect((await claim())?.id).toBe(other.id);
+    expect(await claim()).toBeUndefined();
+    await finish(first);
+    expect((await claim())?.id).toBe(second.id);
+  });
+
+  it('lets shared keys run together and keeps an exclusive one out', async () => {
+    const readers = [await queue({ shared: ['a'] }), await queue({ shared: ['a'] })];
+    const writer = await queue({ exclusive: ['a'] });
+    expect([(await claim())?.id, (await claim())?.id]).toEqual(readers.map((reader) => reader.id));
+    expect(await claim()).toBeUndefined();
+    for (const reader of readers) await finish(reader);
+    expect((await claim())?.id).toBe(writer.id);
+  });
+
+  it('takes what somebody waits for first', async () => {
+    await queue({ exclusive: ['a'] });
+    const urgent = await queue({ exclusive: ['b'], priority: 10 });
+    expect((await claim())?.id).toBe(urgent.id);
+  });
+
+  it('gives an operation away when its lease has run out, and takes nothing from the one who lost it', async () => {
+    await queue({ exclusive: ['a'] });
+    const lost = await claim(0);
+    const taken = await claim();
+    expect(taken?.id).toBe(lost?.id);
+    const held = await test.core.database.transaction((tx) => lockLeased(tx, taken?.id as never, lost?.lease ?? ''));
+    expect(held).toBeUndefined();
+  });
+
+  it('claims each operation once, however many ask', async () => {
+    for (let i = 0; i < 20; i++) await queue({ exclusive: [`key ${i}`] });
+    const claimed = await Promise.all(Array.from({ length: 30 }, () => claim()));
+    const ids = claimed.flatMap((operation) => (operation ? [operation.id] : []));
+    expect(new Set(ids).size).toBe(20);
+    expect(ids).toHaveLength(20);
+  });
+
+  it('cancels what has not begun at once and asks the worker of the rest', async () => {
+    const worked = await queue({ exclusive: ['a'] });
+    const waiting = await queue({ exclusive: ['a'] });
+    await claim();
+    await test.core.database.transaction((tx) => cancelOperations(tx, projectId, { except: [] }));
+    const rows = await test.core.database.sql<OperationRow[]>`select id, status from operations`;
+    const statuses = new Map(rows.map((row) => [row.id, row.status]));
+    expect(statuses.get(worked.id)).toBe('cancelling');
+    expect(statuses.get(waiting.id)).toBe('cancelled');
+  });
+});

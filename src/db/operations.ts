@@ -1,0 +1,243 @@
+/**
+ * Rows of `operations`: the public record and the queue are the same row. An operation is free to run when it is due,
+ * not leased, and no earlier unfinished operation holds a key that conflicts with its own.
+ */
+import type { BranchId, EndpointId, OperationId, ProjectId } from '../ids.ts';
+import { first, type JsonValue, json, one, type Sql, type Tx } from './client.ts';
+
+export type OperationStatus =
+  | 'scheduling'
+  | 'running'
+  | 'finished'
+  | 'failed'
+  | 'error'
+  | 'cancelling'
+  | 'cancelled'
+  | 'skipped';
+
+export type OperationState = { readonly [key: string]: JsonValue };
+
+export interface OperationRow {
+  readonly id: OperationId;
+  readonly sequence: number;
+  readonly projectId: ProjectId;
+  readonly branchId: BranchId | null;
+  readonly endpointId: EndpointId | null;
+  readonly action: string | null;
+  readonly status: OperationStatus;
+  readonly error: string | null;
+  readonly failuresCount: number;
+  readonly retryAt: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly finishedAt: Date | null;
+  readonly job: string;
+  readonly step: string;
+  readonly state: OperationState;
+  readonly exclusiveKeys: string[];
+  readonly sharedKeys: string[];
+  readonly priority: number;
+  readonly runAt: Date;
+  readonly lease: string | null;
+  readonly deadlineAt: Date;
+}
+
+export type NewOperation = Pick<
+  OperationRow,
+  | 'id'
+  | 'projectId'
+  | 'branchId'
+  | 'endpointId'
+  | 'action'
+  | 'job'
+  | 'step'
+  | 'state'
+  | 'exclusiveKeys'
+  | 'sharedKeys'
+  | 'priority'
+  | 'deadlineAt'
+>;
+
+export const operationsChannel = 'catnap_operations';
+export const changesChannel = 'catnap_changes';
+
+const unfinished = (sql: Sql) => sql`('scheduling', 'running', 'failed', 'cancelling')`;
+
+/** `earlier` holds a key that `later` must wait for. */
+const conflicts = (sql: Sql, earlier: string, later: string) => sql`(
+  ${sql(earlier)}.exclusive_keys && (${sql(later)}.exclusive_keys || ${sql(later)}.shared_keys)
+  or ${sql(earlier)}.shared_keys && ${sql(later)}.exclusive_keys)`;
+
+/**
+ * Written `running` when nothing that conflicts precedes it, `scheduling` otherwise. The caller holds the project's
+ * row, so the order of sequence numbers is the order of commits.
+ */
+export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
+  const row = { ...operation, state: json(tx, operation.state), status: 'scheduling' };
+  const inserted = one(await tx<OperationRow[]>`insert into operations ${tx(row)} returning *`);
+  const started = await tx<OperationRow[]>`
+    update operations o set status = 'running' where o.id = ${operation.id} and not exists (
+      select 1 from operations e where e.status in ${unfinished(tx)} and e.sequence < o.sequence
+        and e.project_id = o.project_id and ${conflicts(tx, 'e', 'o')})
+    returning *`;
+  await tx`select pg_notify(${operationsChannel}, '')`;
+  return first(started) ?? inserted;
+}
+
+/** Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. */
+export async function claimOperation(sql: Sql, lease: string, leaseMs: number): Promise<OperationRow | undefined> {
+  return first(
+    await sql<OperationRow[]>`
+      update operations set lease = ${lease}, lease_until = now() + ${leaseMs} * interval '1 ms', retry_at = null,
+        status = case when status = 'cancelling' then status else 'running' end, updated_at = clock_timestamp()
+      where id = (
+        select o.id from operations o
+        where o.status in ${unfinished(sql)} and o.run_at <= now()
+          and (o.lease_until is null or o.lease_until < now())
+          and not exists (
+            select 1 from operations e where e.status in ${unfinished(sql)} and e.sequence < o.sequence
+              and e.project_id = o.project_id and ${conflicts(sql, 'e', 'o')})
+        order by o.priority desc, o.sequence limit 1 for update of o skip locked)
+      returning *`,
+  );
+}
+
+export async function extendLease(sql: Sql, id: OperationId, lease: string, leaseMs: number): Promise<boolean> {
+  const rows = await sql`
+    update operations set lease_until = now() + ${leaseMs} * interval '1 ms'
+    where id = ${id} and lease = ${lease} returning 1`;
+  return rows.length > 0;
+}
+
+/**
+ * Milliseconds until something becomes due or a lease runs out; null when nothing does. What waits for another
+ * operation is not counted: the end of that one is announced.
+ */
+export async function selectNextDueMs(sql: Sql): Promise<number | null> {
+  return one(
+    await sql<{ ms: number | null }[]>`
+      select (extract(epoch from min(due_at) - now()) * 1000)::int as ms
+      from operations, greatest(run_at, lease_until) as due_at
+      where status in ${unfinished(sql)} and due_at > now()`,
+  ).ms;
+}
+
+/** Holds the row if the lease is still ours; a worker that lost its lease gets nothing and must write nothing. */
+export async function lockLeased(tx: Tx, id: OperationId, lease: string): Promise<OperationRow | undefined> {
+  return first(await tx<OperationRow[]>`select * from operations where id = ${id} and lease = ${lease} for update`);
+}
+
+/** With `waitMs` 0 the worker keeps its lease and goes on at once. */
+export async function updateStep(
+  tx: Tx,
+  id: OperationId,
+  next: { readonly step: string; readonly state: OperationState; readonly waitMs: number },
+): Promise<void> {
+  const release = next.waitMs > 0 ? tx`, lease = null, lease_until = null` : tx``;
+  await tx`
+    update operations set step = ${next.step}, state = ${json(tx, next.state)},
+      run_at = now() + ${next.waitMs} * interval '1 ms', updated_at = clock_timestamp() ${release}
+    where id = ${id}`;
+}
+
+export async function failStep(
+  tx: Tx,
+  id: OperationId,
+  failure: { readonly error: string; readonly retryMs: number; readonly step: string },
+): Promise<void> {
+  const { error, retryMs, step } = failure;
+  await tx`
+    update operations set status = 'failed', step = ${step}, error = ${error}, failures_count = failures_count + 1, lease = null,
+      lease_until = null, run_at = now() + ${retryMs} * interval '1 ms', retry_at = now() + ${retryMs} * interval '1 ms',
+      updated_at = clock_timestamp()
+    where id = ${id}`;
+}
+
+export async function finishOperation(
+  tx: Tx,
+  operation: Pick<OperationRow, 'id' | 'endpointId'>,
+  status: 'finished' | 'error' | 'cancelled' | 'skipped',
+  error: string | null = null,
+): Promise<void> {
+  await tx`
+    update operations set status = ${status}, error = coalesce(${error}, error), lease = null, lease_until = null,
+      retry_at = null, finished_at = clock_timestamp(), updated_at = clock_timestamp(), state = '{}'
+    where id = ${operation.id}`;
+  await tx`select pg_notify(${operationsChannel}, ''), pg_notify(${changesChannel}, ${operation.id}),
+    pg_notify(${changesChannel}, ${operation.endpointId ?? operation.id})`;
+}
+
+/**
+ * Makes way for a deletion: what has not begun is cancelled now; what has is `cancelling`, and its worker, or the next
+ * one, ends it after the step that runs. Operations of other things that merely hold a key of this one go on, and so
+ * do the jobs named in `except`.
+ */
+export async function cancelOperations(
+  tx: Tx,
+  projectId: ProjectId,
+  of: { readonly branchId?: BranchId; readonly endpointId?: EndpointId; readonly except: readonly string[] },
+): Promise<void> {
+  const begun = tx`(lease_until > now() or state <> '{}')`;
+  await tx`
+    update operations set
+      status = case when ${begun} then 'cancelling' else 'cancelled' end,
+      finished_at = case when ${begun} then null else clock_timestamp() end,
+      run_at = now(), updated_at = clock_timestamp()
+    where project_id = ${projectId} and status in ${unfinished(tx)} and job <> all(${[...of.except]})
+      and (${of.branchId ?? null}::text is null or branch_id = ${of.branchId ?? null})
+      and (${of.endpointId ?? null}::text is null or endpoint_id = ${of.endpointId ?? null})`;
+}
+
+export async function countUnfinished(sql: Sql, projectId: ProjectId): Promise<number> {
+  return one(
+    await sql<{ count: number }[]>`
+      select count(*)::int as count from operations where project_id = ${projectId} and status in ${unfinished(sql)}`,
+  ).count;
+}
+
+/** The unfinished operation of a job on an endpoint that comes last, if any. */
+export async function selectUnfinishedForEndpoint(sql: Sql, endpointId: EndpointId): Promise<OperationRow | undefined> {
+  return first(
+    await sql<OperationRow[]>`
+      select * from operations where status in ${unfinished(sql)} and endpoint_id = ${endpointId}
+      order by sequence desc limit 1`,
+  );
+}
+
+export async function selectLatestForEndpoint(sql: Sql, endpointId: EndpointId): Promise<OperationRow | undefined> {
+  return first(
+    await sql<OperationRow[]>`
+      select * from operations where endpoint_id = ${endpointId} order by sequence desc limit 1`,
+  );
+}
+
+export async function selectOperation(
+  sql: Sql,
+  projectId: ProjectId,
+  id: OperationId,
+): Promise<OperationRow | undefined> {
+  return first(
+    await sql<OperationRow[]>`
+      select * from operations where project_id = ${projectId} and id = ${id} and action is not null`,
+  );
+}
+
+/** Newest first; `before` is the creation time of the last one of the page before, with microseconds. */
+export async function selectOperations(
+  sql: Sql,
+  projectId: ProjectId,
+  page: { readonly before: string | null; readonly limit: number },
+): Promise<(OperationRow & { readonly cursor: string })[]> {
+  return sql<(OperationRow & { cursor: string })[]>`
+    select *, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as cursor from operations
+    where project_id = ${projectId} and action is not null
+      and (${page.before}::timestamptz is null or created_at < ${page.before}::timestamptz)
+    order by created_at desc, sequence desc limit ${page.limit}`;
+}
+
+/** Operations are kept for half a year. */
+export async function deleteOldOperations(sql: Sql, olderThanDays: number): Promise<number> {
+  const rows = await sql`
+    delete from operations where finished_at < now() - ${olderThanDays} * interval '1 day' returning 1`;
+  return rows.length;
+}

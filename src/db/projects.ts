@@ -1,0 +1,133 @@
+/** Rows of `projects`. A project that is being deleted is invisible to everything but its last operation. */
+import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
+import { assignments, first, type JsonValue, json, one, type Sql, type Tx } from './client.ts';
+
+export interface DefaultEndpointSettings {
+  readonly autoscaling_limit_min_cu: number;
+  readonly autoscaling_limit_max_cu: number;
+  readonly suspend_timeout_seconds: number;
+  readonly pg_settings?: Readonly<Record<string, string>>;
+}
+
+export interface ProjectSettings {
+  readonly allowed_ips: { readonly ips: readonly string[]; readonly protected_branches_only: boolean };
+  readonly [key: string]: JsonValue | undefined;
+}
+
+export interface ProjectRow {
+  readonly id: ProjectId;
+  readonly organizationId: OrganizationId;
+  readonly ownerId: UserId;
+  readonly name: string;
+  readonly regionId: string;
+  readonly pgVersion: number;
+  readonly storePasswords: boolean;
+  readonly historyRetentionSeconds: number;
+  readonly provisioner: string;
+  readonly settings: ProjectSettings;
+  readonly defaultEndpointSettings: DefaultEndpointSettings;
+  readonly tenantUid: number | null;
+  readonly adminSecret: Uint8Array;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly deletingAt: Date | null;
+}
+
+export type NewProject = Omit<ProjectRow, 'createdAt' | 'updatedAt' | 'deletingAt'>;
+
+export async function insertProject(sql: Sql, project: NewProject): Promise<ProjectRow> {
+  const row = {
+    ...project,
+    settings: json(sql, project.settings),
+    defaultEndpointSettings: json(sql, project.defaultEndpointSettings),
+  };
+  return one(await sql<ProjectRow[]>`insert into projects ${sql(row)} returning *`);
+}
+
+export async function nextTenantNumber(sql: Sql): Promise<number> {
+  return one(await sql<{ number: number }[]>`select nextval('tenant_numbers')::int as number`).number;
+}
+
+export async function selectProject(sql: Sql, id: ProjectId): Promise<ProjectRow | undefined> {
+  return first(await sql<ProjectRow[]>`select * from projects where id = ${id} and deleting_at is null`);
+}
+
+/** For operations, which still work on a project that is being deleted. */
+export async function selectProjectInAnyState(sql: Sql, id: ProjectId): Promise<ProjectRow | undefined> {
+  return first(await sql<ProjectRow[]>`select * from projects where id = ${id}`);
+}
+
+/**
+ * Holds the project for the rest of the transaction. Every command that queues operations takes it first, so the order
+ * of operations of one project is the order of its commits.
+ */
+export async function lockProject(tx: Tx, id: ProjectId): Promise<ProjectRow | undefined> {
+  return first(await tx<ProjectRow[]>`select * from projects where id = ${id} and deleting_at is null for update`);
+}
+
+/** As `lockProject`, for the outcome of an operation, which may belong to a project that is being deleted. */
+export async function lockProjectInAnyState(tx: Tx, id: ProjectId): Promise<void> {
+  await tx`select 1 from projects where id = ${id} for update`;
+}
+
+export interface ProjectQuery {
+  readonly organizationIds: readonly OrganizationId[];
+  readonly projectId: ProjectId | null;
+  readonly search: string | null;
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** Ordered by id, which is also the cursor. */
+export async function selectProjects(sql: Sql, query: ProjectQuery): Promise<ProjectRow[]> {
+  const pattern = query.search === null ? null : `%${query.search.replace(/[\\%_]/g, '\\$&')}%`;
+  return sql<ProjectRow[]>`
+    select * from projects
+    where deleting_at is null and organization_id = any(${[...query.organizationIds]})
+      and (${query.projectId}::text is null or id = ${query.projectId})
+      and (${pattern}::text is null or name ilike ${pattern} or id ilike ${pattern})
+      and (${query.after}::text is null or id > ${query.after})
+    order by id limit ${query.limit}`;
+}
+
+export async function countProjects(sql: Sql, organizationId: OrganizationId): Promise<number> {
+  return one(
+    await sql<{ count: number }[]>`
+      select count(*)::int as count from projects where organization_id = ${organizationId} and deleting_at is null`,
+  ).count;
+}
+
+export async function countAllProjects(sql: Sql): Promise<number> {
+  return one(await sql<{ count: number }[]>`select count(*)::int as count from projects where deleting_at is null`)
+    .count;
+}
+
+export type ProjectChange = Partial<
+  Pick<ProjectRow, 'name' | 'settings' | 'defaultEndpointSettings' | 'historyRetentionSeconds'>
+>;
+
+export async function updateProject(sql: Sql, id: ProjectId, change: ProjectChange): Promise<ProjectRow> {
+  const settings = change.settings && json(sql, change.settings);
+  const defaultEndpointSettings = change.defaultEndpointSettings && json(sql, change.defaultEndpointSettings);
+  const changed = assignments(sql, { ...change, settings, defaultEndpointSettings });
+  return one(await sql<ProjectRow[]>`update projects ${changed} where id = ${id} returning *`);
+}
+
+export async function markProjectDeleting(sql: Sql, id: ProjectId): Promise<ProjectRow> {
+  return one(
+    await sql<ProjectRow[]>`
+      update projects set deleting_at = now(), updated_at = now() where id = ${id} returning *`,
+  );
+}
+
+/** Takes branches, endpoints, roles, databases, keys and operations with it. */
+export async function deleteProjectRow(sql: Sql, id: ProjectId): Promise<void> {
+  await sql`delete from endpoints where project_id = ${id}`;
+  await sql`delete from branches where project_id = ${id}`;
+  await sql`delete from projects where id = ${id}`;
+}
+
+/** Projects whose rows claim a uid, for the check that nothing is left behind. */
+export async function selectProjectIds(sql: Sql): Promise<ProjectId[]> {
+  return (await sql<{ id: ProjectId }[]>`select id from projects`).map((row) => row.id);
+}

@@ -1,0 +1,80 @@
+/** Rows of `roles`. A row that is `pending` is newer than the server; otherwise the server's verifier is the truth. */
+import type { BranchId } from '../ids.ts';
+import { assignments, first, one, type Sql } from './client.ts';
+
+export interface RoleRow {
+  readonly id: number;
+  readonly branchId: BranchId;
+  readonly name: string;
+  readonly verifier: string | null;
+  readonly password: Uint8Array | null;
+  readonly noLogin: boolean;
+  readonly protected: boolean;
+  readonly applied: boolean;
+  readonly pending: boolean;
+  readonly revision: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly droppedAt: Date | null;
+}
+
+export type NewRole = Pick<RoleRow, 'branchId' | 'name' | 'verifier' | 'password' | 'noLogin'> &
+  Partial<Pick<RoleRow, 'applied' | 'pending'>>;
+
+export async function insertRole(sql: Sql, role: NewRole): Promise<RoleRow> {
+  return one(await sql<RoleRow[]>`insert into roles ${sql(role)} returning *`);
+}
+
+export async function selectRoles(sql: Sql, branchId: BranchId): Promise<RoleRow[]> {
+  return sql<RoleRow[]>`select * from roles where branch_id = ${branchId} and dropped_at is null order by id`;
+}
+
+export async function selectRole(sql: Sql, branchId: BranchId, name: string): Promise<RoleRow | undefined> {
+  return first(
+    await sql<RoleRow[]>`select * from roles where branch_id = ${branchId} and name = ${name} and dropped_at is null`,
+  );
+}
+
+export async function selectRolesToApply(sql: Sql, branchId: BranchId): Promise<RoleRow[]> {
+  return sql<RoleRow[]>`select * from roles where branch_id = ${branchId} and pending order by id`;
+}
+
+export async function updateRole(
+  sql: Sql,
+  id: number,
+  change: Partial<Pick<RoleRow, 'verifier' | 'password' | 'noLogin' | 'applied' | 'pending' | 'droppedAt'>>,
+): Promise<RoleRow> {
+  return one(
+    await sql<
+      RoleRow[]
+    >`update roles ${assignments(sql, change)}, revision = revision + 1 where id = ${id} returning *`,
+  );
+}
+
+/** Marks as applied only what has not changed since it was read. */
+export async function markRoleApplied(sql: Sql, row: RoleRow): Promise<void> {
+  if (row.droppedAt !== null) {
+    await sql`delete from roles where id = ${row.id}`;
+    return;
+  }
+  await sql`update roles set applied = true, pending = (revision <> ${row.revision}) where id = ${row.id}`;
+}
+
+export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise<RoleRow[]> {
+  return sql<RoleRow[]>`
+    insert into roles (branch_id, name, verifier, password, no_login, protected, applied, pending, dropped_at)
+    select ${to}, name, verifier, password, no_login, protected, applied, pending, dropped_at from roles
+    where branch_id = ${from} order by id returning *`;
+}
+
+export async function deleteRoleRow(sql: Sql, id: number): Promise<void> {
+  await sql`delete from roles where id = ${id}`;
+}
+
+/** Takes back drops that could not be carried out, except where the name has a new owner by now. */
+export async function restoreDroppedRoles(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`
+    update roles r set dropped_at = null, pending = false, revision = revision + 1
+    where branch_id = ${branchId} and dropped_at is not null and not exists (
+      select 1 from roles o where o.branch_id = r.branch_id and o.name = r.name and o.dropped_at is null)`;
+}

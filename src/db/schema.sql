@@ -1,0 +1,239 @@
+-- The schema of the system database after all migrations, for reading and for review.
+-- Written by `npm run generate`; do not edit. Migrations are in src/db/migrations.
+
+create sequence tenant_numbers as integer;
+
+create table api_keys (
+  id bigint generated always as identity not null,
+  token_hash bytea not null,
+  kind text not null,
+  user_id uuid,
+  organization_id text,
+  project_id text,
+  name text not null,
+  created_by uuid not null,
+  created_at timestamp with time zone default now() not null,
+  last_used_at timestamp with time zone,
+  last_used_from_addr text default ''::text not null,
+  constraint api_keys_pkey PRIMARY KEY (id),
+  constraint api_keys_token_hash_key UNIQUE (token_hash),
+  constraint api_keys_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
+  constraint api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  constraint api_keys_check CHECK (((kind = 'personal'::text) = (user_id IS NOT NULL))),
+  constraint api_keys_check1 CHECK (((kind = 'personal'::text) = (organization_id IS NULL))),
+  constraint api_keys_check2 CHECK (((kind = 'project'::text) = (project_id IS NOT NULL))),
+  constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['personal'::text, 'organization'::text, 'project'::text])))
+);
+
+create table branches (
+  id text not null,
+  project_id text not null,
+  name text not null,
+  parent_id text,
+  parent_lsn text,
+  parent_timestamp timestamp with time zone,
+  current_state text not null,
+  pending_state text,
+  state_changed_at timestamp with time zone default now() not null,
+  logical_size bigint,
+  is_default boolean not null,
+  protected boolean not null,
+  init_source text not null,
+  expires_at timestamp with time zone,
+  annotation jsonb default '{}'::jsonb not null,
+  receipt jsonb,
+  created_by uuid not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  deleting_at timestamp with time zone,
+  constraint branches_pkey PRIMARY KEY (id),
+  constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
+  constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
+  constraint branches_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint branches_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'ready'::text])))
+);
+CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
+CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
+CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
+
+create table databases (
+  id bigint generated always as identity not null,
+  branch_id text not null,
+  name text not null,
+  owner_name text not null,
+  applied_name text,
+  pending boolean default true not null,
+  revision integer default 1 not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  dropped_at timestamp with time zone,
+  constraint databases_pkey PRIMARY KEY (id),
+  constraint databases_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX databases_name ON catnap.databases USING btree (branch_id, name) WHERE (dropped_at IS NULL);
+
+create table endpoints (
+  id text not null,
+  project_id text not null,
+  branch_id text not null,
+  type text not null,
+  name text,
+  min_cu double precision not null,
+  max_cu double precision not null,
+  suspend_timeout_seconds integer not null,
+  settings jsonb not null,
+  pooler_enabled boolean not null,
+  pooler_mode text not null,
+  disabled boolean not null,
+  passwordless_access boolean not null,
+  provisioner text not null,
+  current_state text not null,
+  pending_state text,
+  address jsonb,
+  generation integer default 0 not null,
+  last_active timestamp with time zone,
+  started_at timestamp with time zone,
+  suspended_at timestamp with time zone,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  deleting_at timestamp with time zone,
+  constraint endpoints_pkey PRIMARY KEY (id),
+  constraint endpoints_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id),
+  constraint endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint endpoints_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'active'::text, 'idle'::text]))),
+  constraint endpoints_pending_state_check CHECK ((pending_state = ANY (ARRAY['active'::text, 'idle'::text]))),
+  constraint endpoints_type_check CHECK ((type = ANY (ARRAY['read_write'::text, 'read_only'::text])))
+);
+CREATE INDEX endpoints_of_branch ON catnap.endpoints USING btree (branch_id);
+CREATE INDEX endpoints_of_project ON catnap.endpoints USING btree (project_id);
+CREATE UNIQUE INDEX endpoints_read_write ON catnap.endpoints USING btree (branch_id) WHERE ((type = 'read_write'::text) AND (deleting_at IS NULL));
+CREATE INDEX endpoints_running ON catnap.endpoints USING btree (id) WHERE (current_state = 'active'::text);
+
+create table idempotency_keys (
+  scope text not null,
+  key text not null,
+  request_hash bytea not null,
+  reply bytea,
+  created_at timestamp with time zone default now() not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (scope, key)
+);
+CREATE INDEX idempotency_keys_age ON catnap.idempotency_keys USING btree (created_at);
+
+create table operations (
+  id uuid not null,
+  sequence bigint generated always as identity not null,
+  project_id text not null,
+  branch_id text,
+  endpoint_id text,
+  action text,
+  status text not null,
+  error text,
+  failures_count integer default 0 not null,
+  retry_at timestamp with time zone,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  updated_at timestamp with time zone default clock_timestamp() not null,
+  finished_at timestamp with time zone,
+  job text not null,
+  step text not null,
+  state jsonb default '{}'::jsonb not null,
+  exclusive_keys text[] not null,
+  shared_keys text[] not null,
+  priority smallint default 0 not null,
+  run_at timestamp with time zone default now() not null,
+  lease uuid,
+  lease_until timestamp with time zone,
+  deadline_at timestamp with time zone not null,
+  constraint operations_pkey PRIMARY KEY (id),
+  constraint operations_sequence_key UNIQUE (sequence),
+  constraint operations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint operations_status_check CHECK ((status = ANY (ARRAY['scheduling'::text, 'running'::text, 'finished'::text, 'failed'::text, 'error'::text, 'cancelling'::text, 'cancelled'::text, 'skipped'::text])))
+);
+CREATE INDEX operations_of_endpoint ON catnap.operations USING btree (endpoint_id, sequence DESC);
+CREATE INDEX operations_of_project ON catnap.operations USING btree (project_id, created_at DESC);
+CREATE INDEX operations_unfinished ON catnap.operations USING btree (sequence) WHERE (status = ANY (ARRAY['scheduling'::text, 'running'::text, 'failed'::text, 'cancelling'::text]));
+
+create table organization_members (
+  organization_id text not null,
+  user_id uuid not null,
+  role text default 'admin'::text not null,
+  joined_at timestamp with time zone default now() not null,
+  constraint organization_members_pkey PRIMARY KEY (organization_id, user_id),
+  constraint organization_members_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint organization_members_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+
+create table organizations (
+  id text not null,
+  name text not null,
+  handle text not null,
+  plan text not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint organizations_pkey PRIMARY KEY (id),
+  constraint organizations_handle_key UNIQUE (handle),
+  constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'launch'::text, 'scale'::text])))
+);
+
+create table projects (
+  id text not null,
+  organization_id text not null,
+  owner_id uuid not null,
+  name text not null,
+  region_id text not null,
+  pg_version integer not null,
+  store_passwords boolean not null,
+  history_retention_seconds integer not null,
+  provisioner text not null,
+  settings jsonb not null,
+  default_endpoint_settings jsonb not null,
+  tenant_uid integer,
+  admin_secret bytea not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  deleting_at timestamp with time zone,
+  constraint projects_pkey PRIMARY KEY (id),
+  constraint projects_tenant_uid_key UNIQUE (tenant_uid),
+  constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint projects_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES users(id)
+);
+CREATE INDEX projects_of_organization ON catnap.projects USING btree (organization_id, id) WHERE (deleting_at IS NULL);
+
+create table roles (
+  id bigint generated always as identity not null,
+  branch_id text not null,
+  name text not null,
+  verifier text,
+  password bytea,
+  no_login boolean default false not null,
+  protected boolean default false not null,
+  applied boolean default false not null,
+  pending boolean default true not null,
+  revision integer default 1 not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  dropped_at timestamp with time zone,
+  constraint roles_pkey PRIMARY KEY (id),
+  constraint roles_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX roles_name ON catnap.roles USING btree (branch_id, name) WHERE (dropped_at IS NULL);
+
+create table schema_migrations (
+  version integer not null,
+  name text not null,
+  checksum text not null,
+  applied_at timestamp with time zone default now() not null,
+  constraint schema_migrations_pkey PRIMARY KEY (version)
+);
+
+create table users (
+  id uuid not null,
+  email text not null,
+  login text not null,
+  name text not null,
+  last_name text default ''::text not null,
+  created_at timestamp with time zone default now() not null,
+  constraint users_pkey PRIMARY KEY (id),
+  constraint users_email_key UNIQUE (email)
+);

@@ -1,0 +1,58 @@
+/** A whole domain over a fresh database, with two people in two organizations: the caller and a stranger. */
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '../../src/clock.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import type { Caller } from '../../src/core/access.ts';
+import { ensureFirstAccount } from '../../src/core/account.ts';
+import { authenticate } from '../../src/core/api-key.ts';
+import { type Core, commandScope, readScope } from '../../src/core/context.ts';
+import { insertApiKey } from '../../src/db/api-keys.ts';
+import { insertMember, insertOrganization, insertUser } from '../../src/db/users.ts';
+import { newApiKeyToken, newOrganizationId, newUserId } from '../../src/ids.ts';
+import { createSecretBox, hashToken } from '../../src/secrets.ts';
+import { makeDatabase } from './database.ts';
+
+export interface TestCore {
+  readonly core: Core;
+  readonly caller: Caller;
+  /** Personal key of `caller`. */
+  readonly token: string;
+  /** Personal key of somebody in another organization. */
+  readonly strangerToken: string;
+  close(): Promise<void>;
+}
+
+export async function makeCore(overrides: Partial<Config> = {}, poolSize = 10): Promise<TestCore> {
+  const { database, drop } = await makeDatabase(poolSize);
+  const config = { ...readConfig({}, { isRoot: false }), ...overrides };
+  const core: Core = { database, box: createSecretBox(randomBytes(32)), clock: systemClock, config };
+  const first = await database.transaction((tx) => ensureFirstAccount(commandScope(core, tx)));
+  const token = first?.token ?? '';
+  const caller = await authenticate(readScope(core), token);
+  if (caller === undefined) throw new Error('the first key does not authenticate');
+  return { core, caller, token, strangerToken: await makeStranger(core), close: drop };
+}
+
+async function makeStranger(core: Core): Promise<string> {
+  const { sql } = core.database;
+  const user = await insertUser(sql, {
+    id: newUserId(),
+    email: 'stranger@elsewhere.test',
+    login: 'stranger',
+    name: 'Stranger',
+  });
+  const organizationId = newOrganizationId();
+  await insertOrganization(sql, { id: organizationId, name: 'Elsewhere', handle: organizationId, plan: 'scale' });
+  await insertMember(sql, organizationId, user.id);
+  const token = newApiKeyToken();
+  await insertApiKey(sql, {
+    tokenHash: hashToken(token),
+    kind: 'personal',
+    userId: user.id,
+    organizationId: null,
+    projectId: null,
+    name: 'stranger',
+    createdBy: user.id,
+  });
+  return token;
+}

@@ -1,0 +1,44 @@
+/** A migrated system database of its own for each test file, cloned from one template. */
+import { randomUUID } from 'node:crypto';
+import { inject } from 'vitest';
+import { connect, type Database, type DatabaseOptions, openDatabase } from '../../src/db/client.ts';
+import { migrate } from '../../src/db/migrate.ts';
+
+const template = 'catnap_template';
+/** Names the lock that test files queue on while one of them makes the template. */
+const lockKey = 7_070_002;
+
+export interface TestDatabase {
+  readonly database: Database;
+  readonly options: DatabaseOptions;
+  drop(): Promise<void>;
+}
+
+export async function makeDatabase(poolSize = 10): Promise<TestDatabase> {
+  const name = `t_${randomUUID().replaceAll('-', '')}`;
+  const admin = inject('systemDatabase');
+  const sql = connect(admin, 1, 'test-databases');
+  try {
+    await sql`select pg_advisory_lock(${lockKey})`;
+    const [made] = await sql`select 1 from pg_database where datname = ${template}`;
+    if (made === undefined) {
+      await sql.unsafe(`create database ${template}`);
+      await migrate({ ...admin, database: template });
+    }
+    await sql.unsafe(`create database ${name} template ${template}`);
+  } finally {
+    await sql.end();
+  }
+  const options = { ...admin, database: name };
+  const database = openDatabase(options, { poolSize, name: 'test' });
+  return {
+    database,
+    options,
+    drop: async () => {
+      await database.close();
+      const dropper = connect(admin, 1, 'test-databases');
+      await dropper.unsafe(`drop database if exists ${name} with (force)`);
+      await dropper.end();
+    },
+  };
+}
