@@ -1,0 +1,100 @@
+/**
+ * The steps that bring a server up, shared by every operation that needs one running: raise the fence, spawn, wait
+ * until it answers. They end by going to the step that the operation names.
+ */
+import { delay } from '../clock.ts';
+import type { CatalogChange } from '../compute/driver.ts';
+import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { raiseGeneration } from '../db/endpoints.ts';
+import { abandon, goto, type Step, type StepContext, StepFailure, skip, type Write, wait } from './step.ts';
+import { type ComputeTarget, computeSpec, findCompute } from './target.ts';
+
+const probeIntervalMs = 4;
+/** How long one run of the step probes before it lets go of the worker for a moment. */
+const probeBurstMs = 2_000;
+
+export function bringUpSteps(next: string): Record<'fence' | 'spawn' | 'await_ready', Step> {
+  return { fence, spawn, await_ready: (context) => awaitReady(context, next) };
+}
+
+/** The new generation is committed before anything starts, so that an older worker's late start is refused. */
+const fence: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
+  if (target.branch.currentState !== 'ready') return abandon('the branch has no data to serve');
+  return goto('spawn', async (tx) => ({ generation: await raiseGeneration(tx, target.endpoint.id) }));
+};
+
+const spawn: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  await context.driver.start(computeSpec(context, target, startedGeneration(context)));
+  return goto('await_ready');
+};
+
+async function awaitReady(context: StepContext, next: string) {
+  const target = await findCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  const giveRoomAt = Date.now() + probeBurstMs;
+  while (Date.now() < giveRoomAt) {
+    const seen = await context.driver.observe(target.ref);
+    if (seen.state === 'running') return goto(next);
+    if (seen.state === 'absent') throw new StepFailure('the server ended while it was starting', 'fence');
+    await delay(probeIntervalMs);
+  }
+  return wait(50);
+}
+
+export function startedGeneration({ operation }: StepContext): number {
+  const { generation } = operation.state;
+  if (typeof generation !== 'number') throw new Error('BUG: the operation has no generation');
+  return generation;
+}
+
+/** Carries out what is pending on a running server; the write records it, and what the server holds. */
+export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<Write> {
+  const pending = await selectPendingCatalog(context.core.database.sql, target.branch.id);
+  const seen = await context.driver.configure(target.ref, catalogChange(pending));
+  return async (tx) => {
+    await recordCatalog(tx, target.branch.id, pending, seen);
+    return undefined;
+  };
+}
+
+/**
+ * As `applyCatalog`, for a start: a change that the server refuses must not keep the compute from coming up. It stays
+ * pending, and the operation that was queued for it tells why it fails.
+ */
+export async function applyCatalogIfPossible(context: StepContext, target: ComputeTarget): Promise<Write> {
+  try {
+    return await applyCatalog(context, target);
+  } catch (error) {
+    context.log.warn({ err: error }, 'pending changes of roles and databases could not be applied at the start');
+    const seen = await context.driver.configure(target.ref, emptyChange);
+    return async (tx) => {
+      await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, seen);
+      return undefined;
+    };
+  }
+}
+
+export const emptyChange: CatalogChange = { roles: [], databases: [], dropDatabases: [], dropRoles: [] };
+
+function catalogChange(pending: PendingCatalog): CatalogChange {
+  const live = <T extends { droppedAt: Date | null }>(rows: readonly T[]) =>
+    rows.filter((row) => row.droppedAt === null);
+  const roles = live(pending.roles);
+  return {
+    roles: roles.map(({ name, verifier }) => ({ name, verifier })),
+    databases: live(pending.databases).map(({ name, ownerName, appliedName }) => ({
+      name,
+      ownerName,
+      renameFrom: appliedName === name ? null : appliedName,
+    })),
+    dropDatabases: pending.databases.filter((row) => row.droppedAt !== null).map((row) => row.appliedName ?? row.name),
+    // A role dropped and made again under the same name stays: only its password is new.
+    dropRoles: pending.roles
+      .filter((row) => row.droppedAt !== null && !roles.some((role) => role.name === row.name))
+      .map((row) => row.name),
+  };
+}

@@ -1,0 +1,26 @@
+/** Gives a project's first branch its data: a copy of the prepared template. */
+import { updateBranch } from '../db/branches.ts';
+import { done, type Job, type Step, skip } from './step.ts';
+import { findBranch } from './target.ts';
+
+const copy: Step = async (context) => {
+  const target = await findBranch(context);
+  if (target === undefined || target.branch.deletingAt !== null) return skip('the branch is gone');
+  const receipt = await context.driver.createBranch({
+    ...target.ref,
+    pgVersion: target.project.pgVersion,
+    source: { kind: 'template' },
+  });
+  return done(async (tx) => {
+    await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null, receipt });
+    return undefined;
+  });
+};
+
+export const createTimeline: Job = {
+  steps: { copy },
+  /** The branch stays `init` with nothing pending: visibly not ready, and the operation says why. */
+  giveUp: async (tx, { operation }) => {
+    if (operation.branchId !== null) await updateBranch(tx, operation.branchId, { pendingState: null });
+  },
+};

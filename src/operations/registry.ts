@@ -1,0 +1,23 @@
+/** Every job by name. The sweeps walk this table, so a new job is covered by being here. */
+import type { JobName } from '../core/operation.ts';
+import { applyConfig } from './apply-config.ts';
+import { checkAvailability } from './check-availability.ts';
+import { createBranch } from './create-branch.ts';
+import { createTimeline } from './create-timeline.ts';
+import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
+import { startCompute } from './start-compute.ts';
+import type { Job } from './step.ts';
+import { suspendCompute } from './suspend-compute.ts';
+
+export const jobRegistry: Readonly<Record<JobName, Job>> = {
+  create_timeline: createTimeline,
+  create_branch: createBranch,
+  delete_timeline: deleteTimeline,
+  start_compute: startCompute,
+  suspend_compute: suspendCompute,
+  apply_config: applyConfig,
+  check_availability: checkAvailability,
+  suspend_and_remove_compute: removeCompute,
+  remove_compute: removeCompute,
+  delete_project: deleteProject,
+};

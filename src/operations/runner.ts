@@ -1,0 +1,214 @@
+/**
+ * Takes operations from the queue and runs their steps. A notification makes it quick, a poll makes it right. Any
+ * number of runners may work on one database: the lease decides who may write an outcome.
+ */
+import { randomUUID } from 'node:crypto';
+import { delay } from '../clock.ts';
+import type { ComputeDriver } from '../compute/driver.ts';
+import type { Core } from '../core/context.ts';
+import type { Tx } from '../db/client.ts';
+import {
+  claimOperation,
+  extendLease,
+  failStep,
+  finishOperation,
+  lockLeased,
+  type OperationRow,
+  operationsChannel,
+  selectNextDueMs,
+  updateStep,
+} from '../db/operations.ts';
+import { lockProjectInAnyState } from '../db/projects.ts';
+import { assertNever, errorText } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import { jobRegistry } from './registry.ts';
+import { type Job, type StepContext, StepFailure, type StepResult, skip } from './step.ts';
+
+export interface RunnerOptions {
+  readonly core: Core;
+  readonly driver: ComputeDriver;
+  readonly log: Logger;
+  readonly concurrency: number;
+  readonly leaseMs?: number;
+  readonly pollMs?: number;
+  readonly registry?: Readonly<Record<string, Job>>;
+}
+
+type Outcome = StepResult | { readonly kind: 'failed'; readonly error: unknown };
+
+const retryMsMax = 10_000;
+
+export class OperationRunner {
+  readonly #options: Required<RunnerOptions>;
+  readonly #stopping = new AbortController();
+  #nudge = new AbortController();
+  #loops: Promise<void>[] = [];
+  #unlisten: (() => Promise<void>) | null = null;
+
+  constructor(options: RunnerOptions) {
+    this.#options = { leaseMs: 30_000, pollMs: 1_000, registry: jobRegistry, ...options };
+  }
+
+  async start(): Promise<void> {
+    this.#unlisten = await this.#options.core.database.listen(operationsChannel, () => this.#wakeLoops());
+    this.#loops = Array.from({ length: this.#options.concurrency }, () => this.#loop());
+  }
+
+  /** Lets the steps that run come to their end; what is left is taken up by the next runner. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#wakeLoops();
+    await Promise.all(this.#loops);
+    await this.#unlisten?.();
+  }
+
+  #wakeLoops(): void {
+    const nudge = this.#nudge;
+    this.#nudge = new AbortController();
+    nudge.abort();
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const { signal } = this.#nudge;
+      try {
+        if (await this.runNext()) continue;
+        await delay(await this.#idleMs(), signal);
+      } catch (error) {
+        // The system database may be away for a moment: the queue is still there when it comes back.
+        this.#options.log.error({ err: error }, 'the operation queue could not be read');
+        await delay(this.#options.pollMs, this.#stopping.signal);
+      }
+    }
+  }
+
+  async #idleMs(): Promise<number> {
+    const dueMs = await selectNextDueMs(this.#options.core.database.sql);
+    return Math.min(this.#options.pollMs, Math.max(5, dueMs ?? this.#options.pollMs));
+  }
+
+  /** Claims one operation and runs it as far as it goes; false when nothing is due. */
+  async runNext(): Promise<boolean> {
+    const { core, leaseMs } = this.#options;
+    const lease = randomUUID();
+    const claimed = await claimOperation(core.database.sql, lease, leaseMs);
+    if (claimed === undefined) return false;
+    const heartbeat = setInterval(() => {
+      extendLease(core.database.sql, claimed.id, lease, leaseMs).catch(() => {});
+    }, leaseMs / 3);
+    try {
+      let operation: OperationRow | undefined = claimed;
+      while (operation !== undefined) operation = await this.#runStep(operation, lease);
+    } finally {
+      clearInterval(heartbeat);
+    }
+    return true;
+  }
+
+  /** Runs the current step and records its outcome; returns the operation if its next step can run at once. */
+  async #runStep(operation: OperationRow, lease: string): Promise<OperationRow | undefined> {
+    const { core, driver, registry } = this.#options;
+    const log = this.#options.log.child({ operation: operation.id, job: operation.job, step: operation.step });
+    const context: StepContext = { operation, core, driver, log };
+    const job = registry[operation.job];
+    const outcome = await this.#attempt(job, context);
+    const write = (result: Outcome) =>
+      core.database.transaction((tx) => this.#writeOutcome(tx, job, { context, lease, outcome: result }));
+    try {
+      return await write(outcome);
+    } catch (error) {
+      // The outcome could not be written as it was; that it failed mostly can be, and else the lease runs out.
+      log.error({ err: error }, 'the outcome of a step could not be written');
+      return write({ kind: 'failed', error });
+    }
+  }
+
+  async #writeOutcome(
+    tx: Tx,
+    job: Job | undefined,
+    { context, lease, outcome }: { context: StepContext; lease: string; outcome: Outcome },
+  ): Promise<OperationRow | undefined> {
+    // The project first, as every command does: that order keeps the queue's order and avoids deadlocks.
+    await lockProjectInAnyState(tx, context.operation.projectId);
+    const held = await lockLeased(tx, context.operation.id, lease);
+    if (held === undefined) {
+      context.log.warn('the lease was lost; the outcome of the step is left to its new holder');
+      return undefined;
+    }
+    const current = { ...context, operation: held };
+    if (held.status !== 'cancelling') return this.#record(tx, job, current, outcome);
+    await job?.giveUp(tx, current, 'cancelled');
+    await finishOperation(tx, held, 'cancelled');
+    return undefined;
+  }
+
+  async #attempt(job: Job | undefined, context: StepContext): Promise<Outcome> {
+    const step = job?.steps[context.operation.step];
+    if (step === undefined) return { kind: 'abandon', reason: `this version knows no step ${context.operation.step}` };
+    if (context.operation.status === 'cancelling') return skip('cancelled');
+    try {
+      const result = await step(context);
+      if (result.kind === 'wait' && this.#isLate(context.operation))
+        return { kind: 'abandon', reason: 'it took too long' };
+      return result;
+    } catch (error) {
+      return { kind: 'failed', error };
+    }
+  }
+
+  #isLate(operation: OperationRow): boolean {
+    return operation.deadlineAt.getTime() <= this.#options.core.clock.now().getTime();
+  }
+
+  async #record(
+    tx: Tx,
+    job: Job | undefined,
+    context: StepContext,
+    outcome: Outcome,
+  ): Promise<OperationRow | undefined> {
+    const { operation, log } = context;
+    switch (outcome.kind) {
+      case 'goto': {
+        const state = { ...operation.state, ...(await outcome.write?.(tx)) };
+        await updateStep(tx, operation.id, { step: outcome.step, state, waitMs: 0 });
+        return { ...operation, step: outcome.step, state };
+      }
+      case 'wait':
+        await updateStep(tx, operation.id, { step: operation.step, state: operation.state, waitMs: outcome.waitMs });
+        return undefined;
+      case 'done':
+        await outcome.write?.(tx);
+        await finishOperation(tx, operation, 'finished', outcome.note);
+        return undefined;
+      case 'skip':
+        await finishOperation(tx, operation, 'skipped', outcome.reason);
+        return undefined;
+      case 'abandon':
+        await this.#giveUp(tx, job, context, outcome.reason);
+        return undefined;
+      case 'failed': {
+        const reason = errorText(outcome.error);
+        log.warn({ err: outcome.error, failures: operation.failuresCount + 1 }, 'a step failed');
+        if (this.#isLate(operation)) await this.#giveUp(tx, job, context, reason);
+        else await failStep(tx, operation.id, retryOf(operation, outcome.error, reason));
+        return undefined;
+      }
+      default:
+        return assertNever(outcome);
+    }
+  }
+
+  async #giveUp(tx: Tx, job: Job | undefined, context: StepContext, reason: string): Promise<void> {
+    context.log.error({ reason }, 'the operation is given up');
+    await job?.giveUp(tx, context, reason);
+    await finishOperation(tx, context.operation, 'error', reason);
+  }
+}
+
+function retryOf(operation: OperationRow, error: unknown, reason: string) {
+  return {
+    error: reason,
+    retryMs: Math.min(retryMsMax, 100 * 2 ** operation.failuresCount),
+    step: error instanceof StepFailure ? error.retryFrom : operation.step,
+  };
+}

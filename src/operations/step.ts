@@ -1,0 +1,59 @@
+/**
+ * What a step of an operation is and what it may answer. A step runs with no transaction open, may be run twice, and
+ * says what comes next; the runner writes that answer in one transaction, and only while it still holds the lease.
+ */
+import type { ComputeDriver } from '../compute/driver.ts';
+import type { Core } from '../core/context.ts';
+import type { Tx } from '../db/client.ts';
+import type { OperationRow, OperationState } from '../db/operations.ts';
+import type { Logger } from '../log.ts';
+
+export interface StepContext {
+  readonly operation: OperationRow;
+  readonly core: Core;
+  readonly driver: ComputeDriver;
+  readonly log: Logger;
+}
+
+/** Runs inside the transaction that records the outcome; what it returns is merged into the operation's state. */
+export type Write = (tx: Tx) => Promise<OperationState | undefined>;
+
+export type StepResult =
+  | { readonly kind: 'goto'; readonly step: string; readonly write: Write | null }
+  | { readonly kind: 'wait'; readonly waitMs: number }
+  | { readonly kind: 'done'; readonly write: Write | null; readonly note: string | null }
+  /** There was nothing to do any more. */
+  | { readonly kind: 'skip'; readonly reason: string }
+  /** It cannot succeed, and trying again would not help. */
+  | { readonly kind: 'abandon'; readonly reason: string };
+
+export type Step = (context: StepContext) => Promise<StepResult>;
+
+export interface Job {
+  readonly steps: Readonly<Record<string, Step>>;
+  /** Leaves a truthful state behind when the operation ends in `error` or is cancelled. Asks nothing of the driver. */
+  readonly giveUp: (tx: Tx, context: StepContext, reason: string) => Promise<void>;
+}
+
+export const goto = (step: string, write: Write | null = null): StepResult => ({ kind: 'goto', step, write });
+export const wait = (waitMs: number): StepResult => ({ kind: 'wait', waitMs });
+export const done = (write: Write | null = null, note: string | null = null): StepResult => ({
+  kind: 'done',
+  write,
+  note,
+});
+export const skip = (reason: string): StepResult => ({ kind: 'skip', reason });
+export const abandon = (reason: string): StepResult => ({ kind: 'abandon', reason });
+
+/** A failure after which the next try must begin at an earlier step. */
+export class StepFailure extends Error {
+  readonly retryFrom: string;
+
+  constructor(message: string, retryFrom: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StepFailure';
+    this.retryFrom = retryFrom;
+  }
+}
+
+export const nothingToUndo: Job['giveUp'] = async () => {};

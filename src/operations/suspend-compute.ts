@@ -1,0 +1,46 @@
+/** Puts a compute to sleep: takes over what owners changed by SQL, writes everything out, stops the server. */
+import { recordCatalog } from '../core/catalog.ts';
+import { updateEndpoint } from '../db/endpoints.ts';
+import { selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { emptyChange } from './compute-steps.ts';
+import { done, goto, type Job, type Step, skip } from './step.ts';
+import { findCompute } from './target.ts';
+
+/** Passwords changed by SQL must work for the login that wakes it again. */
+const saveCatalog: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
+  const seen = await context.driver.observe(target.ref);
+  if (seen.state !== 'running') return goto('stop');
+  const catalog = await context.driver.configure(target.ref, emptyChange);
+  return goto('stop', async (tx) => {
+    await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
+    await updateEndpoint(tx, target.endpoint.id, { address: null });
+    return undefined;
+  });
+};
+
+const stop: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  await context.driver.suspend(target.ref, target.endpoint.generation);
+  return done(async (tx) => {
+    const last = await selectUnfinishedForEndpoint(tx, target.endpoint.id);
+    const startFollows = last?.id !== context.operation.id && last?.job === 'start_compute';
+    await updateEndpoint(tx, target.endpoint.id, {
+      currentState: 'idle',
+      pendingState: startFollows ? 'active' : null,
+      address: null,
+      suspendedAt: context.core.clock.now(),
+    });
+    return undefined;
+  });
+};
+
+export const suspendCompute: Job = {
+  steps: { save_catalog: saveCatalog, stop },
+  /** It may still run: the row goes on saying so until a look proves otherwise, and a wake starts it anew. */
+  giveUp: async (tx, { operation }) => {
+    if (operation.endpointId !== null) await updateEndpoint(tx, operation.endpointId, { pendingState: null });
+  },
+};

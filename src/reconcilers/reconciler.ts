@@ -1,0 +1,44 @@
+/**
+ * A loop that takes no input: each turn compares intent with what is observed and queues what is missing. A turn that
+ * fails is logged and not retried; the next one sees the same world.
+ */
+import { delay } from '../clock.ts';
+import type { ComputeDriver } from '../compute/driver.ts';
+import type { Core } from '../core/context.ts';
+import type { Logger } from '../log.ts';
+
+export interface ReconcilerParts {
+  readonly core: Core;
+  readonly driver: ComputeDriver;
+  readonly log: Logger;
+}
+
+export interface Reconciler {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly turn: (parts: ReconcilerParts) => Promise<void>;
+}
+
+export function startReconcilers(
+  reconcilers: readonly Reconciler[],
+  parts: ReconcilerParts,
+): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const loops = reconcilers.map(async ({ name, everyMs, turn }) => {
+    const log = parts.log.child({ reconciler: name });
+    while (!stopping.signal.aborted) {
+      try {
+        await turn({ ...parts, log });
+      } catch (error) {
+        if (!stopping.signal.aborted) log.error({ err: error }, 'a turn failed');
+      }
+      await delay(everyMs, stopping.signal);
+    }
+  });
+  return {
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(loops);
+    },
+  };
+}

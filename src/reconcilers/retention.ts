@@ -1,0 +1,17 @@
+/** Old records go: finished operations after half a year, stored replies after a day. */
+import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
+import { deleteOldOperations } from '../db/operations.ts';
+import type { Reconciler } from './reconciler.ts';
+
+const operationDays = 183;
+const replyHours = 24;
+
+export const retention: Reconciler = {
+  name: 'retention',
+  everyMs: 15 * 60_000,
+  turn: async ({ core, log }) => {
+    const replies = await deleteOldIdempotencyKeys(core.database.sql, replyHours);
+    const operations = await deleteOldOperations(core.database.sql, operationDays);
+    if (replies + operations > 0) log.debug({ replies, operations }, 'old records were removed');
+  },
+};

@@ -1,0 +1,28 @@
+/** Runs the operation queue dry, without waiting for retries or for leases to run out. */
+import type { ComputeDriver } from '../../src/compute/driver.ts';
+import type { Core } from '../../src/core/context.ts';
+import { createLogger } from '../../src/log.ts';
+import { jobRegistry } from '../../src/operations/registry.ts';
+import { OperationRunner } from '../../src/operations/runner.ts';
+import type { Job } from '../../src/operations/step.ts';
+
+const turnsMax = 500;
+
+export async function drain(
+  core: Core,
+  driver: ComputeDriver,
+  registry: Readonly<Record<string, Job>> = jobRegistry,
+): Promise<void> {
+  const log = createLogger({ level: 'silent', role: 'test' });
+  const runner = new OperationRunner({ core, driver, log, concurrency: 1, registry });
+  const { sql } = core.database;
+  for (let turns = 0; turns < turnsMax; turns++) {
+    await sql`update operations set run_at = now() where run_at > now()`;
+    if (await runner.runNext()) continue;
+    const [left] = await sql`
+      select 1 from operations where status in ('scheduling', 'running', 'failed', 'cancelling')`;
+    if (left === undefined) return;
+    await sql`update operations set lease_until = now() - interval '1 s' where lease is not null`;
+  }
+  throw new Error('the queue does not run dry');
+}
