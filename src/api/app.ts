@@ -1,0 +1,92 @@
+/**
+ * Builds the HTTP application; never listens. Everything the process needs from disk is loaded when this returns and
+ * `ready()` has resolved: the role that serves it gives up its privileges afterwards.
+ */
+import './preload.ts';
+import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
+import { authenticate } from '../core/api-key.ts';
+import { readScope } from '../core/context.ts';
+import type { App } from './app-type.ts';
+import type { ApiParts } from './parts.ts';
+import { type Authenticate, useAuth } from './plugins/auth.ts';
+import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
+import { useJsonBody } from './plugins/json-body.ts';
+import { useMetrics } from './plugins/metrics.ts';
+import { useOpenApi } from './plugins/openapi.ts';
+import { createGuessGuard, useRateLimit } from './plugins/rate-limit.ts';
+import { requestIdOf, useRequestId } from './plugins/request-id.ts';
+import { useRequestLog } from './plugins/request-log.ts';
+import { useRouteTable } from './plugins/route-table.ts';
+import { useSecurityHeaders } from './plugins/security-headers.ts';
+import { useValidation, validationOptions } from './plugins/validation.ts';
+import { apiRoutes } from './routes/api-routes.ts';
+import { docsRoutes } from './routes/docs.ts';
+import { healthRoutes } from './routes/health.ts';
+import { statusRoutes } from './routes/status.ts';
+import { sharedSchemas } from './schemas/shared-schemas.ts';
+
+export const apiPrefix = '/api/v2';
+
+/** `prepare` runs before anything else is registered; tests use it to watch every reply. */
+export async function buildApp(parts: ApiParts, prepare: (app: App) => void = () => {}): Promise<App> {
+  const { config, clock } = parts;
+  const app = newInstance(parts);
+  prepare(app);
+  useRouteTable(app);
+  useErrors(app);
+  useRequestId(app);
+  useSecurityHeaders(app, { isHttps: config.publicUrl.startsWith('https:') });
+  useRequestLog(app);
+  useMetrics(app, parts.metrics);
+  useJsonBody(app);
+  useValidation(app);
+  for (const schema of sharedSchemas) app.addSchema(schema);
+  await useOpenApi(app, { version: parts.version, url: `${config.publicUrl}${apiPrefix}` });
+
+  const limits = { requestsPerMinute: config.rateLimitPerMinute, clock };
+  const access = { authenticate: authenticator(parts), guard: createGuessGuard(limits) };
+  healthRoutes(app, parts, access);
+  statusRoutes(app, parts);
+  await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
+  await app.register(
+    async (api: App) => {
+      useAuth(api, access);
+      useRateLimit(api, limits);
+      apiRoutes(api, parts);
+    },
+    { prefix: apiPrefix },
+  );
+  return app;
+}
+
+function newInstance(parts: ApiParts): App {
+  const logger: FastifyBaseLogger = parts.log;
+  const app: App = fastify({
+    ...validationOptions,
+    loggerInstance: logger,
+    requestIdHeader: false,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    genReqId: requestIdOf,
+    bodyLimit: bodyLimitBytes,
+    // A whole request must arrive in this time; a slow sender cannot hold a connection for ever.
+    requestTimeout: 30_000,
+    keepAliveTimeout: 72_000,
+    // While closing, requests in flight are finished; the listener is already gone for new ones.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 512 },
+    frameworkErrors: (error, request, reply) => sendError(error, request, reply),
+    clientErrorHandler: answerClientError,
+  });
+  app.decorateRequest('caller', null);
+  return app;
+}
+
+function authenticator(parts: ApiParts): Authenticate {
+  const scope = readScope(parts.core);
+  return async (token, remoteAddress) => {
+    const caller = await authenticate(scope, token);
+    if (caller !== undefined) parts.keyUses.record(caller.keyId, remoteAddress);
+    return caller;
+  };
+}

@@ -1,0 +1,99 @@
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
+import { buildApp } from './app.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await makeApi();
+});
+afterAll(() => api.close());
+
+test('health and readiness', async () => {
+  expect((await api.call('GET', '/healthz', { token: null })).json()).toEqual({ status: 'ok' });
+  expect((await api.call('GET', '/readyz', { token: null })).json()).toEqual({ status: 'ok' });
+});
+
+test('readiness fails while the system database does not answer', async () => {
+  const other = await makeApi();
+  await other.core.database.close();
+  const reply = await other.call('GET', '/readyz', { token: null });
+  expect(reply.statusCode).toBe(503);
+  expect((await other.call('GET', '/healthz', { token: null })).statusCode).toBe(200);
+  await other.close();
+});
+
+test('metrics are for this machine, or for a key', async () => {
+  await api.call('GET', '/api/v2/projects/some-id');
+  const here = await api.app.inject('/metrics');
+  expect(here.headers['content-type']).toContain('text/plain');
+  expect(here.body).toContain(
+    'catnap_http_requests_total{route="/api/v2/projects/:project_id",method="GET",status="404"} 1',
+  );
+  expect(here.body).toContain('catnap_http_request_duration_seconds_bucket');
+  expect(here.body).toContain('process_cpu_seconds_total');
+  const from = (remoteAddress: string, headers: Record<string, string> = {}) =>
+    api.app.inject({ url: '/metrics', remoteAddress, headers });
+  expect((await from('192.0.2.1')).statusCode).toBe(401);
+  expect((await from('192.0.2.1', { authorization: `Bearer ${api.token}` })).statusCode).toBe(200);
+  expect((await from('::1')).statusCode).toBe(200);
+  expect((await from('::ffff:127.0.0.1')).statusCode).toBe(200);
+  expect((await from('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).statusCode).toBe(401);
+});
+
+test('the status page is one document that asks nobody else', async () => {
+  const reply = await api.app.inject('/');
+  expect(reply.headers['content-type']).toBe('text/html; charset=utf-8');
+  expect(reply.headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'sha256-/);
+  expect(reply.body).not.toMatch(/https?:\/\//);
+});
+
+test('the status numbers are for this machine alone', async () => {
+  await api.call('POST', '/api/v2/projects', { body: { project: {} } });
+  const brief = { name: 'catnap', version: '0.0.0-test' };
+  const full = { ...brief, counts: { projects: 1, endpoints: { init: 1, active: 0, idle: 0 } } };
+  const ask = async (headers: Record<string, string> = {}, remoteAddress = '127.0.0.1') =>
+    (
+      await api.app.inject({ url: '/status.json', headers: { host: 'localhost:7070', ...headers }, remoteAddress })
+    ).json();
+  expect(await ask()).toMatchObject(full);
+  expect(await ask({}, '192.0.2.1')).toEqual(brief);
+  expect(await ask({ 'x-forwarded-for': '192.0.2.1' })).toEqual(brief);
+  expect(await ask({ host: 'rebound.example' })).toEqual(brief);
+  const config = { ...api.parts.config, bind: '0.0.0.0' };
+  const open = await buildApp({ ...api.parts, config, metrics: new Registry() });
+  expect((await open.inject('/status.json')).json()).toEqual(brief);
+  await open.close();
+});
+
+test('the API describes itself: every operation has a name, a tag and words', async () => {
+  const reply = await api.app.inject('/api/v2/openapi.json');
+  const document = reply.json();
+  expect(document.openapi).toBe('3.1.0');
+  expect(document.servers).toEqual([{ url: 'http://localhost:7070/api/v2' }]);
+  const tags = document.tags.map((tag: { name: string }) => tag.name);
+  const ids = new Set<string>();
+  for (const [path, item] of Object.entries<Record<string, Record<string, unknown>>>(document.paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      const { operationId, summary, description } = operation;
+      expect([path, method, typeof operationId, typeof summary, typeof description]).toEqual([
+        path,
+        method,
+        'string',
+        'string',
+        'string',
+      ]);
+      expect(tags).toEqual(expect.arrayContaining(operation.tags as string[]));
+      ids.add(String(operationId));
+    }
+  }
+  expect(ids.size).toBe(api.app.routeTable.filter((route) => !route.isPublic && route.method !== 'HEAD').length);
+  const references = [...reply.body.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map((match) => match[1]);
+  expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining([...new Set(references)]));
+});
+
+test('the reference page asks only for the document', async () => {
+  const reply = await api.app.inject('/api/v2/docs');
+  expect(reply.headers['content-security-policy']).toContain("connect-src 'self'");
+  expect(reply.body).not.toMatch(/https?:\/\//);
+});

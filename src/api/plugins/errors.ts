@@ -1,0 +1,110 @@
+/**
+ * The one place that turns a failure into a reply. Known errors carry their own status and message; anything else is
+ * answered with a bland sentence and logged with its cause under the request id.
+ */
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CatnapError } from '../../errors.ts';
+import type { App } from '../app-type.ts';
+import { setRequestIdHeaders } from './request-id.ts';
+import { methodsOf } from './route-table.ts';
+
+export const bodyLimitBytes = 1024 * 1024;
+
+export function useErrors(app: App): void {
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?')[0] ?? '';
+    const methods = methodsOf(app.routeTable, path);
+    if (methods.length > 0) {
+      reply.header('allow', methods.join(', '));
+      return sendError(
+        new CatnapError(
+          'method_not_allowed',
+          `method ${request.method} is not allowed here; allowed: ${methods.join(', ')}`,
+        ),
+        request,
+        reply,
+      );
+    }
+    return sendError(new CatnapError('not_found', 'path not found'), request, reply);
+  });
+}
+
+export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = toCatnapError(thrown);
+  const { status, code } = error.facts;
+  if (status >= 500) request.log.error({ err: thrown, kind: error.kind }, 'request failed');
+  setRequestIdHeaders(reply);
+  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
+  if (error.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+  return reply.status(status).send({ request_id: request.id, code, message: error.message });
+}
+
+/** Replies to bytes that are not HTTP, or not in time; there is no request to speak of yet. */
+export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  const reason = STATUS_CODES[status] ?? 'Bad Request';
+  const body = JSON.stringify({ request_id: '', code: '', message: `invalid request: ${reason.toLowerCase()}` });
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
+
+function toCatnapError(thrown: unknown): CatnapError {
+  if (thrown instanceof CatnapError) return thrown;
+  const { code, statusCode } = factsOf(thrown);
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new CatnapError('too_large', `request body is larger than ${bodyLimitBytes} bytes`);
+  }
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType();
+  if (code !== undefined && notBegunCodes.has(code)) {
+    return new CatnapError('unavailable', 'the system database is not reachable; try again', {
+      cause: thrown,
+      retryAfterSeconds: 1,
+    });
+  }
+  if (thrown instanceof Error && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new CatnapError('invalid_request', `invalid request: ${lowerFirst(thrown.message)}`, { cause: thrown });
+  }
+  return new CatnapError('internal', 'internal error; the log has the cause under the request id', { cause: thrown });
+}
+
+export function unsupportedMediaType(): CatnapError {
+  return new CatnapError('unsupported_media_type', 'request bodies are JSON; send content-type: application/json');
+}
+
+/**
+ * Failures after which the system database has certainly kept nothing of the request, so that a repeat is safe: no
+ * connection was made (the first five, and too many connections), or Postgres itself rolled back.
+ */
+const notBegunCodes: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOENT',
+  'EACCES',
+  'CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+  '53300',
+  '57P03',
+  '40001',
+  '40P01',
+]);
+
+function factsOf(thrown: unknown): { code?: string; statusCode?: number } {
+  if (typeof thrown !== 'object' || thrown === null) return {};
+  const { code, statusCode } = thrown as { code?: unknown; statusCode?: unknown };
+  return {
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(typeof statusCode === 'number' ? { statusCode } : {}),
+  };
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

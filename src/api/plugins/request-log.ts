@@ -1,0 +1,16 @@
+/** One line for each answered request. Probes and pages that refresh themselves are logged at debug level only. */
+import type { App } from '../app-type.ts';
+
+export function useRequestLog(app: App): void {
+  app.addHook('onResponse', async (request, reply) => {
+    const line = {
+      method: request.method,
+      route: request.routeOptions.url ?? request.url.split('?')[0],
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      ...(request.caller ? { key_id: request.caller.keyId } : {}),
+    };
+    if (request.routeOptions.config.isPublic && reply.statusCode < 500) request.log.debug(line, 'request');
+    else request.log.info(line, 'request');
+  });
+}

@@ -1,0 +1,46 @@
+/** The role process that serves the API cannot read the checkout any more when it builds the application. */
+import { createRequire } from 'node:module';
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { makeCore } from '../../test/helpers/core.ts';
+import { createLogger } from '../log.ts';
+import { buildApp } from './app.ts';
+
+const loaded = () => Object.keys(createRequire(import.meta.url).cache);
+
+test('building the application and answering requests loads no module', async () => {
+  const { core, token, close } = await makeCore();
+  const before = new Set(loaded());
+  const app = await buildApp({
+    core,
+    config: core.config,
+    clock: core.clock,
+    log: createLogger({ level: 'silent', role: 'test' }),
+    metrics: new Registry(),
+    version: '0',
+    keyUses: { record: () => {} },
+  });
+  const address = await app.listen({ host: '127.0.0.1', port: 0 });
+  const send = async (path: string, init: RequestInit = {}) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const reply = await fetch(`${address}${path}`, { headers, ...init });
+    await reply.text();
+    return reply.status;
+  };
+  const statuses = [
+    await send('/'),
+    await send('/status.json'),
+    await send('/metrics'),
+    await send('/api/v2/docs'),
+    await send('/api/v2/openapi.json'),
+    await send('/api/v2/projects', { method: 'POST', body: '{"project":{}}' }),
+    await send('/api/v2/projects', { method: 'POST', body: '{"project":{"pg_version":1}}' }),
+    await send('/api/v2/projects', { method: 'POST', body: '{' }),
+    await send('/api/v2/projects?limit=x'),
+    await send('/nowhere'),
+  ];
+  await app.close();
+  await close();
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 201, 400, 400, 400, 404]);
+  expect(loaded().filter((file) => !before.has(file))).toEqual([]);
+});

@@ -1,0 +1,79 @@
+/** The caller's own record, organizations, regions, and what the credential is. */
+import { organizationsOf, requireOrganization } from '../../core/access.ts';
+import { getCurrentUser } from '../../core/account.ts';
+import type { App } from '../app-type.ts';
+import { ask } from '../command.ts';
+import type { ApiParts } from '../parts.ts';
+import { AuthDetailsReply } from '../schemas/auth-details.ts';
+import { ref } from '../schemas/common.ts';
+import { errorReply } from '../schemas/error.ts';
+import { Organization, OrganizationParams, OrganizationsReply } from '../schemas/organization.ts';
+import { RegionsQuery, RegionsReply } from '../schemas/region.ts';
+import { CurrentUserReply } from '../schemas/user.ts';
+import { authDetailsView, currentUserView, organizationView, regionsView } from '../views/account.ts';
+import { organizationAddress } from '../views/params.ts';
+
+const tags = ['Account'];
+
+export function accountRoutes(app: App, parts: ApiParts): void {
+  const me = {
+    tags,
+    operationId: 'getCurrentUserInfo',
+    summary: 'Get the caller',
+    description: 'The user behind the key. Keys of an organization have none.',
+    response: { 200: ref(CurrentUserReply), ...errorReply },
+  };
+  app.get('/users/me', { schema: me }, (request) =>
+    ask(parts, request, async (scope, caller) =>
+      currentUserView(await getCurrentUser(scope, caller), parts.clock.now()),
+    ),
+  );
+
+  const organizations = {
+    tags: ['Organizations'],
+    operationId: 'getCurrentUserOrganizations',
+    summary: 'List organizations',
+    description: 'Those of the caller; for a key of an organization, that one.',
+    response: { 200: OrganizationsReply, ...errorReply },
+  };
+  app.get('/users/me/organizations', { schema: organizations }, (request) =>
+    ask(parts, request, async (scope, caller) => ({
+      organizations: (await organizationsOf(scope, caller)).map(organizationView),
+    })),
+  );
+
+  const organization = {
+    tags: ['Organizations'],
+    operationId: 'getOrganization',
+    summary: 'Get an organization',
+    description: 'By its id.',
+    params: OrganizationParams,
+    response: { 200: ref(Organization), ...errorReply },
+  };
+  app.get('/organizations/:org_id', { schema: organization }, (request) =>
+    ask(parts, request, async (scope, caller) =>
+      organizationView(await requireOrganization(scope, caller, organizationAddress(request.params))),
+    ),
+  );
+
+  const regions = {
+    tags,
+    operationId: 'getActiveRegions',
+    summary: 'List regions',
+    description: 'An installation is one region.',
+    querystring: RegionsQuery,
+    response: { 200: RegionsReply, ...errorReply },
+  };
+  app.get('/regions', { schema: regions }, async () => regionsView(parts.config));
+
+  const auth = {
+    tags,
+    operationId: 'getAuthDetails',
+    summary: 'Describe the credential',
+    description: 'What kind of key the request carries, and whose it is.',
+    response: { 200: AuthDetailsReply, ...errorReply },
+  };
+  app.get('/auth', { schema: auth }, (request) =>
+    ask(parts, request, async (_scope, caller) => authDetailsView(caller)),
+  );
+}

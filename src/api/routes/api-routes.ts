@@ -1,0 +1,22 @@
+/** Every route under the version prefix that needs a key. */
+import type { App } from '../app-type.ts';
+import type { ApiParts } from '../parts.ts';
+import { accountRoutes } from './account.ts';
+import { apiKeyRoutes } from './api-keys.ts';
+import { branchRoutes } from './branches.ts';
+import { databaseRoutes } from './databases.ts';
+import { endpointRoutes } from './endpoints.ts';
+import { operationRoutes } from './operations.ts';
+import { projectRoutes } from './projects.ts';
+import { roleRoutes } from './roles.ts';
+
+export function apiRoutes(app: App, parts: ApiParts): void {
+  projectRoutes(app, parts);
+  branchRoutes(app, parts);
+  endpointRoutes(app, parts);
+  databaseRoutes(app, parts);
+  roleRoutes(app, parts);
+  operationRoutes(app, parts);
+  apiKeyRoutes(app, parts);
+  accountRoutes(app, parts);
+}

@@ -1,0 +1,172 @@
+/** Branches: list, create, change, delete. `branch-parts.ts` has what hangs below one. */
+import {
+  countBranchesOf,
+  deleteBranch,
+  getBranch,
+  listBranches,
+  setDefaultBranch,
+  updateBranchOf,
+} from '../../core/branch.ts';
+import { createBranch } from '../../core/branch-create.ts';
+import type { App } from '../app-type.ts';
+import { ask, write } from '../command.ts';
+import type { ApiParts } from '../parts.ts';
+import {
+  BranchCountQuery,
+  BranchCountReply,
+  BranchCreateBody,
+  BranchCreateReply,
+  BranchDeleteQuery,
+  BranchesQuery,
+  BranchesReply,
+  BranchOperationsReply,
+  BranchReply,
+  BranchUpdateBody,
+} from '../schemas/branch.ts';
+import { BranchParams, ProjectParams } from '../schemas/common.ts';
+import { errorReply } from '../schemas/error.ts';
+import {
+  annotationView,
+  branchChange,
+  branchesView,
+  branchInput,
+  branchPage,
+  branchView,
+  createdBranchView,
+} from '../views/branch.ts';
+import { operationViews } from '../views/operation.ts';
+import { branchAddress, projectAddress } from '../views/params.ts';
+
+const tags = ['Branches'];
+const collection = '/projects/:project_id/branches';
+const member = `${collection}/:branch_id`;
+
+export function branchRoutes(app: App, parts: ApiParts): void {
+  listRoutes(app, parts);
+  changeRoutes(app, parts);
+
+  const create = {
+    tags,
+    operationId: 'createProjectBranch',
+    summary: 'Create a branch',
+    description:
+      'A copy of the parent’s data, with its roles and databases. It has no compute unless `endpoints` asks for one.',
+    params: ProjectParams,
+    body: BranchCreateBody,
+    response: { 201: BranchCreateReply, ...errorReply },
+  };
+  app.post(collection, { schema: create }, async (request, reply) => {
+    reply.status(201);
+    return write(parts, request, async (scope, caller) => {
+      const { projectId } = projectAddress(request.params);
+      return createdBranchView(parts.config, await createBranch(scope, caller, projectId, branchInput(request.body)));
+    });
+  });
+
+  const get = {
+    tags,
+    operationId: 'getProjectBranch',
+    summary: 'Get a branch',
+    description: 'The branch and its labels.',
+    params: BranchParams,
+    response: { 200: BranchReply, ...errorReply },
+  };
+  app.get(member, { schema: get }, (request) =>
+    ask(parts, request, async (scope, caller) => {
+      const { projectId, branchId } = branchAddress(request.params);
+      const branch = await getBranch(scope, caller, projectId, branchId);
+      return { branch: branchView(branch), annotation: annotationView(branch) };
+    }),
+  );
+}
+
+function listRoutes(app: App, parts: ApiParts): void {
+  const list = {
+    tags,
+    operationId: 'listProjectBranches',
+    summary: 'List branches',
+    description: 'All of them, or in pages when `limit` is given.',
+    params: ProjectParams,
+    querystring: BranchesQuery,
+    response: { 200: BranchesReply, ...errorReply },
+  };
+  app.get(collection, { schema: list }, (request) =>
+    ask(parts, request, async (scope, caller) => {
+      const page = branchPage(request.query);
+      return branchesView(page, await listBranches(scope, caller, projectAddress(request.params).projectId, page));
+    }),
+  );
+
+  const count = {
+    tags,
+    operationId: 'countProjectBranches',
+    summary: 'Count branches',
+    description: 'How many there are, or how many match.',
+    params: ProjectParams,
+    querystring: BranchCountQuery,
+    response: { 200: BranchCountReply, ...errorReply },
+  };
+  app.get(`${collection}/count`, { schema: count }, (request) =>
+    ask(parts, request, async (scope, caller) => {
+      const { projectId } = projectAddress(request.params);
+      return { count: await countBranchesOf(scope, caller, projectId, request.query.search ?? null) };
+    }),
+  );
+}
+
+function changeRoutes(app: App, parts: ApiParts): void {
+  const update = {
+    tags,
+    operationId: 'updateProjectBranch',
+    summary: 'Change a branch',
+    description: 'Renames it, protects it, or sets when it deletes itself. What is left out stays as it is.',
+    params: BranchParams,
+    body: BranchUpdateBody,
+    response: { 200: BranchOperationsReply, ...errorReply },
+  };
+  app.patch(member, { schema: update }, (request) =>
+    write(parts, request, async (scope, caller) => {
+      const changed = await updateBranchOf(scope, caller, branchAddress(request.params), branchChange(request.body));
+      return { branch: branchView(changed), operations: [] };
+    }),
+  );
+
+  const remove = {
+    tags,
+    operationId: 'deleteProjectBranch',
+    summary: 'Delete a branch',
+    description:
+      'With its computes and data. Not possible for the default, a root or a protected branch, nor for a parent.',
+    params: BranchParams,
+    querystring: BranchDeleteQuery,
+    response: { 200: BranchOperationsReply, ...errorReply },
+  };
+  app.delete(member, { schema: remove }, (request) =>
+    write(parts, request, async (scope, caller) => {
+      const { projectId, branchId } = branchAddress(request.params);
+      const deleted = await deleteBranch(scope, caller, projectId, branchId);
+      return { branch: branchView(deleted.branch), operations: operationViews(deleted.operations) };
+    }),
+  );
+
+  for (const [name, operationId, summary] of [
+    ['set_as_default', 'setDefaultProjectBranch', 'Make a branch the default'],
+    // The name that older clients use.
+    ['set_as_primary', 'setPrimaryProjectBranch', 'Make a branch the default (older name)'],
+  ] as const) {
+    const schema = {
+      tags,
+      operationId,
+      summary,
+      description: 'The default branch is the one that is meant where a request names none.',
+      params: BranchParams,
+      response: { 200: BranchOperationsReply, ...errorReply },
+    };
+    app.post(`${member}/${name}`, { schema }, (request) =>
+      write(parts, request, async (scope, caller) => {
+        const { projectId, branchId } = branchAddress(request.params);
+        return { branch: branchView(await setDefaultBranch(scope, caller, projectId, branchId)), operations: [] };
+      }),
+    );
+  }
+}

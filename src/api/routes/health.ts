@@ -1,0 +1,49 @@
+/** For machines that watch: does the process live, can it work, and its numbers. */
+import type { FastifyRequest } from 'fastify';
+import { delay } from '../../clock.ts';
+import { isLoopback } from '../../config.ts';
+import { readScope } from '../../core/context.ts';
+import { getSystemStatus } from '../../core/status.ts';
+import { CatnapError } from '../../errors.ts';
+import type { App } from '../app-type.ts';
+import type { ApiParts } from '../parts.ts';
+import { type Authenticate, authenticateRequest, type GuessGuard } from '../plugins/auth.ts';
+
+/** Less than what probes usually wait. */
+const readyTimeoutMs = 2_000;
+
+const open = { config: { isPublic: true }, schema: { hide: true } };
+
+export function healthRoutes(
+  app: App,
+  parts: ApiParts,
+  access: { authenticate: Authenticate; guard: GuessGuard },
+): void {
+  app.get('/healthz', open, async () => ({ status: 'ok' }));
+
+  app.get('/readyz', open, async () => {
+    const answer = getSystemStatus(readScope(parts.core)).then(
+      () => true,
+      () => false,
+    );
+    const patience = new AbortController();
+    const isReady = await Promise.race([answer, delay(readyTimeoutMs, patience.signal).then(() => false)]);
+    patience.abort();
+    if (!isReady) throw new CatnapError('unavailable', 'the system database does not answer', { retryAfterSeconds: 1 });
+    return { status: 'ok' };
+  });
+
+  app.get('/metrics', open, async (request, reply) => {
+    if (!isLocalPeer(request) && (await authenticateRequest(request, access)) === undefined) {
+      throw new CatnapError('unauthenticated', 'supplied credentials do not pass authentication');
+    }
+    return reply.type(parts.metrics.contentType).send(await parts.metrics.metrics());
+  });
+}
+
+/** Somebody on this machine. A reverse proxy on this machine speaks for others, and says so in a header. */
+export function isLocalPeer(request: FastifyRequest): boolean {
+  const { headers } = request;
+  const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
+  return !isForwarded && isLoopback(request.ip.replace(/^::ffff:/, ''));
+}

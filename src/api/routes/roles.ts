@@ -1,0 +1,138 @@
+/** Roles of a branch, and their passwords. */
+import {
+  createRole,
+  deleteRole,
+  getRole,
+  listRoles,
+  type RoleChange,
+  resetRolePassword,
+  revealRolePassword,
+} from '../../core/role.ts';
+import type { App } from '../app-type.ts';
+import { ask, write } from '../command.ts';
+import type { ApiParts } from '../parts.ts';
+import { BranchParams } from '../schemas/common.ts';
+import { errorReply } from '../schemas/error.ts';
+import {
+  RoleCreateBody,
+  RoleOperationsReply,
+  RoleParams,
+  RolePasswordReply,
+  RoleReply,
+  RolesReply,
+} from '../schemas/role.ts';
+import { operationViews } from '../views/operation.ts';
+import { branchAddress, roleAddress } from '../views/params.ts';
+import { roleInput, roleView } from '../views/role.ts';
+
+const tags = ['Roles'];
+const collection = '/projects/:project_id/branches/:branch_id/roles';
+const member = `${collection}/:role_name`;
+
+export function roleRoutes(app: App, parts: ApiParts): void {
+  const list = {
+    tags,
+    operationId: 'listProjectBranchRoles',
+    summary: 'List roles',
+    description: 'All roles of the branch, without passwords.',
+    params: BranchParams,
+    response: { 200: RolesReply, ...errorReply },
+  };
+  app.get(collection, { schema: list }, (request) =>
+    ask(parts, request, async (scope, caller) => {
+      const { projectId, branchId } = branchAddress(request.params);
+      return { roles: (await listRoles(scope, caller, projectId, branchId)).map((role) => roleView(role)) };
+    }),
+  );
+
+  const create = {
+    tags,
+    operationId: 'createProjectBranchRole',
+    summary: 'Create a role',
+    description: 'The reply has its password, which Catnap makes.',
+    params: BranchParams,
+    body: RoleCreateBody,
+    response: { 201: RoleOperationsReply, ...errorReply },
+  };
+  app.post(collection, { schema: create }, async (request, reply) => {
+    reply.status(201);
+    return write(parts, request, async (scope, caller) =>
+      changeView(await createRole(scope, caller, roleInput(request.params, request.body))),
+    );
+  });
+
+  const get = {
+    tags,
+    operationId: 'getProjectBranchRole',
+    summary: 'Get a role',
+    description: 'By its name, without the password.',
+    params: RoleParams,
+    response: { 200: RoleReply, ...errorReply },
+  };
+  app.get(member, { schema: get }, (request) =>
+    ask(parts, request, async (scope, caller) => ({
+      role: roleView(await getRole(scope, caller, roleAddress(request.params))),
+    })),
+  );
+
+  const remove = {
+    tags,
+    operationId: 'deleteProjectBranchRole',
+    summary: 'Delete a role',
+    description: 'Not possible while it owns a database.',
+    params: RoleParams,
+    response: { 200: RoleOperationsReply, ...errorReply },
+  };
+  app.delete(member, { schema: remove }, (request) =>
+    write(parts, request, async (scope, caller) =>
+      changeView(await deleteRole(scope, caller, roleAddress(request.params))),
+    ),
+  );
+  passwordRoutes(app, parts);
+}
+
+function passwordRoutes(app: App, parts: ApiParts): void {
+  const reveal = {
+    tags,
+    operationId: 'getProjectBranchRolePassword',
+    summary: 'Show the password of a role',
+    description: 'Needs a project that stores passwords.',
+    params: RoleParams,
+    response: { 200: RolePasswordReply, ...errorReply },
+  };
+  app.get(`${member}/reveal_password`, { schema: reveal }, (request) =>
+    ask(parts, request, async (scope, caller) => ({
+      password: await revealRolePassword(scope, caller, roleAddress(request.params)),
+    })),
+  );
+
+  // The Python SDK asks with POST.
+  const revealByPost = {
+    ...reveal,
+    operationId: 'revealProjectBranchRolePassword',
+    summary: 'Show the password of a role (older method)',
+  };
+  app.post(`${member}/reveal_password`, { schema: revealByPost }, (request) =>
+    ask(parts, request, async (scope, caller) => ({
+      password: await revealRolePassword(scope, caller, roleAddress(request.params)),
+    })),
+  );
+
+  const reset = {
+    tags,
+    operationId: 'resetProjectBranchRolePassword',
+    summary: 'Give a role a new password',
+    description: 'The reply has it. New connections need it at once; open ones stay.',
+    params: RoleParams,
+    response: { 200: RoleOperationsReply, ...errorReply },
+  };
+  app.post(`${member}/reset_password`, { schema: reset }, (request) =>
+    write(parts, request, async (scope, caller) =>
+      changeView(await resetRolePassword(scope, caller, roleAddress(request.params))),
+    ),
+  );
+}
+
+function changeView(change: RoleChange) {
+  return { role: roleView(change.role, change.password), operations: operationViews(change.operations) };
+}

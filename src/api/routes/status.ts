@@ -1,0 +1,34 @@
+/**
+ * The status page and its numbers. It asks for no key, so it says little: to people on the same machine counts and
+ * addresses, to everybody else the name and the version.
+ */
+import type { FastifyRequest } from 'fastify';
+import { type Config, isLoopback } from '../../config.ts';
+import { readScope } from '../../core/context.ts';
+import { getSystemStatus } from '../../core/status.ts';
+import type { App } from '../app-type.ts';
+import { statusPage } from '../pages/status-page.ts';
+import type { ApiParts } from '../parts.ts';
+import { sendPage } from '../plugins/security-headers.ts';
+import { briefStatusView, statusView } from '../views/status.ts';
+import { isLocalPeer } from './health.ts';
+
+const open = { config: { isPublic: true }, schema: { hide: true } };
+
+export function statusRoutes(app: App, parts: ApiParts): void {
+  app.get('/', open, async (_request, reply) => sendPage(reply, statusPage));
+
+  app.get('/status.json', open, async (request) => {
+    if (!isLocalVisitor(request, parts.config)) return briefStatusView(parts.version);
+    return statusView(parts.config, parts.version, await getSystemStatus(readScope(parts.core)));
+  });
+}
+
+/**
+ * The name in the Host header is checked too: a page of another site could point its own name at this machine and have
+ * the visitor's browser read the reply.
+ */
+function isLocalVisitor(request: FastifyRequest, config: Config): boolean {
+  const names = ['localhost', '127.0.0.1', '[::1]', new URL(config.publicUrl).hostname];
+  return isLoopback(config.bind) && isLocalPeer(request) && names.includes(request.hostname);
+}

@@ -1,0 +1,80 @@
+/** Compute endpoints. */
+import { Type } from 'typebox';
+import { closed, computeUnits, idOf, ref, suspendTimeout, time } from './common.ts';
+import { operationList } from './operation.ts';
+import { EndpointSettings } from './settings.ts';
+
+export const endpointTypes = ['read_write', 'read_only'] as const;
+const states = ['init', 'active', 'idle'] as const;
+
+export const Endpoint = Type.Object(
+  {
+    id: idOf('endpoint'),
+    host: Type.String({ description: 'Where clients connect; carries a port when it is not 5432.' }),
+    name: Type.Optional(Type.String({ description: 'A label for people.' })),
+    project_id: idOf('project'),
+    branch_id: idOf('branch that it serves'),
+    autoscaling_limit_min_cu: computeUnits('Smallest size in compute units (1 CU is 1 vCPU and 4 GB).'),
+    autoscaling_limit_max_cu: computeUnits('Largest size; the same as the smallest for a fixed size.'),
+    region_id: Type.String({ description: 'Region.' }),
+    type: Type.Enum(endpointTypes, { description: '`read_only` is a read replica.' }),
+    current_state: Type.Enum(states, {
+      description: '`active`: a Postgres server answers. `idle`: none runs. `init`: never started yet.',
+    }),
+    pending_state: Type.Optional(Type.Enum(states, { description: 'The state it is on its way to.' })),
+    settings: ref(EndpointSettings),
+    pooler_enabled: Type.Boolean({ description: 'Kept and shown; pooling is chosen by host name.' }),
+    pooler_mode: Type.Enum(['transaction'], { description: 'The only mode.' }),
+    disabled: Type.Boolean({ description: 'A disabled compute refuses connections.' }),
+    passwordless_access: Type.Boolean({ description: 'Kept and shown.' }),
+    last_active: Type.Optional(time('When a client last used it; absent before the first time.')),
+    creation_source: Type.String({ description: 'What made it.' }),
+    created_at: time('When it was made.'),
+    updated_at: time('When it last changed.'),
+    started_at: Type.Optional(time('When it last woke.')),
+    suspended_at: Type.Optional(time('When it last fell asleep.')),
+    proxy_host: Type.String({ description: 'The host without the endpoint’s own label.' }),
+    suspend_timeout_seconds: suspendTimeout,
+    provisioner: Type.String({ description: 'Kept and shown.' }),
+    compute_release_version: Type.Optional(Type.String({ description: 'Server release while it is awake.' })),
+  },
+  { $id: 'Endpoint', description: 'A Postgres server attached to a branch.' },
+);
+
+export const EndpointReply = Type.Object({ endpoint: ref(Endpoint) });
+export const EndpointsReply = Type.Object({ endpoints: Type.Array(ref(Endpoint)) });
+export const EndpointOperationsReply = Type.Object({ endpoint: ref(Endpoint), operations: operationList });
+
+const sizing = {
+  autoscaling_limit_min_cu: Type.Optional(computeUnits('Smallest size; from the project’s defaults when left out.')),
+  autoscaling_limit_max_cu: Type.Optional(computeUnits('Largest size; from the project’s defaults when left out.')),
+  provisioner: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Kept and shown.' })),
+  suspend_timeout_seconds: Type.Optional(suspendTimeout),
+  settings: Type.Optional(ref(EndpointSettings)),
+};
+
+/** A compute that is made together with its branch. */
+export const BranchEndpointOptions = Type.Object(
+  { type: Type.Enum(endpointTypes, { description: 'Kind of compute.' }), ...sizing },
+  { ...closed, $id: 'BranchEndpointOptions', description: 'A compute to make together with the branch.' },
+);
+
+export const EndpointCreateBody = Type.Object(
+  {
+    endpoint: Type.Object(
+      {
+        branch_id: idOf('branch to serve'),
+        type: Type.Enum(endpointTypes, { description: 'A branch has one read_write compute at most.' }),
+        region_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The project’s region.' })),
+        ...sizing,
+        pooler_enabled: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+        pooler_mode: Type.Optional(Type.Enum(['transaction'], { description: 'The only mode.' })),
+        disabled: Type.Optional(Type.Boolean({ description: 'Make it, but refuse connections.' })),
+        passwordless_access: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+        name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'A label for people.' })),
+      },
+      closed,
+    ),
+  },
+  closed,
+);

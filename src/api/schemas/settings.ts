@@ -1,0 +1,94 @@
+/** The settings objects of projects and computes; the same schema serves requests and replies. */
+import { Type } from 'typebox';
+import { closed, computeUnits, count, ref, stringMap, suspendTimeout } from './common.ts';
+
+const pgSettings = stringMap('Postgres parameters by name, values as text.');
+const pgbouncerSettings = stringMap('Kept and shown; pooling has no per-compute parameters.');
+const clockTime = (description: string) => Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', description });
+
+export const PreloadLibraries = Type.Object(
+  {
+    use_defaults: Type.Optional(Type.Boolean({ description: 'Load the standard set as well.' })),
+    enabled_libraries: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+        maxItems: 50,
+        description: 'Libraries to load at server start.',
+      }),
+    ),
+  },
+  { ...closed, $id: 'PreloadLibraries', description: 'Which libraries the server loads when it starts.' },
+);
+
+export const EndpointSettings = Type.Object(
+  {
+    pg_settings: Type.Optional(pgSettings),
+    pgbouncer_settings: Type.Optional(pgbouncerSettings),
+    preload_libraries: Type.Optional(ref(PreloadLibraries)),
+  },
+  { ...closed, $id: 'EndpointSettings', description: 'Settings of one compute.' },
+);
+
+export const DefaultEndpointSettings = Type.Object(
+  {
+    pg_settings: Type.Optional(pgSettings),
+    autoscaling_limit_min_cu: Type.Optional(computeUnits('Smallest size of a new compute.')),
+    autoscaling_limit_max_cu: Type.Optional(computeUnits('Largest size of a new compute.')),
+    suspend_timeout_seconds: Type.Optional(suspendTimeout),
+  },
+  {
+    ...closed,
+    $id: 'DefaultEndpointSettings',
+    description: 'What a compute gets that is created without saying otherwise.',
+  },
+);
+
+export const ProjectQuota = Type.Object(
+  {
+    active_time_seconds: Type.Optional(count('Seconds that computes may be awake.')),
+    compute_time_seconds: Type.Optional(count('CPU seconds that computes may use.')),
+    written_data_bytes: Type.Optional(count('Bytes that may be written.')),
+    data_transfer_bytes: Type.Optional(count('Bytes that may be sent out.')),
+    logical_size_bytes: Type.Optional(count('Bytes that one branch may hold.')),
+  },
+  { ...closed, $id: 'ProjectQuota', description: 'Limits per billing period; absent or 0 is no limit.' },
+);
+
+export const AllowedIps = Type.Object(
+  {
+    ips: Type.Optional(
+      Type.Array(Type.String({ maxLength: 100, format: 'ip-rule' }), {
+        maxItems: 1000,
+        description: 'Addresses, CIDR blocks or `a-b` ranges; empty lets everybody in.',
+      }),
+    ),
+    protected_branches_only: Type.Optional(Type.Boolean({ description: 'Apply to protected branches alone.' })),
+  },
+  { ...closed, $id: 'AllowedIps', description: 'From where clients may connect.' },
+);
+
+export const MaintenanceWindow = Type.Object(
+  {
+    weekdays: Type.Array(Type.Integer({ minimum: 1, maximum: 7 }), {
+      maxItems: 7,
+      description: '1 is Monday, 7 is Sunday.',
+    }),
+    start_time: clockTime('HH:MM, UTC.'),
+    end_time: clockTime('HH:MM, UTC.'),
+  },
+  { ...closed, $id: 'MaintenanceWindow', description: 'When maintenance may happen.' },
+);
+
+export const ProjectSettings = Type.Object(
+  {
+    quota: Type.Optional(ref(ProjectQuota)),
+    allowed_ips: Type.Optional(ref(AllowedIps)),
+    enable_logical_replication: Type.Optional(Type.Boolean({ description: 'Once on it stays on.' })),
+    maintenance_window: Type.Optional(ref(MaintenanceWindow)),
+    block_public_connections: Type.Optional(Type.Boolean({ description: 'Refuse connections from outside.' })),
+    block_vpc_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+    audit_log_level: Type.Optional(Type.Enum(['base', 'extended', 'full'], { description: 'Kept and shown.' })),
+    hipaa: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+    preload_libraries: Type.Optional(ref(PreloadLibraries)),
+  },
+  { ...closed, $id: 'ProjectSettings', description: 'Settings of a whole project.' },
+);

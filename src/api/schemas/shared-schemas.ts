@@ -1,0 +1,51 @@
+/** Every schema that others refer to by `$id`; the application registers them and OpenAPI lists them as components. */
+import { ApiKey, ApiKeyCreated, ApiKeyRevoked } from './api-key.ts';
+import { Annotation, Branch } from './branch.ts';
+import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
+import { Database } from './database.ts';
+import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
+import { GeneralError } from './error.ts';
+import { Operation } from './operation.ts';
+import { Organization } from './organization.ts';
+import { CursorPage, NextPage } from './pagination.ts';
+import { Project, ProjectListItem } from './project.ts';
+import { Role } from './role.ts';
+import {
+  AllowedIps,
+  DefaultEndpointSettings,
+  EndpointSettings,
+  MaintenanceWindow,
+  PreloadLibraries,
+  ProjectQuota,
+  ProjectSettings,
+} from './settings.ts';
+import { CurrentUserReply } from './user.ts';
+
+export const sharedSchemas = [
+  GeneralError,
+  CursorPage,
+  NextPage,
+  Operation,
+  PreloadLibraries,
+  EndpointSettings,
+  DefaultEndpointSettings,
+  ProjectQuota,
+  AllowedIps,
+  MaintenanceWindow,
+  ProjectSettings,
+  ConnectionParameters,
+  ConnectionDetails,
+  Database,
+  Role,
+  Endpoint,
+  BranchEndpointOptions,
+  Branch,
+  Annotation,
+  Project,
+  ProjectListItem,
+  ApiKey,
+  ApiKeyCreated,
+  ApiKeyRevoked,
+  Organization,
+  CurrentUserReply,
+];

@@ -1,0 +1,56 @@
+/** API keys: row to wire. */
+import type { Static } from 'typebox';
+import type { ApiKey, NewKey } from '../../core/api-key.ts';
+import { asOrganizationId, asProjectId } from '../../ids.ts';
+import type { ApiKeyCreated, ApiKeyRevoked, ApiKey as ApiKeySchema, OrgApiKeyCreateBody } from '../schemas/api-key.ts';
+import { optionalTime, present, time } from './common.ts';
+
+const usage = (key: ApiKey) => ({
+  last_used_at: optionalTime(key.lastUsedAt),
+  last_used_from_addr: key.lastUsedFromAddr,
+});
+
+export function apiKeyView(key: ApiKey): Static<typeof ApiKeySchema> {
+  return {
+    id: key.id,
+    name: key.name,
+    created_at: time(key.createdAt),
+    created_by: { id: key.createdBy, name: key.createdByName, image: '' },
+    ...usage(key),
+    ...present({ project_id: key.projectId }),
+  };
+}
+
+export function createdApiKeyView({ key, token }: NewKey): Static<typeof ApiKeyCreated> {
+  return {
+    id: key.id,
+    key: token,
+    name: key.name,
+    created_at: time(key.createdAt),
+    created_by: key.createdBy,
+    ...present({ project_id: key.projectId }),
+  };
+}
+
+export function revokedApiKeyView(key: ApiKey): Static<typeof ApiKeyRevoked> {
+  return {
+    id: key.id,
+    name: key.name,
+    created_at: time(key.createdAt),
+    created_by: key.createdBy,
+    ...usage(key),
+    revoked: true,
+    ...present({ project_id: key.projectId }),
+  };
+}
+
+export function organizationKeyInput(params: { org_id: string }, body: Static<typeof OrgApiKeyCreateBody>) {
+  return {
+    organizationId: asOrganizationId(params.org_id),
+    name: body.key_name,
+    projectId: body.project_id === undefined ? null : asProjectId(body.project_id),
+  };
+}
+
+export const keyIdOf = (params: { key_id: number }) => params.key_id;
+export const keyNameOf = (body: { key_name: string }) => body.key_name;

@@ -1,0 +1,115 @@
+/** Branches: row to wire, request to input. */
+import type { Static } from 'typebox';
+import type { Config } from '../../config.ts';
+import type { Branch, BranchPage } from '../../core/branch.ts';
+import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
+import { asBranchId } from '../../ids.ts';
+import type {
+  Annotation,
+  BranchCreateBody,
+  BranchCreateReply,
+  BranchesQuery,
+  BranchesReply,
+  Branch as BranchSchema,
+  BranchUpdateBody,
+} from '../schemas/branch.ts';
+import { optionalTime, present, time } from './common.ts';
+import { connectionView } from './connection-uri.ts';
+import { decodeBranchCursor, encodeBranchCursor } from './cursor.ts';
+import { databaseView } from './database.ts';
+import { endpointOptions, endpointView } from './endpoint.ts';
+import { operationViews } from './operation.ts';
+import { roleView } from './role.ts';
+
+export function branchView(row: Branch): Static<typeof BranchSchema> {
+  return {
+    id: row.id,
+    project_id: row.projectId,
+    ...present({
+      parent_id: row.parentId,
+      parent_lsn: row.parentLsn,
+      parent_timestamp: optionalTime(row.parentTimestamp),
+    }),
+    name: row.name,
+    current_state: row.currentState,
+    ...present({ pending_state: row.pendingState }),
+    state_changed_at: time(row.stateChangedAt),
+    ...present({ logical_size: row.logicalSize }),
+    creation_source: 'console',
+    primary: row.isDefault,
+    default: row.isDefault,
+    protected: row.protected,
+    cpu_used_sec: 0,
+    compute_time_seconds: 0,
+    active_time_seconds: 0,
+    written_data_bytes: 0,
+    data_transfer_bytes: 0,
+    created_at: time(row.createdAt),
+    updated_at: time(row.updatedAt),
+    ...present({ expires_at: optionalTime(row.expiresAt) }),
+    created_by: { name: row.createdByName, image: '' },
+    init_source: row.initSource,
+  };
+}
+
+export function annotationView(row: Branch): Static<typeof Annotation> {
+  return { object: { type: 'console/branch', id: row.id }, value: row.annotation, created_at: time(row.createdAt) };
+}
+
+export function createdBranchView(config: Config, made: CreatedBranch): Static<typeof BranchCreateReply> {
+  return {
+    branch: branchView(made.branch),
+    endpoints: made.endpoints.map((row) => endpointView(config, row)),
+    operations: operationViews(made.operations),
+    roles: made.roles.map((row) => roleView(row)),
+    databases: made.databases.map(databaseView),
+    ...(made.connection === null ? {} : { connection_uris: [connectionView(made.connection)] }),
+  };
+}
+
+export function branchesView(
+  page: BranchPage,
+  list: { readonly branches: readonly Branch[]; readonly next: BranchPage['cursor'] },
+): Static<typeof BranchesReply> {
+  const annotated = list.branches.filter((row) => Object.keys(row.annotation).length > 0);
+  return {
+    branches: list.branches.map(branchView),
+    annotations: Object.fromEntries(annotated.map((row) => [row.id, annotationView(row)])),
+    pagination: {
+      ...present({ next: list.next === null ? null : encodeBranchCursor(page, list.next) }),
+      sort_by: page.sortBy,
+      sort_order: page.descending ? 'DESC' : 'ASC',
+    },
+  };
+}
+
+export function branchPage(query: Static<typeof BranchesQuery>): BranchPage {
+  const order = { sortBy: query.sort_by ?? 'updated_at', descending: query.sort_order !== 'asc' } as const;
+  return {
+    ...order,
+    search: query.search ?? null,
+    cursor: query.cursor === undefined ? null : decodeBranchCursor(order, query.cursor),
+    limit: query.limit ?? null,
+  };
+}
+
+export function branchInput(body: Static<typeof BranchCreateBody>): BranchInput {
+  const branch = body.branch ?? {};
+  return {
+    parentId: branch.parent_id ? asBranchId(branch.parent_id) : undefined,
+    name: branch.name,
+    protected: branch.protected,
+    initSource: branch.init_source,
+    expiresAt: branch.expires_at === undefined ? undefined : new Date(branch.expires_at),
+    parentLsn: branch.parent_lsn,
+    parentTimestamp: branch.parent_timestamp,
+    archived: branch.archived,
+    annotation: body.annotation_value ?? {},
+    endpoints: (body.endpoints ?? []).map(endpointOptions),
+  };
+}
+
+export function branchChange({ branch }: Static<typeof BranchUpdateBody>) {
+  const { name, protected: isProtected, expires_at: expiry } = branch;
+  return { name, protected: isProtected, expiresAt: typeof expiry === 'string' ? new Date(expiry) : expiry };
+}

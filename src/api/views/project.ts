@@ -1,0 +1,169 @@
+/** Projects: row to wire, request to input. */
+import type { Static } from 'typebox';
+import type { Config } from '../../config.ts';
+import { proxyHost } from '../../core/connection-uri.ts';
+import { planOf } from '../../core/plan.ts';
+import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
+import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
+import { asOrganizationId } from '../../ids.ts';
+import type {
+  ProjectCreateReply,
+  ProjectListItem,
+  Project as ProjectSchema,
+  ProjectsQuery,
+  ProjectsReply,
+  ProjectUpdateBody,
+  projectCreateBody,
+} from '../schemas/project.ts';
+import type { DefaultEndpointSettings, ProjectSettings } from '../schemas/settings.ts';
+import { branchView } from './branch.ts';
+import { present, time } from './common.ts';
+import { connectionView } from './connection-uri.ts';
+import { databaseView } from './database.ts';
+import { endpointView } from './endpoint.ts';
+import { operationViews } from './operation.ts';
+import { limitOf, subscriptionTypes } from './plan.ts';
+import { roleView } from './role.ts';
+
+type ProjectView = Static<typeof ProjectSchema>;
+
+/** Not enforced: the disk is the limit. */
+const branchSizeLimitMib = 16 * 1024 * 1024;
+
+function sharedView(config: Config, row: Project) {
+  return {
+    id: row.id,
+    platform_id: config.driver,
+    region_id: row.regionId,
+    name: row.name,
+    provisioner: row.provisioner,
+    default_endpoint_settings: row.defaultEndpointSettings,
+    settings: row.settings as Static<typeof ProjectSettings>,
+    pg_version: row.pgVersion,
+    proxy_host: proxyHost(config),
+    branch_logical_size_limit: branchSizeLimitMib,
+    branch_logical_size_limit_bytes: branchSizeLimitMib * 1024 * 1024,
+    store_passwords: row.storePasswords,
+    cpu_used_sec: 0,
+    creation_source: 'console',
+    created_at: time(row.createdAt),
+    updated_at: time(row.updatedAt),
+    owner_id: row.ownerId,
+    org_id: row.organizationId,
+  };
+}
+
+export function projectView(config: Config, row: Project, now: Date): ProjectView {
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return {
+    ...sharedView(config, row),
+    data_storage_bytes_hour: 0,
+    data_transfer_bytes: 0,
+    written_data_bytes: 0,
+    compute_time_seconds: 0,
+    active_time_seconds: 0,
+    history_retention_seconds: row.historyRetentionSeconds,
+    consumption_period_start: time(new Date(Date.UTC(year, month, 1))),
+    consumption_period_end: time(new Date(Date.UTC(year, month + 1, 1))),
+  };
+}
+
+export function ownedProjectView(
+  config: Config,
+  found: Awaited<ReturnType<typeof getProject>>,
+  now: Date,
+): ProjectView {
+  const plan = planOf(found.organization.plan);
+  return {
+    ...projectView(config, found.project, now),
+    owner: {
+      email: found.owner.email,
+      name: found.owner.name,
+      branches_limit: limitOf(plan.branchesPerProjectMax),
+      subscription_type: subscriptionTypes[plan.name],
+    },
+  };
+}
+
+export function projectsView(
+  config: Config,
+  list: Awaited<ReturnType<typeof listProjects>>,
+): Static<typeof ProjectsReply> {
+  const projects: Static<typeof ProjectListItem>[] = list.projects.map((row) => ({
+    ...sharedView(config, row),
+    active_time: 0,
+    history_retention_seconds: row.historyRetentionSeconds,
+    ...present({ org_name: list.organizations.get(row.organizationId)?.name }),
+  }));
+  const last = projects.at(-1);
+  return {
+    projects,
+    ...(last === undefined ? {} : { pagination: { cursor: last.id } }),
+    applications: {},
+    integrations: {},
+  };
+}
+
+export function createdProjectView(config: Config, made: CreatedProject, now: Date): Static<typeof ProjectCreateReply> {
+  return {
+    project: projectView(config, made.project, now),
+    connection_uris: [connectionView(made.connection)],
+    roles: [roleView(made.role, made.password)],
+    databases: [databaseView(made.database)],
+    operations: operationViews(made.operations),
+    branch: branchView(made.branch),
+    endpoints: [endpointView(config, made.endpoint)],
+  };
+}
+
+export function projectPage(query: Static<typeof ProjectsQuery>): ProjectPage {
+  return {
+    organizationId: query.org_id === undefined ? null : asOrganizationId(query.org_id),
+    search: query.search ?? null,
+    cursor: query.cursor ?? null,
+    limit: query.limit ?? 10,
+  };
+}
+
+export function projectInput({ project }: Static<ReturnType<typeof projectCreateBody>>): ProjectInput {
+  const defaults = endpointDefaults(project.default_endpoint_settings);
+  return {
+    name: project.name,
+    organizationId: project.org_id === undefined ? null : asOrganizationId(project.org_id),
+    regionId: project.region_id,
+    pgVersion: project.pg_version,
+    storePasswords: project.store_passwords,
+    historyRetentionSeconds: project.history_retention_seconds,
+    provisioner: project.provisioner,
+    settings: project.settings as ProjectInput['settings'],
+    endpointDefaults: {
+      ...defaults,
+      minCu: defaults?.minCu ?? project.autoscaling_limit_min_cu,
+      maxCu: defaults?.maxCu ?? project.autoscaling_limit_max_cu,
+    },
+    branchName: project.branch?.name,
+    databaseName: project.branch?.database_name,
+    roleName: project.branch?.role_name,
+    annotation: project.branch?.annotations ?? {},
+  };
+}
+
+export function projectChange({ project }: Static<typeof ProjectUpdateBody>): ProjectChangeInput {
+  return {
+    name: project.name,
+    settings: project.settings as ProjectChangeInput['settings'],
+    endpointDefaults: endpointDefaults(project.default_endpoint_settings),
+    historyRetentionSeconds: project.history_retention_seconds,
+  };
+}
+
+function endpointDefaults(settings: Static<typeof DefaultEndpointSettings> | undefined) {
+  return (
+    settings && {
+      minCu: settings.autoscaling_limit_min_cu,
+      maxCu: settings.autoscaling_limit_max_cu,
+      suspendTimeoutSeconds: settings.suspend_timeout_seconds,
+      pgSettings: settings.pg_settings,
+    }
+  );
+}

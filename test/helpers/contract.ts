@@ -1,0 +1,225 @@
+/**
+ * The referee for API replies: the OpenAPI file that the npm package `@neondatabase/api-client` ships. Every reply in
+ * every test goes through `validateReply`, so a required key that we leave out fails the test that saw it.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { isDeepStrictEqual } from 'node:util';
+import { Ajv, type ValidateFunction } from 'ajv';
+import type { FormatsPlugin } from 'ajv-formats';
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { Registry } from 'prom-client';
+import { parse } from 'yaml';
+import { buildApp } from '../../src/api/app.ts';
+import type { App } from '../../src/api/app-type.ts';
+import type { ApiParts } from '../../src/api/parts.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { Config } from '../../src/config.ts';
+import { createLogger } from '../../src/log.ts';
+import { makeCore, type TestCore } from './core.ts';
+
+const prefix = '/api/v2';
+const documentId = 'published';
+const require = createRequire(import.meta.url);
+
+/** What we serve and the published file does not have: our own pages, and aliases that older clients call. */
+const additions: readonly (readonly [method: string, path: string])[] = [
+  ['GET', '/openapi.json'],
+  ['GET', '/docs'],
+  ['POST', '/projects/{project_id}/branches/{branch_id}/set_as_primary'],
+  ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
+];
+
+interface OpenApiReply {
+  readonly $ref?: string;
+  readonly content?: Readonly<Record<string, { readonly schema?: object }>>;
+}
+interface OpenApiOperation {
+  readonly responses: Readonly<Record<string, OpenApiReply>>;
+}
+interface OpenApiFile {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
+}
+
+const file = readOpenApiFile();
+const ajv = createAjv();
+const compiled = new Map<string, ValidateFunction>();
+
+/** Throws an error that names the route, the key and what is wrong with it. */
+export function validateReply(method: string, url: string, status: number, body: unknown): void {
+  const path = new URL(url, 'http://localhost').pathname;
+  if (!path.startsWith(`${prefix}/`)) return;
+  const inner = path.slice(prefix.length).replace(/\/+$/, '');
+  const where = `${method} ${inner} -> ${status}`;
+  if (method === 'HEAD') return;
+  if (status >= 400) {
+    check(pointer('components', 'schemas', 'GeneralError'), body, where);
+    return;
+  }
+  const template = findTemplate(method, inner, Object.keys(file.paths));
+  if (template === undefined) {
+    const isAddition = additions.some(([verb, path]) => verb === method && matches(path, inner));
+    if (!isAddition) throw new Error(`${where}: neither in the published API nor in the list of additions`);
+    return;
+  }
+  const responses = file.paths[template]?.[method.toLowerCase()]?.responses ?? {};
+  if (responses[status] === undefined) {
+    const published = Object.keys(responses).join(', ');
+    throw new Error(`${where}: the published API has no such status here, only ${published}`);
+  }
+  check(replySchema(template, method.toLowerCase(), String(status), responses[status]), body, where);
+}
+
+export interface TestApi extends TestCore {
+  readonly app: App;
+  readonly parts: ApiParts;
+  /** One request with a key (the caller's unless said otherwise); the reply is validated. */
+  call(method: Method, path: string, options?: CallOptions): Promise<LightMyRequestResponse>;
+}
+
+type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
+
+export interface CallOptions {
+  readonly body?: object;
+  /** Null sends no key. */
+  readonly token?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The whole API over a fresh database, under the contract. */
+export async function makeApi(overrides: Partial<Config> = {}, clock?: Clock): Promise<TestApi> {
+  const made = await makeCore(overrides);
+  const core = clock === undefined ? made.core : { ...made.core, clock };
+  const failures: string[] = [];
+  const parts: ApiParts = {
+    core,
+    config: core.config,
+    clock: core.clock,
+    log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
+    metrics: new Registry(),
+    version: '0.0.0-test',
+    keyUses: { record: () => {} },
+  };
+  const app = await buildApp(parts, watchReplies);
+  const inject = contractInject(app);
+  return {
+    ...made,
+    core,
+    app,
+    parts,
+    call: async (method, path, { body, token = made.token, headers } = {}) => {
+      const reply = await inject({
+        method,
+        url: path,
+        headers: { ...(token === null ? {} : { authorization: `Bearer ${token}` }), ...headers },
+        ...(body === undefined ? {} : { payload: body }),
+      });
+      // A defect is never what a test expects; the reply hides the cause, so the log is shown.
+      if (reply.statusCode === 500) throw new Error(`${method} ${path} -> 500: ${failures.at(-1)}`);
+      return reply;
+    },
+    close: async () => {
+      await app.close();
+      await made.close();
+    },
+  };
+}
+
+/** `app.inject`, with each reply validated. */
+export function contractInject(app: App): (request: InjectOptions) => Promise<LightMyRequestResponse> {
+  return async (request) => {
+    const response = await app.inject(request);
+    const type = String(response.headers['content-type'] ?? '');
+    const body: unknown = type.startsWith('application/json') && response.body !== '' ? response.json() : undefined;
+    const url = typeof request.url === 'string' ? request.url : (request.url?.pathname ?? '/');
+    validateReply(request.method ?? 'GET', url, response.statusCode, body);
+    return response;
+  };
+}
+
+/**
+ * For `buildApp`'s `prepare`: fails a request whose reply the serialiser changed. It drops keys that a schema does not
+ * list and turns null into an empty string, both without a word.
+ */
+export function watchReplies(app: App): void {
+  const handed = new WeakMap<object, unknown>();
+  app.addHook('preSerialization', async (request, _reply, payload) => {
+    handed.set(request, payload);
+    return payload;
+  });
+  app.addHook('onSend', async (request, _reply, sent) => {
+    const payload = handed.get(request);
+    handed.delete(request);
+    if (payload === undefined || typeof sent !== 'string') return sent;
+    const expected: unknown = JSON.parse(JSON.stringify(payload));
+    if (!isDeepStrictEqual(JSON.parse(sent), expected)) {
+      throw new Error(`the serialiser changed the reply to ${request.method} ${request.url}: ${sent}`);
+    }
+    return sent;
+  });
+}
+
+/** The OpenAPI operations that exist, for sweeps: method and path template. */
+export function publishedOperations(): { method: string; path: string }[] {
+  return Object.entries(file.paths).flatMap(([path, item]) =>
+    Object.keys(item)
+      .filter((key) => ['get', 'post', 'put', 'patch', 'delete'].includes(key))
+      .map((key) => ({ method: key.toUpperCase(), path })),
+  );
+}
+
+function check(schemaPointer: string | undefined, body: unknown, where: string): void {
+  if (schemaPointer === undefined) return;
+  const validate = compiled.get(schemaPointer) ?? ajv.compile({ $ref: `${documentId}#${schemaPointer}` });
+  compiled.set(schemaPointer, validate);
+  if (validate(body)) return;
+  const reasons = (validate.errors ?? []).map((error) => {
+    const allowed = 'allowedValues' in error.params ? ` (${error.params.allowedValues.join(', ')})` : '';
+    return `${error.instancePath || 'the reply'} ${error.message}${allowed}`;
+  });
+  throw new Error(`${where}: ${reasons.join('; ')}\n${JSON.stringify(body, null, 1)?.slice(0, 2000)}`);
+}
+
+function replySchema(path: string, method: string, status: string, reply: OpenApiReply): string | undefined {
+  if (reply.$ref !== undefined)
+    return pointer(...reply.$ref.slice(2).split('/'), 'content', 'application/json', 'schema');
+  if (reply.content?.['application/json']?.schema === undefined) return undefined;
+  return pointer('paths', path, method, 'responses', status, 'content', 'application/json', 'schema');
+}
+
+const pointer = (...names: string[]) =>
+  names.map((name) => `/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}`).join('');
+
+/** Literal segments win over parameters, as in every router: `/projects/shared` is not a project. */
+function findTemplate(method: string, path: string, templates: readonly string[]): string | undefined {
+  const parameters = (template: string) => template.split('{').length;
+  return templates
+    .filter((template) => file.paths[template]?.[method.toLowerCase()] !== undefined && matches(template, path))
+    .sort((a, b) => parameters(a) - parameters(b))[0];
+}
+
+function matches(template: string, path: string): boolean {
+  const expected = template.split('/');
+  const actual = path.split('/');
+  return (
+    expected.length === actual.length &&
+    expected.every((part, index) => (part.startsWith('{') ? actual[index] !== '' : part === actual[index]))
+  );
+}
+
+function readOpenApiFile(): OpenApiFile {
+  const entry = require.resolve('@neondatabase/api-client/package.json');
+  const text = readFileSync(new URL('public-v2-for-users.gen.yaml', `file://${entry}`), 'utf8');
+  return parse(text, { maxAliasCount: -1 }) as OpenApiFile;
+}
+
+function createAjv(): Ajv {
+  const instance = new Ajv({ strict: false, allErrors: true });
+  const addFormats = require('ajv-formats') as FormatsPlugin;
+  addFormats(instance);
+  for (const name of ['int', 'int32', 'int64', 'uint64']) {
+    instance.addFormat(name, { type: 'number', validate: Number.isSafeInteger });
+  }
+  instance.addSchema(file, documentId);
+  return instance;
+}

@@ -1,0 +1,238 @@
+/**
+ * Every registered route, taken from the application itself, so that there is no list to maintain: without a key, with
+ * a key from elsewhere, with ids that are not there, and with ids that are none. A route added tomorrow is swept too.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RouteFacts } from '../../src/api/plugins/route-table.ts';
+import { makeApi, publishedOperations, type TestApi, validateReply } from '../helpers/contract.ts';
+
+let api: TestApi;
+let own: Record<string, string>;
+let otherProjectToken: string;
+let orgId: string;
+let document: OpenApi;
+
+beforeAll(async () => {
+  api = await makeApi();
+  document = (await api.app.inject('/api/v2/openapi.json')).json();
+  const post = async (path: string, body: object) => (await api.call('POST', `/api/v2${path}`, { body })).json();
+  orgId = (await api.call('GET', '/api/v2/users/me/organizations')).json().organizations[0].id;
+  const made = await post('/projects', { project: {} });
+  const other = await post('/projects', { project: {} });
+  const key = await post(`/organizations/${orgId}/api_keys`, { key_name: 'kept' });
+  otherProjectToken = (await post(`/organizations/${orgId}/api_keys`, { key_name: 'o', project_id: other.project.id }))
+    .key;
+  own = {
+    project_id: made.project.id,
+    branch_id: made.branch.id,
+    endpoint_id: made.endpoints[0].id,
+    operation_id: made.operations[0].id,
+    database_name: made.databases[0].name,
+    role_name: made.roles[0].name,
+    org_id: orgId,
+    key_id: String(key.id),
+  };
+});
+afterAll(() => api.close());
+
+type Method = Parameters<TestApi['call']>[0];
+const methods: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const isMethod = (method: string): method is Method => methods.includes(method);
+
+/** The path with its parameters filled in; a parameter that nobody knows a value for fails the sweep. */
+function fill(url: string, values: Record<string, string>): string {
+  return url.replace(/:(\w+)/g, (_all, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`the sweep knows no value for :${name} of ${url}`);
+    return encodeURIComponent(value);
+  });
+}
+
+/** A body that the route's schema takes, read from the OpenAPI document. */
+function sampleBody(route: RouteFacts): object | undefined {
+  const path = route.url.replace('/api/v2', '').replace(/:(\w+)/g, '{$1}');
+  const schema = document.paths[path]?.[route.method.toLowerCase()]?.requestBody?.content['application/json'].schema;
+  return schema === undefined ? undefined : (sample(schema) as object);
+}
+
+interface Schema {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+}
+interface OpenApi {
+  readonly paths: Record<
+    string,
+    Record<string, { requestBody?: { content: { 'application/json': { schema: Schema } } } }>
+  >;
+}
+
+function sample(schema: Schema): unknown {
+  if (schema.enum) return schema.enum[0];
+  if (schema.type !== 'object') return schema.type === 'string' ? 'sample' : 1;
+  return Object.fromEntries((schema.required ?? []).map((name) => [name, sample(schema.properties?.[name] ?? {})]));
+}
+
+async function send(route: RouteFacts, values: Record<string, string>, token: string | null) {
+  if (!isMethod(route.method)) throw new Error(`the sweep does not know the method ${route.method}`);
+  const body = sampleBody(route);
+  const query = route.url.endsWith('/connection_uri') ? '?database_name=neondb&role_name=neondb_owner' : '';
+  const path = `${fill(route.url, values)}${query}`;
+  return api.call(route.method, path, { token, ...(body === undefined ? {} : { body }) });
+}
+
+const guarded = () => api.app.routeTable.filter((route) => !route.isPublic);
+const withProject = () => guarded().filter((route) => route.url.includes(':project_id'));
+const withOrganization = () => guarded().filter((route) => route.url.includes(':org_id'));
+const named = (route: RouteFacts) => `${route.method} ${route.url}`;
+
+describe('who may call', () => {
+  test('there is something to sweep, and only these are public', () => {
+    expect(guarded().length).toBeGreaterThan(40);
+    const open = api.app.routeTable
+      .filter((route) => route.isPublic && route.method === 'GET')
+      .map((route) => route.url);
+    expect(open.sort()).toEqual(
+      ['/', '/api/v2/docs', '/api/v2/openapi.json', '/healthz', '/metrics', '/readyz', '/status.json'].sort(),
+    );
+  });
+
+  test('without a key every route is a 401', async () => {
+    for (const route of guarded()) {
+      const reply = await send(route, own, null);
+      expect([named(route), reply.statusCode]).toEqual([named(route), 401]);
+    }
+  });
+
+  test('a person of another organization sees none of it', async () => {
+    for (const route of [...withProject(), ...withOrganization()]) {
+      const reply = await send(route, own, api.strangerToken);
+      expect([named(route), reply.statusCode]).toEqual([named(route), 404]);
+    }
+  });
+
+  test('a key of another project sees nothing of this one, and nothing of the organization’s keys', async () => {
+    for (const route of withProject()) {
+      const reply = await send(route, own, otherProjectToken);
+      expect([named(route), reply.statusCode]).toEqual([named(route), 404]);
+    }
+    for (const route of withOrganization().filter((candidate) => candidate.url.includes('api_keys'))) {
+      const reply = await send(route, own, otherProjectToken);
+      expect([named(route), reply.statusCode]).toEqual([named(route), 403]);
+    }
+  });
+
+  test('nothing was changed by any of that', async () => {
+    const path = `/api/v2/projects/${own.project_id}`;
+    expect((await api.call('GET', path)).statusCode).toBe(200);
+    expect((await api.call('GET', `${path}/operations`)).json().operations).toHaveLength(2);
+    expect((await api.call('GET', `/api/v2/organizations/${orgId}/api_keys`)).json()).toHaveLength(2);
+  });
+});
+
+describe('ids', () => {
+  /** For each parameter: well formed, but of nothing. */
+  const missing: Record<string, string> = {
+    project_id: 'no-project-1',
+    branch_id: 'br-no-branch-1',
+    endpoint_id: 'ep-no-endpoint-1',
+    operation_id: '00000000-0000-4000-8000-000000000000',
+    database_name: 'no such database',
+    role_name: 'no such role',
+    org_id: 'org-none-1',
+    key_id: '9007199254740991',
+  };
+  const bad = ['%', 'ÄÖÜ', '../..', 'a'.repeat(300), ' ', '\0', "';--", '-1', '1e9', 'null', '\u{1F431}'];
+
+  test('of nothing are a 404, each parameter in its turn', async () => {
+    for (const route of guarded()) {
+      for (const [, name = ''] of route.url.matchAll(/:(\w+)/g)) {
+        const reply = await send(route, { ...own, [name]: missing[name] ?? '' }, api.token);
+        expect([named(route), name, reply.statusCode]).toEqual([named(route), name, 404]);
+      }
+    }
+  });
+
+  test('that are none are a 4xx, never a 500', async () => {
+    for (const route of guarded()) {
+      for (const [, name = ''] of route.url.matchAll(/:(\w+)/g)) {
+        for (const value of bad) {
+          const { statusCode } = await send(route, { ...own, [name]: value }, api.token);
+          expect([named(route), name, value, [400, 404].includes(statusCode)]).toEqual([
+            named(route),
+            name,
+            value,
+            true,
+          ]);
+        }
+      }
+    }
+  });
+
+  test('of one project do not work in another', async () => {
+    const other = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+    const foreign = { ...own, project_id: other.project.id };
+    const nested = withProject().filter((route) => /:(branch|endpoint|operation)_id/.test(route.url));
+    for (const route of nested) {
+      const reply = await send(route, foreign, api.token);
+      expect([named(route), reply.statusCode]).toEqual([named(route), 404]);
+    }
+  });
+});
+
+describe('bodies', () => {
+  const bodies = [
+    [],
+    null,
+    'text',
+    7,
+    { unknown: 1 },
+    { project: [], branch: 1, endpoint: 'x', role: null, database: {} },
+  ];
+
+  test('of the wrong shape are a 400 where a body is read, and harmless elsewhere', async () => {
+    for (const route of guarded().filter((candidate) => ['POST', 'PATCH', 'PUT'].includes(candidate.method))) {
+      if (sampleBody(route) === undefined) continue;
+      for (const body of bodies) {
+        const reply = await api.app.inject({
+          method: route.method as 'POST',
+          url: fill(route.url, own),
+          headers: { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' },
+          payload: JSON.stringify(body),
+        });
+        expect([named(route), body, reply.statusCode]).toEqual([named(route), body, 400]);
+        expect(reply.json().message).toMatch(/^invalid request: body/);
+      }
+    }
+  });
+});
+
+test('the referee refuses a reply that lacks a required key, has a wrong type or an unpublished status', async () => {
+  const url = '/api/v2/regions';
+  const region = { region_id: 'a', name: 'a', default: true, geo_lat: '', geo_long: '' };
+  expect(() => validateReply('GET', url, 200, { regions: [region] })).not.toThrow();
+  expect(() => validateReply('GET', url, 200, {})).toThrow(
+    "GET /regions -> 200: the reply must have required property 'regions'",
+  );
+  expect(() => validateReply('GET', url, 200, { regions: [{ ...region, default: 1 }] })).toThrow(
+    '/regions/0/default must be boolean',
+  );
+  expect(() => validateReply('GET', url, 202, { regions: [] })).toThrow('no such status');
+  expect(() => validateReply('GET', url, 404, { message: 'x' })).toThrow("must have required property 'code'");
+  expect(() => validateReply('GET', '/api/v2/unheard/of', 200, {})).toThrow('neither in the published API');
+});
+
+test('every route of ours is one of the published API, by path and method, or a known addition', () => {
+  const published = new Set(publishedOperations().map(({ method, path }) => `${method} ${shape(path)}`));
+  const unknown = guarded()
+    .filter((route) => route.method !== 'HEAD')
+    .map((route) => `${route.method} ${shape(route.url.replace('/api/v2', ''))}`)
+    .filter((name) => !published.has(name));
+  expect(unknown.sort()).toEqual([
+    'POST /projects/{}/branches/{}/roles/{}/reveal_password',
+    'POST /projects/{}/branches/{}/set_as_primary',
+  ]);
+});
+
+const shape = (path: string) => path.replace(/:\w+|\{\w+\}/g, '{}');
