@@ -1,0 +1,52 @@
+/** Every bound of the proxy in one place. */
+import { isLoopback } from '../config.ts';
+
+export interface ProxyLimits {
+  /** Largest packet before and during authentication; Postgres itself takes 10,000. */
+  readonly startupBytes: number;
+  /** From accept to proven password, TLS included. */
+  readonly authenticationMs: number;
+  /** How long one client waits for its endpoint to wake. */
+  readonly wakeMs: number;
+  /** One connect and login at a compute. */
+  readonly dialMs: number;
+  /** Tries at one address before the endpoint is asked to wake again. */
+  readonly dialAttempts: number;
+  /** Between two tries. */
+  readonly dialRetryMs: number;
+  /** Open client connections, whatever their state. */
+  readonly connections: number;
+  /** Authenticated connections of one endpoint. */
+  readonly connectionsPerEndpoint: number;
+  /**
+   * Failed authentications of one address (IPv6: one /64) in a minute; past it the address is refused unheard. Not
+   * limited on a loopback bind, where all clients share an address and one with a stale password would lock out all.
+   */
+  readonly failuresPerMinute: number;
+  /** A cleartext password costs this many rounds of HMAC at most; the count is the tenant's to choose. */
+  readonly passwordIterations: number;
+  /** Between two reports of activity. */
+  readonly activityMs: number;
+  /** How long close() lets sessions reach the end of a message, and a told client take its leave. */
+  readonly closeMs: number;
+}
+
+export const defaultLimits: ProxyLimits = {
+  startupBytes: 10_000,
+  authenticationMs: 15_000,
+  wakeMs: 60_000,
+  dialMs: 10_000,
+  dialAttempts: 5,
+  dialRetryMs: 4,
+  connections: 10_000,
+  connectionsPerEndpoint: 4_000,
+  failuresPerMinute: 120,
+  passwordIterations: 200_000,
+  activityMs: 1_000,
+  closeMs: 2_000,
+};
+
+export function limitsFor(bind: string, changes: Partial<ProxyLimits> = {}): ProxyLimits {
+  const local = isLoopback(bind) ? { failuresPerMinute: Number.POSITIVE_INFINITY } : {};
+  return { ...defaultLimits, ...local, ...changes };
+}

@@ -1,0 +1,568 @@
+/** The proxy as a stranger sees it, byte by byte, with a scripted control plane and no Postgres behind. */
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { connect as connectTcp, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Certificates, ensureCertificates } from '../certificates.ts';
+import { systemClock } from '../clock.ts';
+import { CatnapError } from '../errors.ts';
+import { createLogger } from '../log.ts';
+import { buildVerifier, deriveKeys } from '../scram-verifier.ts';
+import type { ControlPlane, DialAddress, LoginFacts } from './control-plane.ts';
+import { type ProxyOptions, type RunningProxy, startProxy } from './listener.ts';
+import { MessageStream } from './message-stream.ts';
+import {
+  type ErrorReport,
+  parseAuthentication,
+  parseErrorResponse,
+  requestCodes,
+  saslInitialResponse,
+  saslResponse,
+  startupMessage,
+} from './messages.ts';
+import { proveToServer, scramMechanism, scramPlusMechanism, startClientExchange } from './scram.ts';
+import { cstring, encodeMessage, int32 } from './wire.ts';
+
+const verifier = buildVerifier('right', undefined, 4096);
+const login: LoginFacts = { verifier, disabled: false, allowedIps: [] };
+const toNowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
+const log = createLogger({ level: 'silent', role: 'proxy' });
+
+let directory: string;
+let certificates: Certificates;
+const cleanups: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'catnap-proxy-'));
+  certificates = await ensureCertificates({ directory, domain: 'localhost', region: 'local', clock: systemClock });
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+interface Started extends RunningProxy {
+  readonly wakes: string[];
+}
+
+async function start(plane: Partial<ControlPlane> = {}, options: Partial<ProxyOptions> = {}): Promise<Started> {
+  const wakes: string[] = [];
+  const wake = plane.wake ?? (async () => toNowhere);
+  const proxy = await startProxy({
+    controlPlane: {
+      findLogin: async (endpointId, role) => (endpointId === 'ep-a' && role === 'ann' ? login : null),
+      findAddress: async () => null,
+      reportActivity: async () => {},
+      ...plane,
+      wake: (endpointId) => {
+        wakes.push(endpointId);
+        return wake(endpointId);
+      },
+    },
+    ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, log, clock: systemClock },
+    ...{ domain: 'localhost', region: 'local' },
+    ...options,
+  });
+  cleanups.push(() => proxy.close());
+  return { ...proxy, wakes };
+}
+
+function asMessages(socket: Socket | TLSSocket): MessageStream {
+  cleanups.push(() => socket.destroy());
+  return new MessageStream(socket, 1_000_000);
+}
+
+async function open(proxy: RunningProxy, allowHalfOpen = false): Promise<MessageStream> {
+  const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen });
+  await once(socket, 'connect');
+  return asMessages(socket);
+}
+
+const packet = (...parts: Buffer[]) => {
+  const body = Buffer.concat(parts);
+  return Buffer.concat([int32(body.length + 4), body]);
+};
+const sslRequest = packet(int32(requestCodes.ssl));
+const startup = (changes: Record<string, string> = {}) =>
+  startupMessage(Object.entries({ user: 'ann', options: 'endpoint=ep-a', ...changes }));
+
+async function openTls(proxy: RunningProxy, servername: string): Promise<MessageStream> {
+  const socket = connectTcp(proxy.port, '127.0.0.1');
+  socket.write(sslRequest);
+  const [answer] = await once(socket, 'data');
+  expect(String(answer)).toBe('S');
+  const secured = connectTls({ socket, servername, rejectUnauthorized: false });
+  await once(secured, 'secureConnect');
+  return asMessages(secured);
+}
+
+async function readError(messages: MessageStream): Promise<ErrorReport> {
+  for (;;) {
+    const { type, body } = await messages.readMessage();
+    if (type === 'E') return parseErrorResponse(body);
+  }
+}
+
+async function readAuthentication(messages: MessageStream) {
+  const { type, body } = await messages.readMessage();
+  return type === 'E' ? { kind: 'error' as const, ...parseErrorResponse(body) } : parseAuthentication(body);
+}
+
+/** Runs SCRAM like a driver would; every message that came is in the result. */
+async function authenticate(messages: MessageStream, password: string) {
+  const seen = [await readAuthentication(messages)];
+  const exchange = startClientExchange();
+  messages.write(saslInitialResponse(scramMechanism, exchange.first));
+  const next = await readAuthentication(messages);
+  seen.push(next);
+  if (next.kind !== 'sasl_continue') return seen;
+  const [, salt = '', iterations = ''] = /,s=([^,]+),i=(\d+)$/.exec(next.data) ?? [];
+  const facts = { salt: Buffer.from(salt, 'base64'), iterations: Number(iterations) };
+  const keys = await deriveKeys(password, facts.salt, facts.iterations);
+  const proof = proveToServer(exchange, next.data, keys, facts);
+  messages.write(saslResponse(proof?.final ?? ''));
+  seen.push(await readAuthentication(messages));
+  return seen;
+}
+
+/** Not `once`: that rejects on the errors which a rough end brings. */
+const closing = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
+const closed = (messages: MessageStream) =>
+  expect(messages.readMessage()).rejects.toThrow('the peer closed the connection');
+
+describe('the first packets', () => {
+  it('SSLRequest gets S, GSSENCRequest gets N, one after the other', async () => {
+    const proxy = await start();
+    const socket = connectTcp(proxy.port, '127.0.0.1');
+    cleanups.push(() => socket.destroy());
+    socket.write(packet(int32(requestCodes.gssenc)));
+    expect(String((await once(socket, 'data'))[0])).toBe('N');
+    socket.write(sslRequest);
+    expect(String((await once(socket, 'data'))[0])).toBe('S');
+  });
+
+  it('plaintext sent behind an SSLRequest is refused', async () => {
+    const messages = await open(await start());
+    messages.write(Buffer.concat([sslRequest, startup()]));
+    expect(await readError(messages)).toEqual({
+      sqlState: '08P01',
+      message: 'received unencrypted data after SSL request',
+    });
+  });
+
+  it.each([
+    ['too large', startup({ application_name: 'x'.repeat(10_000) })],
+    ['huge', Buffer.from([0x7f, 0xff, 0xff, 0xff, 0, 3, 0, 0])],
+    ['too short', packet(Buffer.alloc(0))],
+    ['HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+  ])('a packet that is %s is refused', async (_name, bytes) => {
+    const messages = await open(await start());
+    messages.write(bytes);
+    expect(await readError(messages)).toEqual({ sqlState: '08P01', message: 'invalid length of startup packet' });
+    await closed(messages);
+  });
+
+  it('the packet may come one byte at a time', async () => {
+    const messages = await open(await start());
+    for (const byte of startup()) messages.write(Buffer.from([byte]));
+    expect(await readAuthentication(messages)).toEqual({ kind: 'sasl', mechanisms: [scramMechanism] });
+  });
+
+  it('a newer minor version and unknown extensions are negotiated down', async () => {
+    const messages = await open(await start());
+    const words = ['user', 'ann', '_pq_.later', 'on', 'options', 'endpoint=ep-a'].map(cstring);
+    messages.write(packet(int32((3 << 16) | 2), ...words, Buffer.from([0])));
+    const expected = encodeMessage('v', int32(3 << 16), int32(1), cstring('_pq_.later'));
+    expect(await messages.readMessage()).toEqual({ type: 'v', body: expected.subarray(5) });
+    expect(await readAuthentication(messages)).toMatchObject({ kind: 'sasl' });
+  });
+
+  it.each([
+    ['no user', { user: '' }, "Parameter 'user' is missing in startup packet."],
+    [
+      'a strange id',
+      { options: 'endpoint=e_p' },
+      "Project name ('e_p') must contain only alphanumeric characters and hyphen.",
+    ],
+  ])('%s', async (_name, changes, message) => {
+    const messages = await open(await start());
+    messages.write(startup(changes));
+    expect(await readError(messages)).toEqual({ sqlState: '28000', message });
+  });
+
+  it('SNI and options must not contradict each other', async () => {
+    const messages = await openTls(await start(), 'ep-b.local.localhost');
+    messages.write(startup());
+    expect((await readError(messages)).message).toBe(
+      "Inconsistent project name inferred from SNI ('ep-b') and project option ('ep-a').",
+    );
+  });
+
+  it('plaintext is refused where it is not allowed, but a cancel request is taken', async () => {
+    const proxy = await start({}, { allowPlaintext: false });
+    const messages = await open(proxy);
+    messages.write(startup());
+    expect(await readError(messages)).toEqual({
+      sqlState: '28000',
+      message: 'connection is insecure (try using `sslmode=require`)',
+    });
+    const secure = await openTls(proxy, 'ep-a.local.localhost');
+    secure.write(startup());
+    expect(await readAuthentication(secure)).toMatchObject({ kind: 'sasl' });
+    const cancel = await open(proxy);
+    cancel.write(packet(int32(requestCodes.cancel), int32(1), int32(2)));
+    await closed(cancel);
+  });
+});
+
+describe('TLS', () => {
+  it('may start at once when ALPN says what it is for', async () => {
+    const proxy = await start();
+    const socket = connectTls({
+      ...{ host: '127.0.0.1', port: proxy.port, servername: 'ep-a.local.localhost' },
+      ...{ ALPNProtocols: ['postgresql'], ca: certificates.cert },
+    });
+    await once(socket, 'secureConnect');
+    expect(socket.alpnProtocol).toBe('postgresql');
+    const messages = asMessages(socket);
+    messages.write(startupMessage([['user', 'ann']]));
+    expect(await readAuthentication(messages)).toEqual({
+      kind: 'sasl',
+      mechanisms: [scramPlusMechanism, scramMechanism],
+    });
+  });
+
+  it.each([[undefined], [['http/1.1']]])('is not accepted at once with ALPN %j', async (ALPNProtocols) => {
+    const proxy = await start();
+    const socket = connectTls({
+      ...{ host: '127.0.0.1', port: proxy.port, rejectUnauthorized: false },
+      ...(ALPNProtocols ? { ALPNProtocols } : {}),
+    });
+    socket.on('error', () => {});
+    socket.on('secureConnect', () => socket.write(startup()));
+    const received: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
+    await closing(socket);
+    expect(Buffer.concat(received).length).toBe(0);
+  });
+
+  it('a client that thinks we offer no channel binding is told off', async () => {
+    const messages = await openTls(await start(), 'ep-a.local.localhost');
+    messages.write(startup());
+    expect(await readAuthentication(messages)).toMatchObject({ mechanisms: [scramPlusMechanism, scramMechanism] });
+    messages.write(saslInitialResponse(scramMechanism, 'y,,n=,r=abc'));
+    expect(await readError(messages)).toEqual({
+      sqlState: '08P01',
+      message: 'SCRAM channel binding negotiation error',
+    });
+  });
+
+  it('a handshake that fails leaves nothing behind', async () => {
+    const proxy = await start();
+    const socket = connectTcp(proxy.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(sslRequest);
+    await once(socket, 'data');
+    socket.write('this is no TLS hello at all');
+    socket.resume();
+    await closing(socket);
+  });
+});
+
+describe('strangers', () => {
+  it('cannot tell a wrong password from an unknown role or endpoint, and wake nothing', async () => {
+    const proxy = await start();
+    const attempt = async (changes: Record<string, string>) => {
+      const messages = await open(proxy);
+      messages.write(startup(changes));
+      const seen = await authenticate(messages, 'wrong');
+      await closed(messages);
+      return seen.map((message) => ({
+        ...message,
+        ...('data' in message ? { data: message.data.replace(/^r=[^,]{42,}/, 'r').replace(/s=[^,]{24}/, 's') } : {}),
+      }));
+    };
+    const wrongPassword = await attempt({});
+    expect(wrongPassword.map((message) => message.kind)).toEqual(['sasl', 'sasl_continue', 'error']);
+    expect(wrongPassword[1]).toEqual({ kind: 'sasl_continue', data: 'r,s,i=4096' });
+    expect(wrongPassword[2]).toMatchObject({
+      sqlState: '28P01',
+      message: "password authentication failed for user 'ann'",
+    });
+    expect(await attempt({ options: 'endpoint=ep-zzz' })).toEqual(wrongPassword);
+    const bob = JSON.parse(JSON.stringify(wrongPassword).replace("'ann'", "'bob'"));
+    expect(await attempt({ user: 'bob' })).toEqual(bob);
+    expect(proxy.wakes).toEqual([]);
+  });
+
+  it('get the same salt for the same question', async () => {
+    const secret = Buffer.from('survives a restart');
+    const salts: string[] = [];
+    for (const user of ['bob', 'bob', 'eve']) {
+      const messages = await open(await start({}, { mockSecret: secret }));
+      messages.write(startup({ user }));
+      const [, second] = await authenticate(messages, 'wrong');
+      salts.push(second && 'data' in second ? (/s=([^,]+)/.exec(second.data)?.[1] ?? '') : '');
+    }
+    expect(salts[0]).toBe(salts[1]);
+    expect(salts[0]).not.toBe(salts[2]);
+  });
+
+  it('cannot tell them apart by the password form either', async () => {
+    const proxy = await start();
+    const attempt = async (password: string) => {
+      const messages = await open(proxy);
+      messages.write(startupMessage([['user', 'ann']]));
+      expect(await readAuthentication(messages)).toEqual({ kind: 'other', code: 3 });
+      messages.write(encodeMessage('p', cstring(password)));
+      return readError(messages);
+    };
+    const refused = { sqlState: '28P01', message: "password authentication failed for user 'ann'" };
+    expect(await attempt('endpoint=ep-a;wrong')).toEqual(refused);
+    expect(await attempt('endpoint=ep-zzz;right')).toEqual(refused);
+    expect((await attempt('right')).message).toMatch(/^Endpoint ID is not specified\. .*neon\.tech\/sni$/);
+    expect(proxy.wakes).toEqual([]);
+  });
+
+  it('learn nothing about address lists or disabled endpoints', async () => {
+    const facts = { verifier, disabled: true, allowedIps: ['10.0.0.1'] };
+    const proxy = await start({ findLogin: async () => facts });
+    const attempt = async (password: string) => {
+      const messages = await open(proxy);
+      messages.write(startup());
+      const last = (await authenticate(messages, password)).at(-1);
+      return last?.kind === 'error' ? last.message : (await readError(messages)).message;
+    };
+    expect(await attempt('wrong')).toBe("password authentication failed for user 'ann'");
+    expect(await attempt('right')).toMatch(
+      /^This IP address 127\.0\.0\.1 is not allowed to connect to this endpoint\./,
+    );
+    facts.allowedIps = ['127.0.0.0/8'];
+    expect(await attempt('right')).toBe('Control plane request failed: endpoint is disabled');
+    expect(proxy.wakes).toEqual([]);
+  });
+
+  it('are sent away unheard after too many failures, for a minute', async () => {
+    let nowMs = 0;
+    const limits = { failuresPerMinute: 2 };
+    const proxy = await start({}, { limits, clock: { now: () => new Date(nowMs) } });
+    const attempt = async (password: string) => {
+      const messages = await open(proxy);
+      messages.write(startup());
+      const first = await readAuthentication(messages);
+      if (first.kind === 'error') return first.message;
+      messages.write(saslInitialResponse(scramMechanism, 'n,,n=,r=abc'));
+      await readAuthentication(messages);
+      const proof = Buffer.alloc(32, password).toString('base64');
+      messages.write(saslResponse(`c=biws,r=abc,p=${proof}`));
+      return (await readError(messages)).message;
+    };
+    // A broken exchange is no guess at a password and does not count.
+    expect(await attempt('x')).toBe('malformed SCRAM message');
+    for (let i = 0; i < 2; i++) {
+      const messages = await open(proxy);
+      messages.write(startup());
+      await authenticate(messages, 'wrong');
+    }
+    expect(await attempt('x')).toBe('Too many connections attempts');
+    nowMs = 60_000;
+    expect(await attempt('x')).toBe('malformed SCRAM message');
+  });
+
+  it('are told the same sentence whatever the control plane suffers from', async () => {
+    const findLogin = async () => {
+      throw new CatnapError('not_found', 'endpoint ep-a not found in table endpoints');
+    };
+    const messages = await open(await start({ findLogin }));
+    messages.write(startup());
+    const seen = await authenticate(messages, 'right');
+    expect(seen.at(-1)).toEqual({ kind: 'error', sqlState: '57P03', message: 'Control plane request failed' });
+  });
+});
+
+describe('limits', () => {
+  it.each([
+    ['says nothing', Buffer.alloc(0)],
+    ['stops in the middle of its packet', startup().subarray(0, 10)],
+    ['does not answer the challenge', startup()],
+  ])('a client that %s is timed out', async (_name, bytes) => {
+    const messages = await open(await start({}, { limits: { authenticationMs: 50 } }));
+    messages.write(bytes);
+    expect(await readError(messages)).toEqual({ sqlState: '28000', message: 'Authentication timed out' });
+    await closed(messages);
+  });
+
+  it('a control plane that hangs does not hold its clients', async () => {
+    const findLogin = () => new Promise<never>(() => {});
+    const messages = await open(await start({ findLogin }, { limits: { authenticationMs: 50 } }));
+    messages.write(startup());
+    const seen = await authenticate(messages, 'right');
+    expect(seen.at(-1)).toEqual({ kind: 'error', sqlState: '28000', message: 'Authentication timed out' });
+  });
+
+  it('a client that hangs in the TLS handshake is cut off', async () => {
+    const proxy = await start({}, { limits: { authenticationMs: 50 } });
+    const socket = connectTcp(proxy.port, '127.0.0.1');
+    socket.write(sslRequest);
+    socket.resume();
+    socket.on('error', () => {});
+    await closing(socket);
+  });
+
+  it('one connection too many is refused, and there is room again when one goes', async () => {
+    const proxy = await start({}, { limits: { connections: 1 } });
+    const first = await open(proxy);
+    first.write(startup());
+    await readAuthentication(first);
+    const second = await open(proxy);
+    expect(await readError(second)).toMatchObject({ sqlState: '53300' });
+    first.stream.destroy();
+    await expect
+      .poll(async () => {
+        const next = await open(proxy);
+        next.write(startup());
+        return (await readAuthentication(next)).kind;
+      })
+      .toBe('sasl');
+  });
+
+  it('an endpoint has its own limit, counted after authentication', async () => {
+    const proxy = await start(
+      { wake: () => new Promise(() => {}) },
+      { limits: { connectionsPerEndpoint: 1, closeMs: 50 } },
+    );
+    const [first, second, stranger] = [await open(proxy), await open(proxy), await open(proxy)];
+    for (const messages of [first, second, stranger]) messages.write(startup());
+    await authenticate(first, 'right');
+    await expect.poll(() => proxy.wakes.length).toBe(1);
+    await authenticate(second, 'right');
+    expect(await readError(second)).toEqual({
+      sqlState: '53300',
+      message: 'Too many connections to this endpoint. Please try again later.',
+    });
+    expect((await authenticate(stranger, 'wrong')).at(-1)).toMatchObject({ sqlState: '28P01' });
+  });
+
+  it('a connection to the past is refused rather than served from the present', async () => {
+    const messages = await open(await start());
+    messages.write(startup({ options: 'endpoint=ep-a neon_lsn:0/1' }));
+    await authenticate(messages, 'right');
+    expect(await readError(messages)).toMatchObject({ sqlState: '0A000' });
+  });
+});
+
+describe('waking', () => {
+  const logIn = async (proxy: RunningProxy) => {
+    const messages = await open(proxy);
+    messages.write(startup());
+    expect((await authenticate(messages, 'right')).at(-1)).toMatchObject({ kind: 'sasl_final' });
+    return messages;
+  };
+
+  it('passes on the words and the SQLSTATE of a failed wake', async () => {
+    const wake = async () => {
+      throw new CatnapError('too_many_connections', 'all computes of the plan are in use');
+    };
+    const messages = await logIn(await start({ wake }));
+    expect(await readError(messages)).toEqual({ sqlState: '53300', message: 'all computes of the plan are in use' });
+  });
+
+  it('gives up on a wake that takes too long', async () => {
+    const messages = await logIn(await start({ wake: () => new Promise(() => {}) }, { limits: { wakeMs: 50 } }));
+    expect(await readError(messages)).toMatchObject({ sqlState: '57P03' });
+    await closed(messages);
+  });
+
+  it('asks twice when nothing answers at the address, then says so', async () => {
+    const proxy = await start();
+    const messages = await logIn(proxy);
+    expect(await readError(messages)).toEqual({ sqlState: '57P03', message: "Couldn't connect to compute node" });
+    expect(proxy.wakes).toEqual(['ep-a', 'ep-a']);
+  });
+
+  it('does not dial for a client that left meanwhile', async () => {
+    let dials = 0;
+    const compute = createServer(() => {
+      dials += 1;
+    });
+    const path = join(directory, 'compute.sock');
+    await new Promise<void>((resolve) => compute.listen(path, resolve));
+    cleanups.push(() => compute.close());
+    let answer = (_address: DialAddress) => {};
+    const wake = () =>
+      new Promise<DialAddress>((resolve) => {
+        answer = resolve;
+      });
+    let open = 0;
+    const metrics = {
+      connectionOpened: () => void open++,
+      connectionClosed: () => void open--,
+      connectionRefused() {},
+      sessionStarted() {},
+    };
+    const proxy = await start({ wake }, { metrics });
+    const messages = await logIn(proxy);
+    await expect.poll(() => proxy.wakes.length).toBe(1);
+    messages.stream.destroy();
+    await expect.poll(() => open).toBe(0);
+    answer({ kind: 'unix', path });
+    await proxy.close();
+    expect(dials).toBe(0);
+  });
+
+  it('reports the connection request as activity', async () => {
+    const reported: string[] = [];
+    const reportActivity = async (seen: ReadonlyMap<string, Date>) => void reported.push(...seen.keys());
+    const proxy = await start({ reportActivity, wake: () => new Promise(() => {}) }, { limits: { closeMs: 50 } });
+    await logIn(proxy);
+    await expect.poll(() => proxy.wakes.length).toBe(1);
+    await proxy.close();
+    expect(reported).toEqual(['ep-a']);
+  });
+});
+
+describe('start', () => {
+  it('fails when the port is taken or the key is not the certificate’s', async () => {
+    const proxy = await start();
+    await expect(start({}, { port: proxy.port })).rejects.toThrow(/EADDRINUSE/);
+    const mixed = { key: certificates.key, cert: await readFile(certificates.caPath, 'utf8') };
+    await expect(start({}, { tls: () => mixed })).rejects.toThrow(/key/);
+  });
+});
+
+describe('close', () => {
+  it('tells clients in every state and takes no new ones', async () => {
+    const proxy = await start({ wake: () => new Promise(() => {}) });
+    const fresh = await open(proxy);
+    const asked = await open(proxy);
+    asked.write(startup());
+    await readAuthentication(asked);
+    const waiting = await open(proxy);
+    waiting.write(startup());
+    await authenticate(waiting, 'right');
+    await expect.poll(() => proxy.wakes.length).toBe(1);
+    const closing = proxy.close();
+    for (const messages of [fresh, asked, waiting]) {
+      expect(await readError(messages)).toEqual({
+        sqlState: '57P01',
+        message: 'terminating connection due to administrator command',
+      });
+      messages.stream.end();
+    }
+    await closing;
+    const late = connectTcp(proxy.port, '127.0.0.1');
+    await expect(once(late, 'connect')).rejects.toThrow(/ECONNREFUSED/);
+  });
+
+  it('does not wait for ever for a client that stays', async () => {
+    const proxy = await start({}, { limits: { closeMs: 50 } });
+    const messages = await open(proxy, true);
+    messages.write(startup());
+    await readAuthentication(messages);
+    await proxy.close();
+    expect(await readError(messages)).toMatchObject({ sqlState: '57P01' });
+  });
+});

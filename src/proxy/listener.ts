@@ -1,0 +1,130 @@
+/**
+ * The proxy: one TCP port for all computes. Accepts, counts and closes connections; what happens on one is
+ * `connection.ts`.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { type Clock, delay } from '../clock.ts';
+import { isLoopback } from '../config.ts';
+import type { Logger } from '../log.ts';
+import { startActivity } from './activity.ts';
+import { createAttempts } from './attempts.ts';
+import { createMockVerifiers } from './authenticate.ts';
+import { createCancelKeys } from './cancel.ts';
+import { ClientConnection, type ConnectionContext } from './connection.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { sayFarewell } from './farewell.ts';
+import { limitsFor, type ProxyLimits } from './limits.ts';
+import { type ErrorReport, errorResponse } from './messages.ts';
+import { noMetrics, type ProxyMetrics } from './metrics.ts';
+import { createEndpointSlots } from './slots.ts';
+import { createTlsContexts, type TlsSource } from './tls.ts';
+import { createWaker } from './wake.ts';
+
+export interface ProxyOptions {
+  readonly controlPlane: ControlPlane;
+  readonly bind: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly tls: TlsSource;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Hosts are `<endpoint>.<region>.<domain>`. */
+  readonly domain: string;
+  readonly region: string;
+  /** Whether a connection may go without TLS; when not said, only on a loopback bind. */
+  readonly allowPlaintext?: boolean;
+  /** Salts of roles that do not exist come from it. Give one that survives a restart, or a restart tells them apart. */
+  readonly mockSecret?: Buffer;
+  readonly limits?: Partial<ProxyLimits>;
+  readonly metrics?: ProxyMetrics;
+}
+
+export interface RunningProxy {
+  readonly port: number;
+  /** Stops accepting, tells every client, closes within the grace, reports the last activity. */
+  close(): Promise<void>;
+}
+
+const keepAliveMs = 60_000;
+const noRoom: ErrorReport = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
+/** How many clients at once are told that there is no room; more are dropped by the system without a word. */
+const refusalsMax = 100;
+
+/** Rejects with the system error when the port cannot be had, and when key and certificate are no pair. */
+export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
+  const context = buildContext(options);
+  const connections = new Set<ClientConnection>();
+  const server = createServer(
+    { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
+    (socket) => accept(socket, connections, context),
+  );
+  server.maxConnections = context.limits.connections + refusalsMax;
+  try {
+    // A key that does not fit its certificate should fail the start, not the first client.
+    context.tlsContext();
+    server.listen({ host: options.bind, port: options.port });
+    await once(server, 'listening');
+  } catch (thrown) {
+    await context.activity.close();
+    throw thrown;
+  }
+  server.on('error', (error) => context.log.error({ err: error }, 'the listener failed'));
+  return { port: portOf(server), close: () => close(server, connections, context) };
+}
+
+function buildContext(options: ProxyOptions): ConnectionContext {
+  const { controlPlane, clock, log } = options;
+  const limits = limitsFor(options.bind, options.limits);
+  return {
+    controlPlane,
+    tlsContext: createTlsContexts(options.tls),
+    names: { domain: options.domain, region: options.region },
+    allowPlaintext: options.allowPlaintext ?? isLoopback(options.bind),
+    limits,
+    log,
+    metrics: options.metrics ?? noMetrics,
+    mockVerifier: createMockVerifiers(options.mockSecret ?? randomBytes(32)),
+    attempts: createAttempts(clock, limits.failuresPerMinute),
+    slots: createEndpointSlots(limits.connectionsPerEndpoint),
+    waker: createWaker(controlPlane, limits.wakeMs),
+    cancelKeys: createCancelKeys(),
+    activity: startActivity({ controlPlane, clock, log, intervalMs: limits.activityMs }),
+  };
+}
+
+function accept(socket: Socket, connections: Set<ClientConnection>, context: ConnectionContext): void {
+  const { limits, metrics } = context;
+  socket.on('error', () => {});
+  if (connections.size >= limits.connections) {
+    metrics.connectionRefused(noRoom.sqlState);
+    // Before it has said a word: a proxy without room has no room to listen either.
+    void sayFarewell(socket, errorResponse(noRoom)).then(() => socket.destroy());
+    return;
+  }
+  const connection = new ClientConnection(socket, context);
+  connections.add(connection);
+  metrics.connectionOpened();
+  void connection.serve().then(() => {
+    connections.delete(connection);
+    metrics.connectionClosed();
+  });
+}
+
+async function close(server: Server, connections: Set<ClientConnection>, context: ConnectionContext): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  for (const connection of connections) connection.shutDown();
+  const grace = new AbortController();
+  void closed.then(() => grace.abort());
+  await delay(context.limits.closeMs, grace.signal);
+  for (const connection of connections) connection.destroy();
+  await closed;
+  await context.activity.close();
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('BUG: the listener has no port');
+  return address.port;
+}

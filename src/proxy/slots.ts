@@ -1,0 +1,28 @@
+/** How many sessions each endpoint has, and the refusal of one too many. */
+import { CatnapError } from '../errors.ts';
+
+export interface EndpointSlots {
+  /** The function gives the place back, once however often it is called. */
+  take(endpointId: string): () => void;
+}
+
+export function createEndpointSlots(max: number): EndpointSlots {
+  const taken = new Map<string, number>();
+  return {
+    take(endpointId) {
+      const count = taken.get(endpointId) ?? 0;
+      if (count >= max) {
+        throw new CatnapError('too_many_connections', 'Too many connections to this endpoint. Please try again later.');
+      }
+      taken.set(endpointId, count + 1);
+      let held = true;
+      return () => {
+        if (!held) return;
+        held = false;
+        const left = (taken.get(endpointId) ?? 1) - 1;
+        if (left > 0) taken.set(endpointId, left);
+        else taken.delete(endpointId);
+      };
+    },
+  };
+}
