@@ -17,6 +17,7 @@ import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { requireSuspendTimeout } from './endpoint.ts';
 import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
+import { requirePgSettings } from './pg-settings.ts';
 import { planOf } from './plan.ts';
 import { defaultSize, requireSize, resolveSize } from './sizing.ts';
 
@@ -164,7 +165,10 @@ export function resolveEndpointDefaults(
   requireSize(size, planOf(organization.plan));
   const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? current?.suspend_timeout_seconds ?? 0;
   requireSuspendTimeout(suspendTimeoutSeconds, scope.config.suspendMinSeconds);
-  const pgSettings = input.pgSettings ?? current?.pg_settings;
+  const pgSettings =
+    input.pgSettings === undefined
+      ? current?.pg_settings
+      : requirePgSettings(input.pgSettings, 'body.project.default_endpoint_settings.pg_settings');
   return {
     autoscaling_limit_min_cu: size.minCu,
     autoscaling_limit_max_cu: size.maxCu,

@@ -46,7 +46,7 @@ export class OperationRunner {
   #unlisten: (() => Promise<void>) | null = null;
 
   constructor(options: RunnerOptions) {
-    this.#options = { leaseMs: 30_000, pollMs: 1_000, registry: jobRegistry, ...options };
+    this.#options = { leaseMs: 10_000, pollMs: 1_000, registry: jobRegistry, ...options };
   }
 
   async start(): Promise<void> {
