@@ -77,7 +77,7 @@ export interface DesiredDatabase {
   readonly ownerName: string;
 }
 
-/** Changes to make inside a server, in this order: roles, databases, then what is to go. */
+/** Changes to make inside a server: databases that go, so that names are free, then roles, databases, roles that go. */
 export interface CatalogChange {
   readonly roles: readonly DesiredRole[];
   readonly databases: readonly DesiredDatabase[];

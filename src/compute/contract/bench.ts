@@ -1,0 +1,108 @@
+/** What the contract's tests begin with: a subject, and one project with a branch and an endpoint on it. */
+import { expect, vi } from 'vitest';
+import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
+import { buildVerifier } from '../../scram-verifier.ts';
+import type { Login } from '../admin-session.ts';
+import type {
+  CatalogChange,
+  ComputeAddress,
+  ComputeDriver,
+  ComputeObservation,
+  ComputeRef,
+  ComputeSpec,
+  TenantRef,
+} from '../driver.ts';
+
+export interface DriverSubject {
+  readonly driver: ComputeDriver;
+  readonly pgVersion: number;
+  /** A new driver object over the same place, as after a restart of Catnap. */
+  reopen(): ComputeDriver;
+  /** A project that nobody used before. */
+  newTenant(): TenantRef;
+  /** Ends the process of a compute as an accident would. */
+  kill(observation: ComputeObservation): void;
+  /** Names of whatever is left of projects; empty when nothing is. */
+  leftovers(): Promise<string[]>;
+  /** Called when every project has been removed. */
+  close(): Promise<void>;
+  query?(address: ComputeAddress, login: Login, text: string): Promise<Record<string, unknown>[]>;
+}
+
+export const password = 'npg_contract';
+export const verifier = buildVerifier(password);
+export const noChange: CatalogChange = { roles: [], databases: [], dropDatabases: [], dropRoles: [] };
+export const ownerAndDatabase: CatalogChange = {
+  ...noChange,
+  roles: [{ name: 'owner', verifier }],
+  databases: [{ name: 'app', renameFrom: null, ownerName: 'owner' }],
+};
+
+/** One project with a branch and an endpoint, and the steps that most tests begin with. */
+export class Bench {
+  readonly subject: DriverSubject;
+  readonly driver: ComputeDriver;
+  readonly ref: ComputeRef;
+  readonly adminSecret = newSecret();
+
+  constructor(subject: DriverSubject) {
+    this.subject = subject;
+    this.driver = subject.driver;
+    this.ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
+  }
+
+  spec(generation: number, change: Partial<ComputeSpec> = {}): ComputeSpec {
+    const { pgVersion } = this.subject;
+    return { ...this.ref, generation, pgVersion, settings: {}, adminSecret: this.adminSecret, ...change };
+  }
+
+  createBranch(branchId = this.ref.branchId) {
+    const { pgVersion } = this.subject;
+    return this.driver.createBranch({ ...this.ref, branchId, pgVersion, source: { kind: 'template' } });
+  }
+
+  cloneBranch(branchId = newBranchId()) {
+    const source = { kind: 'branch', branchId: this.ref.branchId } as const;
+    return this.driver.createBranch({ ...this.ref, branchId, pgVersion: this.subject.pgVersion, source });
+  }
+
+  async start(generation: number, change: Partial<ComputeSpec> = {}): Promise<ComputeObservation> {
+    const spec = this.spec(generation, change);
+    await this.driver.start(spec);
+    return this.untilRunning(spec);
+  }
+
+  async started(): Promise<ComputeObservation> {
+    await this.createBranch();
+    return this.start(1);
+  }
+
+  untilRunning(ref: ComputeRef = this.ref): Promise<ComputeObservation> {
+    return untilRunning(this.driver, ref);
+  }
+
+  /** As a tenant's role; null when the subject has no servers to ask. */
+  async query(on: ComputeObservation, text: string, login: Partial<Login> = {}) {
+    if (!this.subject.query || !on.address) return null;
+    const full = { username: 'owner', password, database: 'app', ...login };
+    return this.subject.query(on.address, full, text);
+  }
+
+  get hasSql(): boolean {
+    return this.subject.query !== undefined;
+  }
+
+  async listed(): Promise<ComputeObservation | undefined> {
+    return (await this.driver.list()).find(({ endpointId }) => endpointId === this.ref.endpointId);
+  }
+}
+
+/** For hooks too, where `expect.poll` is not to be had. */
+export function untilRunning(driver: ComputeDriver, ref: ComputeRef): Promise<ComputeObservation> {
+  const running = async () => {
+    const seen = await driver.observe(ref);
+    expect(seen.state).toBe('running');
+    return seen;
+  };
+  return vi.waitFor(running, { timeout: 20_000, interval: 10 });
+}

@@ -1,0 +1,141 @@
+/** The part of the contract about data: branches, and what `configure` does inside a server. */
+import { expect, test } from 'vitest';
+import { newBranchId, newEndpointId } from '../../ids.ts';
+import { buildVerifier } from '../../scram-verifier.ts';
+import type { CatalogChange } from '../driver.ts';
+import { type Bench, noChange, ownerAndDatabase, verifier } from './bench.ts';
+
+export function describeBranches(bench: () => Bench): void {
+  test('prepare can be repeated', async () => {
+    const { driver, subject } = bench();
+    await driver.prepare(subject.pgVersion, () => undefined);
+    await driver.prepare(subject.pgVersion, () => undefined);
+  });
+
+  test('a branch of the template has a receipt, and a repeated call gives the same', async () => {
+    const b = bench();
+    const receipt = await b.createBranch();
+    expect(receipt.method).toMatch(/^(reflink|copy)$/);
+    expect(receipt.durationMs).toBeGreaterThanOrEqual(0);
+    expect(await b.createBranch()).toEqual(receipt);
+  });
+
+  test('a clone of a sleeping branch carries its roles and databases, and goes its own way', async () => {
+    const b = bench();
+    const parent = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    await b.query(parent, 'CREATE TABLE t AS SELECT 1 AS n');
+    await b.driver.suspend(b.ref, 1);
+    const branchId = newBranchId();
+    const receipt = await b.cloneBranch(branchId);
+    expect(receipt.lsn).toMatch(/^[0-9A-F]+\/[0-9A-F]+$/);
+
+    const child = { branchId, endpointId: newEndpointId() };
+    const running = await b.start(1, child);
+    const catalog = await b.driver.configure({ ...b.ref, ...child }, noChange);
+    expect(catalog).toEqual({
+      roles: [{ name: 'owner', verifier }],
+      databases: [{ name: 'app', ownerName: 'owner' }],
+    });
+    if (b.hasSql) expect(await b.query(running, 'SELECT n FROM t')).toEqual([{ n: 1 }]);
+    await b.driver.configure({ ...b.ref, ...child }, { ...noChange, dropDatabases: ['app'] });
+
+    await b.start(2);
+    expect((await b.driver.configure(b.ref, noChange)).databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
+  });
+
+  test('a clone of a branch that never ran works too', async () => {
+    const b = bench();
+    await b.createBranch();
+    const branchId = newBranchId();
+    await b.cloneBranch(branchId);
+    expect(await b.start(1, { branchId })).toMatchObject({ state: 'running' });
+  });
+
+  test('a running, missing or foreign parent is refused', async () => {
+    const b = bench();
+    await expect(b.cloneBranch()).rejects.toThrow(/has no data/);
+    await b.started();
+    await expect(b.cloneBranch()).rejects.toThrow(/not asleep/);
+    const stranger = bench();
+    const source = { kind: 'branch', branchId: b.ref.branchId } as const;
+    const spec = { ...stranger.ref, pgVersion: b.subject.pgVersion, source };
+    await expect(stranger.driver.createBranch(spec)).rejects.toThrow(/has no data/);
+  });
+}
+
+export function describeConfigure(bench: () => Bench): void {
+  test('makes roles and databases, once', async () => {
+    const b = bench();
+    const running = await b.started();
+    expect(await b.driver.configure(b.ref, noChange)).toEqual({ roles: [], databases: [] });
+    const catalog = {
+      roles: [{ name: 'owner', verifier }],
+      databases: [{ name: 'app', ownerName: 'owner' }],
+    };
+    expect(await b.driver.configure(b.ref, ownerAndDatabase)).toEqual(catalog);
+    expect(await b.driver.configure(b.ref, ownerAndDatabase)).toEqual(catalog);
+    if (!b.hasSql) return;
+    expect(await b.query(running, 'SELECT current_user AS me')).toEqual([{ me: 'owner' }]);
+    await expect(b.query(running, 'SELECT 1', { password: 'wrong' })).rejects.toThrow(/password/);
+  });
+
+  test('changes passwords, closes roles, renames databases and changes their owners', async () => {
+    const b = bench();
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    await b.query(running, 'CREATE TABLE t AS SELECT 3 AS n');
+    const changed = buildVerifier('another');
+    const change: CatalogChange = {
+      ...noChange,
+      roles: [
+        { name: 'owner', verifier: null },
+        { name: 'second', verifier: changed },
+      ],
+      databases: [{ name: 'renamed', renameFrom: 'app', ownerName: 'second' }],
+    };
+    const catalog = { roles: change.roles, databases: [{ name: 'renamed', ownerName: 'second' }] };
+    expect(await b.driver.configure(b.ref, change)).toEqual(catalog);
+    expect(await b.driver.configure(b.ref, change)).toEqual(catalog);
+    if (!b.hasSql) return;
+    await expect(b.query(running, 'SELECT 1', { database: 'renamed' })).rejects.toThrow(/permitted|password/);
+    const login = { username: 'second', password: 'another', database: 'renamed' };
+    expect(await b.query(running, "SELECT to_regclass('t') IS NULL AS gone", login)).toEqual([{ gone: false }]);
+  });
+
+  test('drops databases and roles, once', async () => {
+    const b = bench();
+    await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    const drop: CatalogChange = { ...noChange, dropDatabases: ['app'], dropRoles: ['owner'] };
+    expect(await b.driver.configure(b.ref, drop)).toEqual({ roles: [], databases: [] });
+    expect(await b.driver.configure(b.ref, drop)).toEqual({ roles: [], databases: [] });
+  });
+
+  test('the owner of a database that stays is not dropped', async () => {
+    const b = bench();
+    await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    await expect(b.driver.configure(b.ref, { ...noChange, dropRoles: ['owner'] })).rejects.toThrow(/owns a database/);
+  });
+
+  test('names may hold quotes, spaces, capitals and any letters', async () => {
+    const b = bench();
+    await b.started();
+    const names = ['a"b', "it's", 'Große Straße', '数据库', 'x'.repeat(63), 'semi;colon--', '$1 %s \\'];
+    const roles = names.map((name) => ({ name, verifier }));
+    const databases = names.map((name) => ({ name, renameFrom: null, ownerName: name }));
+    const catalog = await b.driver.configure(b.ref, { ...noChange, roles, databases });
+    expect(catalog.roles.map(({ name }) => name).sort()).toEqual([...names].sort());
+    expect(catalog.databases.map(({ name }) => name).sort()).toEqual([...names].sort());
+    const emptied = await b.driver.configure(b.ref, { ...noChange, dropDatabases: names, dropRoles: names });
+    expect(emptied).toEqual({ roles: [], databases: [] });
+  });
+
+  test('a sleeping compute cannot be configured', async () => {
+    const b = bench();
+    await expect(b.driver.configure(b.ref, noChange)).rejects.toThrow(/not running/);
+    await b.createBranch();
+    await expect(b.driver.configure(b.ref, noChange)).rejects.toThrow(/not running/);
+  });
+}

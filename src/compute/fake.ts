@@ -1,0 +1,241 @@
+/**
+ * A compute driver in memory, for the tests of everything above it. It keeps the promises of `driver.ts` and is held
+ * to them by `driver-contract.ts`; the world it keeps is open, so that a test can assert that nothing is left in it.
+ */
+import { delay } from '../clock.ts';
+import {
+  type BranchReceipt,
+  type BranchRef,
+  type BranchSpec,
+  type CatalogChange,
+  type ComputeDriver,
+  type ComputeObservation,
+  type ComputeRef,
+  type ComputeSpec,
+  type DesiredRole,
+  type ServerCatalog,
+  StaleGenerationError,
+  type TenantRef,
+} from './driver.ts';
+
+export interface FakeBranch {
+  readonly projectId: string;
+  readonly pgVersion: number;
+  readonly receipt: BranchReceipt;
+  readonly roles: Map<string, DesiredRole>;
+  /** Owner by database name. */
+  readonly databases: Map<string, string>;
+}
+
+export interface FakeCompute {
+  ref: ComputeRef;
+  /** The newest generation seen. */
+  generation: number;
+  process: { pid: number; generation: number; answersAt: number } | null;
+  settings: Readonly<Record<string, string>>;
+}
+
+export interface FakeOptions {
+  /** How long a call of each method takes; 0 unless said. */
+  readonly delayMs?: Partial<Record<FakeMethod, number>>;
+  /** From the start of a process until it answers; 0 unless said. */
+  readonly startupMs?: number;
+  /** The world of an earlier driver, as after a restart of Catnap. */
+  readonly world?: FakeWorld;
+}
+
+export interface FakeWorld {
+  readonly branches: Map<string, FakeBranch>;
+  readonly computes: Map<string, FakeCompute>;
+}
+
+export type FakeMethod = keyof ComputeDriver;
+
+interface Failure {
+  readonly error: Error;
+  left: number;
+}
+
+export class FakeDriver implements ComputeDriver, FakeWorld {
+  readonly branches: Map<string, FakeBranch>;
+  readonly computes: Map<string, FakeCompute>;
+  /** Every call in the order it came, for tests that count them. */
+  readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
+  readonly #options: FakeOptions;
+  readonly #failures = new Map<FakeMethod, Failure>();
+  #lastPid = 1000;
+
+  constructor(options: FakeOptions = {}) {
+    this.#options = options;
+    this.branches = options.world?.branches ?? new Map();
+    this.computes = options.world?.computes ?? new Map();
+  }
+
+  /** The next `times` calls of a method fail and change nothing. */
+  failNext(method: FakeMethod, error: Error, times = 1): void {
+    this.#failures.set(method, { error, left: times });
+  }
+
+  /** The process dies, as by an accident. */
+  kill(endpointId: string): void {
+    const compute = this.computes.get(endpointId);
+    if (compute) compute.process = null;
+  }
+
+  async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
+    await this.#enter('prepare', String(pgVersion));
+    progress(`Postgres ${pgVersion} is ready`);
+  }
+
+  async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
+    await this.#enter('createBranch', spec.branchId);
+    const existing = this.branches.get(spec.branchId);
+    if (existing) return existing.receipt;
+    const source = spec.source.kind === 'branch' ? this.#source(spec, spec.source.branchId) : null;
+    const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0 };
+    this.branches.set(spec.branchId, {
+      ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
+      roles: new Map(source?.roles),
+      databases: new Map(source?.databases),
+    });
+    return receipt;
+  }
+
+  async removeBranch(ref: BranchRef): Promise<void> {
+    await this.#enter('removeBranch', ref.branchId);
+    const holder = this.#holder(ref.branchId);
+    if (holder) holder.process = null;
+    this.branches.delete(ref.branchId);
+  }
+
+  async start(spec: ComputeSpec): Promise<void> {
+    await this.#enter('start', spec.endpointId);
+    const compute = this.#fence(spec.endpointId, spec.generation);
+    const branch = this.branches.get(spec.branchId);
+    if (!branch) throw new Error(`branch ${spec.branchId} has no data`);
+    if (branch.pgVersion !== spec.pgVersion) {
+      throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
+    }
+    const holder = this.#holder(spec.branchId);
+    if (holder && holder !== compute) {
+      throw new Error(`branch ${spec.branchId} is in use by ${holder.ref.endpointId}`);
+    }
+    if (compute?.process?.generation === spec.generation) return;
+    const answersAt = performance.now() + (this.#options.startupMs ?? 0);
+    this.computes.set(spec.endpointId, {
+      ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings },
+      process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
+    });
+  }
+
+  async observe(ref: ComputeRef): Promise<ComputeObservation> {
+    await this.#enter('observe', ref.endpointId);
+    return observation(ref, this.computes.get(ref.endpointId));
+  }
+
+  async suspend(ref: ComputeRef, generation: number): Promise<void> {
+    await this.#enter('suspend', ref.endpointId);
+    const compute = this.#fence(ref.endpointId, generation);
+    if (!compute) return;
+    compute.generation = generation;
+    compute.process = null;
+  }
+
+  async removeCompute(ref: ComputeRef): Promise<void> {
+    await this.#enter('removeCompute', ref.endpointId);
+    this.computes.delete(ref.endpointId);
+  }
+
+  async removeProject(ref: TenantRef): Promise<void> {
+    await this.#enter('removeProject', ref.projectId);
+    for (const [id, compute] of this.computes) {
+      if (compute.ref.projectId === ref.projectId) this.computes.delete(id);
+    }
+    for (const [id, branch] of this.branches) {
+      if (branch.projectId === ref.projectId) this.branches.delete(id);
+    }
+  }
+
+  async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+    await this.#enter('configure', ref.endpointId);
+    const compute = this.computes.get(ref.endpointId);
+    const branch = compute && this.branches.get(compute.ref.branchId);
+    if (!branch || observation(ref, compute).state !== 'running') {
+      throw new Error(`compute ${ref.endpointId} is not running`);
+    }
+    applyChange(branch, change);
+    const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+    const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
+    return { roles: [...branch.roles.values()].sort(byName), databases: databases.sort(byName) };
+  }
+
+  async list(): Promise<ComputeObservation[]> {
+    await this.#enter('list', '');
+    return [...this.computes.values()]
+      .filter((compute) => compute.process)
+      .map((compute) => observation(compute.ref, compute));
+  }
+
+  async #enter(method: FakeMethod, subject: string): Promise<void> {
+    this.calls.push({ method, subject });
+    await delay(this.#options.delayMs?.[method] ?? 0);
+    const failure = this.#failures.get(method);
+    if (!failure || failure.left === 0) return;
+    failure.left--;
+    throw failure.error;
+  }
+
+  #fence(endpointId: string, generation: number): FakeCompute | undefined {
+    const compute = this.computes.get(endpointId);
+    if (compute && generation < compute.generation) {
+      throw new StaleGenerationError(endpointId, generation, compute.generation);
+    }
+    return compute;
+  }
+
+  #holder(branchId: string): FakeCompute | undefined {
+    return [...this.computes.values()].find(({ ref, process }) => process && ref.branchId === branchId);
+  }
+
+  #source(spec: BranchSpec, branchId: string): FakeBranch {
+    const source = this.branches.get(branchId);
+    if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
+    if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
+    if (this.#holder(branchId)) throw new Error(`branch ${branchId} is not asleep`);
+    return source;
+  }
+}
+
+function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): void {
+  for (const name of change.dropDatabases) databases.delete(name);
+  for (const role of change.roles) roles.set(role.name, { name: role.name, verifier: role.verifier });
+  for (const { name, renameFrom, ownerName } of change.databases) {
+    if (!roles.has(ownerName)) throw new Error(`role "${ownerName}" does not exist`);
+    if (renameFrom !== null && renameFrom !== name && databases.has(renameFrom)) {
+      if (databases.has(name)) throw new Error(`database already exists; database_name:"${name}"`);
+      databases.delete(renameFrom);
+    }
+    databases.set(name, ownerName);
+  }
+  for (const name of change.dropRoles) {
+    const owned = [...databases].find(([, owner]) => owner === name);
+    if (owned) throw new Error(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`);
+    roles.delete(name);
+  }
+}
+
+function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {
+  return { projectId, branchId, endpointId, tenantUid };
+}
+
+function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
+  const { endpointId, projectId } = ref;
+  if (!compute?.process) return { endpointId, projectId, state: 'absent', generation: 0, pid: null, address: null };
+  const { pid, generation, answersAt } = compute.process;
+  const running = performance.now() >= answersAt;
+  return {
+    ...{ endpointId, projectId, generation, pid },
+    state: running ? 'running' : 'starting',
+    address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
+  };
+}

@@ -1,0 +1,25 @@
+/** Reads the two facts of `global/pg_control` that a copy needs: was the server shut down cleanly, and where. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+export interface ControlFacts {
+  readonly shutDown: boolean;
+  /** Position of the last checkpoint, as Postgres prints it. */
+  readonly checkpointLsn: string;
+}
+
+/**
+ * The start of ControlFileData has been the same since Postgres 9.3: system identifier (8 bytes), two versions (4 + 4),
+ * state (4, then 4 of padding), time (8), checkpoint (8). In the machine's own order, which is little-endian wherever
+ * the binaries run.
+ */
+export async function readControlFile(dataDirectory: string): Promise<ControlFacts> {
+  const bytes = await readFile(join(dataDirectory, 'global', 'pg_control'));
+  const state = bytes.readUInt32LE(16);
+  const checkpoint = bytes.readBigUInt64LE(32);
+  const hex = (value: bigint) => value.toString(16).toUpperCase();
+  return {
+    shutDown: state === 1 || state === 2, // DB_SHUTDOWNED, DB_SHUTDOWNED_IN_RECOVERY
+    checkpointLsn: `${hex(checkpoint >> 32n)}/${hex(checkpoint & 0xffff_ffffn)}`,
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * The local driver: a host that owns directories and processes (in the worker a stub of the parent's), and the SQL
+ * that says whether a server answers and what is in it.
+ */
+import { randomBytes } from 'node:crypto';
+import { buildVerifier } from '../../scram-verifier.ts';
+import { adminLogin, adminScramIterations, isNotReady, isRefused, withSession } from '../admin-session.ts';
+import { applyCatalogChange } from '../configure.ts';
+import {
+  adminRole,
+  type BranchReceipt,
+  type BranchRef,
+  type BranchSpec,
+  type CatalogChange,
+  type ComputeAddress,
+  type ComputeDriver,
+  type ComputeObservation,
+  type ComputeRef,
+  type ComputeSpec,
+  type ServerCatalog,
+  StaleGenerationError,
+  type TenantRef,
+} from '../driver.ts';
+import { quoteLiteral } from '../sql-text.ts';
+import type { ComputeHost, EndpointRef, HostedCompute } from './host.ts';
+
+export class LocalDriver implements ComputeDriver {
+  readonly #host: ComputeHost;
+  /** Pids of servers that have answered a query, so that a listing does not ask hundreds of them each time. */
+  readonly #answered = new Map<string, number>();
+
+  constructor(host: ComputeHost) {
+    this.#host = host;
+  }
+
+  prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
+    return this.#host.prepare(pgVersion, progress);
+  }
+
+  createBranch(spec: BranchSpec): Promise<BranchReceipt> {
+    return this.#host.createBranch(spec);
+  }
+
+  removeBranch(ref: BranchRef): Promise<void> {
+    return this.#host.removeBranch(ref);
+  }
+
+  start(spec: ComputeSpec): Promise<void> {
+    return this.#host.start(spec);
+  }
+
+  async observe(ref: ComputeRef): Promise<ComputeObservation> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process) return absent(ref);
+    return observation(ref, compute, await this.#answers(ref, compute));
+  }
+
+  async suspend(ref: ComputeRef, generation: number): Promise<void> {
+    const compute = await this.#host.inspect(ref);
+    if (compute && generation < compute.seenGeneration) {
+      throw new StaleGenerationError(ref.endpointId, generation, compute.seenGeneration);
+    }
+    // Written out while clients are still served, so that the shutdown itself has little left to write. If it fails,
+    // the shutdown does the same, only slower.
+    if (compute?.process?.ready) {
+      const login = adminLogin(compute.adminSecret);
+      await withSession(addressOf(compute), login, (sql) => sql`CHECKPOINT`).catch(() => undefined);
+    }
+    await this.#host.stop(ref, generation);
+    this.#answered.delete(ref.endpointId);
+  }
+
+  async removeCompute(ref: ComputeRef): Promise<void> {
+    await this.#host.removeCompute(ref);
+    this.#answered.delete(ref.endpointId);
+  }
+
+  removeProject(ref: TenantRef): Promise<void> {
+    return this.#host.removeProject(ref);
+  }
+
+  async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+    const compute = await this.#host.inspect(ref);
+    const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
+    if (!compute?.process?.ready) throw notRunning();
+    // A server that still has the template's secret is given its own first; any other proves itself by what follows.
+    if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
+    const address = addressOf(compute);
+    try {
+      return await withSession(address, adminLogin(compute.adminSecret), (sql) =>
+        applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
+      );
+    } catch (error) {
+      throw isNotReady(error) ? notRunning(error) : error;
+    }
+  }
+
+  async list(): Promise<ComputeObservation[]> {
+    const computes = await this.#host.list();
+    return Promise.all(
+      computes.map(async (compute) => {
+        const known = compute.process?.ready && this.#answered.get(compute.endpointId) === compute.process.pid;
+        // The tenant's uid is not needed for a question, and a listing has no reference to take it from.
+        const ref = { ...compute, tenantUid: null };
+        return observation(compute, compute, known || (await this.#answers(ref, compute).catch(() => false)));
+      }),
+    );
+  }
+
+  /** Whether the server answers Catnap's login. A fresh clone first gets its project's secret. */
+  async #answers(ref: EndpointRef, compute: HostedCompute): Promise<boolean> {
+    if (!compute.process?.ready) return false;
+    try {
+      if (compute.firstSecret === null) {
+        await withSession(addressOf(compute), adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
+      } else {
+        await this.#replaceFirstSecret(ref, compute, compute.firstSecret);
+      }
+    } catch (error) {
+      if (isNotReady(error)) return false;
+      if (isRefused(error)) {
+        throw new Error(`the server of ${compute.endpointId} refuses Catnap's login`, { cause: error });
+      }
+      throw error;
+    }
+    this.#answered.set(compute.endpointId, compute.process.pid);
+    return true;
+  }
+
+  /**
+   * The template's secret is in every new clone, so no route may open before it is void. It is sent as a verifier:
+   * the password itself never shows up in a statement. If Catnap dies before the host forgets the first secret, the
+   * next question finds it refused and the project's own accepted.
+   */
+  async #replaceFirstSecret(ref: EndpointRef, compute: HostedCompute, firstSecret: string): Promise<void> {
+    const address = addressOf(compute);
+    const verifier = buildVerifier(compute.adminSecret, randomBytes(16), adminScramIterations);
+    try {
+      await withSession(address, adminLogin(firstSecret), (sql) =>
+        sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`),
+      );
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      await withSession(address, adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
+    }
+    await this.#host.forgetFirstSecret(ref);
+  }
+}
+
+const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
+
+function absent({ endpointId, projectId }: EndpointRef): ComputeObservation {
+  return { endpointId, projectId, state: 'absent', generation: 0, pid: null, address: null };
+}
+
+function observation(
+  { endpointId, projectId }: Pick<EndpointRef, 'endpointId' | 'projectId'>,
+  compute: HostedCompute,
+  answers: boolean,
+): ComputeObservation {
+  return {
+    ...{ endpointId, projectId },
+    state: answers ? 'running' : 'starting',
+    generation: compute.process?.generation ?? 0,
+    pid: compute.process?.pid ?? null,
+    address: answers ? addressOf(compute) : null,
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * One Postgres server as a process: find it, start it, stop it. It is spawned in a session of its own with a file for
+ * its output and is never required to be our child: after a restart of Catnap the same functions work on a server
+ * that an earlier Catnap started. Callers see to it that start and stop of one data directory never overlap.
+ */
+import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { open, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { delay } from '../../clock.ts';
+import { readCommandLine, readProcessUid } from './process-info.ts';
+import { programEnvironment } from './run-program.ts';
+
+export interface Postmaster {
+  readonly pid: number;
+  /** It says that it accepts connections. */
+  readonly ready: boolean;
+  readonly commandLine: readonly string[];
+}
+
+export interface PostmasterSpec {
+  /** Path of `postgres`. */
+  readonly program: string;
+  readonly dataDirectory: string;
+  readonly arguments: readonly string[];
+  readonly logFile: string;
+  readonly uid: number | null;
+}
+
+/** Larger than any pid of Linux or macOS: no process will ever have it. */
+const impossiblePid = 4_194_305;
+/** What the server says while backends of a killed predecessor still hold its shared memory. */
+const predecessorLives = /pre-existing shared memory block|is another postmaster/;
+
+/** The server that runs on this data directory, if its pid file, its command line and its uid all agree. */
+export async function findPostmaster(dataDirectory: string, uid: number | null): Promise<Postmaster | null> {
+  const lines = await readPidFile(dataDirectory);
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return null;
+  const commandLine = await readCommandLine(pid);
+  if (!commandLine || !servesDirectory(commandLine, dataDirectory)) return null;
+  const processUid = uid === null ? null : await readProcessUid(pid);
+  if (processUid !== null && processUid !== uid) return null;
+  return { pid, ready: lines[7]?.trim() === 'ready', commandLine };
+}
+
+/** Returns when the new process holds the data directory's lock; until then it might still be refused. */
+export async function startPostmaster(spec: PostmasterSpec): Promise<number> {
+  await disownRecycledPid(spec.dataDirectory);
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const outcome = await spawnOnce(spec);
+    if ('pid' in outcome) return outcome.pid;
+    if (!predecessorLives.test(outcome.reason) || Date.now() > deadline) {
+      throw new Error(`postgres did not start: ${outcome.reason}`);
+    }
+    await delay(50);
+  }
+}
+
+/** Fast shutdown; a server that does not obey in time is stopped harder. Returns when the process is gone. */
+export async function stopPostmaster(
+  dataDirectory: string,
+  uid: number | null,
+  patience = { fastMs: 60_000, immediateMs: 10_000 },
+): Promise<void> {
+  for (const [signal, patienceMs] of [
+    ['SIGINT', patience.fastMs],
+    ['SIGQUIT', patience.immediateMs],
+    ['SIGKILL', 10_000],
+  ] as const) {
+    const running = await findPostmaster(dataDirectory, uid);
+    if (!running) return;
+    sendSignal(running.pid, signal);
+    if (await waitForExit(running.pid, dataDirectory, patienceMs)) return;
+  }
+  throw new Error(`postgres on ${dataDirectory} does not end`);
+}
+
+async function waitForExit(pid: number, dataDirectory: string, patienceMs: number): Promise<boolean> {
+  const started = Date.now();
+  while (Date.now() - started < patienceMs) {
+    const commandLine = await readCommandLine(pid);
+    if (!commandLine || !servesDirectory(commandLine, dataDirectory)) return true;
+    await delay(Date.now() - started < 200 ? 2 : 20);
+  }
+  return false;
+}
+
+function servesDirectory(commandLine: readonly string[], dataDirectory: string): boolean {
+  return commandLine.length === 1
+    ? commandLine[0]?.includes(` -D ${dataDirectory} `) === true
+    : commandLine[commandLine.indexOf('-D') + 1] === dataDirectory;
+}
+
+/** Lines: pid, data directory, start time, port, socket directory, listen address, shared memory, status. */
+async function readPidFile(dataDirectory: string): Promise<string[]> {
+  // O_NOFOLLOW: the file is in a directory that belongs to the tenant's uid.
+  const handle = await open(
+    join(dataDirectory, 'postmaster.pid'),
+    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+  ).catch(() => null);
+  if (!handle) return [];
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
+    return buffer.toString('utf8', 0, bytesRead).split('\n');
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * After a reboot the pid in a leftover file may be some other process of the same user, and Postgres would refuse to
+ * start for ever. The file is not removed: its shared memory line lets Postgres see whether old backends still live.
+ */
+async function disownRecycledPid(dataDirectory: string): Promise<void> {
+  const lines = await readPidFile(dataDirectory);
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return;
+  const commandLine = await readCommandLine(pid);
+  if (!commandLine) return;
+  if (servesDirectory(commandLine, dataDirectory)) throw new Error(`postgres runs on ${dataDirectory} already`);
+  const path = join(dataDirectory, 'postmaster.pid');
+  await writeFile(path, [String(impossiblePid), ...lines.slice(1)].join('\n'), {
+    flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW,
+  });
+}
+
+async function spawnOnce(spec: PostmasterSpec): Promise<{ pid: number } | { reason: string }> {
+  const log = await open(spec.logFile, 'a', 0o600);
+  const { size: logStart } = await log.stat();
+  let ended: string | null = null;
+  const child = spawn(spec.program, ['-D', spec.dataDirectory, ...spec.arguments], {
+    cwd: '/',
+    env: programEnvironment,
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+    ...(spec.uid !== null && { uid: spec.uid, gid: spec.uid }),
+  });
+  child.on('error', (error) => {
+    ended = error.message;
+  });
+  child.on('exit', (code, signal) => {
+    ended = `it ended with ${signal ?? `exit code ${code}`}`;
+  });
+  child.unref();
+  await log.close();
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    if (ended !== null) return { reason: await lastWords(spec.logFile, logStart, ended) };
+    const [pidLine] = await readPidFile(spec.dataDirectory);
+    if (child.pid !== undefined && pidLine === String(child.pid)) return { pid: child.pid };
+    if (Date.now() > deadline) {
+      child.kill('SIGKILL');
+      return { reason: 'it did not take its lock file within 30 s' };
+    }
+    await delay(1);
+  }
+}
+
+/** The complaint that the server left in its log, for the operation's error. */
+async function lastWords(logFile: string, from: number, fallback: string): Promise<string> {
+  const text = (await readFile(logFile).catch(() => Buffer.alloc(0))).subarray(from).toString('utf8');
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines.length > 0 ? lines.slice(-3).join(' | ') : fallback;
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It may have gone by itself.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

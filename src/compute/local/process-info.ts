@@ -1,0 +1,34 @@
+/** What the operating system says about a process, so that a recycled pid is never mistaken for a server of ours. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+/**
+ * The arguments of a living process, or null when there is none (a zombie has none left either). Without /proc they
+ * come from `ps` as one text, which is enough for a search.
+ */
+export async function readCommandLine(pid: number): Promise<readonly string[] | null> {
+  if (process.platform !== 'linux') {
+    const found = await promisify(execFile)('ps', ['-ww', '-o', 'command=', '-p', String(pid)]).catch(() => null);
+    return found && found.stdout.trim() !== '' ? [found.stdout.trim()] : null;
+  }
+  const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  return text === '' ? null : text.split('\0').slice(0, -1);
+}
+
+/** The real uid of a process, or null where it cannot be told. */
+export async function readProcessUid(pid: number): Promise<number | null> {
+  if (process.platform !== 'linux') return null;
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  const match = /^Uid:\s+(\d+)/m.exec(status);
+  return match ? Number(match[1]) : null;
+}
+
+/** The value of `-c name=value`, in both shapes of a command line. */
+export function commandLineSetting(commandLine: readonly string[], name: string): string | null {
+  const prefix = `${name}=`;
+  for (const word of commandLine.flatMap((argument) => argument.split(' '))) {
+    if (word.startsWith(prefix)) return word.slice(prefix.length);
+  }
+  return null;
+}

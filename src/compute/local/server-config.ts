@@ -1,0 +1,104 @@
+/**
+ * Renders postgresql.conf and pg_hba.conf. Pure. In a configuration file the last line about a setting counts, so
+ * the order is: our defaults, the caller's settings, then what the driver insists on.
+ */
+import { adminDatabase, adminRole } from '../driver.ts';
+
+export type Settings = Readonly<Record<string, string>>;
+
+export interface ServerFacts {
+  readonly major: number;
+  readonly dataDirectory: string;
+  readonly socketDirectory: string;
+  readonly hbaFile: string;
+  /** Shown in the titles of the server's processes. */
+  readonly label: string;
+}
+
+/** Good for a small server that starts often; whoever calls may say otherwise. */
+const defaults: Settings = {
+  // The one setting that moves the time of a start; the page cache does the caching.
+  shared_buffers: '16MB',
+  timezone: 'UTC',
+  datestyle: 'iso, mdy',
+  default_text_search_config: 'pg_catalog.english',
+  max_logical_replication_workers: '0',
+  log_checkpoints: 'off',
+};
+
+/** Safety and the tenant boundary: not for the caller to change. */
+function insisted(facts: ServerFacts): Settings {
+  return {
+    data_directory: facts.dataDirectory,
+    external_pid_file: '',
+    listen_addresses: '',
+    port: '5432',
+    unix_socket_directories: facts.socketDirectory,
+    unix_socket_permissions: '0777', // the directory decides who can enter
+    unix_socket_group: '',
+    hba_file: facts.hbaFile,
+    ident_file: '/dev/null',
+    ssl: 'off', // the proxy ends TLS
+    password_encryption: 'scram-sha-256',
+    fsync: 'on',
+    full_page_writes: 'on',
+    restart_after_crash: 'on',
+    // One syncfs instead of an fsync of each file after an unclean exit; only Linux has it.
+    ...(process.platform === 'linux' && { recovery_init_sync_method: 'syncfs' }),
+    jit: 'off', // the embedded binaries have none
+    huge_pages: 'off',
+    cluster_name: facts.label,
+    // Output goes to a file that the host opened and keeps small. `log` leaves out the errors of tenants' own
+    // statements, which are theirs to see and could be made to fill the disk.
+    log_destination: 'stderr',
+    logging_collector: 'off',
+    log_min_messages: 'log',
+    log_min_error_statement: 'panic',
+    log_statement: 'none',
+    log_timezone: 'UTC',
+    // A file that the server itself can write would outlive and overrule this one.
+    ...(facts.major >= 17 && { allow_alter_system: 'off' }),
+  };
+}
+
+export function renderServerConfig(facts: ServerFacts, settings: Settings): string {
+  return renderSettings({ 'our defaults': defaults, asked: settings, 'not for discussion': insisted(facts) });
+}
+
+export function renderSettings(sections: Readonly<Record<string, Settings>>): string {
+  const lines = ['# Written by Catnap at each start; changes are lost.'];
+  for (const [title, settings] of Object.entries(sections)) {
+    lines.push('', `# ${title}`);
+    for (const [name, value] of Object.entries(settings)) lines.push(`${settingName(name)} = ${quoted(value)}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/**
+ * Catnap's login may only enter Catnap's database, and nobody else may: a superuser session in a tenant's database
+ * could run a tenant's code, so the server itself refuses one.
+ */
+export function renderHba(): string {
+  return [
+    `local ${adminDatabase} ${adminRole} scram-sha-256`,
+    `local all ${adminRole} reject`,
+    `local ${adminDatabase} all reject`,
+    'local all all scram-sha-256',
+    '',
+  ].join('\n');
+}
+
+function settingName(name: string): string {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$/.test(name) || /^include/i.test(name)) {
+    throw new Error(`not the name of a setting: ${JSON.stringify(name)}`);
+  }
+  return name;
+}
+
+/** The file knows doubled quotes and backslash escapes, and no value may span lines. */
+function quoted(value: string): string {
+  if (typeof value !== 'string' || /[\0\r\n]/.test(value)) {
+    throw new Error(`not the value of a setting: ${JSON.stringify(value)}`);
+  }
+  return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+}

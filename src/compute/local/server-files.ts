@@ -1,0 +1,73 @@
+/** What a server needs beside its data: configuration, a socket directory and a log, each with the right owner. */
+import { chmod, chown, copyFile, mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Uids } from '../../config.ts';
+import type { ComputeSpec } from '../driver.ts';
+import { dataDirectory, type Layout, socketFile } from './layout.ts';
+import { rotateLog } from './records.ts';
+import { renderHba, renderServerConfig } from './server-config.ts';
+
+const logName = 'server.log';
+/** Put aside at a start beyond the first size; cut while the server runs beyond the second. */
+const rotateBytes = 1_048_576;
+const trimBytes = 10_485_760;
+
+export interface ServerFiles {
+  readonly configFile: string;
+  readonly logFile: string;
+}
+
+/** Only while no server of the endpoint runs. */
+export async function prepareServerFiles(place: {
+  spec: ComputeSpec;
+  directory: string;
+  uids: Uids | null;
+  layout: Layout;
+}): Promise<ServerFiles> {
+  const { spec, directory, uids, layout } = place;
+  const configFile = join(directory, 'postgresql.conf');
+  const hbaFile = join(directory, 'pg_hba.conf');
+  const logFile = join(directory, logName);
+  const socketDirectory = layout.socketDirectory(spec.endpointId);
+  await prepareSocketDirectory(socketDirectory, spec.tenantUid, uids);
+  const facts = {
+    ...{ socketDirectory, hbaFile },
+    major: spec.pgVersion,
+    dataDirectory: dataDirectory(layout.branch(spec.projectId, spec.branchId)),
+    label: spec.endpointId,
+  };
+  await writeForServer(configFile, renderServerConfig(facts, spec.settings), spec.tenantUid);
+  await writeForServer(hbaFile, renderHba(), spec.tenantUid);
+  await rotateLog(logFile, rotateBytes);
+  return { configFile, logFile };
+}
+
+/** The server appends to its log, so cutting it while it runs loses no later line. */
+export async function trimLog(endpointDirectory: string): Promise<void> {
+  const logFile = join(endpointDirectory, logName);
+  const size = (await stat(logFile).catch(() => null))?.size ?? 0;
+  if (size <= trimBytes) return;
+  await copyFile(logFile, `${logFile}.1`);
+  await truncate(logFile);
+}
+
+/** The server's uid makes its socket in it; Catnap's roles, who have the group, may enter; nobody else. */
+async function prepareSocketDirectory(directory: string, tenantUid: number | null, uids: Uids | null): Promise<void> {
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  // A lock that a killed server left could name a pid that another process has by now.
+  await rm(socketFile(directory), { force: true });
+  await rm(`${socketFile(directory)}.lock`, { force: true });
+  if (tenantUid === null || uids === null) return;
+  await chown(directory, tenantUid, uids.service);
+  await chmod(directory, 0o2750);
+}
+
+/** Readable by the server, writable only by the parent. */
+async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
+  await writeFile(path, text, { mode: 0o600 });
+  if (tenantUid === null) return;
+  await chown(path, 0, tenantUid);
+  await chmod(path, 0o640);
+}

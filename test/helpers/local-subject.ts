@@ -1,0 +1,64 @@
+/** The local driver over a temporary home: what its tests, and others that want real servers, begin with. */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { inject } from 'vitest';
+import type { Login } from '../../src/compute/admin-session.ts';
+import type { DriverSubject } from '../../src/compute/contract/bench.ts';
+import type { ComputeAddress } from '../../src/compute/driver.ts';
+import { LocalDriver } from '../../src/compute/local/driver.ts';
+import { LocalHost } from '../../src/compute/local/host.ts';
+import type { Layout } from '../../src/compute/local/layout.ts';
+import type { Config } from '../../src/config.ts';
+import { newProjectId } from '../../src/ids.ts';
+import { ensureHome } from '../../src/parent/home.ts';
+import { makeTempHome } from './temp-home.ts';
+
+export interface LocalSubject extends DriverSubject {
+  readonly config: Config;
+  readonly layout: Layout;
+  readonly query: NonNullable<DriverSubject['query']>;
+}
+
+export async function makeLocalSubject(pgVersion: number): Promise<LocalSubject> {
+  const home = await makeTempHome({ share: inject('sharedBuildsHome') });
+  const { config } = home;
+  const layout = await ensureHome(config);
+  const open = () => new LocalDriver(new LocalHost(config, layout));
+  const driver = open();
+  await driver.prepare(pgVersion, () => undefined);
+  let lastUid = config.uids?.firstTenant ?? null;
+  return {
+    ...{ driver, pgVersion, config, layout },
+    reopen: open,
+    newTenant: () => {
+      if (lastUid !== null) lastUid++;
+      return { projectId: newProjectId(), tenantUid: lastUid };
+    },
+    kill: ({ pid }) => {
+      if (pid !== null) process.kill(pid, 'SIGKILL');
+    },
+    leftovers: () => leftovers(layout),
+    query: queryAsTenant,
+    close: () => home.remove(),
+  };
+}
+
+/** As a client of the tenant's would: nothing of Catnap's own session settings. */
+async function queryAsTenant(address: ComputeAddress, login: Login, text: string): Promise<Record<string, unknown>[]> {
+  if (address.kind !== 'unix') throw new Error('a local server has a unix socket');
+  const sql = postgres({ path: address.path, ...login, max: 1, onnotice: () => undefined });
+  try {
+    return [...(await sql.unsafe(text))];
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+async function leftovers(layout: Layout): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of [layout.projects, layout.sockets, layout.trash, layout.work]) {
+    for (const name of await readdir(folder)) found.push(join(folder, name));
+  }
+  return found;
+}

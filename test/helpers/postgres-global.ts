@@ -1,0 +1,61 @@
+/**
+ * vitest's globalSetup: one system database for the whole run, in a home of its own. Test files take their database
+ * from it with `inject('systemDatabase')` and share its binaries with `inject('sharedBuildsHome')`.
+ */
+import 'vitest';
+import { spawn } from 'node:child_process';
+import type { TestProject } from 'vitest/node';
+import { createLogger } from '../../src/log.ts';
+import { type SystemDatabaseConnection, startSystemDatabase } from '../../src/parent/system-database.ts';
+import { makeTempHome } from './temp-home.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    systemDatabase: SystemDatabaseConnection;
+    sharedBuildsHome: string;
+  }
+}
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const home = await makeTempHome();
+  const guard = guardAgainstKill(home.path);
+  const log = createLogger({ level: 'error', role: 'tests' });
+  try {
+    const system = await startSystemDatabase(home.config, log);
+    project.provide('systemDatabase', system.connection);
+    project.provide('sharedBuildsHome', home.path);
+    return async () => {
+      await system.stop();
+      guard.end();
+      await home.remove();
+    };
+  } catch (error) {
+    guard.end();
+    await home.remove();
+    throw error;
+  }
+}
+
+/**
+ * Servers outlive Catnap on purpose, and so they would outlive a test run that is killed. This waits for the run to
+ * end without its teardown, then ends every server that runs from the run's binaries and removes the homes.
+ */
+function guardAgainstKill(home: string): { end(): void } {
+  if (process.platform !== 'linux') return { end: () => undefined };
+  const script = `
+    while kill -0 "$1" 2>/dev/null; do sleep 2; done
+    for process in /proc/[0-9]*; do
+      case "$(readlink "$process/exe")" in "$2"/*) kill -QUIT "\${process#/proc/}" ;; esac
+    done
+    sleep 2
+    while read -r other; do rm -rf "$other"; done < "$2/homes"
+    rm -rf "$2"`;
+  const guard = spawn('sh', ['-c', script, 'guard', String(process.pid), home], {
+    detached: true,
+    stdio: 'ignore',
+  });
+  guard.unref();
+  const { pid } = guard;
+  // The whole group: the shell and the sleep that it waits for.
+  return { end: () => pid !== undefined && process.kill(-pid) };
+}

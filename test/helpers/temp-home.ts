@@ -1,0 +1,34 @@
+/** A data home for one test file: a short path, because unix sockets live in it, and removed afterwards. */
+import { appendFile, chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Config, readConfig } from '../../src/config.ts';
+
+export interface TempHome {
+  readonly path: string;
+  /** Defaults for this home, whoever runs the tests. */
+  readonly config: Config;
+  remove(): Promise<void>;
+}
+
+/**
+ * `share` names a home whose binaries and templates are used in place: `inject('sharedBuildsHome')` saves each test
+ * file a copy of 60 MB and an initdb.
+ */
+export async function makeTempHome(options: { share?: string } = {}): Promise<TempHome> {
+  const path = await mkdtemp(join(tmpdir(), 'cn-'));
+  if (process.getuid?.() === 0) await chmod(path, 0o711);
+  if (options.share !== undefined) {
+    for (const folder of ['builds', 'templates']) {
+      await mkdir(join(options.share, folder), { recursive: true });
+      await symlink(join(options.share, folder), join(path, folder));
+    }
+    // For the guard of postgres-global.ts, should the run be killed.
+    await appendFile(join(options.share, 'homes'), `${path}\n`);
+  }
+  return {
+    path,
+    config: readConfig({ CATNAP_HOME: path }),
+    remove: () => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+  };
+}
