@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { inject } from 'vitest';
 import { connect, type Database, type DatabaseOptions, openDatabase } from '../../src/db/client.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { eventually } from './eventually.ts';
 
 const template = 'catnap_template';
 /** Names the lock that test files queue on while one of them makes the template. */
@@ -37,7 +38,8 @@ export async function makeDatabase(poolSize = 10): Promise<TestDatabase> {
     drop: async () => {
       await database.close();
       const dropper = connect(admin, 1, 'test-databases');
-      await dropper.unsafe(`drop database if exists ${name} with (force)`);
+      // Not by force, which an autovacuum worker of the superuser would refuse: the last session is about to end.
+      await eventually(() => dropper.unsafe(`drop database if exists ${name}`));
       await dropper.end();
     },
   };

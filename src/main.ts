@@ -1,0 +1,144 @@
+/**
+ * The parent process: brings up the system database, makes binaries and template ready, starts the roles, and stops
+ * them in order. It alone keeps the rights it was started with; the roles give theirs up. Tenants' servers are not
+ * its children: they go on when it ends, and are found again when it starts.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ensureCertificates } from './certificates.ts';
+import { systemClock } from './clock.ts';
+import { LocalHost } from './compute/local/host.ts';
+import { serveHost } from './compute/local/host-remote.ts';
+import type { Layout } from './compute/local/layout.ts';
+import { type Config, ConfigError } from './config.ts';
+import { errorText } from './errors.ts';
+import { createLogger, type Logger } from './log.ts';
+import { renderBanner } from './parent/banner.ts';
+import { ensureHome } from './parent/home.ts';
+import { takeInstanceLock } from './parent/instance-lock.ts';
+import { choosePorts } from './parent/ports.ts';
+import { type RoleProcess, startRoleProcess } from './parent/role-process.ts';
+import { stopAllComputes } from './parent/stop-computes.ts';
+import { type System, startSystem } from './parent/system.ts';
+import type { RoleInit, RoleName } from './roles/messages.ts';
+
+export interface RunOptions {
+  readonly roles: readonly RoleName[];
+  readonly stopComputes: boolean;
+}
+
+/** Prepared before the first project asks for it; the other majors follow in the background. */
+const defaultMajor = 17;
+/** Requests stop first, then connections, then the work that both queue. */
+const stopOrder: readonly RoleName[] = ['api', 'proxy', 'worker'];
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+/** Runs until it is told to stop; resolves with the exit code. */
+export async function runCatnap(config: Config, options: RunOptions): Promise<number> {
+  const stopSignal = untilSignal();
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    const running = await start(config, options, undo);
+    say(running.banner);
+    await stopSignal;
+    say('Stopping Catnap …');
+    if (options.stopComputes) await stopComputes(running.system);
+    return 0;
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    process.stderr.write(`catnap: ${errorText(error)}\n`);
+    return 1;
+  } finally {
+    for (const step of undo.reverse())
+      await step().catch((error) => process.stderr.write(`catnap: ${errorText(error)}\n`));
+  }
+}
+
+async function start(given: Config, options: RunOptions, undo: (() => Promise<unknown>)[]) {
+  const layout = await ensureHome(given);
+  const lock = await takeInstanceLock(join(layout.home, 'catnap.sock'), layout.home);
+  undo.push(() => lock.release());
+  const ports = await choosePorts(given, { http: options.roles.includes('api'), pg: options.roles.includes('proxy') });
+  const config = quietOnTerminal(ports.config);
+  const log = createLogger({ level: config.logLevel, role: 'parent' });
+  const system = await startSystem(config, log, say);
+  undo.push(() => system.stop());
+  const host = await prepareHost(config, layout, log, options.roles.includes('worker'));
+  const version = readVersion();
+  const certificates = await ensureCertificates({
+    ...config,
+    directory: join(layout.home, 'certificates'),
+    clock: systemClock,
+  });
+  const shared = {
+    kind: 'init' as const,
+    config,
+    database: system.database,
+    secretKey: system.secretKey,
+    certificate: { key: certificates.key, cert: certificates.cert },
+    version,
+  };
+  const started = new Map<RoleName, RoleProcess>();
+  undo.push(() => stopRoles(started));
+  await Promise.all(
+    options.roles.map(async (role) => started.set(role, await startRole({ ...shared, role }, host, log))),
+  );
+  const notes = ports.note === null ? [] : [ports.note];
+  return {
+    system,
+    banner: renderBanner({ config, version, newApiKey: system.newApiKey, notes, roles: options.roles }),
+  };
+}
+
+/** The worker alone reaches the host, which acts with the parent's rights. */
+function startRole(init: RoleInit, host: LocalHost, log: Logger): Promise<RoleProcess> {
+  return startRoleProcess({
+    init,
+    log,
+    onSpawn: (child) => (init.role === 'worker' ? serveHost(host, child) : undefined),
+  });
+}
+
+async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<LocalHost> {
+  const host = new LocalHost(config, layout);
+  if (!needed) return host;
+  await host.prepare(defaultMajor, say);
+  void prepareOthers(host, config, log);
+  return host;
+}
+
+async function prepareOthers(host: LocalHost, config: Config, log: Logger): Promise<void> {
+  for (const major of config.pgVersions.filter((version) => version !== defaultMajor)) {
+    await host
+      .prepare(major, (line) => log.info(line))
+      .catch((error) => log.error({ err: error, major }, 'a major could not be prepared; its projects will fail'));
+  }
+}
+
+/** A person reads the terminal: one who wants to see every request says so with CATNAP_LOG_LEVEL. */
+function quietOnTerminal(config: Config): Config {
+  if (config.logLevelIsExplicit || !process.stdout.isTTY) return config;
+  return Object.freeze({ ...config, logLevel: 'warn' });
+}
+
+async function stopRoles(started: ReadonlyMap<RoleName, RoleProcess>): Promise<void> {
+  for (const role of stopOrder) await started.get(role)?.stop();
+}
+
+async function stopComputes(system: System): Promise<void> {
+  const left = await stopAllComputes(system.core);
+  if (left > 0) process.stderr.write(`catnap: ${left} computes did not stop in time and go on\n`);
+}
+
+function untilSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve());
+  });
+}
+
+function readVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const version = typeof manifest === 'object' && manifest !== null && 'version' in manifest ? manifest.version : '0';
+  return String(version);
+}

@@ -1,0 +1,83 @@
+/** Looks at the data home: whose it is, who may pass, what its filesystem can do. Creates nothing that stays. */
+import { constants } from 'node:fs';
+import { access, copyFile, mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Config } from '../../config.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+const gibibyte = 1024 ** 3;
+const freeBytesWarn = 5 * gibibyte;
+/** Binaries of two majors, two templates and the system database take about 0.5 GiB. */
+const freeBytesFail = gibibyte;
+
+export async function checkHome({ home, uids }: Pick<Config, 'home' | 'uids'>): Promise<Check> {
+  const closed = uids === null ? undefined : await closedParent(home);
+  if (closed !== undefined) {
+    const advice = `servers run under uids of their own and must pass: chmod o+x ${closed}, or set CATNAP_HOME`;
+    return fail('data home', `${home}: other users cannot pass through ${closed}`, advice);
+  }
+  const found = await stat(home).catch(() => null);
+  if (found === null) return checkFutureHome(home);
+  if (!found.isDirectory()) return fail('data home', `${home} is not a directory`, 'set CATNAP_HOME to a directory');
+  const own = process.getuid?.() ?? found.uid;
+  if (found.uid !== own) {
+    const advice = 'start Catnap as that user, or set CATNAP_HOME to a directory of your own';
+    return fail('data home', `${home} belongs to uid ${found.uid}, you are ${own}`, advice);
+  }
+  return ok('data home', `${home}, mode ${(found.mode & 0o7777).toString(8)}`);
+}
+
+async function checkFutureHome(home: string): Promise<Check> {
+  const parent = await nearestFolder(home);
+  const isWritable = await access(parent, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  if (isWritable) return ok('data home', `${home} will be made`);
+  return fail('data home', `${home} cannot be made: ${parent} is not writable`, 'set CATNAP_HOME to another place');
+}
+
+async function closedParent(home: string): Promise<string | undefined> {
+  for (let path = dirname(home); path !== dirname(path); path = dirname(path)) {
+    const found = await stat(path).catch(() => null);
+    if (found && (found.mode & 0o001) === 0) return path;
+  }
+  return undefined;
+}
+
+export async function checkFreeDisk(home: string): Promise<Check> {
+  const folder = await nearestFolder(home);
+  const { bsize, bavail } = await statfs(folder);
+  return judgeFreeDisk(bsize * bavail);
+}
+
+export function judgeFreeDisk(bytes: number): Check {
+  const detail = `${(bytes / gibibyte).toFixed(1)} GiB`;
+  if (bytes < freeBytesFail)
+    return fail('free disk', detail, 'free at least 1 GiB, or set CATNAP_HOME to another disk');
+  if (bytes < freeBytesWarn) return warn('free disk', detail, 'a project takes about 40 MB from its first minute on');
+  return ok('free disk', detail);
+}
+
+/** Tried, not guessed from the name of the filesystem. */
+export async function checkReflinks(home: string): Promise<Check> {
+  const folder = await nearestFolder(home);
+  const place = await mkdtemp(join(folder, '.catnap-doctor-')).catch(() => null);
+  if (place === null) return warn('reflinks', `${folder} is not writable`, 'run this as the user who starts Catnap');
+  try {
+    const original = join(place, 'original');
+    await writeFile(original, Buffer.alloc(65_536, 1));
+    await copyFile(original, join(place, 'clone'), constants.COPYFILE_FICLONE_FORCE);
+    return ok('reflinks', 'branches share the blocks of their parent');
+  } catch {
+    const advice = 'branches will be full copies: put CATNAP_HOME on XFS or btrfs to have them share blocks';
+    return warn('reflinks', 'this filesystem cannot share blocks', advice);
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+}
+
+async function nearestFolder(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  return found?.isDirectory() || path === dirname(path) ? path : nearestFolder(dirname(path));
+}

@@ -1,0 +1,58 @@
+/** Files in the data home that hold secrets of Catnap's own: the sealing key and the first API key. */
+import { randomBytes } from 'node:crypto';
+import { chmod, open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const secretKeyBytes = 32;
+
+export const secretKeyPath = (home: string) => join(home, 'secret.key');
+export const apiKeyPath = (home: string) => join(home, 'api-key');
+
+/**
+ * Lives beside the database, never in it: a copy of the database alone opens nothing. A database that was used before
+ * has secrets that only its own key opens, so for that one no new key is made.
+ */
+export async function ensureSecretKey(home: string, databaseIsNew: boolean): Promise<string> {
+  const path = secretKeyPath(home);
+  const kept = (await readIfThere(path))?.trim();
+  if (kept !== undefined && Buffer.from(kept, 'base64').length === secretKeyBytes) return kept;
+  if (kept !== undefined)
+    throw new Error(`${path} must hold ${secretKeyBytes} bytes in base64: restore it from a backup`);
+  if (!databaseIsNew) {
+    throw new Error(`${path} is missing, and without it the secrets in the system database cannot be read: restore it`);
+  }
+  const made = randomBytes(secretKeyBytes).toString('base64');
+  await writeSecret(path, `${made}\n`);
+  return made;
+}
+
+export async function writeApiKey(home: string, token: string): Promise<void> {
+  await writeSecret(apiKeyPath(home), `${token}\n`);
+}
+
+export async function readApiKey(home: string): Promise<string | undefined> {
+  return (await readIfThere(apiKeyPath(home)))?.trim();
+}
+
+/** Whole or not at all, even if the machine stops in the middle. */
+async function writeSecret(path: string, text: string): Promise<void> {
+  const temporary = `${path}.new`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await chmod(temporary, 0o600);
+  await rename(temporary, path);
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Keeps one role running: starts its process, hands it what it needs, starts it again when it dies. The parent never
+ * touches the role's work; they share only the channel.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { delay } from '../clock.ts';
+import type { Logger } from '../log.ts';
+import { isRoleMessage, type ParentMessage, type RoleInit } from '../roles/messages.ts';
+
+export interface RoleProcessOptions {
+  readonly init: RoleInit;
+  readonly log: Logger;
+  /** Called with each new process, before it begins. */
+  readonly onSpawn: (child: ChildProcess) => void;
+}
+
+export interface RoleProcess {
+  stop(): Promise<void>;
+}
+
+const restartMsMax = 10_000;
+/** A process that lived this long was healthy; its end is not part of a series. */
+const healthyMs = 30_000;
+const stopMsMax = 15_000;
+
+/** Resolves when the role is ready; rejects when its first start fails. Later deaths are answered by a restart. */
+export async function startRoleProcess(options: RoleProcessOptions): Promise<RoleProcess> {
+  const { log, init } = options;
+  let stopping = false;
+  let child = spawnRole(options);
+  await untilReady(child, init);
+  const supervision = supervise();
+
+  async function supervise(): Promise<void> {
+    let deaths = 0;
+    while (!stopping) {
+      const bornAt = Date.now();
+      await exited(child);
+      if (stopping) return;
+      deaths = Date.now() - bornAt > healthyMs ? 1 : deaths + 1;
+      log.error({ role: init.role, deaths, code: child.exitCode, signal: child.signalCode }, 'a role process ended');
+      await delay(Math.min(restartMsMax, 50 * 2 ** deaths));
+      if (stopping) return;
+      child = spawnRole(options);
+      await untilReady(child, init).catch((error) =>
+        log.error({ err: error, role: init.role }, 'a role did not start'),
+      );
+    }
+  }
+
+  return {
+    stop: async () => {
+      stopping = true;
+      if (child.connected) send(child, { kind: 'stop' });
+      const killer = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
+      await exited(child);
+      clearTimeout(killer);
+      await supervision;
+    },
+  };
+}
+
+function spawnRole({ init, onSpawn }: RoleProcessOptions): ChildProcess {
+  const child = fork(new URL('../role.js', import.meta.url), [init.role], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  onSpawn(child);
+  send(child, init);
+  return child;
+}
+
+async function untilReady(child: ChildProcess, init: RoleInit): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    child.on('message', (message) => {
+      if (!isRoleMessage(message)) return;
+      if (message.kind === 'ready') resolve();
+      if (message.kind === 'failed') reject(new Error(`${init.role}: ${message.reason}`));
+    });
+    child.on('error', reject);
+    child.on('exit', () => reject(new Error(`${init.role}: the process ended while starting`)));
+  });
+}
+
+async function exited(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+}
+
+function send(child: ChildProcess, message: ParentMessage): void {
+  child.send(message, () => {});
+}

@@ -1,0 +1,49 @@
+/** Brings up what every role stands on: the system database with its schema, the sealing key, the first account. */
+import { systemClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { ensureFirstAccount, hasAccount } from '../core/account.ts';
+import { type Core, commandScope } from '../core/context.ts';
+import { type DatabaseOptions, openDatabase } from '../db/client.ts';
+import { migrate } from '../db/migrate.ts';
+import type { Logger } from '../log.ts';
+import { createSecretBox } from '../secrets.ts';
+import { ensureSecretKey, writeApiKey } from './key-files.ts';
+import { startSystemDatabase } from './system-database.ts';
+
+export interface System {
+  readonly core: Core;
+  readonly database: DatabaseOptions;
+  readonly secretKey: string;
+  /** Set when this start made the first key. */
+  readonly newApiKey: string | null;
+  stop(): Promise<void>;
+}
+
+export async function startSystem(config: Config, log: Logger, progress: (line: string) => void): Promise<System> {
+  const embedded = config.databaseUrl === undefined ? await startSystemDatabase(config, log, progress) : null;
+  const options: DatabaseOptions = embedded === null ? { url: config.databaseUrl ?? '' } : embedded.connection;
+  const database = openDatabase(options, { poolSize: 2, name: 'catnap-parent' });
+  const stop = async () => {
+    await database.close();
+    await embedded?.stop();
+  };
+  try {
+    await migrate(options);
+    const secretKey = await ensureSecretKey(config.home, !(await hasAccount(database.sql)));
+    const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };
+    return { core, database: options, secretKey, newApiKey: await ensureFirstKey(core), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The file is written before the commit: a key that is in the database and nowhere else would lock everybody out. */
+async function ensureFirstKey(core: Core): Promise<string | null> {
+  return core.database.transaction(async (tx) => {
+    const first = await ensureFirstAccount(commandScope(core, tx));
+    if (first === null) return null;
+    await writeApiKey(core.config.home, first.token);
+    return first.token;
+  });
+}

@@ -1,0 +1,24 @@
+/** The API role: the HTTP port. */
+import { Registry } from 'prom-client';
+import { buildApp } from '../api/app.ts';
+import { KeyUseRecorder } from '../core/api-key.ts';
+import type { RoleParts, RunningRole } from './parts.ts';
+
+const keyUseFlushMs = 10_000;
+
+export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
+  const { config, clock } = core;
+  const keyUses = new KeyUseRecorder(core);
+  const app = await buildApp({ core, config, log, clock, metrics: new Registry(), version: init.version, keyUses });
+  const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
+  const timer = setInterval(flush, keyUseFlushMs);
+  await app.listen({ host: config.bind, port: config.httpPort });
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await app.close();
+      await flush();
+      await core.database.close();
+    },
+  };
+}

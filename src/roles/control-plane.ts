@@ -1,0 +1,46 @@
+/** Answers the proxy's questions from the system database. */
+import { delay } from '../clock.ts';
+import { findAddress, findLogin, lookAtWake, recordActivity, requestWake } from '../core/connection.ts';
+import type { Core } from '../core/context.ts';
+import { changesChannel } from '../db/operations.ts';
+import { asEndpointId, type EndpointId } from '../ids.ts';
+import type { ControlPlane, DialAddress } from '../proxy/control-plane.ts';
+
+/** The poll that makes a wake right when its notification is lost. */
+const lookEveryMs = 500;
+/** The proxy gives its clients up earlier; this only ends the loop. */
+const wakeMsMax = 5 * 60_000;
+
+export async function createControlPlane(core: Core): Promise<ControlPlane & { close(): Promise<void> }> {
+  const waiting = new Map<string, AbortController>();
+  const unlisten = await core.database.listen(changesChannel, (payload) => {
+    // An empty payload says that the subscription was broken: everybody looks again.
+    for (const [id, waiter] of waiting) if (payload === '' || payload === id) waiter.abort();
+  });
+  const { sql } = core.database;
+
+  async function wake(endpointId: EndpointId): Promise<DialAddress> {
+    const giveUpAt = Date.now() + wakeMsMax;
+    const changed = new AbortController();
+    waiting.set(endpointId, changed);
+    let state = await requestWake(core, endpointId);
+    let { signal } = changed;
+    while (state.kind === 'waking' && Date.now() < giveUpAt) {
+      await delay(lookEveryMs, signal);
+      const next = new AbortController();
+      waiting.set(endpointId, next);
+      signal = next.signal;
+      state = await lookAtWake(sql, endpointId);
+    }
+    if (state.kind === 'waking') throw new Error('a wake was never finished');
+    return state.address;
+  }
+
+  return {
+    findLogin: async (endpointId, role) => (await findLogin(sql, asEndpointId(endpointId), role)) ?? null,
+    findAddress: (endpointId) => findAddress(sql, asEndpointId(endpointId)),
+    wake: (endpointId) => wake(asEndpointId(endpointId)).finally(() => waiting.delete(endpointId)),
+    reportActivity: (lastActive) => recordActivity(sql, lastActive),
+    close: unlisten,
+  };
+}

@@ -1,0 +1,33 @@
+/** What the parent and its role processes say to each other over Node's own channel. */
+import type { Config } from '../config.ts';
+import type { DatabaseOptions } from '../db/client.ts';
+
+export const roleNames = ['api', 'worker', 'proxy'] as const;
+export type RoleName = (typeof roleNames)[number];
+
+/** Everything a role needs, so that it reads no file and no environment: it has given up its rights by then. */
+export interface RoleInit {
+  readonly kind: 'init';
+  readonly role: RoleName;
+  readonly config: Config;
+  readonly database: DatabaseOptions;
+  /** Base64 of the key that seals secrets. */
+  readonly secretKey: string;
+  readonly certificate: { readonly key: string; readonly cert: string };
+  readonly version: string;
+}
+
+export type ParentMessage = RoleInit | { readonly kind: 'stop' };
+
+export type RoleMessage =
+  | { readonly kind: 'ready' }
+  /** It cannot start, and a restart would not help (a port is taken, say). */
+  | { readonly kind: 'failed'; readonly reason: string };
+
+export function isParentMessage(message: unknown): message is ParentMessage {
+  return typeof message === 'object' && message !== null && 'kind' in message;
+}
+
+export function isRoleMessage(message: unknown): message is RoleMessage {
+  return typeof message === 'object' && message !== null && 'kind' in message;
+}

@@ -1,0 +1,35 @@
+/** The parts every role is built from. */
+import { systemClock } from '../clock.ts';
+import type { Core } from '../core/context.ts';
+import { openDatabase } from '../db/client.ts';
+import { createLogger, type Logger } from '../log.ts';
+import { createSecretBox } from '../secrets.ts';
+import type { RoleInit } from './messages.ts';
+
+export interface RoleParts {
+  readonly core: Core;
+  readonly log: Logger;
+  readonly init: RoleInit;
+}
+
+export interface RunningRole {
+  /** Ends the role in order; the process exits after it. */
+  stop(): Promise<void>;
+}
+
+/** Connections that each role keeps to the system database at most. */
+const poolSizes = { api: 20, worker: 16, proxy: 8 } as const;
+
+export function buildParts(init: RoleInit): RoleParts {
+  const { config, role } = init;
+  return {
+    init,
+    log: createLogger({ level: config.logLevel, role }),
+    core: {
+      database: openDatabase(init.database, { poolSize: poolSizes[role], name: `catnap-${role}` }),
+      box: createSecretBox(Buffer.from(init.secretKey, 'base64')),
+      clock: systemClock,
+      config,
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** The worker role: runs operations and reconcilers. What needs privileges it asks of the parent. */
+
+import { LocalDriver } from '../compute/local/driver.ts';
+import { remoteHost } from '../compute/local/host-remote.ts';
+import { OperationRunner } from '../operations/runner.ts';
+import { expiredBranches } from '../reconcilers/expired-branches.ts';
+import { lostComputes } from '../reconcilers/lost-computes.ts';
+import { startReconcilers } from '../reconcilers/reconciler.ts';
+import { retention } from '../reconcilers/retention.ts';
+import { strayComputes } from '../reconcilers/stray-computes.ts';
+import type { RoleParts, RunningRole } from './parts.ts';
+
+/** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
+const concurrency = 8;
+
+export async function startWorker({ core, log }: RoleParts): Promise<RunningRole> {
+  const driver = new LocalDriver(remoteHost(process));
+  const runner = new OperationRunner({ core, driver, log, concurrency });
+  await runner.start();
+  const reconcilers = startReconcilers([lostComputes, strayComputes, expiredBranches, retention], {
+    core,
+    driver,
+    log,
+  });
+  return {
+    stop: async () => {
+      await reconcilers.stop();
+      await runner.stop();
+      await core.database.close();
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** Kill anything at any time: afterwards everything is finished or visibly failed, and tenants never noticed. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { delay } from '../../src/clock.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+let program: Program;
+beforeAll(async () => {
+  program = await Program.create();
+  await program.start();
+});
+afterAll(() => program.destroy());
+
+interface Made {
+  readonly projectId: string;
+  readonly endpointId: string;
+  readonly uri: string;
+}
+
+async function makeProject(name: string): Promise<Made> {
+  const { body } = await program.api('POST', '/projects', { project: { name } });
+  return { projectId: body.project.id, endpointId: body.endpoints[0].id, uri: body.connection_uris[0].connection_uri };
+}
+
+describe('kill -9', () => {
+  it('of Catnap at ten random moments of project creation loses nothing', { timeout: 240_000 }, async () => {
+    const tenant = await makeProject('bystander');
+    const started = await ask(tenant.uri, 'select pg_postmaster_start_time()');
+    const made: Made[] = [];
+    for (let round = 0; round < 10; round++) {
+      const request = makeProject(`round ${round}`).then(
+        (project) => made.push(project),
+        () => {},
+      );
+      await delay(Math.random() * 400);
+      await program.killHard();
+      await request;
+      await program.start();
+    }
+    const { body } = await program.api('GET', '/projects?limit=100');
+    const names = body.projects.map((project: { name: string }) => project.name);
+    expect(new Set(names).size, 'no project was made twice').toBe(names.length);
+    for (const project of body.projects) {
+      await program.settle(project.id);
+      const { body: found } = await program.api('GET', `/projects/${project.id}/endpoints`);
+      expect(found.endpoints.map((endpoint: { current_state: string }) => endpoint.current_state)).toEqual(['active']);
+    }
+    for (const { uri } of made) expect(await ask(uri, 'select 1')).toBe('1');
+    const computes = (await program.serverPids('/projects/')).length;
+    expect(computes, 'one server for each project, no orphan').toBe(body.projects.length);
+    expect(await ask(tenant.uri, 'select pg_postmaster_start_time()'), 'the tenant never noticed').toBe(started);
+    for (const { projectId } of made) await program.api('DELETE', `/projects/${projectId}`);
+  });
+
+  it('of a compute is noticed within 5 s, repaired, and in the history', async () => {
+    const { projectId, endpointId, uri } = await makeProject('victim');
+    await ask(uri, 'create table kept as select 1 as one');
+    const [pid] = await program.serverPids(endpointId);
+    if (pid === undefined) throw new Error('no server runs');
+    const killedAt = Date.now();
+    process.kill(pid, 'SIGKILL');
+    const noticed = await eventually(async () => {
+      const { body } = await program.api('GET', `/projects/${projectId}/operations`);
+      const check = body.operations.find((operation: { action: string }) => operation.action === 'check_availability');
+      if (check === undefined) throw new Error('not noticed yet');
+      return check;
+    });
+    expect(Date.now() - killedAt).toBeLessThan(5_000);
+    expect(noticed.error ?? 'the server process had ended').toMatch(/ended unexpectedly|had ended/);
+    expect(await ask(uri, 'select one from kept')).toBe('1');
+    await program.settle(projectId);
+    const { body } = await program.api('GET', `/projects/${projectId}/operations`);
+    const starts = body.operations.filter((operation: { action: string }) => operation.action === 'start_compute');
+    expect(starts).toHaveLength(2);
+  });
+
+  it('of each role is answered by a new one', async () => {
+    const { uri } = await makeProject('roles');
+    await ask(uri, 'select 1');
+    for (const role of ['api', 'worker', 'proxy']) {
+      const [pid] = await program.rolePids(role);
+      if (pid === undefined) throw new Error(`no ${role} runs`);
+      process.kill(pid, 'SIGKILL');
+      await eventually(async () => {
+        const [next] = await program.rolePids(role);
+        if (next === undefined || next === pid) throw new Error(`${role} is not back`);
+      });
+    }
+    const again = await eventually(() => makeProject('after'));
+    expect(await eventually(() => ask(again.uri, 'select 1'))).toBe('1');
+    expect(await eventually(() => ask(uri, 'select 1'))).toBe('1');
+  });
+});

@@ -1,0 +1,178 @@
+/** The whole program, as a person starts it: built, in a home of its own, on free ports. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
+import { validateReply } from './contract.ts';
+import { eventually } from './eventually.ts';
+import { makeTempHome, type TempHome } from './temp-home.ts';
+
+const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
+const startMsMax = 60_000;
+
+export interface Reply {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect, and the contract is checked before.
+  readonly body: any;
+}
+
+/** One data home and its ports; the program in it may be started, killed and started again. */
+export class Program {
+  readonly home: TempHome;
+  readonly httpPort: number;
+  readonly pgPort: number;
+  readonly #env: Readonly<Record<string, string>>;
+  #child: ChildProcess | undefined;
+  output = '';
+
+  private constructor(home: TempHome, ports: readonly [number, number], env: Readonly<Record<string, string>>) {
+    this.home = home;
+    this.httpPort = ports[0];
+    this.pgPort = ports[1];
+    this.#env = env;
+  }
+
+  static async create(env: Readonly<Record<string, string>> = {}): Promise<Program> {
+    const home = await makeTempHome({ share: inject('sharedBuildsHome') });
+    return new Program(home, await freePorts(), env);
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** Resolves when the banner is printed. */
+  async start(args: readonly string[] = []): Promise<void> {
+    this.output = '';
+    const child = spawn(process.execPath, [entry, 'up', ...args], {
+      env: {
+        PATH: process.env.PATH,
+        HOME: this.home.path,
+        CATNAP_HOME: this.home.path,
+        CATNAP_HTTP_PORT: String(this.httpPort),
+        CATNAP_PG_PORT: String(this.pgPort),
+        CATNAP_LOG_LEVEL: 'warn',
+        ...this.#env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    const collect = (chunk: Buffer) => {
+      this.output += chunk.toString();
+    };
+    child.stdout?.on('data', collect);
+    child.stderr?.on('data', collect);
+    const isUp = () => {
+      if (child.exitCode !== null) throw new Error(`the program ended while starting:\n${this.output}`);
+      if (!this.output.includes('Create a project')) throw new Error(`the program is not up yet:\n${this.output}`);
+    };
+    await eventually(isUp, { deadlineMs: startMsMax });
+  }
+
+  /** As Ctrl-C does. Resolves with the exit code. */
+  async stop(): Promise<number | null> {
+    return this.#end('SIGINT');
+  }
+
+  async killHard(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<number | null> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null;
+    child.kill(signal);
+    await once(child, 'exit');
+    return child.exitCode;
+  }
+
+  /** Ends everything that belongs to the home, tenants' servers too, and removes it. */
+  async destroy(): Promise<void> {
+    await this.killHard();
+    for (const pid of await this.serverPids()) process.kill(pid, 'SIGKILL');
+    await eventually(async () => {
+      if ((await this.serverPids()).length > 0) throw new Error('servers of the home still run');
+    });
+    await this.home.remove();
+  }
+
+  async apiKey(): Promise<string> {
+    return (await readFile(join(this.home.path, 'api-key'), 'utf8')).trim();
+  }
+
+  /** Every reply is held against the published contract. */
+  async api(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Reply> {
+    const response = await fetch(`http://127.0.0.1:${this.httpPort}/api/v2${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${await this.apiKey()}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const parsed: unknown = text === '' ? undefined : JSON.parse(text);
+    validateReply(method, `/api/v2${path}`, response.status, parsed);
+    return { status: response.status, body: parsed };
+  }
+
+  /** Waits until every operation of a project has come to its end. */
+  async settle(projectId: string, deadlineMs = 30_000): Promise<void> {
+    await eventually(
+      async () => {
+        const { body } = await this.api('GET', `/projects/${projectId}/operations?limit=1000`);
+        const open = body.operations.filter(
+          (operation: { status: string }) => !['finished', 'error', 'cancelled', 'skipped'].includes(operation.status),
+        );
+        if (open.length > 0) throw new Error(`operations are not finished: ${JSON.stringify(open)}`);
+      },
+      { deadlineMs, everyMs: 50 },
+    );
+  }
+
+  /** Postgres servers that run on this home's directories, found by their command lines. */
+  async serverPids(match = ''): Promise<number[]> {
+    return findProcesses(
+      (words) =>
+        words[0]?.endsWith('/postgres') === true &&
+        words.some((word) => word.startsWith(`${this.home.path}/`)) &&
+        words.some((word) => word.includes(match)),
+    );
+  }
+
+  /** Role processes of this program. */
+  async rolePids(role: string): Promise<number[]> {
+    const parent = String(this.pid);
+    const candidates = await findProcesses((words) => words[1]?.endsWith('/role.js') === true && words[2] === role);
+    const isOurs = async (pid: number) =>
+      (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1] === parent;
+    const kept = await Promise.all(candidates.map(isOurs));
+    return candidates.filter((_, index) => kept[index]);
+  }
+}
+
+async function findProcesses(matches: (words: readonly string[]) => boolean): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
+    const words = (await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')).split('\0');
+    if (matches(words)) found.push(Number(name));
+  }
+  return found;
+}
+
+async function freePorts(): Promise<readonly [number, number]> {
+  const servers = [createServer(), createServer()];
+  const ports: number[] = [];
+  for (const server of servers) {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    ports.push(typeof address === 'object' && address !== null ? address.port : 0);
+  }
+  for (const server of servers) server.close();
+  return [ports[0] ?? 0, ports[1] ?? 0];
+}
