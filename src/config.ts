@@ -39,6 +39,8 @@ export interface Config {
   /** Every major a project may ask for, ascending. */
   readonly pgVersions: readonly number[];
   readonly logLevel: LogLevel;
+  /** False when the level is the default, which is quieter on a terminal. */
+  readonly logLevelIsExplicit: boolean;
 }
 
 export interface Uids {
@@ -84,6 +86,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     pgBin,
     pgVersions: [...new Set([...embeddedMajors, ...Object.keys(pgBin).map(Number)])].sort((a, b) => a - b),
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
+    logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),
   };
   return Object.freeze(config);
 }
@@ -118,7 +121,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'embedded 17 and 18',
     'Directory of Postgres binaries for a major, e.g. `CATNAP_PG_BIN_16=/usr/lib/postgresql/16/bin`.',
   ],
-  ['CATNAP_LOG_LEVEL', '`info`', '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`.'],
+  [
+    'CATNAP_LOG_LEVEL',
+    '`info`',
+    '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. On a terminal the default is `warn`.',
+  ],
 ];
 
 export function isLoopback(address: string): boolean {

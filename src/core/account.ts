@@ -1,6 +1,7 @@
 /** The people and organizations there are: the caller's own profile, and what the first start creates. */
 import { createHash } from 'node:crypto';
 import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
+import type { Sql } from '../db/client.ts';
 import {
   insertMember,
   insertOrganization,
@@ -56,6 +57,11 @@ export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonl
     createdBy: user.id,
   });
   return { token };
+}
+
+/** Whether somebody has used this system database before. */
+export async function hasAccount(sql: Sql): Promise<boolean> {
+  return (await selectAnyUser(sql)) !== undefined;
 }
 
 async function createFirstUser(scope: CommandScope): Promise<User> {

@@ -121,7 +121,7 @@ async function requireDatabase(scope: Scope, address: DatabaseAddress): Promise<
   return database;
 }
 
-/** A name that the server still knows a renamed database by is not free either, until the rename has been carried out. */
+/** A name that the server still has a renamed database under is not free either, until the rename is carried out. */
 async function requireFreeName(
   scope: CommandScope,
   branchId: BranchId,

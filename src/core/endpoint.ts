@@ -17,8 +17,8 @@ import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '.
 import { type Caller, requireBranch, requireEndpoint, requireProject, requireProjectLocked } from './access.ts';
 import { computeKeys } from './catalog.ts';
 import type { CommandScope, Scope } from './context.ts';
+import { requireEndpointSettings } from './endpoint-settings.ts';
 import { cancelAhead, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
-import { requirePgSettings } from './pg-settings.ts';
 import { planOf } from './plan.ts';
 import { requireSize, resolveSize } from './sizing.ts';
 
@@ -106,24 +106,13 @@ async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: Br
     name: input.name ?? null,
     ...size,
     suspendTimeoutSeconds,
-    settings: input.settings === undefined ? pgSettings : requireSettings(input.settings),
+    settings: input.settings === undefined ? pgSettings : requireEndpointSettings(input.settings),
     poolerEnabled: input.poolerEnabled ?? false,
     poolerMode: input.poolerMode ?? 'transaction',
     disabled: input.disabled ?? false,
     passwordlessAccess: input.passwordlessAccess ?? true,
     provisioner: input.provisioner ?? project.provisioner,
   };
-}
-
-/** The pooler's settings are ours to choose; pooling is by host. */
-function requireSettings(settings: EndpointSettings): EndpointSettings {
-  if (Object.keys(settings.pgbouncer_settings ?? {}).length > 0) {
-    throw invalid(
-      'invalid request: body.endpoint.settings.pgbouncer_settings is not supported: the pooler is set up by Catnap',
-    );
-  }
-  if (settings.pg_settings === undefined) return {};
-  return { pg_settings: requirePgSettings(settings.pg_settings, 'body.endpoint.settings.pg_settings') };
 }
 
 export function requireSuspendTimeout(seconds: number, minSeconds: number): void {

@@ -11,6 +11,7 @@ import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
 import type { CommandScope } from './context.ts';
 import { type BranchDatabase, requireDatabaseName } from './database.ts';
 import { type Endpoint, insertNewEndpoint } from './endpoint.ts';
+import { requirePreloadLibraries } from './endpoint-settings.ts';
 import { branchKey, enqueue, type Operation } from './operation.ts';
 import { planOf } from './plan.ts';
 import { type EndpointDefaultsInput, mergeAllowedIps, type Project, resolveEndpointDefaults } from './project.ts';
@@ -141,6 +142,7 @@ async function insertNewProject(
   if (input.regionId !== undefined && input.regionId !== config.region) {
     throw invalid(`invalid request: body.project.region_id must be ${config.region}`);
   }
+  requirePreloadLibraries(input.settings?.preload_libraries, 'body.project.settings.preload_libraries');
   const id = newProjectId();
   const name = input.name ?? id;
   if (name.trim() === '') throw invalid('invalid request: body.project.name must not be blank');

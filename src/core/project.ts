@@ -16,6 +16,7 @@ import { type Caller, organizationsOf, requireOrganization, requireProject, requ
 import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { requireSuspendTimeout } from './endpoint.ts';
+import { requirePreloadLibraries } from './endpoint-settings.ts';
 import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
 import { requirePgSettings } from './pg-settings.ts';
 import { planOf } from './plan.ts';
@@ -98,6 +99,7 @@ export async function updateProjectOf(
   if (project.settings.enable_logical_replication === true && change.settings?.enable_logical_replication === false) {
     throw invalid('invalid request: body.project.settings.enable_logical_replication cannot be turned off again');
   }
+  requirePreloadLibraries(change.settings?.preload_libraries, 'body.project.settings.preload_libraries');
   const organization = await selectOrganization(scope.tx, project.organizationId);
   if (organization === undefined) throw notFound('project');
   const changed = await updateProject(scope.tx, id, {

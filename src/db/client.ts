@@ -25,7 +25,7 @@ export interface DatabaseOptions {
 export interface Database {
   readonly sql: Sql;
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Calls back with each payload, and with '' whenever the subscription is (re)made: something may have been missed. */
+  /** Calls back with each payload, and with '' whenever the subscription is made anew: something may be missed. */
   listen(channel: string, onMessage: (payload: string) => void): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }

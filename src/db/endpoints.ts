@@ -9,9 +9,15 @@ export type EndpointAddress =
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
 
+export interface PreloadLibraries {
+  readonly use_defaults?: boolean;
+  readonly enabled_libraries?: string[];
+}
+
 export interface EndpointSettings {
   readonly pg_settings?: Readonly<Record<string, string>>;
   readonly pgbouncer_settings?: Readonly<Record<string, string>>;
+  readonly preload_libraries?: PreloadLibraries;
 }
 
 export interface EndpointRow {

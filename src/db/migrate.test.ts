@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { eventually } from '../../test/helpers/eventually.ts';
 import { connect, type DatabaseOptions } from './client.ts';
 import { loadMigrations, migrate } from './migrate.ts';
 
@@ -13,7 +14,7 @@ async function asAdmin(statement: string): Promise<void> {
 }
 
 beforeAll(() => asAdmin(`create database ${name}`));
-afterAll(() => asAdmin(`drop database ${name} with (force)`));
+afterAll(() => eventually(() => asAdmin(`drop database ${name}`)));
 
 describe('migrate', () => {
   it('is applied once when several start at the same moment', async () => {

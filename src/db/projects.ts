@@ -1,6 +1,7 @@
 /** Rows of `projects`. A project that is being deleted is invisible to everything but its last operation. */
 import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
-import { assignments, first, type JsonValue, json, one, type Sql, type Tx } from './client.ts';
+import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
+import type { PreloadLibraries } from './endpoints.ts';
 
 export interface DefaultEndpointSettings {
   readonly autoscaling_limit_min_cu: number;
@@ -11,7 +12,18 @@ export interface DefaultEndpointSettings {
 
 export interface ProjectSettings {
   readonly allowed_ips: { readonly ips: readonly string[]; readonly protected_branches_only: boolean };
-  readonly [key: string]: JsonValue | undefined;
+  readonly preload_libraries?: PreloadLibraries;
+  readonly enable_logical_replication: boolean;
+  readonly maintenance_window: {
+    readonly weekdays: readonly number[];
+    readonly start_time: string;
+    readonly end_time: string;
+  };
+  readonly block_public_connections: boolean;
+  readonly block_vpc_connections: boolean;
+  readonly hipaa: boolean;
+  readonly audit_log_level?: string;
+  readonly quota?: Readonly<Record<string, number>>;
 }
 
 export interface ProjectRow {

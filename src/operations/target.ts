@@ -1,5 +1,6 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
 import type { BranchRef, ComputeRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
+import { chosenSettings } from '../core/endpoint-settings.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import { serverSettings } from '../core/sizing.ts';
 import { type BranchRow, selectBranchInAnyState } from '../db/branches.ts';
@@ -54,7 +55,7 @@ export function computeSpec({ core }: StepContext, target: ComputeTarget, genera
     ...target.ref,
     generation,
     pgVersion: project.pgVersion,
-    settings: { ...serverSettings(endpoint), ...endpoint.settings.pg_settings },
+    settings: { ...serverSettings(endpoint), ...chosenSettings(project.settings, endpoint.settings) },
     adminSecret: core.box.open(project.adminSecret, adminSecretPlace(project.id)),
   };
 }

@@ -1,0 +1,52 @@
+/**
+ * Builds dist/ from src/: compile, then the files that are read at run time. The new tree is made beside the old one
+ * and takes its place by a rename, so that a Catnap that runs from dist/ never finds it half written.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { stampName } from './freshness.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const target = `${root}dist`;
+const making = `${root}dist.new-${process.pid}`;
+const leaving = `${root}dist.old-${process.pid}`;
+
+const compiler = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
+if (!existsSync(compiler)) fail('the compiler is missing: run `npm ci` (with development packages) first');
+
+try {
+  // Before the compiler reads anything: what changes while it works counts as newer than the result.
+  const startedAt = new Date().toISOString();
+  const compiled = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--outDir', making], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  if (compiled.status !== 0) fail('the build failed; see the lines above');
+  cpSync(`${root}src/db/migrations`, `${making}/db/migrations`, { recursive: true });
+  writeFileSync(`${making}/${stampName}`, `${startedAt}\n`);
+  takeItsPlace();
+} finally {
+  rmSync(making, { recursive: true, force: true });
+  rmSync(leaving, { recursive: true, force: true });
+}
+
+/** Two builds at once: whoever comes last stays. */
+function takeItsPlace() {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      if (existsSync(target)) renameSync(target, leaving);
+      renameSync(making, target);
+      return;
+    } catch (error) {
+      rmSync(leaving, { recursive: true, force: true });
+      if (attempt === 5) throw error;
+    }
+  }
+}
+
+function fail(message) {
+  console.error(`build: ${message}`);
+  rmSync(making, { recursive: true, force: true });
+  process.exit(1);
+}

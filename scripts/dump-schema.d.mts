@@ -1,0 +1,3 @@
+import type { Sql } from '../src/db/client.ts';
+
+export function dumpSchema(sql: Sql): Promise<string>;

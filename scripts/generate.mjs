@@ -1,0 +1,64 @@
+/**
+ * Writes every file that is made from the code: docs/errors.md, the README's table of settings, src/db/schema.sql.
+ * It works on dist/, because Node 20 does not run TypeScript, and builds it first. `.ci/run` demands that nothing
+ * changes.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { dumpSchema } from './dump-schema.mjs';
+import { renderErrors, withSettings } from './render-docs.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const built = (path) => import(`../dist/${path}`);
+
+const build = spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: 'inherit' });
+if (build.status !== 0) process.exit(1);
+
+const { errorKinds } = await built('errors.js');
+const { settingDocs } = await built('config.js');
+write('docs/errors.md', renderErrors(errorKinds));
+write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), settingDocs));
+write('src/db/schema.sql', await migratedSchema());
+
+/** On a system database of its own, in a home that is gone afterwards. */
+async function migratedSchema() {
+  const { readConfig } = await built('config.js');
+  const { connect } = await built('db/client.js');
+  const { migrate } = await built('db/migrate.js');
+  const { createLogger } = await built('log.js');
+  const { startSystemDatabase } = await built('parent/system-database.js');
+  const place = mkdtempSync(join(tmpdir(), 'catnap-generate-'));
+  try {
+    const config = readConfig({ CATNAP_HOME: place });
+    const system = await startSystemDatabase(config, createLogger({ level: 'error', role: 'generate' }));
+    try {
+      await migrate(system.connection);
+      const sql = connect(system.connection, 1, 'catnap-generate');
+      const text = await dumpSchema(sql);
+      await sql.end();
+      return text;
+    } finally {
+      await system.stop();
+    }
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function write(path, text) {
+  const file = join(root, path);
+  if (readIfThere(file) === text) return console.log(`${path} is as it was`);
+  writeFileSync(file, text);
+  console.log(`${path} was written`);
+}
+
+function readIfThere(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+}

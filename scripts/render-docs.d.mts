@@ -1,0 +1,6 @@
+import type { settingDocs } from '../src/config.ts';
+import type { ErrorKindFacts } from '../src/errors.ts';
+
+export function renderErrors(errorKinds: Readonly<Record<string, ErrorKindFacts>>): string;
+export function renderSettings(docs: typeof settingDocs): string;
+export function withSettings(readme: string, docs: typeof settingDocs): string;

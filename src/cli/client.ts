@@ -1,0 +1,130 @@
+/** The public API as the commands use it: JSON over HTTP with a key, a deadline, and errors that say what to do. */
+import { CliFailure } from './failure.ts';
+import type { WireProject } from './wire.ts';
+
+export interface ClientOptions {
+  /** With or without the version path. */
+  readonly url: string;
+  /** Asked for only when a request needs it. */
+  readonly apiKey: () => Promise<string>;
+  readonly timeoutMs?: number;
+}
+
+export interface ApiClient {
+  readonly url: string;
+  get<Reply>(path: string, query?: Query): Promise<Reply>;
+  post<Reply>(path: string, body: object): Promise<Reply>;
+  delete<Reply>(path: string): Promise<Reply>;
+  /** A page beside the API that needs no key, such as `/readyz`. */
+  getOpen<Reply>(path: string): Promise<Reply>;
+  listProjects(): Promise<WireProject[]>;
+}
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** The API answered, and its answer was no. */
+export class ApiRefusal extends CliFailure {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = 'ApiRefusal';
+    this.status = status;
+  }
+}
+
+/** Nobody answered. */
+export class ApiUnreachable extends CliFailure {
+  override name = 'ApiUnreachable';
+}
+
+const apiPath = '/api/v2';
+const pageSize = 100;
+
+export function createClient(options: ClientOptions): ApiClient {
+  const url = baseUrl(options.url);
+  const timeoutMs = options.timeoutMs ?? 30_000;
+  const call = async <Reply>(method: string, path: string, body?: object): Promise<Reply> => {
+    const headers = { authorization: `Bearer ${await options.apiKey()}`, ...(body && jsonBody) };
+    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+    return request<Reply>(`${url}${apiPath}${path}`, init, timeoutMs);
+  };
+  const get = <Reply>(path: string, query: Query = {}) => call<Reply>('GET', `${path}${queryText(query)}`);
+  return {
+    url,
+    get,
+    post: (path, body) => call('POST', path, body),
+    delete: (path) => call('DELETE', path),
+    getOpen: (path) => request(`${url}${path}`, {}, timeoutMs),
+    listProjects: () => listProjects(get),
+  };
+}
+
+const jsonBody = { 'content-type': 'application/json' };
+
+function baseUrl(given: string): string {
+  const trimmed = given.replace(/\/+$/, '');
+  if (!/^https?:\/\//.test(trimmed) || !URL.canParse(trimmed)) {
+    throw new CliFailure(`--api-url ${given} is not a URL; allowed: one that starts with http:// or https://`, 2);
+  }
+  return trimmed.endsWith(apiPath) ? trimmed.slice(0, -apiPath.length) : trimmed;
+}
+
+function queryText(query: Query): string {
+  const text = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) text.set(name, String(value));
+  return text.size === 0 ? '' : `?${text}`;
+}
+
+async function listProjects(get: ApiClient['get']): Promise<WireProject[]> {
+  const found: WireProject[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await get<{ projects: WireProject[]; pagination?: { cursor?: string } }>('/projects', {
+      limit: pageSize,
+      cursor,
+    });
+    found.push(...page.projects);
+    // A full page with the cursor that was sent would go on for ever.
+    if (page.projects.length < pageSize || page.pagination?.cursor === cursor) return found;
+    cursor = page.pagination?.cursor;
+  }
+}
+
+async function request<Reply>(url: string, init: RequestInit, timeoutMs: number): Promise<Reply> {
+  const reply = await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
+    throw unreachable(new URL(url).origin, error, timeoutMs);
+  });
+  const text = await reply.text();
+  const body = parse(text);
+  if (!reply.ok) throw refusal(reply, body);
+  if (body === undefined) throw new ApiRefusal(reply.status, `${url} did not answer with JSON: is it Catnap?`);
+  return body as Reply;
+}
+
+function parse(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function refusal(reply: Response, body: object | undefined): ApiRefusal {
+  const message = body && 'message' in body ? String(body.message) : reply.statusText;
+  if (reply.status === 401) {
+    const advice = 'pass --api-key, set CATNAP_API_KEY, or see `catnap keys show`';
+    return new ApiRefusal(401, `${message}: the API key was refused; ${advice}`);
+  }
+  const id = body && 'request_id' in body ? `; request_id:"${String(body.request_id)}"` : '';
+  return new ApiRefusal(reply.status, `${message} (HTTP ${reply.status})${reply.status >= 500 ? id : ''}`);
+}
+
+function unreachable(origin: string, error: unknown, timeoutMs: number): ApiUnreachable {
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    return new ApiUnreachable(`${origin} did not answer within ${timeoutMs / 1000} s`);
+  }
+  return new ApiUnreachable(
+    `Catnap does not answer at ${origin}; start it with \`npm start\`, or say where it is with --api-url`,
+  );
+}

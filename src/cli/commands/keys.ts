@@ -1,0 +1,88 @@
+/** `catnap keys`: API keys, listed, made and revoked; and where the first one is. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { CliFailure } from '../failure.ts';
+import { keyFile, type RunCommand, readKeyFile, type Session } from '../session.ts';
+import type { WireApiKey, WireNewApiKey, WireProject } from '../wire.ts';
+
+interface Owner {
+  readonly org?: string;
+  readonly project?: string;
+}
+
+const orgOption = ['--org <id>', 'keys of this organization instead of your personal ones'] as const;
+
+export function addKeys(program: Command, run: RunCommand): void {
+  const keys = program.command('keys').description('API keys: list, create, revoke, show the first one');
+  keys
+    .command('list')
+    .description('list keys, without their secrets')
+    .option(...orgOption)
+    .action((owner: Owner) => run((session) => listKeys(session, owner)));
+  keys
+    .command('create')
+    .description('make a key and print its secret, once')
+    .argument('<name>', 'what you will recognise it by')
+    .option(...orgOption)
+    .option('--project <id>', 'reach one project only, without the right to delete it')
+    .action((name: string, owner: Owner) => run((session) => createKey(session, name, owner)));
+  keys
+    .command('revoke')
+    .description('make a key stop working, at once')
+    .argument('<id>', 'number of the key, as `keys list` shows it', parseKeyId)
+    .option(...orgOption)
+    .action((id: number, owner: Owner) => run((session) => revokeKey(session, id, owner)));
+  keys
+    .command('show')
+    .description('print the first key, which the first start has left in the data home')
+    .option('--raw', 'the key alone, for use in a script')
+    .action((options: { readonly raw?: boolean }) => run((session) => showFirstKey(session, options.raw ?? false)));
+}
+
+async function listKeys({ client, writer }: Session, owner: Owner): Promise<undefined> {
+  const columns = {
+    id: 'id',
+    name: 'name',
+    ...(owner.org !== undefined && { project_id: 'project' }),
+    created_at: 'created at',
+    last_used_at: 'last used at',
+  };
+  writer.list(await client.get<WireApiKey[]>(keysPath(owner.org)), columns, 'There are no keys.');
+}
+
+async function createKey(session: Session, name: string, owner: Owner): Promise<undefined> {
+  const { client, writer } = session;
+  const org = owner.org ?? (owner.project && (await organizationOf(session, owner.project)));
+  const made = await client.post<WireNewApiKey>(keysPath(org), {
+    key_name: name,
+    ...(owner.project !== undefined && { project_id: owner.project }),
+  });
+  writer.record(made, { id: 'id', name: 'name', project_id: 'project', key: 'key' });
+  writer.remark('The key is not shown again.');
+}
+
+async function revokeKey({ client, writer }: Session, id: number, owner: Owner): Promise<undefined> {
+  const gone = await client.delete<WireApiKey>(`${keysPath(owner.org)}/${id}`);
+  writer.record(gone, { id: 'revoked', name: 'name' });
+}
+
+async function showFirstKey({ parts, writer }: Session, raw: boolean): Promise<undefined> {
+  const key = await readKeyFile(parts.home);
+  if (raw) parts.stdout.write(`${key}\n`);
+  else writer.record({ file: keyFile(parts.home), key }, { file: 'file', key: 'key' });
+}
+
+/** A key for one project belongs to the organization that owns the project. */
+async function organizationOf({ client }: Session, projectId: string): Promise<string> {
+  const { project } = await client.get<{ project: WireProject }>(`/projects/${encodeURIComponent(projectId)}`);
+  if (project.org_id === undefined) throw new CliFailure(`project ${projectId} names no organization: pass --org`);
+  return project.org_id;
+}
+
+function keysPath(org: string | undefined): string {
+  return org === undefined ? '/api_keys' : `/organizations/${encodeURIComponent(org)}/api_keys`;
+}
+
+function parseKeyId(given: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(given)) throw new InvalidArgumentError('It must be a number, as `keys list` shows it.');
+  return Number(given);
+}

@@ -1,0 +1,78 @@
+/** `catnap status`: is it up, and what is there. Exit code 1 when it is not. */
+import type { Command } from 'commander';
+import { type ApiClient, ApiRefusal, ApiUnreachable } from '../client.ts';
+import type { RunCommand, Session } from '../session.ts';
+import type { WireStatus } from '../wire.ts';
+
+export function addStatus(program: Command, run: RunCommand): void {
+  program
+    .command('status')
+    .description('is Catnap up, and how many projects and computes are there')
+    .action(() => run(showStatus));
+}
+
+interface Found {
+  readonly state: 'up' | 'not ready' | 'down';
+  /** Why it is not up, and what to do. */
+  readonly problem: string | undefined;
+  readonly status: WireStatus | undefined;
+}
+
+async function showStatus({ client, writer, parts }: Session): Promise<number> {
+  const { state, problem, status } = await look(client);
+  const counts = status?.counts;
+  writer.record(
+    {
+      state,
+      problem,
+      version: status?.version,
+      url: client.url,
+      api_url: status?.api_url,
+      database_port: status?.database_port,
+      home: parts.home,
+      projects: counts?.projects,
+      computes_awake: counts?.endpoints.active,
+      computes_napping: counts?.endpoints.idle,
+      computes_new: counts?.endpoints.init,
+    },
+    {
+      state: 'state',
+      version: 'version',
+      api_url: 'API',
+      database_port: 'database port',
+      home: 'data home',
+      projects: 'projects',
+      computes_awake: 'computes awake',
+      computes_napping: 'computes napping',
+      computes_new: 'computes not started yet',
+    },
+  );
+  if (status !== undefined && counts === undefined) writer.remark('Counts are shown on the machine itself only.');
+  if (problem !== undefined) parts.stderr.write(`catnap: ${problem}\n`);
+  return state === 'up' ? 0 : 1;
+}
+
+async function look(client: ApiClient): Promise<Found> {
+  try {
+    const status = await client.getOpen<WireStatus>('/status.json');
+    if (status.name !== 'catnap') {
+      return { state: 'down', problem: `something other than Catnap answers at ${client.url}`, status: undefined };
+    }
+    const problem = await whyNotReady(client);
+    return { state: problem === undefined ? 'up' : 'not ready', problem, status };
+  } catch (error) {
+    if (error instanceof ApiUnreachable) return { state: 'down', problem: error.message, status: undefined };
+    if (error instanceof ApiRefusal) return { state: 'not ready', problem: error.message, status: undefined };
+    throw error;
+  }
+}
+
+async function whyNotReady(client: ApiClient): Promise<string | undefined> {
+  try {
+    await client.getOpen('/readyz');
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiRefusal) return `${error.message}; see the log of Catnap`;
+    throw error;
+  }
+}

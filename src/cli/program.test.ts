@@ -1,0 +1,274 @@
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
+import type { Check, CliParts, UpOptions } from './parts.ts';
+import { runCli } from './program.ts';
+import { runPsql } from './run-psql.ts';
+
+let home: string;
+let stub: HttpStub;
+let replies: Record<string, StubReply>;
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'cn-cli-'));
+  replies = {};
+  stub = await startHttpStub(({ method, path }) => replies[`${method} ${path}`]);
+});
+
+afterEach(async () => {
+  await stub.close();
+  await rm(home, { recursive: true });
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function catnap(args: readonly string[], changes: Partial<CliParts> = {}): Promise<Outcome> {
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const code = await runCli(args, {
+    version: '1.2.3',
+    home,
+    url: stub.url,
+    apiKey: 'configured-key',
+    roleNames: ['api', 'worker', 'proxy'],
+    up: async () => 0,
+    doctor: async () => [],
+    stdout,
+    stderr,
+    ...changes,
+  });
+  return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
+}
+
+describe('the program', () => {
+  test('prints its version and its help', async () => {
+    expect(await catnap(['--version'])).toEqual({ code: 0, out: '1.2.3\n', err: '' });
+    const help = await catnap(['help']);
+    expect(help.code).toBe(0);
+    for (const command of ['up', 'status', 'keys', 'psql', 'doctor']) expect(help.out).toMatch(`\n  ${command} `);
+  });
+
+  test('refuses what it does not know, with exit code 2', async () => {
+    expect(await catnap(['nonsense'])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^catnap: unknown command/),
+    });
+    const format = await catnap(['status', '--output', 'xml']);
+    expect(format).toMatchObject({ code: 2, err: expect.stringMatching(/Allowed choices are table, json/) });
+  });
+
+  test('does not hide failures that are nobody’s fault', async () => {
+    const up = () => Promise.reject(new TypeError('a defect'));
+    await expect(catnap(['up'], { up })).rejects.toThrow('a defect');
+  });
+});
+
+describe('up', () => {
+  test('starts all roles unless told which, and gives the exit code on', async () => {
+    const asked: UpOptions[] = [];
+    const up = async (options: UpOptions) => asked.push(options) + 2;
+    expect((await catnap(['up'], { up })).code).toBe(3);
+    await catnap(['up', '--roles', 'proxy, api', '--stop-computes'], { up });
+    expect(asked).toEqual([
+      { roles: ['api', 'worker', 'proxy'], stopComputes: false },
+      { roles: ['api', 'proxy'], stopComputes: true },
+    ]);
+  });
+
+  test('names the roles there are', async () => {
+    const refused = await catnap(['up', '--roles', 'api,console']);
+    expect(refused).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/"console" is not one of api, worker, proxy/),
+    });
+  });
+});
+
+describe('status', () => {
+  const counts = { projects: 3, endpoints: { active: 1, idle: 2, init: 0 } };
+
+  test('tells what is there', async () => {
+    replies['GET /status.json'] = { body: { name: 'catnap', version: '9', database_port: 7432, counts } };
+    replies['GET /readyz'] = { body: { status: 'ok' } };
+    const { code, out, err } = await catnap(['status']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/state: +up\n/);
+    expect(out).toMatch(/computes awake: +1\ncomputes napping: +2\n/);
+    expect(JSON.parse((await catnap(['status', '--json'])).out)).toMatchObject({ state: 'up', computes_napping: 2 });
+    expect(stub.requests.every((request) => request.authorization === undefined)).toBe(true);
+  });
+
+  test('says when it is not ready, and why', async () => {
+    replies['GET /status.json'] = { body: { name: 'catnap', version: '9' } };
+    replies['GET /readyz'] = { status: 503, body: { message: 'the system database does not answer' } };
+    const { code, out, err } = await catnap(['status']);
+    expect(code).toBe(1);
+    expect(out).toMatch(/state: +not ready/);
+    expect(err).toBe('catnap: the system database does not answer (HTTP 503); see the log of Catnap\n');
+  });
+
+  test('says when it is down, and what to do', async () => {
+    await stub.close();
+    const { code, out, err } = await catnap(['--json', 'status']);
+    expect({ code, state: JSON.parse(out).state }).toEqual({ code: 1, state: 'down' });
+    expect(err).toContain('start it with `npm start`');
+    stub = await startHttpStub(() => undefined);
+  });
+
+  test('does not take somebody else for Catnap', async () => {
+    replies['GET /status.json'] = { body: { name: 'other' } };
+    expect(await catnap(['status'])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/something other than Catnap answers/),
+    });
+  });
+});
+
+describe('keys', () => {
+  const made = { id: 5, name: 'ci', created_at: '2026-01-02T03:04:05Z', last_used_at: null };
+
+  test('lists personal keys and those of an organization', async () => {
+    replies['GET /api/v2/api_keys'] = { body: [made] };
+    replies['GET /api/v2/organizations/org-1/api_keys'] = { body: [] };
+    expect((await catnap(['keys', 'list'])).out).toBe(
+      ['ID  NAME  CREATED AT            LAST USED AT', '5   ci    2026-01-02T03:04:05Z  -', ''].join('\n'),
+    );
+    expect((await catnap(['keys', 'list', '--org', 'org-1'])).out).toBe('There are no keys.\n');
+    expect(stub.requests[0]?.authorization).toBe('Bearer configured-key');
+  });
+
+  test('creates a key, for one project in the project’s organization', async () => {
+    replies['POST /api/v2/api_keys'] = { body: { ...made, key: 'secret-1' } };
+    replies['GET /api/v2/projects/p-1'] = { body: { project: { id: 'p-1', name: 'p', org_id: 'org-1' } } };
+    replies['POST /api/v2/organizations/org-1/api_keys'] = { body: { ...made, key: 'secret-2', project_id: 'p-1' } };
+    expect((await catnap(['keys', 'create', 'ci'])).out).toMatch(/key: +secret-1\nThe key is not shown again/);
+    const scoped = await catnap(['keys', 'create', 'ci', '--project', 'p-1', '--json']);
+    expect(JSON.parse(scoped.out)).toMatchObject({ key: 'secret-2', project_id: 'p-1' });
+    expect(stub.requests.at(-1)?.body).toEqual({ key_name: 'ci', project_id: 'p-1' });
+  });
+
+  test('revokes by number', async () => {
+    replies['DELETE /api/v2/api_keys/5'] = { body: { ...made, revoked: true } };
+    expect((await catnap(['keys', 'revoke', '5'])).out).toBe('revoked:  5\nname:     ci\n');
+    expect((await catnap(['keys', 'revoke', '6'])).err).toBe('catnap: not found (HTTP 404)\n');
+    expect(await catnap(['keys', 'revoke', 'ci'])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/must be a number/),
+    });
+  });
+
+  test('shows the first key, and uses it when no other is given', async () => {
+    const without = { apiKey: undefined };
+    expect(await catnap(['keys', 'show'], without)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/there is no key in .*api-key/),
+    });
+    await writeFile(join(home, 'api-key'), 'key-of-the-file\n');
+    expect((await catnap(['keys', 'show'], without)).out).toMatch(/key: +key-of-the-file\n/);
+    expect((await catnap(['keys', 'show', '--raw'], without)).out).toBe('key-of-the-file\n');
+    replies['GET /api/v2/api_keys'] = { body: [] };
+    await catnap(['keys', 'list'], without);
+    await catnap(['keys', 'list', '--api-key', 'given'], without);
+    expect(stub.requests.map((request) => request.authorization)).toEqual(['Bearer key-of-the-file', 'Bearer given']);
+  });
+});
+
+describe('doctor', () => {
+  const checks: Check[] = [
+    { name: 'Node', status: 'ok', detail: '20' },
+    { name: 'psql', status: 'warn', detail: 'missing', advice: 'install it' },
+  ];
+
+  test('prints findings and advice, and fails only when something fails', async () => {
+    const fine = await catnap(['doctor'], { doctor: async () => checks });
+    expect(fine).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/warn: psql: install it\n\nCatnap can run here\.\n$/),
+    });
+    const worse: Check = { name: 'uids', status: 'fail', detail: 'none', advice: 'get some' };
+    const bad = await catnap(['doctor'], { doctor: async () => [...checks, worse] });
+    expect(bad).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/fail: uids: get some\n\nCatnap cannot run here yet/),
+    });
+    const json = await catnap(['doctor', '--output', 'json'], { doctor: async () => checks });
+    expect(JSON.parse(json.out)).toEqual(checks);
+  });
+});
+
+describe('psql', () => {
+  const uri = 'postgresql://app_owner:p%3Aw%5C@localhost:7432/app?options=endpoint%3Dep-1';
+
+  beforeEach(() => {
+    const endpoint = { id: 'ep-1', project_id: 'p-2', branch_id: 'br-1', current_state: 'idle' };
+    const list = [{ id: 'p-1' }, { id: 'p-2' }];
+    replies['GET /api/v2/projects?limit=100'] = { body: { projects: list } };
+    replies['GET /api/v2/projects/p-2/endpoints/ep-1'] = { body: { endpoint } };
+    const branch = 'GET /api/v2/projects/p-2/branches/br-1';
+    replies[`${branch}/databases`] = {
+      body: {
+        databases: [
+          { name: 'app', owner_name: 'app_owner' },
+          { name: 'two', owner_name: 'other' },
+        ],
+      },
+    };
+    replies[`${branch}/roles`] = { body: { roles: [{ name: 'app_owner' }, { name: 'other' }] } };
+    const from = 'GET /api/v2/projects/p-2/connection_uri?branch_id=br-1&endpoint_id=ep-1';
+    replies[`${from}&database_name=app&role_name=app_owner`] = { body: { uri } };
+    replies[`${from}&database_name=two&role_name=app_owner&pooled=true`] = { body: { uri: 'postgresql://pooled' } };
+  });
+
+  test('finds the endpoint in any project and asks for the owner’s connection', async () => {
+    const { code, out } = await catnap(['psql', 'ep-1', '--json']);
+    expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, endpoint_id: 'ep-1', project_id: 'p-2', uri });
+    expect((await catnap(['psql', 'ep-1', '--print'])).out).toBe(`${uri}\n`);
+    const options = ['--project', 'p-2', '--database', 'two', '--role', 'app_owner', '--pooled', '--print'];
+    expect((await catnap(['psql', 'ep-1', ...options])).out).toBe('postgresql://pooled\n');
+  });
+
+  test('says what there is instead', async () => {
+    expect((await catnap(['psql', 'ep-9'])).err).toBe(
+      'catnap: there is no endpoint ep-9 in the 2 projects that the key reaches\n',
+    );
+    expect((await catnap(['psql', 'ep-1', '--database', 'x'])).err).toBe(
+      'catnap: there is no database x; there is: app, two\n',
+    );
+    expect((await catnap(['psql', 'ep-1', '--role', 'x'])).err).toMatch(
+      'there is no role x; there is: app_owner, other',
+    );
+  });
+
+  test('hands psql the rest of the line, and the password in a file', async () => {
+    const program = join(home, 'psql');
+    const seen = join(home, 'seen');
+    await writeFile(
+      program,
+      `#!/bin/sh\nprintf '%s\\n' "$@" > ${seen}\n${catPasswordFile} > ${seen}.password\nexit 7\n`,
+    );
+    await chmod(program, 0o755);
+    expect(await runPsql(uri, ['-c', 'select 1'], { program, stdio: 'ignore' })).toBe(7);
+    const [target = '', ...rest] = (await readFile(seen, 'utf8')).trimEnd().split('\n');
+    expect(target).toMatch(/^postgresql:\/\/app_owner@localhost:7432\/app\?options=endpoint%3Dep-1&passfile=/);
+    expect(target).not.toContain('p%3Aw');
+    expect(rest).toEqual(['-c', 'select 1']);
+    expect(await readFile(`${seen}.password`, 'utf8')).toBe('*:*:*:*:p\\:w\\\\\n');
+    expect((await readdir(tmpdir())).filter((name) => target.includes(name))).toEqual([]);
+  });
+
+  test('says what to install when there is no psql', async () => {
+    const failure = runPsql(uri, [], { program: join(home, 'none') });
+    await expect(failure).rejects.toThrow(`psql is not installed; install it`);
+    await expect(failure).rejects.toThrow(uri);
+  });
+});
+
+/** The file's name is the last parameter of the first argument, written as in a URL. */
+const catPasswordFile = `cat "$(printf '%s' "$1" | sed 's/.*passfile=//; s/%2F/\\//g')"`;

@@ -1,0 +1,54 @@
+/** The command line: which commands there are, the options they share, and how a run becomes an exit code. */
+import { Command, CommanderError, Option } from 'commander';
+import { addDoctor } from './commands/doctor.ts';
+import { addKeys } from './commands/keys.ts';
+import { addPsql } from './commands/psql.ts';
+import { addStatus } from './commands/status.ts';
+import { addUp } from './commands/up.ts';
+import { CliFailure, usageExitCode } from './failure.ts';
+import type { CliParts } from './parts.ts';
+import { openSession, type RunCommand, type SharedOptions } from './session.ts';
+import { outputFormats } from './writer.ts';
+
+/** `args` are the words behind the program's name. Failures that are nobody's fault are thrown. */
+export async function runCli(args: readonly string[], parts: CliParts): Promise<number> {
+  let exitCode = 0;
+  const program = newProgram(parts);
+  const run: RunCommand = async (work) => {
+    exitCode = (await work(openSession(parts, program.opts<SharedOptions>()))) ?? 0;
+  };
+  addUp(program, parts.roleNames, run);
+  addStatus(program, run);
+  addKeys(program, run);
+  addPsql(program, run);
+  addDoctor(program, run);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // Help and version end this way too, with 0; commander has already printed.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
+    if (!(error instanceof CliFailure)) throw error;
+    parts.stderr.write(`catnap: ${error.message}\n`);
+    return error.exitCode;
+  }
+}
+
+function newProgram(parts: CliParts): Command {
+  const format = new Option('--output <format>', 'how to print results').choices(outputFormats).default('table');
+  return new Command('catnap')
+    .description('Self-hosted serverless Postgres: projects, branches and computes that nap.')
+    .version(parts.version, '-V, --version', 'print the version')
+    .addOption(format)
+    .option('--json', 'short for --output json')
+    .option('--api-url <url>', `where Catnap listens (default: ${parts.url})`)
+    .option('--api-key <key>', 'API key (default: CATNAP_API_KEY, else the file api-key in the data home)')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command]', 'show help for a command')
+    .showHelpAfterError('(add --help to see what there is)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void parts.stdout.write(text),
+      writeErr: (text) => void parts.stderr.write(text.replace(/^error: /, 'catnap: ')),
+    });
+}

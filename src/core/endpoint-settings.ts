@@ -1,0 +1,40 @@
+/** The `settings` of a compute: server settings, and the libraries that its server loads when it starts. */
+import type { EndpointSettings, PreloadLibraries } from '../db/endpoints.ts';
+import type { ProjectSettings } from '../db/projects.ts';
+import { invalid } from '../errors.ts';
+import { requirePgSettings } from './pg-settings.ts';
+
+/** Loaded unless somebody says otherwise: they cost a start nothing, and are of no use when loaded later. */
+const defaultLibraries: readonly string[] = ['pg_stat_statements'];
+/** A library runs with the server's own rights, so these are the ones that come with Catnap and do no harm. */
+export const availableLibraries: readonly string[] = [...defaultLibraries];
+
+/** The pooler's settings are ours to choose; pooling is by host. */
+export function requireEndpointSettings(settings: EndpointSettings): EndpointSettings {
+  const field = 'body.endpoint.settings';
+  if (Object.keys(settings.pgbouncer_settings ?? {}).length > 0) {
+    throw invalid(`invalid request: ${field}.pgbouncer_settings is not supported: the pooler is set up by Catnap`);
+  }
+  requirePreloadLibraries(settings.preload_libraries, `${field}.preload_libraries`);
+  return {
+    ...(settings.pg_settings && { pg_settings: requirePgSettings(settings.pg_settings, `${field}.pg_settings`) }),
+    ...(settings.preload_libraries && { preload_libraries: settings.preload_libraries }),
+  };
+}
+
+export function requirePreloadLibraries(chosen: PreloadLibraries | undefined, field: string): void {
+  for (const library of chosen?.enabled_libraries ?? []) {
+    if (availableLibraries.includes(library)) continue;
+    throw invalid(
+      `invalid request: ${field}.enabled_libraries must be of ${availableLibraries.join(', ')}; got ${library}`,
+    );
+  }
+}
+
+/** What the owner asked for, as the server's configuration has it. The compute's choice wins over the project's. */
+export function chosenSettings(project: ProjectSettings, endpoint: EndpointSettings): Record<string, string> {
+  const chosen = endpoint.preload_libraries ?? project.preload_libraries ?? {};
+  const defaults = (chosen.use_defaults ?? true) ? defaultLibraries : [];
+  const libraries = [...new Set([...defaults, ...(chosen.enabled_libraries ?? [])])];
+  return { shared_preload_libraries: libraries.join(','), ...endpoint.pg_settings };
+}
