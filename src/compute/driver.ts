@@ -102,6 +102,11 @@ export interface ComputeDriver {
   start(spec: ComputeSpec): Promise<void>;
   /** `running` means: the server answered a query of Catnap's own login. Never changes anything. */
   observe(ref: ComputeRef): Promise<ComputeObservation>;
+  /**
+   * Hands a running server of this generation new settings without a restart, and names those of them that only a
+   * restart brings.
+   */
+  reload(spec: ComputeSpec): Promise<readonly string[]>;
   /** Writes everything out, shuts down, and returns when the process is gone. */
   suspend(ref: ComputeRef, generation: number): Promise<void>;
   /** Ends the process if one runs, and removes what belongs to the endpoint alone. */
@@ -111,6 +116,12 @@ export interface ComputeDriver {
 
   /** Applies the change on a running server and tells what it holds afterwards. */
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
+
+  /**
+   * Asks Postgres itself whether a server could start with these settings: null, or what it says is wrong. Touches no
+   * compute.
+   */
+  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
 
   /** Every compute that has a process, for the reconcilers. */
   list(): Promise<ComputeObservation[]>;

@@ -49,6 +49,9 @@ export interface FakeWorld {
   readonly computes: Map<string, FakeCompute>;
 }
 
+/** Those of the settings in tests that Postgres reads at a start only. */
+const needRestart: ReadonlySet<string> = new Set(['max_connections', 'max_locks_per_transaction', 'shared_buffers']);
+
 export type FakeMethod = keyof ComputeDriver;
 
 interface Failure {
@@ -131,6 +134,21 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async observe(ref: ComputeRef): Promise<ComputeObservation> {
     await this.#enter('observe', ref.endpointId);
     return observation(ref, this.computes.get(ref.endpointId));
+  }
+
+  async reload(spec: ComputeSpec): Promise<readonly string[]> {
+    await this.#enter('reload', spec.endpointId);
+    const compute = this.#fence(spec.endpointId, spec.generation);
+    if (compute?.process?.generation !== spec.generation) throw new Error(`compute ${spec.endpointId} is not running`);
+    const { settings } = compute;
+    compute.settings = spec.settings;
+    return [...needRestart].filter((name) => settings[name] !== spec.settings[name]);
+  }
+
+  async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
+    await this.#enter('checkSettings', String(pgVersion));
+    const unknown = Object.keys(settings).find((name) => name.startsWith('no_such'));
+    return unknown === undefined ? null : `unrecognized configuration parameter "${unknown}"`;
   }
 
   async suspend(ref: ComputeRef, generation: number): Promise<void> {

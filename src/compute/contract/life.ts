@@ -44,6 +44,38 @@ export function describeLife(bench: () => Bench): void {
     expect(await b.query(second, 'SHOW listen_addresses')).toEqual([{ listen_addresses: '' }]);
   });
 
+  test('new settings reach a running server, and those that need a restart are named', async () => {
+    const b = bench();
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    const settings = { ...b.spec(1).settings, work_mem: '6MB' };
+    expect(await b.driver.reload(b.spec(1, { settings }))).toEqual([]);
+    const more = { ...settings, max_locks_per_transaction: '128' };
+    expect(await b.driver.reload(b.spec(1, { settings: more }))).toEqual(['max_locks_per_transaction']);
+    expect(await b.driver.observe(b.ref)).toEqual(running);
+    if (b.hasSql) expect(await b.query(running, 'SHOW work_mem')).toEqual([{ work_mem: '6MB' }]);
+    await expect(b.driver.reload(b.spec(0))).rejects.toThrow(StaleGenerationError);
+    await b.driver.suspend(b.ref, 1);
+    await expect(b.driver.reload(b.spec(1))).rejects.toThrow(/not running/);
+  });
+
+  test('Postgres itself says whether settings are good', async () => {
+    const b = bench();
+    expect(await b.driver.checkSettings(b.subject.pgVersion, { work_mem: '8MB' })).toBeNull();
+    expect(await b.driver.checkSettings(b.subject.pgVersion, { no_such_setting: '1' })).toMatch(
+      /unrecognized.*no_such_setting/,
+    );
+    if (!b.hasSql) return;
+    expect(await b.driver.checkSettings(b.subject.pgVersion, { work_mem: 'lots' })).toMatch(/invalid value.*work_mem/);
+    expect(await b.driver.checkSettings(b.subject.pgVersion, { random_page_cost: '-1' })).toMatch(
+      /outside the valid range/,
+    );
+    expect(await b.driver.checkSettings(b.subject.pgVersion, { timezone: 'Mars/North' })).toMatch(/TimeZone/);
+    expect(await b.driver.checkSettings(b.subject.pgVersion, { max_locks_per_transaction: '2147483647' })).toMatch(
+      /memory/,
+    );
+  });
+
   test('a start without data, or of another version, is refused and leaves nothing running', async () => {
     const b = bench();
     await expect(b.driver.start(b.spec(1))).rejects.toThrow(/has no data/);

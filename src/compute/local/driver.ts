@@ -3,8 +3,16 @@
  * that says whether a server answers and what is in it.
  */
 import { randomBytes } from 'node:crypto';
+import { delay } from '../../clock.ts';
 import { buildVerifier } from '../../scram-verifier.ts';
-import { adminLogin, adminScramIterations, isNotReady, isRefused, withSession } from '../admin-session.ts';
+import {
+  adminLogin,
+  adminScramIterations,
+  isNotReady,
+  isRefused,
+  type Session,
+  withSession,
+} from '../admin-session.ts';
 import { applyCatalogChange } from '../configure.ts';
 import {
   adminRole,
@@ -23,6 +31,8 @@ import {
 } from '../driver.ts';
 import { quoteLiteral } from '../sql-text.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host.ts';
+
+const reloadMsMax = 5_000;
 
 export class LocalDriver implements ComputeDriver {
   readonly #host: ComputeHost;
@@ -53,6 +63,35 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process) return absent(ref);
     return observation(ref, compute, await this.#answers(ref, compute));
+  }
+
+  async reload(spec: ComputeSpec): Promise<readonly string[]> {
+    const login = adminLogin(spec.adminSecret);
+    const loadedAt = (sql: Session) =>
+      sql<{ at: Date }[]>`SELECT pg_conf_load_time()::text AS at`.then((rows) => rows[0]?.at);
+    const address = await this.#addressOf(spec);
+    const before = await withSession(address, login, loadedAt);
+    await this.#host.reload(spec);
+    // The postmaster reads the file when it gets to it; what is asked before that would be about the old one.
+    const giveUpAt = Date.now() + reloadMsMax;
+    while ((await withSession(address, login, loadedAt)) === before) {
+      if (Date.now() > giveUpAt) throw new Error(`the server of ${spec.endpointId} did not read its new settings`);
+      await delay(5);
+    }
+    return withSession(address, login, async (sql) => {
+      const rows = await sql<{ name: string }[]>`SELECT name FROM pg_settings WHERE pending_restart ORDER BY name`;
+      return rows.map((row) => row.name);
+    });
+  }
+
+  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
+    return this.#host.checkSettings(pgVersion, settings);
+  }
+
+  async #addressOf(ref: ComputeRef): Promise<ComputeAddress> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process) throw new Error(`compute ${ref.endpointId} is not running`);
+    return addressOf(compute);
   }
 
   async suspend(ref: ComputeRef, generation: number): Promise<void> {

@@ -44,7 +44,7 @@ function hostWith(methods: Partial<ComputeHost>): ComputeHost {
   return {
     ...{ prepare: missing, createBranch: missing, removeBranch: missing, start: missing, inspect: missing },
     ...{ forgetFirstSecret: missing, stop: missing, removeCompute: missing, removeProject: missing },
-    ...{ list: missing, ...methods },
+    ...{ list: missing, reload: missing, checkSettings: missing, ...methods },
   };
 }
 
@@ -71,6 +71,8 @@ describe('the host behind a channel', () => {
     serveHost(
       hostWith({
         stop: async (...args) => void seen.push(args),
+        reload: async () => undefined,
+        checkSettings: async () => null,
         inspect: async () => null,
         list: async () => [],
         prepare: async (pgVersion, progress) => progress(`preparing ${pgVersion}`),

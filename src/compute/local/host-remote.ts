@@ -20,6 +20,8 @@ const methods = [
   'removeBranch',
   'start',
   'inspect',
+  'reload',
+  'checkSettings',
   'forgetFirstSecret',
   'stop',
   'removeCompute',
@@ -46,7 +48,7 @@ interface SentError {
 }
 
 /** In the parent: answers the calls of one child. A call that the child does not live to hear of runs to its end. */
-export function serveHost(host: ComputeHost, child: HostChannel): void {
+export function serveHost(host: Partial<ComputeHost>, child: HostChannel): void {
   child.on('message', (message) => {
     if (!isCall(message)) return;
     const reply = (answer: Reply) => {
@@ -88,6 +90,8 @@ export function remoteHost(parent: HostChannel): ComputeHost {
     removeBranch: (ref) => call('removeBranch', [ref]),
     start: (spec) => call('start', [spec]),
     inspect: (ref) => call('inspect', [ref]),
+    reload: (spec) => call('reload', [spec]),
+    checkSettings: (pgVersion, settings) => call('checkSettings', [pgVersion, settings]),
     forgetFirstSecret: (ref) => call('forgetFirstSecret', [ref]),
     stop: (ref, generation) => call('stop', [ref, generation]),
     removeCompute: (ref) => call('removeCompute', [ref]),
@@ -114,10 +118,11 @@ function settle(pending: Map<number, Pending>, reply: Reply): void {
   else call.resolve(reply.value);
 }
 
-/** The host checks every id and uid that it is given; what is no method of it is refused here. */
-async function invoke(host: ComputeHost, call: Call, progress: (line: string) => void): Promise<unknown> {
-  if (!methods.includes(call.method)) throw new Error(`no such call: ${String(call.method)}`);
-  const method = host[call.method] as (...args: unknown[]) => Promise<unknown>;
+/** The host checks every id and uid that it is given; what is no method of it, or not for this child, is refused. */
+async function invoke(host: Partial<ComputeHost>, call: Call, progress: (line: string) => void): Promise<unknown> {
+  const known = methods.includes(call.method) ? host[call.method] : undefined;
+  if (known === undefined) throw new Error(`no such call: ${String(call.method)}`);
+  const method = known as (...args: unknown[]) => Promise<unknown>;
   const args = call.method === 'prepare' ? [call.args[0], progress] : call.args;
   return method.apply(host, [...args]);
 }

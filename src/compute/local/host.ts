@@ -24,7 +24,8 @@ import {
   removeFirstSecret,
   writeEndpointRecord,
 } from './records.ts';
-import { prepareServerFiles, trimLog } from './server-files.ts';
+import { prepareServerFiles, trimLog, writeServerConfig } from './server-files.ts';
+import { checkSettings } from './settings-check.ts';
 import { ensureTemplate, type Template } from './template.ts';
 import { discard, idsIn, TenantDirectories } from './tenant-directories.ts';
 
@@ -52,6 +53,10 @@ export interface ComputeHost {
   start(spec: ComputeSpec): Promise<void>;
   /** Null for an endpoint that was never started here. */
   inspect(ref: EndpointRef): Promise<HostedCompute | null>;
+  /** Writes the configuration anew and has the server of that generation read it. */
+  reload(spec: ComputeSpec): Promise<void>;
+  /** Null, or what Postgres says is wrong. */
+  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** The server has the project's secret now: forget the template's. */
   forgetFirstSecret(ref: EndpointRef): Promise<void>;
   stop(ref: EndpointRef, generation: number): Promise<void>;
@@ -170,6 +175,25 @@ export class LocalHost implements ComputeHost {
       socketPath: socketFile(this.#layout.socketDirectory(endpointId)),
       firstSecret: await readFirstSecret(this.#layout.branch(projectId, branchId)),
     };
+  }
+
+  async reload(spec: ComputeSpec): Promise<void> {
+    await this.#tenants.check(spec);
+    await this.#locks.exclusive(endpointKey(spec), async () => {
+      await this.#fence(spec, spec.generation);
+      const holder = await this.#holder(spec);
+      if (holder?.endpointId !== spec.endpointId || holder.generation !== spec.generation) {
+        throw new Error(`compute ${spec.endpointId} is not running`);
+      }
+      const directory = await this.#tenants.ensureEndpoint(spec);
+      await writeServerConfig({ spec, directory, layout: this.#layout });
+      process.kill(holder.pid, 'SIGHUP');
+    });
+  }
+
+  async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
+    const { build, template } = await this.#ready(pgVersion);
+    return checkSettings(join(build.bin, 'postgres'), template.dataDirectory, settings);
   }
 
   async forgetFirstSecret(ref: EndpointRef): Promise<void> {

@@ -7,6 +7,8 @@ import { dataDirectory, type Layout, socketFile } from './layout.ts';
 import { rotateLog } from './records.ts';
 import { renderHba, renderServerConfig } from './server-config.ts';
 
+const configName = 'postgresql.conf';
+const hbaName = 'pg_hba.conf';
 const logName = 'server.log';
 /** Put aside at a start beyond the first size; cut while the server runs beyond the second. */
 const rotateBytes = 1_048_576;
@@ -25,21 +27,31 @@ export async function prepareServerFiles(place: {
   layout: Layout;
 }): Promise<ServerFiles> {
   const { spec, directory, uids, layout } = place;
-  const configFile = join(directory, 'postgresql.conf');
-  const hbaFile = join(directory, 'pg_hba.conf');
+  const configFile = join(directory, configName);
+  const hbaFile = join(directory, hbaName);
   const logFile = join(directory, logName);
-  const socketDirectory = layout.socketDirectory(spec.endpointId);
-  await prepareSocketDirectory(socketDirectory, spec.tenantUid, uids);
-  const facts = {
-    ...{ socketDirectory, hbaFile },
-    major: spec.pgVersion,
-    dataDirectory: dataDirectory(layout.branch(spec.projectId, spec.branchId)),
-    label: spec.endpointId,
-  };
-  await writeForServer(configFile, renderServerConfig(facts, spec.settings), spec.tenantUid);
+  await prepareSocketDirectory(layout.socketDirectory(spec.endpointId), spec.tenantUid, uids);
+  await writeServerConfig({ spec, directory, layout });
   await writeForServer(hbaFile, renderHba(), spec.tenantUid);
   await rotateLog(logFile, rotateBytes);
   return { configFile, logFile };
+}
+
+/** Also while the server runs, which reads it again when told. */
+export async function writeServerConfig(place: {
+  spec: ComputeSpec;
+  directory: string;
+  layout: Layout;
+}): Promise<void> {
+  const { spec, directory, layout } = place;
+  const facts = {
+    major: spec.pgVersion,
+    dataDirectory: dataDirectory(layout.branch(spec.projectId, spec.branchId)),
+    socketDirectory: layout.socketDirectory(spec.endpointId),
+    hbaFile: join(directory, hbaName),
+    label: spec.endpointId,
+  };
+  await writeForServer(join(directory, configName), renderServerConfig(facts, spec.settings), spec.tenantUid);
 }
 
 /** The server appends to its log, so cutting it while it runs loses no later line. */
