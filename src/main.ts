@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureCertificates } from './certificates.ts';
 import { systemClock } from './clock.ts';
+import { currentRelease } from './compute/local/builds.ts';
 import { LocalHost } from './compute/local/host.ts';
 import { serveHost } from './compute/local/host-remote.ts';
 import type { Layout } from './compute/local/layout.ts';
@@ -65,6 +66,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = await prepareHost(config, layout, log, options.roles.includes('worker'));
+  const temporaryDiskEnforcement = await host.temporaryDisk();
+  log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
   const version = readVersion();
   const certificates = await ensureCertificates({
     ...config,
@@ -78,6 +81,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     secretKey: system.secretKey,
     certificate: { key: certificates.key, cert: certificates.cert },
     version,
+    releases: await findReleases(config),
+    temporaryDiskEnforcement,
   };
   const started = new Map<RoleName, RoleProcess>();
   undo.push(() => stopRoles(started));
@@ -91,21 +96,24 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   };
 }
 
-/** The worker alone reaches the host, which acts with the parent's rights. */
+/** The worker reaches the whole host, which acts with the parent's rights; the API may ask it one question. */
 function startRole(init: RoleInit, host: LocalHost, log: Logger): Promise<RoleProcess> {
-  return startRoleProcess({
-    init,
-    log,
-    onSpawn: (child) => (init.role === 'worker' ? serveHost(host, child) : undefined),
-  });
+  const forApi = { checkSettings: host.checkSettings.bind(host) };
+  const reachable: Record<RoleName, Partial<LocalHost>> = { worker: host, api: forApi, proxy: {} };
+  return startRoleProcess({ init, log, onSpawn: (child) => serveHost(reachable[init.role], child) });
 }
 
 async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<LocalHost> {
-  const host = new LocalHost(config, layout);
+  const host = new LocalHost(config, layout, (err, message) => log.warn({ err }, message));
   if (!needed) return host;
   await host.prepare(defaultMajor, say);
   void prepareOthers(host, config, log);
   return host;
+}
+
+async function findReleases(config: Config): Promise<Record<number, string>> {
+  const entries = config.pgVersions.map(async (major) => [major, await currentRelease(major, config)] as const);
+  return Object.fromEntries(await Promise.all(entries));
 }
 
 async function prepareOthers(host: LocalHost, config: Config, log: Logger): Promise<void> {

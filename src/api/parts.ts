@@ -5,14 +5,24 @@ import type { Config } from '../config.ts';
 import type { Core } from '../core/context.ts';
 import type { Logger } from '../log.ts';
 
+/** The settings, and what the parent found out about the machine. */
+export interface ApiConfig extends Config {
+  /** How the bound of temporary files is kept: by a disk for each compute, or by Postgres for each session. */
+  readonly temporaryDiskEnforcement: 'disk' | 'session';
+  /** The build that a server would be started from now, by major. */
+  readonly releases: Readonly<Record<number, string>>;
+}
+
 export interface ApiParts {
   readonly core: Core;
-  readonly config: Config;
+  readonly config: ApiConfig;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics: Registry;
   /** Of the program, for the pages and the OpenAPI document. */
   readonly version: string;
+  /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
+  readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
   /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

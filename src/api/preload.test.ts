@@ -13,12 +13,13 @@ test('building the application and answering requests loads no module', async ()
   const before = new Set(loaded());
   const app = await buildApp({
     core,
-    config: core.config,
+    config: { ...core.config, temporaryDiskEnforcement: 'session', releases: { 17: '17.fake' } },
     clock: core.clock,
     log: createLogger({ level: 'silent', role: 'test' }),
     metrics: new Registry(),
     version: '0',
     keyUses: { record: () => {} },
+    checkSettings: async () => null,
   });
   const address = await app.listen({ host: '127.0.0.1', port: 0 });
   const send = async (path: string, init: RequestInit = {}) => {

@@ -14,6 +14,7 @@ export interface ApiClient {
   readonly url: string;
   get<Reply>(path: string, query?: Query): Promise<Reply>;
   post<Reply>(path: string, body: object): Promise<Reply>;
+  patch<Reply>(path: string, body: object): Promise<Reply>;
   delete<Reply>(path: string): Promise<Reply>;
   /** A page beside the API that needs no key, such as `/readyz`. */
   getOpen<Reply>(path: string): Promise<Reply>;
@@ -54,6 +55,7 @@ export function createClient(options: ClientOptions): ApiClient {
     url,
     get,
     post: (path, body) => call('POST', path, body),
+    patch: (path, body) => call('PATCH', path, body),
     delete: (path) => call('DELETE', path),
     getOpen: (path) => request(`${url}${path}`, {}, timeoutMs),
     listProjects: () => listProjects(get),

@@ -2,6 +2,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
+import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
 import { addStatus } from './commands/status.ts';
 import { addUp } from './commands/up.ts';
@@ -20,6 +21,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addUp(program, parts.roleNames, run);
   addStatus(program, run);
   addKeys(program, run);
+  addPlan(program, run);
   addPsql(program, run);
   addDoctor(program, run);
   try {

@@ -6,6 +6,12 @@ export interface WireProject {
   readonly org_id?: string;
 }
 
+export interface WireOrganization {
+  readonly id: string;
+  readonly name: string;
+  readonly plan: string;
+}
+
 export interface WireEndpoint {
   readonly id: string;
   readonly project_id: string;

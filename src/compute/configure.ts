@@ -12,11 +12,13 @@ import {
   type CatalogChange,
   type DesiredDatabase,
   type DesiredRole,
+  replicationRole,
   type ServerCatalog,
 } from './driver.ts';
 import { dropRole, janitorPattern } from './drop-role.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 
+const ownRoles: readonly string[] = [adminRole, replicationRole];
 const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0', 'template1'];
 
 /** `sql` is a session of Catnap's own login. */
@@ -41,7 +43,7 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
     SELECT rolname AS name,
            CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
     FROM pg_authid
-    WHERE rolname <> ${adminRole} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}
+    WHERE rolname NOT IN ${sql(ownRoles)} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}
     ORDER BY rolname`;
   // A connection limit of -2 marks a database whose removal was interrupted.
   const databases = await sql<{ name: string; ownerName: string }[]>`
@@ -134,7 +136,7 @@ async function dropDatabase(sql: Session, name: string): Promise<void> {
 }
 
 function refuseOwnRole(name: string): void {
-  if (name === adminRole || name.startsWith('pg_') || new RegExp(janitorPattern).test(name)) {
+  if (ownRoles.includes(name) || name.startsWith('pg_') || new RegExp(janitorPattern).test(name)) {
     throw new CatnapError('unprocessable', withDetails('role name is reserved', { role_name: name }));
   }
 }

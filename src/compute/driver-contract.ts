@@ -7,6 +7,7 @@ import { newBranchId, newEndpointId } from '../ids.ts';
 import { Bench, type DriverSubject, noChange, ownerAndDatabase } from './contract/bench.ts';
 import { describeBranches, describeConfigure } from './contract/catalog.ts';
 import { describeAccidents, describeGenerations, describeLife } from './contract/life.ts';
+import { describeReplicas } from './contract/replicas.ts';
 
 export function describeDriverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
   describe(`${name} keeps the driver contract`, () => {
@@ -32,6 +33,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('generations', () => describeGenerations(bench));
     describe('configure', () => describeConfigure(bench));
     describe('restarts and accidents', () => describeAccidents(bench));
+    describe('read replicas', () => describeReplicas(bench));
     describe('removal', () => describeRemoval(bench));
     test('with every project removed the place is empty', async () => {
       expect(await subject.leftovers()).not.toEqual([]);

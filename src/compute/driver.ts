@@ -28,7 +28,10 @@ export interface ComputeRef extends BranchRef {
 
 export type BranchSource =
   | { readonly kind: 'template' }
-  /** The parent must be asleep; the operation queue holds its directory while the copy runs. */
+  /**
+   * The head of another branch, whether its server runs or not; a running one goes on serving. The operation queue
+   * keeps it from starting, stopping and going away while the copy is made.
+   */
   | { readonly kind: 'branch'; readonly branchId: BranchId };
 
 export interface BranchSpec extends BranchRef {
@@ -49,9 +52,19 @@ export interface ComputeSpec extends ComputeRef {
   readonly pgVersion: number;
   /** Server settings, already derived from size and the owner's wishes; the driver adds its own, which win. */
   readonly settings: Readonly<Record<string, string>>;
+  /** How much room its temporary files get, all sessions together where the driver can; never that of the data. */
+  readonly tempDiskBytes: number;
   /** Password of Catnap's own login in this project's servers. */
   readonly adminSecret: string;
+  /** A read replica of its branch: a hot standby over data of its own, which `buildReplica` makes. */
+  readonly readOnly?: boolean;
 }
+
+/**
+ * What a replica has to serve: what it had, from where it can go on; a new copy of its primary; or nothing, because
+ * there is no running primary to copy from.
+ */
+export type ReplicaData = 'kept' | 'built' | 'needs_primary';
 
 export interface ComputeObservation {
   readonly endpointId: EndpointId;
@@ -60,8 +73,17 @@ export interface ComputeObservation {
   /** Generation of the process that runs, 0 when none does. */
   readonly generation: number;
   readonly pid: number | null;
+  /** Name of the Postgres build that runs. */
+  readonly release: string | null;
   /** Set while `running`. */
   readonly address: ComputeAddress | null;
+}
+
+export interface ReplicaObservation {
+  /** The primary no longer has what the replica needs to go on; its next start builds it anew. */
+  readonly lost: boolean;
+  /** What it has not replayed yet; null while it does not follow. */
+  readonly lag: { readonly bytes: number; readonly seconds: number } | null;
 }
 
 export interface DesiredRole {
@@ -98,6 +120,13 @@ export interface ComputeDriver {
   createBranch(spec: BranchSpec): Promise<BranchReceipt>;
   removeBranch(ref: BranchRef): Promise<void>;
 
+  /**
+   * Before each start of a replica: sees to it that it has data. Without a running primary it keeps what it has, and
+   * serves that. `anew` says that what it has does not start any more.
+   */
+  buildReplica(spec: ComputeSpec, anew?: boolean): Promise<ReplicaData>;
+  /** How a replica keeps up, as its running primary sees it; null when that does not run. */
+  observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null>;
   /** Returns when the server process exists; it answers once `observe` says `running`. */
   start(spec: ComputeSpec): Promise<void>;
   /** `running` means: the server answered a query of Catnap's own login. Never changes anything. */
@@ -116,6 +145,12 @@ export interface ComputeDriver {
 
   /** Applies the change on a running server and tells what it holds afterwards. */
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
+
+  /**
+   * What a running server is busy with, in words for people, or null when nothing keeps it awake: no query runs, no
+   * transaction is open, no background work is under way. Open idle sessions, and Catnap's own, do not count.
+   */
+  observeWork(ref: ComputeRef): Promise<string | null>;
 
   /**
    * Asks Postgres itself whether a server could start with these settings: null, or what it says is wrong. Touches no
@@ -137,3 +172,5 @@ export class StaleGenerationError extends Error {
 /** Catnap's own role and database inside every tenant's server. */
 export const adminRole = 'catnap_admin';
 export const adminDatabase = 'catnap';
+/** The login of read replicas at their primary; it can do nothing else. */
+export const replicationRole = 'catnap_replication';

@@ -36,7 +36,7 @@ async function withBranch(options: FakeOptions = {}): Promise<{ driver: FakeDriv
   const driver = new FakeDriver(options);
   const spec: ComputeSpec = {
     ...{ projectId: newProjectId(), branchId: newBranchId(), endpointId: newEndpointId(), tenantUid: null },
-    ...{ generation: 1, pgVersion: 17, settings: {}, adminSecret: newSecret() },
+    ...{ generation: 1, pgVersion: 17, settings: {}, tempDiskBytes: 1_048_576, adminSecret: newSecret() },
   };
   await driver.createBranch({ ...spec, source: { kind: 'template' } });
   return { driver, spec };
@@ -51,6 +51,7 @@ function fakeSubject(options: FakeOptions): DriverSubject {
     kill: ({ endpointId }) => driver.kill(endpointId),
     leftovers: async () => [
       ...Array.from(driver.branches, ([id, { projectId }]) => `${projectId}/${id}`),
+      ...Array.from(driver.replicas, ([id, projectId]) => `${projectId}/${id}`),
       ...Array.from(driver.computes, ([id, { ref }]) => `${ref.projectId}/${id}`),
     ],
     close: async () => undefined,

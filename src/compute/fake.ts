@@ -13,6 +13,8 @@ import {
   type ComputeRef,
   type ComputeSpec,
   type DesiredRole,
+  type ReplicaData,
+  type ReplicaObservation,
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
@@ -33,6 +35,7 @@ export interface FakeCompute {
   generation: number;
   process: { pid: number; generation: number; answersAt: number } | null;
   settings: Readonly<Record<string, string>>;
+  readOnly: boolean;
 }
 
 export interface FakeOptions {
@@ -47,6 +50,8 @@ export interface FakeOptions {
 export interface FakeWorld {
   readonly branches: Map<string, FakeBranch>;
   readonly computes: Map<string, FakeCompute>;
+  /** Project of each replica that has data, by endpoint. */
+  readonly replicas: Map<string, string>;
 }
 
 /** Those of the settings in tests that Postgres reads at a start only. */
@@ -62,8 +67,11 @@ interface Failure {
 export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly branches: Map<string, FakeBranch>;
   readonly computes: Map<string, FakeCompute>;
+  readonly replicas: Map<string, string>;
   /** Every call in the order it came, for tests that count them. */
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
+  /** What computes are busy with, by endpoint, for tests to set. */
+  readonly work = new Map<string, string>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid = 1000;
@@ -72,6 +80,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     this.#options = options;
     this.branches = options.world?.branches ?? new Map();
     this.computes = options.world?.computes ?? new Map();
+    this.replicas = options.world?.replicas ?? new Map();
   }
 
   /** The next `times` calls of a method fail and change nothing. */
@@ -111,22 +120,39 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     this.branches.delete(ref.branchId);
   }
 
+  async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
+    await this.#enter('buildReplica', spec.endpointId);
+    this.#fence(spec.endpointId, spec.generation);
+    if (this.replicas.has(spec.endpointId) && !anew) return 'kept';
+    if (!this.#holder(spec.branchId)) return 'needs_primary';
+    this.replicas.set(spec.endpointId, spec.projectId);
+    return 'built';
+  }
+
+  async observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null> {
+    await this.#enter('observeReplica', ref.endpointId);
+    if (!this.#holder(ref.branchId)) return null;
+    return { lost: !this.replicas.has(ref.endpointId), lag: { bytes: 0, seconds: 0 } };
+  }
+
   async start(spec: ComputeSpec): Promise<void> {
     await this.#enter('start', spec.endpointId);
+    const { readOnly = false } = spec;
     const compute = this.#fence(spec.endpointId, spec.generation);
     const branch = this.branches.get(spec.branchId);
     if (!branch) throw new Error(`branch ${spec.branchId} has no data`);
+    if (readOnly && !this.replicas.has(spec.endpointId)) throw new Error(`replica ${spec.endpointId} has no data`);
     if (branch.pgVersion !== spec.pgVersion) {
       throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
     }
-    const holder = this.#holder(spec.branchId);
+    const holder = readOnly ? undefined : this.#holder(spec.branchId);
     if (holder && holder !== compute) {
       throw new Error(`branch ${spec.branchId} is in use by ${holder.ref.endpointId}`);
     }
     if (compute?.process?.generation === spec.generation) return;
     const answersAt = performance.now() + (this.#options.startupMs ?? 0);
     this.computes.set(spec.endpointId, {
-      ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings },
+      ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings, readOnly },
       process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
     });
   }
@@ -143,6 +169,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     const { settings } = compute;
     compute.settings = spec.settings;
     return [...needRestart].filter((name) => settings[name] !== spec.settings[name]);
+  }
+
+  async observeWork(ref: ComputeRef): Promise<string | null> {
+    await this.#enter('observeWork', ref.endpointId);
+    return this.work.get(ref.endpointId) ?? null;
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
@@ -162,6 +193,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async removeCompute(ref: ComputeRef): Promise<void> {
     await this.#enter('removeCompute', ref.endpointId);
     this.computes.delete(ref.endpointId);
+    this.replicas.delete(ref.endpointId);
   }
 
   async removeProject(ref: TenantRef): Promise<void> {
@@ -169,6 +201,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     for (const [id, compute] of this.computes) {
       if (compute.ref.projectId === ref.projectId) this.computes.delete(id);
     }
+    for (const [id, projectId] of this.replicas) if (projectId === ref.projectId) this.replicas.delete(id);
     for (const [id, branch] of this.branches) {
       if (branch.projectId === ref.projectId) this.branches.delete(id);
     }
@@ -181,6 +214,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (!branch || observation(ref, compute).state !== 'running') {
       throw new Error(`compute ${ref.endpointId} is not running`);
     }
+    if (compute?.readOnly) throw new Error('cannot execute it in a read-only transaction');
     applyChange(branch, change);
     const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
     const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
@@ -212,14 +246,15 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   }
 
   #holder(branchId: string): FakeCompute | undefined {
-    return [...this.computes.values()].find(({ ref, process }) => process && ref.branchId === branchId);
+    return [...this.computes.values()].find(
+      ({ ref, process, readOnly }) => process && !readOnly && ref.branchId === branchId,
+    );
   }
 
   #source(spec: BranchSpec, branchId: string): FakeBranch {
     const source = this.branches.get(branchId);
     if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
     if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
-    if (this.#holder(branchId)) throw new Error(`branch ${branchId} is not asleep`);
     return source;
   }
 }
@@ -248,11 +283,12 @@ function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): Comp
 
 function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
   const { endpointId, projectId } = ref;
-  if (!compute?.process) return { endpointId, projectId, state: 'absent', generation: 0, pid: null, address: null };
+  if (!compute?.process)
+    return { endpointId, projectId, state: 'absent', generation: 0, pid: null, release: null, address: null };
   const { pid, generation, answersAt } = compute.process;
   const running = performance.now() >= answersAt;
   return {
-    ...{ endpointId, projectId, generation, pid },
+    ...{ endpointId, projectId, generation, pid, release: 'fake' },
     state: running ? 'running' : 'starting',
     address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
   };

@@ -11,6 +11,7 @@ import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } f
 import { CatnapError, invalid, notFound } from '../errors.ts';
 import type { BranchId, EndpointId, OrganizationId, ProjectId, UserId } from '../ids.ts';
 import type { CommandScope, Scope } from './context.ts';
+import { type Plan, planOf } from './plan.ts';
 
 export interface Caller {
   readonly keyId: number;
@@ -93,6 +94,12 @@ async function canSee(scope: Scope, caller: Caller, project: ProjectRow): Promis
     case 'personal':
       return (await selectOrganizationsOfUser(scope.sql, caller.userId)).some((o) => o.id === project.organizationId);
   }
+}
+
+/** The plan that limits a project: its organization's. */
+export async function planOfProject(scope: Scope, project: Pick<ProjectRow, 'organizationId'>): Promise<Plan> {
+  const organization = await selectOrganization(scope.sql, project.organizationId);
+  return planOf(organization?.plan ?? scope.config.defaultPlan);
 }
 
 export async function requireBranch(scope: Scope, projectId: ProjectId, id: BranchId): Promise<BranchRow> {

@@ -1,5 +1,6 @@
 /** The people and organizations there are: the caller's own profile, and what the first start creates. */
 import { createHash } from 'node:crypto';
+import type { PlanName } from '../config.ts';
 import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
 import type { Sql } from '../db/client.ts';
 import {
@@ -10,11 +11,12 @@ import {
   selectAnyUser,
   selectUser,
   type UserRow,
+  updatePlan,
 } from '../db/users.ts';
 import { notFound } from '../errors.ts';
-import { newApiKeyToken, newOrganizationId, newUserId } from '../ids.ts';
+import { newApiKeyToken, newOrganizationId, newUserId, type OrganizationId } from '../ids.ts';
 import { hashToken } from '../secrets.ts';
-import { type Caller, organizationsOf, requirePersonal } from './access.ts';
+import { type Caller, organizationsOf, requireOrganization, requirePersonal } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type Plan, planOf } from './plan.ts';
 
@@ -57,6 +59,18 @@ export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonl
     createdBy: user.id,
   });
   return { token };
+}
+
+/** For the operator, who is a person: neither an organization's nor a project's key can raise its own limits. */
+export async function setPlan(
+  scope: CommandScope,
+  caller: Caller,
+  id: OrganizationId,
+  plan: PlanName,
+): Promise<Organization> {
+  const organization = await requireOrganization(scope, caller, id);
+  requirePersonal(caller);
+  return organization.plan === plan ? organization : updatePlan(scope.tx, id, plan);
 }
 
 /** Whether somebody has used this system database before. */

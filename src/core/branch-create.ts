@@ -4,16 +4,14 @@ import { copyDatabases, type DatabaseRow } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { copyRoles, type RoleRow } from '../db/roles.ts';
-import { selectOrganization } from '../db/users.ts';
 import { CatnapError, notFound, withDetails } from '../errors.ts';
 import { type BranchId, newBranchId, type ProjectId } from '../ids.ts';
-import { type Caller, requireBranch, requireProjectLocked } from './access.ts';
+import { type Caller, planOfProject, requireBranch, requireProjectLocked } from './access.ts';
 import { type Branch, requireExpiry, requireFreeBranchName } from './branch.ts';
 import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type Endpoint, type EndpointOptions, insertNewEndpoint } from './endpoint.ts';
 import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
-import { planOf } from './plan.ts';
 import { openPassword } from './role.ts';
 
 export interface BranchInput {
@@ -86,16 +84,14 @@ export async function createBranch(
   return { ...result, connection: connectionOf(scope, project, result) };
 }
 
-/** A parent that is awake, or about to be, is put to sleep for the copy: then nothing else may touch its directory. */
+/** Shared keys: the parent's compute may go on serving, but not start, stop or go away until the copy is made. */
 async function queueCopy(scope: CommandScope, branch: Branch, parent: Branch): Promise<Operation> {
   const compute = await selectReadWriteEndpoint(scope.tx, parent.id);
-  const mayRun = compute !== undefined && (compute.pendingState ?? compute.currentState) !== 'idle';
-  const parentKeys = [branchKey(parent.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])];
   return enqueue(scope, 'create_branch', {
     projectId: branch.projectId,
     branchId: branch.id,
-    exclusive: [branchKey(branch.id), ...(mayRun ? parentKeys : [])],
-    shared: mayRun ? [] : parentKeys,
+    exclusive: [branchKey(branch.id)],
+    shared: [branchKey(parent.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])],
   });
 }
 
@@ -121,8 +117,7 @@ async function findParent(scope: CommandScope, projectId: ProjectId, id: BranchI
 }
 
 async function requireRoomForBranch(scope: CommandScope, project: ProjectRow): Promise<void> {
-  const organization = await selectOrganization(scope.tx, project.organizationId);
-  const max = planOf(organization?.plan ?? scope.config.defaultPlan).branchesPerProjectMax;
+  const { branchesPerProjectMax: max } = await planOfProject(scope, project);
   if (max !== null && (await countBranches(scope.tx, project.id, null)) >= max) {
     throw new CatnapError('branches_limit', withDetails('branches limit exceeded', { limit: max }));
   }

@@ -50,14 +50,20 @@ export async function queueCatalogChange(scope: CommandScope, branch: BranchRow)
   return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
 }
 
-/** What an operation on a read-write compute holds: the endpoint, and the branch's directory to write to. */
-export function computeKeys(endpoint: Pick<EndpointRow, 'id' | 'projectId' | 'branchId'>) {
-  return {
-    projectId: endpoint.projectId,
-    branchId: endpoint.branchId,
-    endpointId: endpoint.id,
-    exclusive: [endpointKey(endpoint.id), branchKey(endpoint.branchId)],
-  };
+/** The copy of its primary that a replica may begin with takes its time. */
+const replicaDeadlineMs = 3_600_000;
+
+/**
+ * What an operation on a compute holds: the endpoint, and the branch's directory, to write to. A replica has data of
+ * its own and only needs its primary to stay as it is, so replicas of one branch do not wait for each other.
+ */
+export function computeKeys(endpoint: Pick<EndpointRow, 'id' | 'projectId' | 'branchId' | 'type'>) {
+  const { projectId, branchId, type } = endpoint;
+  const of = { projectId, branchId, endpointId: endpoint.id };
+  const [own, branch] = [endpointKey(endpoint.id), branchKey(branchId)];
+  return type === 'read_only'
+    ? { ...of, exclusive: [own], shared: [branch], deadlineMs: replicaDeadlineMs }
+    : { ...of, exclusive: [own, branch] };
 }
 
 export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promise<PendingCatalog> {

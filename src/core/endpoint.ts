@@ -1,4 +1,5 @@
 /** Compute endpoints: created, started, suspended and deleted by writing intent and queueing operations. */
+import type { Config } from '../config.ts';
 import type { BranchRow } from '../db/branches.ts';
 import {
   type EndpointRow,
@@ -11,15 +12,22 @@ import {
   updateEndpoint,
 } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
-import { selectOrganization } from '../db/users.ts';
 import { CatnapError, invalid, notFound } from '../errors.ts';
 import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../ids.ts';
-import { type Caller, requireBranch, requireEndpoint, requireProject, requireProjectLocked } from './access.ts';
+import {
+  type Caller,
+  planOfProject,
+  requireBranch,
+  requireEndpoint,
+  requireProject,
+  requireProjectLocked,
+} from './access.ts';
 import { computeKeys } from './catalog.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
 import { cancelAhead, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
-import { planOf } from './plan.ts';
+import type { Plan } from './plan.ts';
+import { requireReplicaAllowed } from './replica.ts';
 import { requireSize, resolveSize } from './sizing.ts';
 
 export type Endpoint = EndpointRow;
@@ -65,16 +73,12 @@ export async function insertNewEndpoint(
   branch: BranchRow,
   input: EndpointOptions,
 ): Promise<EndpointResult> {
-  if (input.type === 'read_only') {
-    throw new CatnapError(
-      'not_supported',
-      'read replicas are not available in this version; endpoint.type must be read_write',
-    );
-  }
   if (input.regionId !== undefined && input.regionId !== project.regionId) {
     throw invalid(`invalid request: region_id must be the project's region, ${project.regionId}`);
   }
-  if ((await selectReadWriteEndpoint(scope.tx, branch.id)) !== undefined) {
+  if (input.type === 'read_only') {
+    await requireReplicaAllowed(scope, project, branch);
+  } else if ((await selectReadWriteEndpoint(scope.tx, branch.id)) !== undefined) {
     throw new CatnapError('conflict', 'read_write endpoint already exists');
   }
   const row = await endpointFrom(scope, project, branch, input);
@@ -93,10 +97,10 @@ async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: Br
     minCu: defaults.autoscaling_limit_min_cu,
     maxCu: defaults.autoscaling_limit_max_cu,
   });
-  const organization = await selectOrganization(scope.tx, project.organizationId);
-  requireSize(size, planOf(organization?.plan ?? scope.config.defaultPlan));
+  const plan = await planOfProject(scope, project);
+  requireSize(size, plan);
   const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? defaults.suspend_timeout_seconds;
-  requireSuspendTimeout(suspendTimeoutSeconds, scope.config.suspendMinSeconds);
+  requireSuspendTimeout(suspendTimeoutSeconds, plan, scope.config);
   const pgSettings = defaults.pg_settings === undefined ? {} : { pg_settings: defaults.pg_settings };
   return {
     id: newEndpointId(),
@@ -115,8 +119,13 @@ async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: Br
   };
 }
 
-export function requireSuspendTimeout(seconds: number, minSeconds: number): void {
-  if (seconds === 0 || seconds === -1) return;
+export function requireSuspendTimeout(seconds: number, plan: Plan, config: Pick<Config, 'suspendMinSeconds'>): void {
+  if (seconds === 0) return;
+  if (!plan.canChangeSuspend) {
+    throw invalid(`invalid request: suspend_timeout_seconds must be 0 (the default) on the plan "${plan.name}"`);
+  }
+  if (seconds === -1) return;
+  const minSeconds = config.suspendMinSeconds;
   if (seconds < minSeconds || seconds > suspendTimeoutMaxSeconds) {
     throw invalid(
       `invalid request: suspend_timeout_seconds must be 0 (default), -1 (never) or ${minSeconds} to ${suspendTimeoutMaxSeconds}`,
@@ -187,7 +196,7 @@ export async function queueSuspend(scope: CommandScope, endpoint: Endpoint): Pro
   return { endpoint: pending, operations: [await enqueue(scope, 'suspend_compute', computeKeys(endpoint))] };
 }
 
-function isOrWillBe(endpoint: Endpoint, state: 'active' | 'idle'): boolean {
+export function isOrWillBe(endpoint: Endpoint, state: 'active' | 'idle'): boolean {
   return (endpoint.pendingState ?? endpoint.currentState) === state;
 }
 

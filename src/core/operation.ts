@@ -39,7 +39,7 @@ const dayMs = 24 * 60 * minuteMs;
 
 export const jobs = {
   create_timeline: { action: 'create_timeline', firstStep: 'copy', deadlineMs: 10 * minuteMs },
-  create_branch: { action: 'create_branch', firstStep: 'quiesce_parent', deadlineMs: 60 * minuteMs },
+  create_branch: { action: 'create_branch', firstStep: 'read_parent', deadlineMs: 60 * minuteMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
@@ -79,6 +79,8 @@ export interface EnqueueOptions {
   readonly shared?: readonly string[];
   readonly state?: OperationState;
   readonly priority?: number;
+  /** Longer than the job has anyway. */
+  readonly deadlineMs?: number;
 }
 
 /** Somebody waits at the door for these. */
@@ -102,7 +104,7 @@ export async function enqueue(scope: { tx: Tx; clock: CommandScope['clock'] }, j
     exclusiveKeys: exclusive,
     sharedKeys: shared,
     priority: options.priority ?? 0,
-    deadlineAt: new Date(scope.clock.now().getTime() + facts.deadlineMs),
+    deadlineAt: new Date(scope.clock.now().getTime() + Math.max(facts.deadlineMs, options.deadlineMs ?? 0)),
   });
 }
 

@@ -4,14 +4,22 @@ import type { PlanName } from '../config.ts';
 export interface Plan {
   readonly name: PlanName;
   readonly cuMax: number;
+  /** Whether the delay before a compute falls asleep may be chosen. */
+  readonly canChangeSuspend: boolean;
   readonly projectsMax: number | null;
   readonly branchesPerProjectMax: number | null;
+  readonly replicasPerProjectMax: number | null;
 }
 
+const uncounted = { projectsMax: null, branchesPerProjectMax: null, replicasPerProjectMax: null };
+
 const plans: Readonly<Record<PlanName, Plan>> = {
-  free: { name: 'free', cuMax: 2, projectsMax: 100, branchesPerProjectMax: 10 },
-  launch: { name: 'launch', cuMax: 16, projectsMax: null, branchesPerProjectMax: null },
-  scale: { name: 'scale', cuMax: 56, projectsMax: null, branchesPerProjectMax: null },
+  free: {
+    ...{ name: 'free', cuMax: 2, canChangeSuspend: false },
+    ...{ projectsMax: 100, branchesPerProjectMax: 10, replicasPerProjectMax: 3 },
+  },
+  launch: { name: 'launch', cuMax: 16, canChangeSuspend: true, ...uncounted },
+  scale: { name: 'scale', cuMax: 56, canChangeSuspend: true, ...uncounted },
 };
 
 export function planOf(name: PlanName): Plan {

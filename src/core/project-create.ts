@@ -45,7 +45,7 @@ export interface CreatedProject {
   readonly connection: ConnectionDetails;
 }
 
-const defaultPgVersion = 17;
+export const defaultPgVersion = 17;
 const defaultHistorySeconds = 86_400;
 const initialDatabase = 'neondb';
 const initialBranch = 'main';

@@ -166,7 +166,7 @@ export function resolveEndpointDefaults(
   const size = resolveSize(input, fallback);
   requireSize(size, planOf(organization.plan));
   const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? current?.suspend_timeout_seconds ?? 0;
-  requireSuspendTimeout(suspendTimeoutSeconds, scope.config.suspendMinSeconds);
+  requireSuspendTimeout(suspendTimeoutSeconds, planOf(organization.plan), scope.config);
   const pgSettings =
     input.pgSettings === undefined
       ? current?.pg_settings

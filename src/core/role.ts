@@ -13,7 +13,15 @@ export type Role = RoleRow;
 
 const nameBytesMax = 63;
 const rolesPerBranchMax = 500;
-const reservedNames = new Set(['public', 'none', 'catnap_admin', 'neon_superuser', 'cloud_admin', 'zenith_admin']);
+const reservedNames = new Set([
+  'public',
+  'none',
+  'catnap_admin',
+  'catnap_replication',
+  'neon_superuser',
+  'cloud_admin',
+  'zenith_admin',
+]);
 
 export interface RoleChange {
   readonly role: Role;

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { planOf } from './plan.ts';
-import { maxConnections, requireSize, resolveSize, serverSettings, sizes, temporaryDiskBytes } from './sizing.ts';
+import {
+  clampSize,
+  maxConnections,
+  requireSize,
+  resolveSize,
+  serverSettings,
+  sizes,
+  temporaryDiskBytes,
+} from './sizing.ts';
 
 const fixed = (cu: number) => ({ minCu: cu, maxCu: cu });
 
@@ -68,4 +76,10 @@ it('resolveSize fills in the bound that is missing', () => {
   expect(resolveSize({ maxCu: 4 }, fixed(0.25))).toEqual({ minCu: 0.25, maxCu: 4 });
   expect(resolveSize({ minCu: 2 }, fixed(0.25))).toEqual(fixed(2));
   expect(resolveSize({ maxCu: 1 }, fixed(2))).toEqual(fixed(1));
+});
+
+it('a smaller plan leaves a compute what it allows', () => {
+  expect(clampSize({ minCu: 4, maxCu: 8 }, planOf('free'))).toEqual(fixed(2));
+  expect(clampSize({ minCu: 0.25, maxCu: 8 }, planOf('free'))).toEqual({ minCu: 0.25, maxCu: 2 });
+  expect(clampSize(fixed(8), planOf('scale'))).toEqual(fixed(8));
 });

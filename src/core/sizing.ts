@@ -56,7 +56,15 @@ export function requireSize(size: SizeRange, plan: Plan): void {
   }
 }
 
+/** What a plan leaves of a size that was chosen under another one; it applies at the next start. */
+export function clampSize(size: SizeRange, plan: Plan): SizeRange {
+  return { minCu: Math.min(size.minCu, plan.cuMax), maxCu: Math.min(size.maxCu, plan.cuMax) };
+}
+
 export const memoryBytes = (cu: number) => cu * 4 * gib;
+
+/** What the hosted service calls the local file cache; here the page cache plays its part. */
+export const fileCacheBytes = (cu: number) => 0.75 * memoryBytes(cu);
 
 /** For a range, reckoned from the smaller of its maximum and eight times its minimum. */
 export function maxConnections(size: SizeRange): number {
@@ -67,6 +75,11 @@ export function maxConnections(size: SizeRange): number {
 /** The greater of 20 GiB and 15 GiB times the maximum size. */
 export function temporaryDiskBytes(size: SizeRange): number {
   return Math.max(20 * gib, 15 * gib * size.maxCu);
+}
+
+/** The operator may set it for the whole installation. */
+export function temporaryDiskLimit(config: { readonly tempDiskBytes: number | undefined }, size: SizeRange): number {
+  return config.tempDiskBytes ?? temporaryDiskBytes(size);
 }
 
 /** Connections that stay free for Catnap's own logins, so that a full server can still be looked after. */
@@ -85,5 +98,6 @@ export function serverSettings(size: SizeRange): Record<string, string> {
     max_worker_processes: String(workers),
     shared_buffers: `${sharedBuffersMb}MB`,
     maintenance_work_mem: `${maintenanceKb}kB`,
+    effective_cache_size: `${Math.floor(fileCacheBytes(size.maxCu) / 1024)}kB`,
   };
 }

@@ -1,4 +1,5 @@
 /** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
+import type { PlanName } from '../config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 
@@ -20,6 +21,22 @@ export interface EndpointSettings {
   readonly preload_libraries?: PreloadLibraries;
 }
 
+export interface ServerState {
+  readonly settings: Readonly<Record<string, string>>;
+  /** The size that was asked for, and the one that the plan left of it. */
+  readonly minCu: number;
+  readonly maxCu: number;
+  readonly given: { readonly minCu: number; readonly maxCu: number };
+  /** The build of Postgres that it runs. */
+  readonly release: string | null;
+}
+
+/** How far a read replica was behind its primary. */
+export interface ReplicationLag {
+  readonly lagBytes: number;
+  readonly lagSeconds: number;
+}
+
 export interface EndpointRow {
   readonly id: EndpointId;
   readonly projectId: ProjectId;
@@ -39,6 +56,10 @@ export interface EndpointRow {
   readonly pendingState: 'active' | 'idle' | null;
   readonly address: EndpointAddress | null;
   readonly generation: number;
+  readonly server: ServerState | null;
+  readonly replication: ReplicationLag | null;
+  /** Of the project's organization; only where a row is read to be shown. */
+  readonly plan?: PlanName;
   readonly lastActive: Date | null;
   readonly startedAt: Date | null;
   readonly suspendedAt: Date | null;
@@ -74,10 +95,14 @@ export async function insertEndpoint(
   return one(await sql<EndpointRow[]>`insert into endpoints ${sql(row)} returning *`);
 }
 
+const withPlan = (sql: Sql) => sql`
+  from endpoints e join projects p on p.id = e.project_id join organizations o on o.id = p.organization_id`;
+
 export async function selectEndpoint(sql: Sql, projectId: ProjectId, id: EndpointId): Promise<EndpointRow | undefined> {
   return first(
     await sql<EndpointRow[]>`
-      select * from endpoints where project_id = ${projectId} and id = ${id} and deleting_at is null`,
+      select e.*, o.plan ${withPlan(sql)}
+      where e.project_id = ${projectId} and e.id = ${id} and e.deleting_at is null`,
   );
 }
 
@@ -88,10 +113,10 @@ export async function selectEndpointInAnyState(sql: Sql, id: EndpointId): Promis
 
 export async function selectEndpoints(sql: Sql, projectId: ProjectId, branchId?: BranchId): Promise<EndpointRow[]> {
   return sql<EndpointRow[]>`
-    select * from endpoints
-    where project_id = ${projectId} and deleting_at is null
-      and (${branchId ?? null}::text is null or branch_id = ${branchId ?? null})
-    order by created_at, id`;
+    select e.*, o.plan ${withPlan(sql)}
+    where e.project_id = ${projectId} and e.deleting_at is null
+      and (${branchId ?? null}::text is null or e.branch_id = ${branchId ?? null})
+    order by e.created_at, e.id`;
 }
 
 export async function selectReadWriteEndpoint(sql: Sql, branchId: BranchId): Promise<EndpointRow | undefined> {
@@ -107,18 +132,22 @@ export async function selectActiveEndpoints(sql: Sql): Promise<EndpointRow[]> {
 }
 
 export type EndpointChange = Partial<
-  Pick<
-    EndpointRow,
-    'currentState' | 'pendingState' | 'address' | 'startedAt' | 'suspendedAt' | 'deletingAt' | 'disabled' | 'name'
-  >
+  Omit<EndpointRow, 'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'replication'>
 >;
 
 export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointChange): Promise<EndpointRow> {
-  const address = change.address === null || change.address === undefined ? change.address : json(sql, change.address);
+  const address = change.address && json(sql, change.address);
+  const server = change.server && json(sql, change.server);
+  const settings = change.settings && json(sql, change.settings);
   return one(
     await sql<EndpointRow[]>`
-      update endpoints ${assignments(sql, { ...change, address })} where id = ${id} returning *`,
+      update endpoints ${assignments(sql, { ...change, address, server, settings })} where id = ${id} returning *`,
   );
+}
+
+/** Not a change of the endpoint, so `updated_at` stays. */
+export async function updateReplication(sql: Sql, id: EndpointId, lag: ReplicationLag | null): Promise<void> {
+  await sql`update endpoints set replication = ${lag === null ? null : json(sql, lag)} where id = ${id}`;
 }
 
 /** The fence for the next start. */

@@ -204,6 +204,14 @@ export async function selectUnfinishedForEndpoint(sql: Sql, endpointId: Endpoint
   );
 }
 
+/** Whether an unfinished operation, of whatever endpoint, holds one of these keys. */
+export async function areKeysHeld(sql: Sql, projectId: ProjectId, keys: readonly string[]): Promise<boolean> {
+  const [held] = await sql`
+    select 1 from operations where project_id = ${projectId} and status in ${unfinished(sql)}
+      and (exclusive_keys || shared_keys) && ${[...keys]}::text[] limit 1`;
+  return held !== undefined;
+}
+
 export async function selectLatestForEndpoint(sql: Sql, endpointId: EndpointId): Promise<OperationRow | undefined> {
   return first(
     await sql<OperationRow[]>`

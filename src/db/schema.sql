@@ -93,6 +93,8 @@ create table endpoints (
   pending_state text,
   address jsonb,
   generation integer default 0 not null,
+  server jsonb,
+  replication jsonb,
   last_active timestamp with time zone,
   started_at timestamp with time zone,
   suspended_at timestamp with time zone,

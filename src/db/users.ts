@@ -47,6 +47,13 @@ export async function selectOrganization(sql: Sql, id: OrganizationId): Promise<
   return first(await sql<OrganizationRow[]>`select * from organizations where id = ${id}`);
 }
 
+export async function updatePlan(sql: Sql, id: OrganizationId, plan: PlanName): Promise<OrganizationRow> {
+  return one(
+    await sql<OrganizationRow[]>`
+      update organizations set plan = ${plan}, updated_at = now() where id = ${id} returning *`,
+  );
+}
+
 export async function insertMember(sql: Sql, organizationId: OrganizationId, userId: UserId): Promise<void> {
   await sql`insert into organization_members (organization_id, user_id) values (${organizationId}, ${userId})`;
 }

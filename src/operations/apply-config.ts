@@ -1,38 +1,99 @@
-/** Carries changed roles and databases into the server, waking it for that if it sleeps. */
+/**
+ * Makes a server what its row says: settings, size, branch, roles and databases. It reloads where that is enough,
+ * restarts where it is not, wakes a sleeping compute for it, and stops one that has moved to another branch.
+ */
+import { recordCatalog } from '../core/catalog.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
-import { updateEndpoint } from '../db/endpoints.ts';
+import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
-import { applyCatalog, bringUpSteps } from './compute-steps.ts';
-import { done, goto, type Job, type Step, skip } from './step.ts';
-import { findCompute } from './target.ts';
+import { asBranchId, type BranchId } from '../ids.ts';
+import { applyCatalog, bringUpSteps, emptyChange } from './compute-steps.ts';
+import { observeStarted, recordUp, serverState } from './server-up.ts';
+import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { computeSpec, findCompute } from './target.ts';
 
 const look: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
+  if (branchLeft(context) !== null) return goto('leave_branch');
   const seen = await context.driver.observe(target.ref);
-  return goto(seen.state === 'running' ? 'apply' : 'fence');
+  return goto(seen.state === 'running' ? 'reload' : 'fence');
+};
+
+/** The branch that the compute was moved away from by this operation. */
+function branchLeft({ operation }: StepContext): BranchId | null {
+  const { moved_from: from } = operation.state;
+  return typeof from === 'string' ? asBranchId(from) : null;
+}
+
+/** The server still runs on the old branch's directory; what owners changed there by SQL belongs to that branch. */
+const leaveBranch: Step = async (context) => {
+  const target = await findCompute(context);
+  const left = branchLeft(context);
+  if (target === undefined || left === null) return skip('the endpoint is gone');
+  const seen = await context.driver.observe(target.ref);
+  const catalog = seen.state === 'running' ? await context.driver.configure(target.ref, emptyChange) : null;
+  await context.driver.suspend(target.ref, target.endpoint.generation);
+  return done(async (tx) => {
+    if (catalog !== null) await recordCatalog(tx, left, { roles: [], databases: [] }, catalog);
+    return undefined;
+  });
+};
+
+const reload: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  const { endpoint } = target;
+  const spec = computeSpec(context, target, endpoint.generation);
+  if (isServing(endpoint, spec.settings)) return goto('apply');
+  // A size is more than settings: its change is one restart, whatever the settings make of it.
+  const sizeChanged = endpoint.server?.minCu !== endpoint.minCu || endpoint.server.maxCu !== endpoint.maxCu;
+  const needRestart = sizeChanged || (await context.driver.reload(spec)).length > 0;
+  if (needRestart) return goto('stop');
+  const seen = await context.driver.observe(target.ref);
+  return goto('apply', async (tx) => {
+    await updateEndpoint(tx, endpoint.id, { server: serverState(context, target, seen) });
+    return undefined;
+  });
+};
+
+function isServing({ server, minCu, maxCu }: EndpointRow, settings: Readonly<Record<string, string>>): boolean {
+  if (server === null || server.minCu !== minCu || server.maxCu !== maxCu) return false;
+  const names = new Set([...Object.keys(settings), ...Object.keys(server.settings)]);
+  return [...names].every((name) => settings[name] === server.settings[name]);
+}
+
+const stop: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  await context.driver.suspend(target.ref, target.endpoint.generation);
+  return goto('fence', async (tx) => {
+    await updateEndpoint(tx, target.endpoint.id, { currentState: 'idle', pendingState: 'active', address: null });
+    return undefined;
+  });
+};
+
+/** Before roles and databases: a change of those that the server refuses must not leave a running server unrecorded. */
+const openRoute: Step = async (context) => {
+  const target = await findCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  return goto('apply', recordUp(context, target, await observeStarted(context, target)));
 };
 
 const apply: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  const record = await applyCatalog(context, target);
-  return done(async (tx) => {
-    await record(tx);
-    // Woken for this only: it runs, which the row must say, but its route stays shut and a suspend is queued behind.
-    if (target.endpoint.currentState === 'idle') {
-      await updateEndpoint(tx, target.endpoint.id, { currentState: 'active', pendingState: 'idle' });
-    }
-    return undefined;
-  });
+  return done(await applyCatalog(context, target));
 };
 
 export const applyConfig: Job = {
-  steps: { look, ...bringUpSteps('apply'), apply },
-  /** What could not be dropped is still there, and is shown again. */
+  steps: { look, leave_branch: leaveBranch, reload, stop, ...bringUpSteps('open_route'), open_route: openRoute, apply },
+  /** What could not be dropped is still there, and is shown again. A server that is down says so. */
   giveUp: async (tx, { operation }) => {
-    if (operation.branchId === null) return;
+    if (operation.branchId === null || operation.endpointId === null) return;
     await restoreDroppedRoles(tx, operation.branchId);
     await restoreDroppedDatabases(tx, operation.branchId);
+    const wasComingUp = ['fence', 'spawn', 'await_ready', 'open_route'].includes(operation.step);
+    if (wasComingUp) await updateEndpoint(tx, operation.endpointId, { pendingState: null });
   },
 };

@@ -2,10 +2,13 @@
  * The steps that bring a server up, shared by every operation that needs one running: raise the fence, spawn, wait
  * until it answers. They end by going to the step that the operation names.
  */
+import { availableParallelism, totalmem } from 'node:os';
 import { delay } from '../clock.ts';
 import type { CatalogChange } from '../compute/driver.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { memoryBytes } from '../core/sizing.ts';
 import { raiseGeneration } from '../db/endpoints.ts';
+import { prepareReplica } from './replica-data.ts';
 import { abandon, goto, type Step, type StepContext, StepFailure, skip, type Write, wait } from './step.ts';
 import { type ComputeTarget, computeSpec, findCompute } from './target.ts';
 
@@ -28,9 +31,21 @@ const fence: Step = async (context) => {
 const spawn: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  await context.driver.start(computeSpec(context, target, startedGeneration(context)));
+  const spec = computeSpec(context, target, startedGeneration(context));
+  const instead = spec.readOnly ? await prepareReplica(context, target, spec) : null;
+  if (instead !== null) return instead;
+  sayIfLarge(context, target.size.maxCu);
+  await context.driver.start(spec);
   return goto('await_ready');
 };
+
+/** A size is a limit, not a reservation: what is larger than the machine starts all the same. */
+function sayIfLarge({ log }: StepContext, maxCu: number): void {
+  const cores = availableParallelism();
+  const memory = totalmem();
+  if (maxCu <= cores && memoryBytes(maxCu) <= memory) return;
+  log.warn({ maxCu, cores, memory }, 'the compute is larger than this machine: it starts, and gets what there is');
+}
 
 async function awaitReady(context: StepContext, next: string) {
   const target = await findCompute(context);
@@ -53,6 +68,8 @@ export function startedGeneration({ operation }: StepContext): number {
 
 /** Carries out what is pending on a running server; the write records it, and what the server holds. */
 export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<Write> {
+  // A replica gets its roles and databases from its primary.
+  if (target.endpoint.type === 'read_only') return async () => undefined;
   const pending = await selectPendingCatalog(context.core.database.sql, target.branch.id);
   const seen = await context.driver.configure(target.ref, catalogChange(pending));
   return async (tx) => {

@@ -1,21 +1,18 @@
 /**
- * Copies a sleeping parent's data for a new branch. A parent that is awake sleeps for the copy and is started again
- * after it; the operation then holds the parent's directory and compute for itself alone.
+ * Copies a branch's data for a new one. A parent that is awake goes on serving; keys that other copies of it share keep
+ * it from starting, stopping and going away meanwhile. Should its server die, the copy fails and is tried again.
  */
 import { recordCatalog } from '../core/catalog.ts';
-import { commandScope } from '../core/context.ts';
-import { queueStart } from '../core/endpoint.ts';
-import { wakePriority } from '../core/operation.ts';
 import { updateBranch } from '../db/branches.ts';
-import type { Tx } from '../db/client.ts';
-import { lockEndpoint, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
-import type { EndpointId } from '../ids.ts';
-import { asEndpointId } from '../ids.ts';
+import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { emptyChange } from './compute-steps.ts';
-import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { done, goto, type Job, type Step, skip, wait } from './step.ts';
 import { findBranch, findCompute } from './target.ts';
 
-const quiesceParent: Step = async (context) => {
+const parentStartsMs = 50;
+
+/** Roles and passwords that were changed by SQL are in the copy, so the new branch must know them. */
+const readParent: Step = async (context) => {
   const target = await findBranch(context);
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
@@ -23,25 +20,13 @@ const quiesceParent: Step = async (context) => {
   const parent = compute && (await findCompute(context, compute.id));
   if (parent === undefined) return goto('copy');
   const seen = await context.driver.observe(parent.ref);
+  if (seen.state === 'starting') return wait(parentStartsMs);
   if (seen.state === 'absent') return goto('copy');
-  const catalog = seen.state === 'running' ? await context.driver.configure(parent.ref, emptyChange) : null;
-  return goto('stop_parent', async (tx) => {
-    if (catalog !== null) {
-      const nothing = { roles: [], databases: [] };
-      await recordCatalog(tx, parent.branch.id, nothing, catalog);
-      await recordCatalog(tx, target.branch.id, nothing, catalog);
-    }
-    await updateEndpoint(tx, parent.endpoint.id, { pendingState: 'idle', address: null });
-    return { resume: parent.endpoint.id };
-  });
-};
-
-const stopParent: Step = async (context) => {
-  const parent = await findCompute(context, resumedEndpoint(context));
-  if (parent === undefined) return goto('copy');
-  await context.driver.suspend(parent.ref, parent.endpoint.generation);
+  const catalog = await context.driver.configure(parent.ref, emptyChange);
   return goto('copy', async (tx) => {
-    await updateEndpoint(tx, parent.endpoint.id, { currentState: 'idle', pendingState: 'active', address: null });
+    const nothing = { roles: [], databases: [] };
+    await recordCatalog(tx, parent.branch.id, nothing, catalog);
+    await recordCatalog(tx, target.branch.id, nothing, catalog);
     return undefined;
   });
 };
@@ -62,26 +47,13 @@ const copy: Step = async (context) => {
       receipt,
       parentLsn: receipt.lsn,
     });
-    await resumeParent(tx, context);
     return undefined;
   });
 };
 
-function resumedEndpoint({ operation }: StepContext): EndpointId | null {
-  return typeof operation.state.resume === 'string' ? asEndpointId(operation.state.resume) : null;
-}
-
-async function resumeParent(tx: Tx, context: StepContext): Promise<void> {
-  const id = resumedEndpoint(context);
-  const endpoint = id && (await lockEndpoint(tx, id));
-  if (endpoint) await queueStart(commandScope(context.core, tx), endpoint, wakePriority);
-}
-
 export const createBranch: Job = {
-  steps: { quiesce_parent: quiesceParent, stop_parent: stopParent, copy },
-  giveUp: async (tx, context) => {
-    const { operation } = context;
+  steps: { read_parent: readParent, copy },
+  giveUp: async (tx, { operation }) => {
     if (operation.branchId !== null) await updateBranch(tx, operation.branchId, { pendingState: null });
-    await resumeParent(tx, context);
   },
 };

@@ -112,6 +112,8 @@ export class OperationRunner {
     const context: StepContext = { operation, core, driver, log };
     const job = registry[operation.job];
     const outcome = await this.#attempt(job, context);
+    // Nothing to write: should the worker die now, the step before is run again, which every step can be.
+    if (outcome.kind === 'goto' && outcome.write === null) return { ...operation, step: outcome.step };
     const write = (result: Outcome) =>
       core.database.transaction((tx) => this.#writeOutcome(tx, job, { context, lease, outcome: result }));
     try {
@@ -135,7 +137,7 @@ export class OperationRunner {
       context.log.warn('the lease was lost; the outcome of the step is left to its new holder');
       return undefined;
     }
-    const current = { ...context, operation: held };
+    const current = { ...context, operation: { ...held, step: context.operation.step } };
     if (held.status !== 'cancelling') return this.#record(tx, job, current, outcome);
     await job?.giveUp(tx, current, 'cancelled');
     await finishOperation(tx, held, 'cancelled');

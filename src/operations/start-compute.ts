@@ -1,29 +1,18 @@
 /** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all come through here. */
 import { updateEndpoint } from '../db/endpoints.ts';
-import { selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { applyCatalogIfPossible, bringUpSteps, startedGeneration } from './compute-steps.ts';
-import { done, type Job, type Step, StepFailure, skip } from './step.ts';
+import { applyCatalogIfPossible, bringUpSteps } from './compute-steps.ts';
+import { observeStarted, recordUp } from './server-up.ts';
+import { done, type Job, type Step, skip } from './step.ts';
 import { findCompute } from './target.ts';
 
 const openRoute: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  const record = await applyCatalogIfPossible(context, target);
-  const seen = await context.driver.observe(target.ref);
-  if (seen.state !== 'running' || seen.generation !== startedGeneration(context)) {
-    throw new StepFailure('the server ended before its route could open', 'fence');
-  }
+  const recordCatalog = await applyCatalogIfPossible(context, target);
+  const open = recordUp(context, target, await observeStarted(context, target));
   return done(async (tx) => {
-    await record(tx);
-    const last = await selectUnfinishedForEndpoint(tx, target.endpoint.id);
-    const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
-    await updateEndpoint(tx, target.endpoint.id, {
-      currentState: 'active',
-      pendingState: suspendFollows ? 'idle' : null,
-      address: suspendFollows ? null : seen.address,
-      startedAt: context.core.clock.now(),
-    });
-    return undefined;
+    await recordCatalog(tx);
+    return open(tx);
   });
 };
 

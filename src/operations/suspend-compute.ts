@@ -11,7 +11,7 @@ const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   const seen = await context.driver.observe(target.ref);
-  if (seen.state !== 'running') return goto('stop');
+  if (seen.state !== 'running' || target.endpoint.type === 'read_only') return goto('stop');
   const catalog = await context.driver.configure(target.ref, emptyChange);
   return goto('stop', async (tx) => {
     await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
@@ -31,7 +31,7 @@ const stop: Step = async (context) => {
       currentState: 'idle',
       pendingState: startFollows ? 'active' : null,
       address: null,
-      suspendedAt: context.core.clock.now(),
+      ...(target.endpoint.currentState === 'active' ? { suspendedAt: context.core.clock.now() } : {}),
     });
     return undefined;
   });

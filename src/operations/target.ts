@@ -1,17 +1,23 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
 import type { BranchRef, ComputeRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
-import { chosenSettings } from '../core/endpoint-settings.ts';
+import { planOf } from '../core/plan.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
-import { serverSettings } from '../core/sizing.ts';
+import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
+import { clampSize, type SizeRange, temporaryDiskLimit } from '../core/sizing.ts';
 import { type BranchRow, selectBranchInAnyState } from '../db/branches.ts';
-import { type EndpointRow, selectEndpointInAnyState } from '../db/endpoints.ts';
+import { type EndpointRow, selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
+import { selectOrganization } from '../db/users.ts';
 import type { StepContext } from './step.ts';
 
 export interface ComputeTarget {
   readonly project: ProjectRow;
   readonly branch: BranchRow;
   readonly endpoint: EndpointRow;
+  /** The size that the plan leaves it; the row keeps the one that was asked for. */
+  readonly size: SizeRange;
+  /** Of a replica: the settings that its primary has, runs with, or will run with. */
+  readonly primarySettings: Readonly<Record<string, string>>;
   readonly ref: ComputeRef;
 }
 
@@ -42,11 +48,22 @@ export async function findCompute(
   endpointId = context.operation.endpointId,
 ): Promise<ComputeTarget | undefined> {
   const { sql } = context.core.database;
-  const project = await findProject(context);
-  const endpoint = endpointId === null ? undefined : await selectEndpointInAnyState(sql, endpointId);
-  const branch = endpoint && (await selectBranchInAnyState(sql, endpoint.branchId));
-  if (project === undefined || endpoint === undefined || branch === undefined) return undefined;
-  return { project, branch, endpoint, ref: { ...tenantRef(project), branchId: branch.id, endpointId: endpoint.id } };
+  const [project, endpoint] = await Promise.all([
+    findProject(context),
+    endpointId === null ? undefined : selectEndpointInAnyState(sql, endpointId),
+  ]);
+  if (project === undefined || endpoint === undefined) return undefined;
+  const [branch, organization] = await Promise.all([
+    selectBranchInAnyState(sql, endpoint.branchId),
+    selectOrganization(sql, project.organizationId),
+  ]);
+  if (branch === undefined) return undefined;
+  const plan = planOf(organization?.plan ?? context.core.config.defaultPlan);
+  const size = clampSize(endpoint, plan);
+  const primary = endpoint.type === 'read_only' ? await selectReadWriteEndpoint(sql, branch.id) : undefined;
+  const primarySettings = primary === undefined ? {} : settingsOfPrimary(project, primary, clampSize(primary, plan));
+  const ref = { ...tenantRef(project), branchId: branch.id, endpointId: endpoint.id };
+  return { project, branch, endpoint, size, primarySettings, ref };
 }
 
 export function computeSpec({ core }: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
@@ -55,7 +72,9 @@ export function computeSpec({ core }: StepContext, target: ComputeTarget, genera
     ...target.ref,
     generation,
     pgVersion: project.pgVersion,
-    settings: { ...serverSettings(endpoint), ...chosenSettings(project.settings, endpoint.settings) },
+    settings: withPrimarySettings(wantedSettings(project, endpoint, target.size), target.primarySettings),
+    readOnly: endpoint.type === 'read_only',
+    tempDiskBytes: temporaryDiskLimit(core.config, target.size),
     adminSecret: core.box.open(project.adminSecret, adminSecretPlace(project.id)),
   };
 }

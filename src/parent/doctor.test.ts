@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { startHttpStub } from '../../test/helpers/http-stub.ts';
 import { readConfig } from '../config.ts';
-import { checkFreeDisk, checkHome, checkReflinks, judgeFreeDisk } from './doctor/home.ts';
+import { checkFreeDisk, checkHome, checkReflinks, checkTemporaryDisk, judgeFreeDisk } from './doctor/home.ts';
 import {
   checkCgroups,
   checkLibc,
@@ -126,6 +126,13 @@ describe('the data home', () => {
 
   test('is tried for reflinks without a trace', async () => {
     expect(['ok', 'warn']).toContain((await checkReflinks(join(folder, 'not', 'yet'))).status);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test('is tried for disks of temporary files without a trace', async () => {
+    const home = join(folder, 'not', 'yet');
+    expect(await checkTemporaryDisk({ home, uids: null })).toMatchObject({ status: 'warn' });
+    expect(['ok', 'warn']).toContain((await checkTemporaryDisk(readConfig({ CATNAP_HOME: home }))).status);
     expect(await readdir(folder)).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@
 import type { Config } from '../config.ts';
 import { errorText } from '../errors.ts';
 import { type Check, fail } from './doctor/check.ts';
-import { checkFreeDisk, checkHome, checkReflinks } from './doctor/home.ts';
+import { checkFreeDisk, checkHome, checkReflinks, checkTemporaryDisk } from './doctor/home.ts';
 import { checkCgroups, checkLibc, checkNode, checkOpenFiles, checkSharedMemory, checkUids } from './doctor/machine.ts';
 import { checkPorts } from './doctor/ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './doctor/postgres.ts';
@@ -20,6 +20,7 @@ export async function runChecks(config: Config): Promise<Check[]> {
     ['data home', () => checkHome(config)],
     ['free disk', () => checkFreeDisk(config.home)],
     ['reflinks', () => checkReflinks(config.home)],
+    ['temporary disk', () => checkTemporaryDisk(config)],
     ['ports', () => checkPorts(config)],
     ['uids', () => checkUids(config.uids)],
     ['cgroups', () => checkCgroups()],

@@ -1,4 +1,7 @@
-/** When each endpoint was last used, kept in memory and reported in batches. */
+/**
+ * When each endpoint was last used, kept in memory and reported in batches. The first use after a pause is reported
+ * at once: a compute that is about to be put to sleep must learn of it before, not a second later.
+ */
 import type { Clock } from '../clock.ts';
 import { errorText } from '../errors.ts';
 import type { Logger } from '../log.ts';
@@ -34,18 +37,26 @@ export function startActivity(options: {
   };
   // One report at a time: a slow system database must not collect a queue of them.
   let busy = false;
-  const timer = setInterval(() => {
+  const report = () => {
     if (busy) return;
     busy = true;
     sending = send().finally(() => {
       busy = false;
     });
+  };
+  let recent = new Set<string>();
+  const timer = setInterval(() => {
+    recent = new Set(seen.keys());
+    report();
   }, options.intervalMs);
   timer.unref();
 
   return {
     note: (endpointId) => {
       seen.set(endpointId, clock.now());
+      if (recent.has(endpointId)) return;
+      recent.add(endpointId);
+      report();
     },
     async close() {
       clearInterval(timer);

@@ -6,7 +6,7 @@ import { enqueue, wakePriority } from '../core/operation.ts';
 import { type EndpointRow, lockEndpoint, selectActiveEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
-import type { Reconciler, ReconcilerParts } from './reconciler.ts';
+import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 export const lostComputes: Reconciler = {
   name: 'lost-computes',
@@ -17,7 +17,7 @@ export const lostComputes: Reconciler = {
     if (expected.length === 0) return;
     const running = new Set((await parts.driver.list()).map((compute) => compute.endpointId));
     for (const endpoint of expected) {
-      if (!running.has(endpoint.id)) await recover(parts, endpoint);
+      if (!running.has(endpoint.id)) await onItsOwn(parts, endpoint.id, () => recover(parts, endpoint));
     }
   },
 };

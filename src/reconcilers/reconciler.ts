@@ -42,3 +42,12 @@ export function startReconcilers(
     },
   };
 }
+
+/** One subject's failure is logged and does not keep the turn from the others. */
+export async function onItsOwn(parts: ReconcilerParts, subject: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    parts.log.error({ err: error, subject }, 'a subject could not be looked after');
+  }
+}

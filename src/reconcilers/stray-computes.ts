@@ -6,13 +6,15 @@ import { enqueue } from '../core/operation.ts';
 import { lockEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
-import type { Reconciler, ReconcilerParts } from './reconciler.ts';
+import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 export const strayComputes: Reconciler = {
   name: 'stray-computes',
   everyMs: 5_000,
   turn: async (parts) => {
-    for (const compute of await parts.driver.list()) await check(parts, compute);
+    for (const compute of await parts.driver.list()) {
+      await onItsOwn(parts, compute.endpointId, () => check(parts, compute));
+    }
   },
 };
 

@@ -1,15 +1,20 @@
 /** The API role: the HTTP port. */
 import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
+import { remoteHost } from '../compute/local/host-remote.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 
 const keyUseFlushMs = 10_000;
 
 export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
-  const { config, clock } = core;
+  const { clock } = core;
+  const { temporaryDiskEnforcement, releases } = init;
+  const config = { ...core.config, temporaryDiskEnforcement, releases };
   const keyUses = new KeyUseRecorder(core);
-  const app = await buildApp({ core, config, log, clock, metrics: new Registry(), version: init.version, keyUses });
+  const { checkSettings } = remoteHost(process);
+  const metrics = new Registry();
+  const app = await buildApp({ core, config, log, clock, metrics, version: init.version, keyUses, checkSettings });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);
   await app.listen({ host: config.bind, port: config.httpPort });

@@ -1,4 +1,5 @@
 /** What the parent and its role processes say to each other over Node's own channel. */
+import type { TemporaryDiskEnforcement } from '../compute/local/temporary-disks.ts';
 import type { Config } from '../config.ts';
 import type { DatabaseOptions } from '../db/client.ts';
 
@@ -15,6 +16,9 @@ export interface RoleInit {
   readonly secretKey: string;
   readonly certificate: { readonly key: string; readonly cert: string };
   readonly version: string;
+  /** The build that a server would be started from now, by major. */
+  readonly releases: Readonly<Record<number, string>>;
+  readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;
 }
 
 export type ParentMessage = RoleInit | { readonly kind: 'stop' };

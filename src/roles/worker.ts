@@ -4,9 +4,11 @@ import { LocalDriver } from '../compute/local/driver.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { OperationRunner } from '../operations/runner.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
+import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
+import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 
@@ -17,11 +19,8 @@ export async function startWorker({ core, log }: RoleParts): Promise<RunningRole
   const driver = new LocalDriver(remoteHost(process));
   const runner = new OperationRunner({ core, driver, log, concurrency });
   await runner.start();
-  const reconcilers = startReconcilers([lostComputes, strayComputes, expiredBranches, retention], {
-    core,
-    driver,
-    log,
-  });
+  const all = [idleComputes, lostComputes, strayComputes, staleReplicas, expiredBranches, retention];
+  const reconcilers = startReconcilers(all, { core, driver, log });
   return {
     stop: async () => {
       await reconcilers.stop();

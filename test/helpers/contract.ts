@@ -14,6 +14,7 @@ import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/app-type.ts';
 import type { ApiParts } from '../../src/api/parts.ts';
 import type { Clock } from '../../src/clock.ts';
+import { FakeDriver } from '../../src/compute/fake.ts';
 import type { Config } from '../../src/config.ts';
 import { createLogger } from '../../src/log.ts';
 import { makeCore, type TestCore } from './core.ts';
@@ -28,6 +29,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/docs'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/set_as_primary'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
+  ['PATCH', '/organizations/{org_id}'],
 ];
 
 interface OpenApiReply {
@@ -93,12 +95,13 @@ export async function makeApi(overrides: Partial<Config> = {}, clock?: Clock): P
   const failures: string[] = [];
   const parts: ApiParts = {
     core,
-    config: core.config,
+    config: { ...core.config, temporaryDiskEnforcement: 'session', releases: { 17: '17.fake' } },
     clock: core.clock,
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),
     version: '0.0.0-test',
     keyUses: { record: () => {} },
+    checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
   };
   const app = await buildApp(parts, watchReplies);
   const inject = contractInject(app);

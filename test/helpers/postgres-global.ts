@@ -48,7 +48,10 @@ function guardAgainstKill(home: string): { end(): void } {
       case "$(readlink "$process/exe")" in "$2"/*) kill -QUIT "\${process#/proc/}" ;; esac
     done
     sleep 2
-    while read -r other; do rm -rf "$other"; done < "$2/homes"
+    while read -r other; do
+      grep -o " $other/[^ ]*" /proc/self/mountinfo | while read -r disk; do umount -l "$disk"; done
+      rm -rf "$other"
+    done < "$2/homes"
     rm -rf "$2"`;
   const guard = spawn('sh', ['-c', script, 'guard', String(process.pid), home], {
     detached: true,

@@ -2,6 +2,7 @@
 import { appendFile, chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { unmountUnder } from '../../src/compute/local/mounts.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 
 export interface TempHome {
@@ -29,6 +30,10 @@ export async function makeTempHome(options: { share?: string } = {}): Promise<Te
   return {
     path,
     config: readConfig({ CATNAP_HOME: path }),
-    remove: () => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+    remove: async () => {
+      // Servers that a test killed have left their disks.
+      await unmountUnder(path);
+      await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    },
   };
 }

@@ -7,11 +7,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver } from '../../src/compute/fake.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
 import { createBranch } from '../../src/core/branch-create.ts';
-import { deleteEndpoint, suspendEndpoint } from '../../src/core/endpoint.ts';
+import {
+  createEndpoint,
+  deleteEndpoint,
+  type EndpointOptions,
+  startEndpoint,
+  suspendEndpoint,
+} from '../../src/core/endpoint.ts';
+import { type EndpointChanges, updateEndpointOf } from '../../src/core/endpoint-update.ts';
 import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { deleteProject } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
+import type { EndpointId } from '../../src/ids.ts';
 import { createLogger } from '../../src/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
@@ -32,8 +40,50 @@ interface Stage {
   readonly made: CreatedProject;
 }
 
+type Scenario = (stage: Stage) => Promise<unknown>;
+
+/** Further ways into a job, for steps that its first scenario does not come by. */
+const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
+  start_compute: [
+    ({ made }) => addReplica(made),
+    // Its primary must be woken first.
+    async ({ driver, made }) => {
+      await suspend(made);
+      await drain(test.core, driver);
+      await addReplica(made);
+    },
+  ],
+  suspend_compute: [withReplica((made, replica) => suspend(made, replica))],
+  suspend_and_remove_compute: [withReplica((made, replica) => removeEndpoint(made, replica))],
+  remove_compute: [
+    withReplica(async (made, replica, driver) => {
+      await suspend(made, replica);
+      await drain(test.core, driver);
+      await removeEndpoint(made, replica);
+    }),
+  ],
+  delete_timeline: [
+    async ({ driver, made }) => {
+      const { branch } = await addBranch(made, [{ type: 'read_write' }, { type: 'read_only' }]);
+      await drain(test.core, driver);
+      expect(driver.replicas.size).toBe(1);
+      await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id));
+    },
+  ],
+  apply_config: [
+    ({ made }) => change(made, { maxCu: 2 }),
+    withReplica((made, replica) => change(made, { maxCu: 2 }, replica)),
+    ({ made }) => change(made, { settings: { pg_settings: { work_mem: '8MB' } } }),
+    async ({ driver, made }) => {
+      const { branch } = await addBranch(made, []);
+      await drain(test.core, driver);
+      await change(made, { branchId: branch.id });
+    },
+  ],
+};
+
 /** What brings each job into the queue, on a project that is up. */
-const scenarios: Record<JobName, (stage: Stage) => Promise<unknown>> = {
+const scenarios: Record<JobName, Scenario> = {
   create_timeline: () => makeProject(test, 'another'),
   start_compute: ({ driver, made }) => loseCompute(driver, made),
   check_availability: ({ driver, made }) => loseCompute(driver, made),
@@ -56,17 +106,30 @@ const scenarios: Record<JobName, (stage: Stage) => Promise<unknown>> = {
   delete_project: ({ made }) => removeProject(made),
 };
 
+/** On a project that has a read replica too. */
+function withReplica(
+  act: (made: CreatedProject, replica: EndpointId, driver: FakeDriver) => Promise<unknown>,
+): Scenario {
+  return async ({ driver, made }) => {
+    const { endpoint } = await addReplica(made);
+    await drain(test.core, driver);
+    await act(made, endpoint.id, driver);
+  };
+}
+
 const addressOf = (made: CreatedProject) => ({ projectId: made.project.id, branchId: made.branch.id });
-const suspend = (made: CreatedProject) =>
-  command(test, (scope) => suspendEndpoint(scope, test.caller, made.project.id, made.endpoint.id));
-const removeEndpoint = (made: CreatedProject) =>
-  command(test, (scope) => deleteEndpoint(scope, test.caller, made.project.id, made.endpoint.id));
+const suspend = (made: CreatedProject, id = made.endpoint.id) =>
+  command(test, (scope) => suspendEndpoint(scope, test.caller, made.project.id, id));
+const removeEndpoint = (made: CreatedProject, id = made.endpoint.id) =>
+  command(test, (scope) => deleteEndpoint(scope, test.caller, made.project.id, id));
 const removeProject = (made: CreatedProject) =>
   command(test, (scope) => deleteProject(scope, test.caller, made.project.id));
-const addBranch = (made: CreatedProject) =>
-  command(test, (scope) =>
-    createBranch(scope, test.caller, made.project.id, { annotation: {}, endpoints: [{ type: 'read_write' }] }),
-  );
+const addBranch = (made: CreatedProject, endpoints: readonly EndpointOptions[] = [{ type: 'read_write' }]) =>
+  command(test, (scope) => createBranch(scope, test.caller, made.project.id, { annotation: {}, endpoints }));
+const addReplica = ({ project, branch }: CreatedProject) =>
+  command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
+const change = (made: CreatedProject, changes: EndpointChanges, endpointId = made.endpoint.id) =>
+  command(test, (scope) => updateEndpointOf(scope, test.caller, { projectId: made.project.id, endpointId }, changes));
 
 async function removeBranch({ driver, made }: Stage): Promise<void> {
   const { branch } = await addBranch(made);
@@ -155,7 +218,7 @@ async function expectNothingLeft(driver: FakeDriver): Promise<void> {
   const projects = await sql<{ id: never }[]>`select id from projects where deleting_at is null`;
   for (const { id } of projects) await command(test, (scope) => deleteProject(scope, test.caller, id));
   await drain(test.core, driver);
-  expect([...driver.branches.keys(), ...driver.computes.keys()]).toEqual([]);
+  expect([...driver.branches.keys(), ...driver.computes.keys(), ...driver.replicas.keys()]).toEqual([]);
   const [rows] = await sql`
     select (select count(*) from projects) + (select count(*) from branches) + (select count(*) from endpoints)
       + (select count(*) from operations) as count`;
@@ -185,35 +248,43 @@ describe.each(Object.entries(accidents))('%s:', (name, accident) => {
   // A deletion never cancels a removal.
   const swept = everyStep.filter(([job]) => !(name.startsWith('cancelled') && isRemoval(job as JobName)));
   it.each(swept)('%s, step %s', async (job, step) => {
-    const stage = await stageProject();
-    const { registry, used } = withStep(job ?? '', step ?? '', accident);
-    await scenarios[job as JobName](stage);
-    await drain(test.core, stage.driver, registry);
-    expect(used(), 'the sweep never reached this step').toBeGreaterThan(0);
-    if (!name.startsWith('cancelled')) await expectTruth(stage.driver);
-    await expectNothingLeft(stage.driver);
+    let reached = 0;
+    for (const scenario of [scenarios[job as JobName], ...(otherScenarios[job as JobName] ?? [])]) {
+      const stage = await stageProject();
+      const { registry, used } = withStep(job ?? '', step ?? '', accident);
+      await scenario(stage);
+      await drain(test.core, stage.driver, registry);
+      reached += used();
+      if (!name.startsWith('cancelled')) await expectTruth(stage.driver);
+      await expectNothingLeft(stage.driver);
+    }
+    expect(reached, 'the sweep never reached this step').toBeGreaterThan(0);
   });
 });
 
 const methods = [
   'createBranch',
   'removeBranch',
+  'buildReplica',
   'start',
   'observe',
   'suspend',
   'removeCompute',
   'removeProject',
   'configure',
+  'reload',
 ] as const;
 
 describe.each(methods)('driver.%s fails', (method) => {
   it.each(Object.keys(scenarios))('during %s', async (job) => {
-    const stage = await stageProject();
-    await scenarios[job as JobName](stage);
-    stage.driver.failNext(method, new Error('the machine said no'), 2);
-    await drain(test.core, stage.driver);
-    await expectTruth(stage.driver);
-    await expectNothingLeft(stage.driver);
+    for (const scenario of [scenarios[job as JobName], ...(otherScenarios[job as JobName] ?? [])]) {
+      const stage = await stageProject();
+      await scenario(stage);
+      stage.driver.failNext(method, new Error('the machine said no'), 2);
+      await drain(test.core, stage.driver);
+      await expectTruth(stage.driver);
+      await expectNothingLeft(stage.driver);
+    }
   });
 });
 
@@ -246,17 +317,82 @@ describe('deletions in a row', () => {
     expect([...stage.driver.computes.keys()]).toEqual([stage.made.endpoint.id]);
   });
 
-  it('of a branch that is still being copied wakes its parent again', async () => {
+  it('of a branch that is still being copied leave its parent awake', async () => {
     const stage = await stageProject();
+    const { pid } = stage.driver.computes.get(stage.made.endpoint.id)?.process ?? {};
     const { branch } = await addBranch(stage.made);
-    const { registry } = withStep('create_branch', 'stop_parent', (original) => async (context) => {
+    const { registry } = withStep('create_branch', 'copy', (original) => async (context) => {
       const result = await original(context);
       await command(test, (scope) => deleteBranch(scope, test.caller, stage.made.project.id, branch.id));
       return result;
     });
     await drain(test.core, stage.driver, registry);
     await expectTruth(stage.driver);
-    expect(stage.driver.computes.get(stage.made.endpoint.id)?.process).not.toBeNull();
+    expect(stage.driver.computes.get(stage.made.endpoint.id)?.process?.pid).toBe(pid);
     expect([...stage.driver.branches.keys()]).toEqual([stage.made.branch.id]);
+  });
+});
+
+describe('branches of a parent that is awake', () => {
+  it('are copied while it serves, and keep it from a suspend until they are', async () => {
+    const stage = await stageProject();
+    const { pid } = stage.driver.computes.get(stage.made.endpoint.id)?.process ?? {};
+    const first = await addBranch(stage.made);
+    const second = await addBranch(stage.made);
+    const { operations } = await suspend(stage.made);
+    const statusOf = ([operation]: readonly { status: string }[]) => operation?.status;
+    expect([first, second].map((made) => statusOf(made.operations))).toEqual(['running', 'running']);
+    expect(statusOf(operations)).toBe('scheduling');
+    const { registry } = withStep('create_branch', 'copy', (original) => (context) => {
+      expect(stage.driver.computes.get(stage.made.endpoint.id)?.process?.pid).toBe(pid);
+      return original(context);
+    });
+    await drain(test.core, stage.driver, registry);
+    expect(stage.driver.branches.size).toBe(3);
+    await expectTruth(stage.driver);
+  });
+});
+
+describe('a read replica', () => {
+  it('wakes its primary to be copied from, once, and starts without it later', async () => {
+    const stage = await stageProject();
+    const { driver, made } = stage;
+    const runs = (id: string) => driver.computes.get(id)?.process != null;
+    await suspend(made);
+    await drain(test.core, driver);
+    const { endpoint, operations } = await addReplica(made);
+    expect(operations.map(({ action, status }) => [action, status])).toEqual([['start_compute', 'running']]);
+    await drain(test.core, driver);
+    expect([runs(made.endpoint.id), runs(endpoint.id)]).toEqual([true, true]);
+    await suspend(made);
+    await suspend(made, endpoint.id);
+    await drain(test.core, driver);
+    await command(test, (scope) => startEndpoint(scope, test.caller, made.project.id, endpoint.id));
+    await drain(test.core, driver);
+    expect([runs(made.endpoint.id), runs(endpoint.id)]).toEqual([false, true]);
+    await expectTruth(driver);
+    await expectNothingLeft(driver);
+  });
+
+  it('does not wait for another one, and holds its primary back only while it works', async () => {
+    const stage = await stageProject();
+    const statusOf = ({ operations: [operation] }: { operations: readonly { status: string }[] }) => operation?.status;
+    expect(statusOf(await addReplica(stage.made))).toBe('running');
+    expect(statusOf(await addReplica(stage.made))).toBe('running');
+    expect(statusOf(await suspend(stage.made))).toBe('scheduling');
+    await drain(test.core, stage.driver);
+    await expectTruth(stage.driver);
+  });
+
+  it('serves what it has when its primary is deleted, and no other can be made then', async () => {
+    const stage = await stageProject();
+    const { driver, made } = stage;
+    const first = await addReplica(made);
+    await drain(test.core, driver);
+    await removeEndpoint(made);
+    await drain(test.core, driver);
+    expect(driver.computes.get(first.endpoint.id)?.process).not.toBeNull();
+    await expect(addReplica(made)).rejects.toThrow(/has none/);
+    await expectNothingLeft(driver);
   });
 });

@@ -1,13 +1,18 @@
 /** The caller's own record, organizations, regions, and what the credential is. */
 import { organizationsOf, requireOrganization } from '../../core/access.ts';
-import { getCurrentUser } from '../../core/account.ts';
+import { getCurrentUser, setPlan } from '../../core/account.ts';
 import type { App } from '../app-type.ts';
-import { ask } from '../command.ts';
+import { ask, write } from '../command.ts';
 import type { ApiParts } from '../parts.ts';
 import { AuthDetailsReply } from '../schemas/auth-details.ts';
 import { ref } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
-import { Organization, OrganizationParams, OrganizationsReply } from '../schemas/organization.ts';
+import {
+  Organization,
+  OrganizationParams,
+  OrganizationsReply,
+  OrganizationUpdateBody,
+} from '../schemas/organization.ts';
 import { RegionsQuery, RegionsReply } from '../schemas/region.ts';
 import { CurrentUserReply } from '../schemas/user.ts';
 import { authDetailsView, currentUserView, organizationView, regionsView } from '../views/account.ts';
@@ -53,6 +58,21 @@ export function accountRoutes(app: App, parts: ApiParts): void {
   app.get('/organizations/:org_id', { schema: organization }, (request) =>
     ask(parts, request, async (scope, caller) =>
       organizationView(await requireOrganization(scope, caller, organizationAddress(request.params))),
+    ),
+  );
+
+  const plan = {
+    tags: ['Organizations'],
+    operationId: 'updateOrganization',
+    summary: 'Change the plan of an organization',
+    description: 'An addition of Catnap’s, for the operator. A compute that runs gets new limits at its next start.',
+    params: OrganizationParams,
+    body: OrganizationUpdateBody,
+    response: { 200: ref(Organization), ...errorReply },
+  };
+  app.patch('/organizations/:org_id', { schema: plan }, (request) =>
+    write(parts, request, async (scope, caller) =>
+      organizationView(await setPlan(scope, caller, organizationAddress(request.params), request.body.plan)),
     ),
   );
 

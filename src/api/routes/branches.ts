@@ -10,6 +10,7 @@ import {
 import { createBranch } from '../../core/branch-create.ts';
 import type { App } from '../app-type.ts';
 import { ask, write } from '../command.ts';
+import { requireGoodSettingsIn } from '../good-settings.ts';
 import type { ApiParts } from '../parts.ts';
 import {
   BranchCountQuery,
@@ -57,8 +58,12 @@ export function branchRoutes(app: App, parts: ApiParts): void {
   };
   app.post(collection, { schema: create }, async (request, reply) => {
     reply.status(201);
+    const { projectId } = projectAddress(request.params);
+    for (const { settings } of request.body?.endpoints ?? []) {
+      const checked = { settings: settings?.pg_settings, field: 'body.endpoints.settings.pg_settings' };
+      await requireGoodSettingsIn(parts, request, projectId, checked);
+    }
     return write(parts, request, async (scope, caller) => {
-      const { projectId } = projectAddress(request.params);
       return createdBranchView(parts.config, await createBranch(scope, caller, projectId, branchInput(request.body)));
     });
   });

@@ -96,9 +96,10 @@ describe('start, suspend, delete', () => {
     expect(started.operations.map((o: { action: string }) => o.action)).toEqual(['start_compute']);
   });
 
-  test('what later issues bring is not there yet', async () => {
-    expect((await api.call('PATCH', path(), { body: { endpoint: {} } })).statusCode).toBe(405);
-    expect((await api.call('POST', `${path()}/restart`)).statusCode).toBe(404);
+  test('a restart needs an active compute, and says what it is instead', async () => {
+    const reply = await api.call('POST', `${path()}/restart`);
+    expect(reply.statusCode).toBe(412);
+    expect(reply.json().message).toBe('only an active endpoint can be restarted; state:"idle"');
   });
 
   test('delete gives the endpoint back, and then it is gone', async () => {
@@ -115,5 +116,60 @@ describe('start, suspend, delete', () => {
       const again = await api.call(method, `${path()}${suffix}`);
       expect([again.statusCode, again.json().message]).toEqual([404, 'endpoint not found']);
     }
+  });
+});
+
+describe('change', () => {
+  let changed: string;
+  const path = () => `${base}/endpoints/${changed}`;
+  beforeAll(async () => {
+    changed = (await create({ branch_id: await newBranch(), type: 'read_write' })).json().endpoint.id;
+  });
+
+  test.each([
+    [{ autoscaling_limit_min_cu: 0.3 }, /autoscaling_limit_min_cu/],
+    [{ autoscaling_limit_min_cu: 4, autoscaling_limit_max_cu: 2 }, /autoscaling_limit_min_cu must not be greater/],
+    [{ autoscaling_limit_min_cu: 2, autoscaling_limit_max_cu: 20 }, /above 16 CU are fixed/],
+    [{ suspend_timeout_seconds: 59 }, /suspend_timeout_seconds must be 0/],
+    [{ suspend_timeout_seconds: 604_801 }, /suspend_timeout_seconds/],
+    [{ name: '' }, /body.endpoint.name/],
+    [{ type: 'read_only' }, /body.endpoint.type is not a known attribute/],
+    [{ region_id: 'local' }, /body.endpoint.region_id is not a known attribute/],
+    [{ settings: { pg_settings: { fsync: 'off' } } }, /pg_settings.fsync cannot be set: it could lose or damage data/],
+    [{ settings: { pg_settings: { no_such: '1' } } }, /no_such/],
+    [{ settings: { pgbouncer_settings: { a: 'b' } } }, /pgbouncer_settings is not supported/],
+    [{ settings: { preload_libraries: { enabled_libraries: ['evil'] } } }, /enabled_libraries must be of/],
+    [{ disabled: null }, /body.endpoint.disabled/],
+  ])('refuses %o', async (endpoint, message) => {
+    const reply = await api.call('PATCH', path(), { body: { endpoint } });
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json().message).toMatch(message);
+  });
+
+  test('that is no change does nothing', async () => {
+    const before = (await api.call('GET', path())).json().endpoint;
+    const reply = await api.call('PATCH', path(), {
+      body: { endpoint: { suspend_timeout_seconds: before.suspend_timeout_seconds, disabled: before.disabled } },
+    });
+    expect(reply.json()).toEqual({ endpoint: before, operations: [] });
+  });
+
+  test('of labels needs no operation', async () => {
+    const endpoint = { name: 'named', pooler_enabled: true, passwordless_access: false, suspend_timeout_seconds: 600 };
+    const reply = await api.call('PATCH', path(), { body: { endpoint } });
+    expect(reply.json().endpoint).toMatchObject(endpoint);
+    expect(reply.json().operations).toEqual([]);
+  });
+
+  test('to a branch that has a compute, or to none, is refused', async () => {
+    const { branch_id: branchId } = (await api.call('GET', path())).json().endpoint;
+    const made = await api.call('POST', `${base}/branches`, { body: { endpoints: [{ type: 'read_write' }] } });
+    const taken = await api.call('PATCH', path(), { body: { endpoint: { branch_id: made.json().branch.id } } });
+    expect(taken.statusCode).toBe(409);
+    expect(taken.json().message).toBe('read_write endpoint already exists');
+    const missing = await api.call('PATCH', path(), { body: { endpoint: { branch_id: 'br-no-such-branch1' } } });
+    expect(missing.statusCode).toBe(404);
+    const same = await api.call('PATCH', path(), { body: { endpoint: { branch_id: branchId } } });
+    expect(same.json().operations).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Compute endpoints: create, list, start, suspend, delete. */
+/** Compute endpoints: create, list, change, start, suspend, restart, delete. */
 
 import type { Caller } from '../../core/access.ts';
 import type { CommandScope } from '../../core/context.ts';
@@ -11,14 +11,22 @@ import {
   startEndpoint,
   suspendEndpoint,
 } from '../../core/endpoint.ts';
+import { restartEndpoint, updateEndpointOf } from '../../core/endpoint-update.ts';
 import type { EndpointId, ProjectId } from '../../ids.ts';
 import type { App } from '../app-type.ts';
 import { ask, write } from '../command.ts';
+import { requireGoodSettingsIn } from '../good-settings.ts';
 import type { ApiParts } from '../parts.ts';
 import { BranchParams, EndpointParams, ProjectParams } from '../schemas/common.ts';
-import { EndpointCreateBody, EndpointOperationsReply, EndpointReply, EndpointsReply } from '../schemas/endpoint.ts';
+import {
+  EndpointCreateBody,
+  EndpointOperationsReply,
+  EndpointReply,
+  EndpointsReply,
+  EndpointUpdateBody,
+} from '../schemas/endpoint.ts';
 import { errorReply } from '../schemas/error.ts';
-import { endpointInput, endpointView } from '../views/endpoint.ts';
+import { endpointChanges, endpointInput, endpointView } from '../views/endpoint.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, endpointAddress, projectAddress } from '../views/params.ts';
 
@@ -41,8 +49,9 @@ export function endpointRoutes(app: App, parts: ApiParts): void {
   };
   app.post(collection, { schema: create }, async (request, reply) => {
     reply.status(201);
+    const { projectId } = projectAddress(request.params);
+    await requireGoodSettingsIn(parts, request, projectId, settingsOf(request.body.endpoint));
     return write(parts, request, async (scope, caller) => {
-      const { projectId } = projectAddress(request.params);
       return resultView(parts, await createEndpoint(scope, caller, projectId, endpointInput(request.body)));
     });
   });
@@ -61,6 +70,25 @@ export function endpointRoutes(app: App, parts: ApiParts): void {
       return { endpoint: endpointView(config, await getEndpoint(scope, caller, projectId, endpointId)) };
     }),
   );
+
+  const change = {
+    tags,
+    operationId: 'updateProjectEndpoint',
+    summary: 'Change a compute',
+    description:
+      'A new size restarts it once and drops its connections; settings are reloaded where that is enough. ' +
+      'Another `branch_id` moves it: it ends asleep and serves the new branch from the next connection on.',
+    params: EndpointParams,
+    body: EndpointUpdateBody,
+    response: { 200: EndpointOperationsReply, ...errorReply },
+  };
+  app.patch(member, { schema: change }, async (request) => {
+    const address = endpointAddress(request.params);
+    await requireGoodSettingsIn(parts, request, address.projectId, settingsOf(request.body.endpoint));
+    return write(parts, request, async (scope, caller) =>
+      resultView(parts, await updateEndpointOf(scope, caller, address, endpointChanges(request.body))),
+    );
+  });
 
   const remove = {
     tags,
@@ -90,6 +118,13 @@ export function endpointRoutes(app: App, parts: ApiParts): void {
     summary: 'Put a compute to sleep',
     description: 'Drops its connections. Does nothing when it naps already.',
     run: suspendEndpoint,
+  });
+  actionRoute(app, parts, {
+    name: 'restart',
+    operationId: 'restartProjectEndpoint',
+    summary: 'Restart a compute',
+    description: 'Only while it is active. Drops its connections; a newer build and new plan limits apply after it.',
+    run: restartEndpoint,
   });
 }
 
@@ -146,6 +181,11 @@ function actionRoute(app: App, parts: ApiParts, action: Action): void {
     }),
   );
 }
+
+const settingsOf = (endpoint: { settings?: { pg_settings?: Record<string, string> } }) => ({
+  settings: endpoint.settings?.pg_settings,
+  field: 'body.endpoint.settings.pg_settings',
+});
 
 function resultView(parts: ApiParts, result: EndpointResult) {
   return { endpoint: endpointView(parts.config, result.endpoint), operations: operationViews(result.operations) };

@@ -1,9 +1,10 @@
 /** Projects, and the connection strings of one. */
 import { getConnectionUri } from '../../core/connection.ts';
 import { deleteProject, getProject, listProjects, updateProjectOf } from '../../core/project.ts';
-import { createProject } from '../../core/project-create.ts';
+import { createProject, defaultPgVersion } from '../../core/project-create.ts';
 import type { App } from '../app-type.ts';
 import { ask, write } from '../command.ts';
+import { requireGoodSettings, requireGoodSettingsIn } from '../good-settings.ts';
 import type { ApiParts } from '../parts.ts';
 import { ProjectParams } from '../schemas/common.ts';
 import { ConnectionUriQuery, ConnectionUriReply } from '../schemas/connection-uri.ts';
@@ -34,6 +35,11 @@ import {
 
 const tags = ['Projects'];
 
+const settingsOf = (project: { default_endpoint_settings?: { pg_settings?: Record<string, string> } }) => ({
+  settings: project.default_endpoint_settings?.pg_settings,
+  field: 'body.project.default_endpoint_settings.pg_settings',
+});
+
 export function projectRoutes(app: App, parts: ApiParts): void {
   const { config, clock } = parts;
   listRoutes(app, parts);
@@ -51,6 +57,8 @@ export function projectRoutes(app: App, parts: ApiParts): void {
   };
   app.post('/projects', { schema: create }, async (request, reply) => {
     reply.status(201);
+    const { pg_version: pgVersion = defaultPgVersion } = request.body.project;
+    await requireGoodSettings(parts, pgVersion, settingsOf(request.body.project));
     return write(parts, request, async (scope, caller) =>
       createdProjectView(config, await createProject(scope, caller, projectInput(request.body)), clock.now()),
     );
@@ -99,16 +107,17 @@ function changeRoutes(app: App, parts: ApiParts): void {
     body: ProjectUpdateBody,
     response: { 200: ProjectOperationsReply, ...errorReply },
   };
-  app.patch('/projects/:project_id', { schema: update }, (request) =>
-    write(parts, request, async (scope, caller) => {
-      const { projectId } = projectAddress(request.params);
+  app.patch('/projects/:project_id', { schema: update }, async (request) => {
+    const { projectId } = projectAddress(request.params);
+    await requireGoodSettingsIn(parts, request, projectId, settingsOf(request.body.project));
+    return write(parts, request, async (scope, caller) => {
       const changed = await updateProjectOf(scope, caller, projectId, projectChange(request.body));
       return {
         project: projectView(config, changed.project, clock.now()),
         operations: operationViews(changed.operations),
       };
-    }),
-  );
+    });
+  });
 
   const remove = {
     tags,

@@ -36,7 +36,35 @@ export const Endpoint = Type.Object(
     proxy_host: Type.String({ description: 'The host without the endpoint’s own label.' }),
     suspend_timeout_seconds: suspendTimeout,
     provisioner: Type.String({ description: 'Kept and shown.' }),
+    temporary_disk: Type.Object(
+      {
+        limit_bytes: Type.Integer({ description: 'How much room its temporary files get.' }),
+        enforcement: Type.Enum(['disk', 'session'], {
+          description:
+            '`disk`: all sessions share one bounded disk, and overrun is SQLSTATE 53100. ' +
+            '`session`: Postgres bounds each session for itself, and overrun is SQLSTATE 53400.',
+        }),
+      },
+      { description: 'Where queries that exceed memory spill to. An addition of Catnap.' },
+    ),
     compute_release_version: Type.Optional(Type.String({ description: 'Server release while it is awake.' })),
+    replication_lag_bytes: Type.Optional(
+      Type.Number({
+        description:
+          'Of a read replica: what it had not replayed when last looked at, every few seconds while both it and its ' +
+          'primary are awake. An addition of Catnap.',
+      }),
+    ),
+    replication_lag_seconds: Type.Optional(Type.Number({ description: 'The same, in time.' })),
+    pending_update: Type.Optional(
+      Type.Object(
+        {
+          compute_release_version: Type.Optional(Type.String({ description: 'A newer server release.' })),
+          autoscaling_limit_max_cu: Type.Optional(Type.Number({ description: 'What the plan allows by now.' })),
+        },
+        { description: 'What the next start or a restart brings; an addition of Catnap’s.' },
+      ),
+    ),
   },
   { $id: 'Endpoint', description: 'A Postgres server attached to a branch.' },
 );
@@ -59,6 +87,24 @@ export const BranchEndpointOptions = Type.Object(
   { ...closed, $id: 'BranchEndpointOptions', description: 'A compute to make together with the branch.' },
 );
 
+const labels = {
+  pooler_enabled: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+  pooler_mode: Type.Optional(Type.Enum(['transaction'], { description: 'The only mode.' })),
+  disabled: Type.Optional(Type.Boolean({ description: 'Refuse connections, and sleep.' })),
+  passwordless_access: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'A label for people.' })),
+};
+
+export const EndpointUpdateBody = Type.Object(
+  {
+    endpoint: Type.Object(
+      { branch_id: Type.Optional(idOf('branch to move to; it must have no read-write compute')), ...sizing, ...labels },
+      closed,
+    ),
+  },
+  closed,
+);
+
 export const EndpointCreateBody = Type.Object(
   {
     endpoint: Type.Object(
@@ -67,11 +113,7 @@ export const EndpointCreateBody = Type.Object(
         type: Type.Enum(endpointTypes, { description: 'A branch has one read_write compute at most.' }),
         region_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The project’s region.' })),
         ...sizing,
-        pooler_enabled: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
-        pooler_mode: Type.Optional(Type.Enum(['transaction'], { description: 'The only mode.' })),
-        disabled: Type.Optional(Type.Boolean({ description: 'Make it, but refuse connections.' })),
-        passwordless_access: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
-        name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'A label for people.' })),
+        ...labels,
       },
       closed,
     ),

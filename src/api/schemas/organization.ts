@@ -1,6 +1,7 @@
 /** Organizations. */
 import { Type } from 'typebox';
-import { idOf, ref, time } from './common.ts';
+import { planNames } from '../../config.ts';
+import { closed, idOf, ref, time } from './common.ts';
 
 export const Organization = Type.Object(
   {
@@ -13,6 +14,15 @@ export const Organization = Type.Object(
     updated_at: time('When it last changed.'),
   },
   { $id: 'Organization', description: 'Owns projects; users are its members.' },
+);
+
+export const OrganizationUpdateBody = Type.Object(
+  {
+    plan: Type.Enum(planNames, {
+      description: 'Its limits apply to new things at once, to a compute at its next start.',
+    }),
+  },
+  closed,
 );
 
 export const OrganizationsReply = Type.Object({ organizations: Type.Array(ref(Organization)) });

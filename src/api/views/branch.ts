@@ -1,9 +1,9 @@
 /** Branches: row to wire, request to input. */
 import type { Static } from 'typebox';
-import type { Config } from '../../config.ts';
 import type { Branch, BranchPage } from '../../core/branch.ts';
 import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
 import { asBranchId } from '../../ids.ts';
+import type { ApiConfig } from '../parts.ts';
 import type {
   Annotation,
   BranchCreateBody,
@@ -56,7 +56,7 @@ export function annotationView(row: Branch): Static<typeof Annotation> {
   return { object: { type: 'console/branch', id: row.id }, value: row.annotation, created_at: time(row.createdAt) };
 }
 
-export function createdBranchView(config: Config, made: CreatedBranch): Static<typeof BranchCreateReply> {
+export function createdBranchView(config: ApiConfig, made: CreatedBranch): Static<typeof BranchCreateReply> {
   return {
     branch: branchView(made.branch),
     endpoints: made.endpoints.map((row) => endpointView(config, row)),

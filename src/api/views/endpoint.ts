@@ -1,15 +1,23 @@
 /** Endpoints: row to wire, request to input. */
 import type { Static } from 'typebox';
-import type { Config } from '../../config.ts';
 import { endpointHost, proxyHost } from '../../core/connection-uri.ts';
 import type { Endpoint, EndpointOptions } from '../../core/endpoint.ts';
+import type { EndpointChanges } from '../../core/endpoint-update.ts';
+import { planOf } from '../../core/plan.ts';
+import { clampSize, temporaryDiskLimit } from '../../core/sizing.ts';
 import { asBranchId } from '../../ids.ts';
-import type { BranchEndpointOptions, EndpointCreateBody, Endpoint as EndpointSchema } from '../schemas/endpoint.ts';
+import type { ApiConfig } from '../parts.ts';
+import type {
+  BranchEndpointOptions,
+  EndpointCreateBody,
+  Endpoint as EndpointSchema,
+  EndpointUpdateBody,
+} from '../schemas/endpoint.ts';
 import { optionalTime, present, time } from './common.ts';
 
 type EndpointView = Static<typeof EndpointSchema>;
 
-export function endpointView(config: Config, row: Endpoint): EndpointView {
+export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
   return {
     id: row.id,
     host: endpointHost(config, row.id),
@@ -35,7 +43,28 @@ export function endpointView(config: Config, row: Endpoint): EndpointView {
     proxy_host: proxyHost(config),
     suspend_timeout_seconds: row.suspendTimeoutSeconds,
     provisioner: row.provisioner,
+    ...(row.currentState === 'active' && row.server?.release ? { compute_release_version: row.server.release } : {}),
+    ...(row.currentState === 'active' && row.replication
+      ? { replication_lag_bytes: row.replication.lagBytes, replication_lag_seconds: row.replication.lagSeconds }
+      : {}),
+    ...waitingUpdate(config, row),
+    temporary_disk: { limit_bytes: temporaryDiskLimit(config, row), enforcement: config.temporaryDiskEnforcement },
   };
+}
+
+/** A running server keeps its build and its plan's limits until it is started again. */
+function waitingUpdate(
+  config: ApiConfig,
+  { currentState, server, plan, minCu, maxCu }: Endpoint,
+): Partial<EndpointView> {
+  if (currentState !== 'active' || !server) return {};
+  const release = config.releases[Number.parseInt(server.release ?? '', 10)];
+  const newer = release !== undefined && release !== server.release ? { compute_release_version: release } : {};
+  const size = plan && clampSize({ minCu, maxCu }, planOf(plan));
+  const otherPlan = size && (size.minCu !== server.given.minCu || size.maxCu !== server.given.maxCu);
+  const limits = otherPlan ? { autoscaling_limit_max_cu: size.maxCu } : {};
+  const waiting = { ...newer, ...limits };
+  return Object.keys(waiting).length === 0 ? {} : { pending_update: waiting };
 }
 
 export function endpointOptions(body: Static<typeof BranchEndpointOptions>): EndpointOptions {
@@ -46,6 +75,22 @@ export function endpointOptions(body: Static<typeof BranchEndpointOptions>): End
     suspendTimeoutSeconds: body.suspend_timeout_seconds,
     settings: body.settings,
     provisioner: body.provisioner,
+  };
+}
+
+export function endpointChanges({ endpoint }: Static<typeof EndpointUpdateBody>): EndpointChanges {
+  return {
+    minCu: endpoint.autoscaling_limit_min_cu,
+    maxCu: endpoint.autoscaling_limit_max_cu,
+    suspendTimeoutSeconds: endpoint.suspend_timeout_seconds,
+    branchId: endpoint.branch_id === undefined ? undefined : asBranchId(endpoint.branch_id),
+    disabled: endpoint.disabled,
+    name: endpoint.name,
+    settings: endpoint.settings,
+    provisioner: endpoint.provisioner,
+    poolerEnabled: endpoint.pooler_enabled,
+    poolerMode: endpoint.pooler_mode,
+    passwordlessAccess: endpoint.passwordless_access,
   };
 }
 

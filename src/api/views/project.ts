@@ -6,6 +6,7 @@ import { planOf } from '../../core/plan.ts';
 import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
 import { asOrganizationId } from '../../ids.ts';
+import type { ApiConfig } from '../parts.ts';
 import type {
   ProjectCreateReply,
   ProjectListItem,
@@ -104,7 +105,11 @@ export function projectsView(
   };
 }
 
-export function createdProjectView(config: Config, made: CreatedProject, now: Date): Static<typeof ProjectCreateReply> {
+export function createdProjectView(
+  config: ApiConfig,
+  made: CreatedProject,
+  now: Date,
+): Static<typeof ProjectCreateReply> {
   return {
     project: projectView(config, made.project, now),
     connection_uris: [connectionView(made.connection)],

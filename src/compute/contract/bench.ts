@@ -30,6 +30,7 @@ export interface DriverSubject {
 }
 
 export const password = 'npg_contract';
+export const tempDiskBytes = 20 * 1024 ** 3;
 export const verifier = buildVerifier(password);
 export const noChange: CatalogChange = { roles: [], databases: [], dropDatabases: [], dropRoles: [] };
 export const ownerAndDatabase: CatalogChange = {
@@ -53,7 +54,8 @@ export class Bench {
 
   spec(generation: number, change: Partial<ComputeSpec> = {}): ComputeSpec {
     const { pgVersion } = this.subject;
-    return { ...this.ref, generation, pgVersion, settings: {}, adminSecret: this.adminSecret, ...change };
+    const { adminSecret, ref } = this;
+    return { ...ref, generation, pgVersion, settings: {}, tempDiskBytes, adminSecret, ...change };
   }
 
   createBranch(branchId = this.ref.branchId) {

@@ -4,17 +4,26 @@ import { join } from 'node:path';
 import type { BranchReceipt, BranchSpec } from '../driver.ts';
 import { cloneCluster } from './clone.ts';
 import { renameDurably, syncTree } from './copy-tree.ts';
+import type { KeyedLock } from './keyed-lock.ts';
 import { dataDirectory, type Layout } from './layout.ts';
-import { readBranchRecord, readFirstSecret, writeBranchRecord, writeFirstSecret } from './records.ts';
+import { branchLock } from './lock-names.ts';
+import { findPostmaster } from './postmaster.ts';
+import { isWorkedIn } from './process-info.ts';
+import {
+  type BranchRecord,
+  readBranchRecord,
+  readFirstSecret,
+  writeBranchRecord,
+  writeFirstSecret,
+} from './records.ts';
 import type { Template } from './template.ts';
 import type { TenantDirectories } from './tenant-directories.ts';
 
-export interface BranchMaking {
-  readonly spec: BranchSpec;
-  readonly uid: number | null;
+export interface BranchParts {
   readonly template: Template;
   readonly layout: Layout;
   readonly tenants: TenantDirectories;
+  readonly locks: KeyedLock;
 }
 
 interface Source {
@@ -23,32 +32,43 @@ interface Source {
   readonly firstSecret: string | null;
 }
 
-/** The caller holds the branch, which does not exist yet, and keeps the source asleep. */
-export async function createBranchDirectory(making: BranchMaking): Promise<BranchReceipt> {
-  const { spec, uid, layout, tenants } = making;
-  const directory = layout.branch(spec.projectId, spec.branchId);
-  const source = await findSource(making);
+/** Of the template, or of a branch that is asleep and is kept so. */
+export async function createBranchDirectory(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
+  const { layout, locks, tenants } = parts;
+  await tenants.check(spec);
+  return locks.exclusive(branchLock(spec), async () => {
+    const existing = await readBranchRecord(layout.branch(spec.projectId, spec.branchId));
+    if (existing) return existing.receipt;
+    if (spec.source.kind === 'template') return makeBranch(parts, spec);
+    const source = { ...spec, branchId: spec.source.branchId };
+    const directory = layout.branch(source.projectId, source.branchId);
+    // Before the second lock: it is taken only for a branch that exists, so no two calls can wait for each other.
+    if (!(await readBranchRecord(directory))) throw new Error(`branch ${source.branchId} has no data`);
+    return locks.shared(branchLock(source), async () => {
+      const data = dataDirectory(directory);
+      const isHeld = (await findPostmaster(data, spec.tenantUid)) !== null || (await isWorkedIn(data));
+      if (isHeld) throw new Error(`branch ${source.branchId} is not asleep`);
+      return makeBranch(parts, spec);
+    });
+  });
+}
+
+async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
+  const { layout, tenants } = parts;
+  const { tenantUid } = spec;
+  const source = await findSource(parts, spec);
   await tenants.ensureProject(spec);
-  const folder = layout.branches(spec.projectId);
-  await removeUnfinished(folder, spec.branchId);
-  // 0700 and the parent's own until it is whole: nobody else can see or touch it.
-  const unfinished = await mkdtemp(join(folder, `.${spec.branchId}-`));
+  const unfinished = await makeUnfinished(layout.branches(spec.projectId), spec.branchId);
   try {
     const receipt = await cloneCluster({
       source: source.dataDirectory,
       target: dataDirectory(unfinished),
-      owner: uid,
+      owner: tenantUid,
       sourceOwner: source.sourceOwner,
     });
-    await writeBranchRecord(unfinished, { pgVersion: spec.pgVersion, receipt });
-    if (source.firstSecret !== null) await writeFirstSecret(unfinished, source.firstSecret);
-    if (uid !== null) {
-      await chown(unfinished, 0, uid);
-      await chmod(unfinished, 0o710);
-    }
-    // Everything must be on disk before anybody is told that the branch is there.
-    await syncTree(unfinished);
-    await renameDurably(unfinished, directory);
+    const record = { pgVersion: spec.pgVersion, receipt };
+    const home = layout.branch(spec.projectId, spec.branchId);
+    await placeData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
     return receipt;
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -56,7 +76,33 @@ export async function createBranchDirectory(making: BranchMaking): Promise<Branc
   }
 }
 
-async function findSource({ spec, uid, template, layout }: BranchMaking): Promise<Source> {
+/** A place to make a branch in. 0700 and the parent's own until it is whole: nobody else can see or touch it. */
+export async function makeUnfinished(folder: string, name: string): Promise<string> {
+  await removeUnfinished(folder, name);
+  return mkdtemp(join(folder, `.${name}-`));
+}
+
+/** Puts data that are whole where they belong, with their record, by one rename. */
+export async function placeData(making: {
+  readonly directory: string;
+  readonly home: string;
+  readonly record: BranchRecord;
+  readonly firstSecret: string | null;
+  readonly tenantUid: number | null;
+}): Promise<void> {
+  const { directory, home, record, firstSecret, tenantUid } = making;
+  await writeBranchRecord(directory, record);
+  if (firstSecret !== null) await writeFirstSecret(directory, firstSecret);
+  if (tenantUid !== null) {
+    await chown(directory, 0, tenantUid);
+    await chmod(directory, 0o710);
+  }
+  // Everything must be on disk before anybody is told that the branch is there.
+  await syncTree(directory);
+  await renameDurably(directory, home);
+}
+
+async function findSource({ template, layout }: BranchParts, spec: BranchSpec): Promise<Source> {
   if (spec.source.kind === 'template') {
     return { dataDirectory: template.dataDirectory, sourceOwner: null, firstSecret: template.secret };
   }
@@ -68,13 +114,14 @@ async function findSource({ spec, uid, template, layout }: BranchMaking): Promis
   }
   return {
     dataDirectory: dataDirectory(parent),
-    sourceOwner: uid,
+    sourceOwner: spec.tenantUid,
     firstSecret: await readFirstSecret(parent),
   };
 }
 
 /** What a killed Catnap left of an earlier attempt. */
-async function removeUnfinished(folder: string, branchId: string): Promise<void> {
-  const names = (await readdir(folder)).filter((name) => name.startsWith(`.${branchId}-`));
+export async function removeUnfinished(folder: string, branchId: string): Promise<void> {
+  const found = await readdir(folder).catch(() => [] as string[]);
+  const names = found.filter((name) => name.startsWith(`.${branchId}-`));
   for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
 }

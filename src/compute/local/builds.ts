@@ -12,6 +12,7 @@ import type { Config } from '../../config.ts';
 import { copyTree, renameDurably, syncTree } from './copy-tree.ts';
 import { curateExtensions, extensionRules } from './extensions.ts';
 import { type Layout, unfinishedPrefix } from './layout.ts';
+import { runProgram } from './run-program.ts';
 
 export interface Build {
   readonly major: number;
@@ -42,6 +43,12 @@ export async function ensureBuild(
   return { major, name, bin: join(target, 'bin') };
 }
 
+/** The name of the build that a server of this major would be started from now. */
+export async function currentRelease(major: number, config: Pick<Config, 'pgBin'>): Promise<string> {
+  const given = config.pgBin[major];
+  return given === undefined ? buildName(locateEmbedded(major)) : (await givenBuild(major, given)).name;
+}
+
 /** Removes builds of a major that are neither the one to keep nor run by any process. Linux only: needs /proc. */
 export async function removeUnusedBuilds(build: Build, layout: Layout): Promise<void> {
   const folder = dirname(layout.build(build.major, build.name));
@@ -62,7 +69,9 @@ async function givenBuild(major: number, bin: string): Promise<Build> {
       throw new Error(`CATNAP_PG_BIN_${major}: there is no ${program} in ${bin}`);
     });
   }
-  return { major, name: `given-${hash(bin)}`, bin };
+  // Its own version is part of the name: the machine's packages may be upgraded under the same path.
+  const version = /\d+(\.\d+)*/.exec(await runProgram(join(bin, 'postgres'), ['--version']))?.[0] ?? String(major);
+  return { major, name: `${version}-given-${hash(bin)}`, bin };
 }
 
 /**

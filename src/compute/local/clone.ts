@@ -16,7 +16,8 @@ export interface CloneSpec {
 
 /** Belong to a running server or to its replicas; the directories stay, what is in them does not. */
 const emptied = ['pg_replslot', 'pg_stat_tmp', 'pg_subtrans', 'pg_notify', 'pg_serial', 'pg_snapshots', 'pg_dynshmem'];
-const leftOut = ['postmaster.pid', 'postmaster.opts'];
+/** `base/pgsql_tmp` holds temporary files, or is the link to the disk that does. */
+const leftOut = ['postmaster.pid', 'postmaster.opts', 'base/pgsql_tmp'];
 
 export async function cloneCluster(spec: CloneSpec): Promise<BranchReceipt> {
   const started = performance.now();

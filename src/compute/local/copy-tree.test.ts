@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -39,6 +39,19 @@ describe('copyTree', () => {
   test('refuses a link, wherever it leads', async () => {
     await symlink('/etc/passwd', join(source, 'a', 'link'));
     await expect(copyTree(source, join(place, 'target'))).rejects.toThrow(/not a plain file/);
+  });
+
+  test('of a place in use forgives files that vanish or shrink, and nothing else', async () => {
+    const big = join(source, 'a', 'shrinks');
+    for (let n = 0; n < 40; n++) await writeFile(join(source, 'a', `x${n}`), 'x'.repeat(100_000));
+    await writeFile(big, Buffer.alloc(64_000_000));
+    const copying = copyTree(source, join(place, 'target'), { live: true });
+    await Promise.all([truncate(big, 10), ...Array.from({ length: 40 }, (_, n) => rm(join(source, 'a', `x${n}`)))]);
+    await copying;
+    expect(await readFile(join(place, 'target', 'one'), 'utf8')).toBe('first');
+    await symlink('nowhere', join(source, 'a', 'link'));
+    await expect(copyTree(source, join(place, 'again'), { live: true })).rejects.toThrow(/not a plain file/);
+    await expect(copyTree(join(place, 'missing'), join(place, 'third'), { live: true })).rejects.toThrow(/ENOENT/);
   });
 
   test('refuses a target that exists', async () => {

@@ -4,13 +4,26 @@
  */
 import type { Dirent } from 'node:fs';
 import { constants, createReadStream } from 'node:fs';
-import { chmod, copyFile, lchown, lstat, mkdir, open, readdir, readlink, rename, symlink } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  type FileHandle,
+  lchown,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readlink,
+  rename,
+  symlink,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { runProgram } from './run-program.ts';
 
 /** More than libuv's four threads, so that none of them waits for the event loop between two files. */
 const parallel = 8;
+const pourBytes = 262_144;
 
 export interface CopyOptions {
   /** Who the copy belongs to; null or absent leaves it to the caller's own uid. */
@@ -24,6 +37,8 @@ export interface CopyOptions {
   readonly readable?: boolean;
   /** Paths relative to the source that are left out; a directory's contents go with it. */
   readonly skip?: (path: string) => boolean;
+  /** The source is in use: its files may vanish, shrink and grow meanwhile. Nothing else is forgiven. */
+  readonly live?: boolean;
 }
 
 export interface CopyResult {
@@ -39,7 +54,7 @@ export async function copyTree(source: string, target: string, options: CopyOpti
   const directories: string[] = [''];
   await mkdir(target, { mode: 0o700 });
   for (const directory of directories) {
-    for (const entry of await readdir(join(source, directory), { withFileTypes: true })) {
+    for (const entry of await entriesOf(source, directory, options)) {
       const path = join(directory, entry.name);
       if (options.skip?.(path)) continue;
       if (entry.isDirectory()) {
@@ -56,7 +71,11 @@ export async function copyTree(source: string, target: string, options: CopyOpti
   };
   const [first, ...rest] = files;
   const reflinked = first !== undefined && (await succeeds(copy(first, constants.COPYFILE_FICLONE_FORCE)));
-  await inParallel(reflinked ? rest : files, (path) => copy(path, constants.COPYFILE_FICLONE));
+  const copyLater = (path: string) =>
+    options.live
+      ? forgiveVanished(join(source, path), copy(path, reflinked ? constants.COPYFILE_FICLONE_FORCE : 0))
+      : copy(path, constants.COPYFILE_FICLONE);
+  await inParallel(reflinked ? rest : files, copyLater);
   // Last, so that until the tree is whole nobody but the copier can enter it.
   for (const directory of directories.reverse()) {
     const path = join(target, directory);
@@ -65,6 +84,33 @@ export async function copyTree(source: string, target: string, options: CopyOpti
   }
   return { files: files.length, bytes, reflinked };
 }
+
+async function entriesOf(source: string, directory: string, options: CopyOptions): Promise<Dirent[]> {
+  const path = join(source, directory);
+  return readdir(path, { withFileTypes: true }).catch(async (error: unknown) => {
+    if (options.live && directory !== '' && (await hasVanished(path, error))) return [];
+    throw error;
+  });
+}
+
+async function forgiveVanished(from: string, copying: Promise<void>): Promise<void> {
+  await copying.catch(async (error: unknown) => {
+    if (!(await hasVanished(from, error))) throw error;
+  });
+}
+
+/** Asked of the source itself: the same code about the target would be a failure. */
+async function hasVanished(from: string, error: unknown): Promise<boolean> {
+  if (error instanceof VanishedError) return true;
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
+  return lstat(from).then(
+    () => false,
+    (again: NodeJS.ErrnoException) => again.code === 'ENOENT',
+  );
+}
+
+/** The file was open already when its last name went. */
+class VanishedError extends Error {}
 
 async function copyLink(
   entry: Dirent,
@@ -78,7 +124,7 @@ async function copyLink(
 }
 
 async function copyOne(from: string, to: string, flags: number, options: CopyOptions): Promise<number> {
-  if (options.sourceOwner != null) await copyGuarded(from, to, flags, options.sourceOwner);
+  if (options.sourceOwner != null || options.live) await copyGuarded(from, to, flags, options);
   else await copyFile(from, to, constants.COPYFILE_EXCL | flags);
   // By path: until the tree is whole its top directory lets nobody but the copier in.
   const { size, mode } = await lstat(to);
@@ -88,14 +134,23 @@ async function copyOne(from: string, to: string, flags: number, options: CopyOpt
 }
 
 /** Copies the file that was checked, not whatever its name leads to a moment later. */
-async function copyGuarded(from: string, to: string, flags: number, sourceOwner: number): Promise<void> {
+async function copyGuarded(
+  from: string,
+  to: string,
+  flags: number,
+  { sourceOwner = null, live = false }: CopyOptions,
+): Promise<void> {
   const handle = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const facts = await handle.stat();
-    if (!facts.isFile() || facts.uid !== sourceOwner || facts.nlink !== 1) {
-      throw new Error(`not a plain file of uid ${sourceOwner}: ${from}`);
+    if (live && facts.nlink === 0) throw new VanishedError();
+    if (!facts.isFile() || facts.uid !== (sourceOwner ?? facts.uid) || facts.nlink !== 1) {
+      throw new Error(`not a plain file of uid ${sourceOwner ?? 'its directory'}: ${from}`);
     }
-    if (process.platform === 'linux') {
+    // `copyFile` wants as many bytes as the file had at first, and spins for ever once it has become shorter.
+    if (live && !(flags & constants.COPYFILE_FICLONE_FORCE)) {
+      await pour(handle, to);
+    } else if (process.platform === 'linux') {
       await copyFile(`/proc/self/fd/${handle.fd}`, to, constants.COPYFILE_EXCL | flags);
     } else {
       if (flags & constants.COPYFILE_FICLONE_FORCE) throw new Error('no way to share blocks of an open file');
@@ -104,6 +159,21 @@ async function copyGuarded(from: string, to: string, flags: number, sourceOwner:
     }
   } finally {
     await handle.close();
+  }
+}
+
+/** To the end of the file, wherever that is by then. */
+async function pour(from: FileHandle, to: string): Promise<void> {
+  const writer = await open(to, 'wx', 0o600);
+  try {
+    const buffer = Buffer.allocUnsafe(pourBytes);
+    for (;;) {
+      const { bytesRead } = await from.read(buffer, 0, pourBytes, null);
+      if (bytesRead === 0) return;
+      await writer.appendFile(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await writer.close();
   }
 }
 

@@ -25,12 +25,17 @@ import {
   type ComputeObservation,
   type ComputeRef,
   type ComputeSpec,
+  type ReplicaData,
+  type ReplicaObservation,
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
 } from '../driver.ts';
 import { quoteLiteral } from '../sql-text.ts';
-import type { ComputeHost, EndpointRef, HostedCompute } from './host.ts';
+import { readWork } from '../work.ts';
+import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
+import { cloneLive } from './live-clone.ts';
+import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
 
 const reloadMsMax = 5_000;
 
@@ -47,12 +52,27 @@ export class LocalDriver implements ComputeDriver {
     return this.#host.prepare(pgVersion, progress);
   }
 
-  createBranch(spec: BranchSpec): Promise<BranchReceipt> {
-    return this.#host.createBranch(spec);
+  async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
+    const parent = await this.#host.findParent(spec);
+    if (parent === null || spec.source.kind === 'template') return this.#host.createBranch(spec);
+    if (!(await this.#answers({ ...parent, tenantUid: spec.tenantUid }, parent))) {
+      throw new Error(`the server of branch ${spec.source.branchId} does not answer yet`);
+    }
+    const { projectId, tenantUid, branchId, pgVersion } = spec;
+    const clone = { projectId, tenantUid, branchId, pgVersion, sourceId: parent.branchId, replica: null };
+    return cloneLive(this.#host, parent, clone);
   }
 
   removeBranch(ref: BranchRef): Promise<void> {
     return this.#host.removeBranch(ref);
+  }
+
+  buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
+    return buildReplica(this.#host, spec, anew);
+  }
+
+  observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null> {
+    return observeReplica(this.#host, ref);
   }
 
   start(spec: ComputeSpec): Promise<void> {
@@ -84,6 +104,12 @@ export class LocalDriver implements ComputeDriver {
     });
   }
 
+  async observeWork(ref: ComputeRef): Promise<string | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process) return null;
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), readWork);
+  }
+
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
     return this.#host.checkSettings(pgVersion, settings);
   }
@@ -110,6 +136,11 @@ export class LocalDriver implements ComputeDriver {
   }
 
   async removeCompute(ref: ComputeRef): Promise<void> {
+    const compute = await this.#host.inspect(ref);
+    if (compute?.readOnly) {
+      await this.#host.stop(ref, compute.seenGeneration);
+      await removeReplicaSlot(this.#host, { ...ref, branchId: compute.branchId });
+    }
     await this.#host.removeCompute(ref);
     this.#answered.delete(ref.endpointId);
   }
@@ -122,6 +153,7 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
     if (!compute?.process?.ready) throw notRunning();
+    if (compute.readOnly) throw new Error(`compute ${ref.endpointId} is read-only: its primary is configured instead`);
     // A server that still has the template's secret is given its own first; any other proves itself by what follows.
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
     const address = addressOf(compute);
@@ -149,6 +181,8 @@ export class LocalDriver implements ComputeDriver {
   /** Whether the server answers Catnap's login. A fresh clone first gets its project's secret. */
   async #answers(ref: EndpointRef, compute: HostedCompute): Promise<boolean> {
     if (!compute.process?.ready) return false;
+    // One login proves it; asking again at every look would cost each wake two more of them.
+    if (compute.firstSecret === null && this.#answered.get(compute.endpointId) === compute.process.pid) return true;
     try {
       if (compute.firstSecret === null) {
         await withSession(addressOf(compute), adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
@@ -189,7 +223,7 @@ export class LocalDriver implements ComputeDriver {
 const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
 
 function absent({ endpointId, projectId }: EndpointRef): ComputeObservation {
-  return { endpointId, projectId, state: 'absent', generation: 0, pid: null, address: null };
+  return { endpointId, projectId, state: 'absent', generation: 0, pid: null, release: null, address: null };
 }
 
 function observation(
@@ -202,6 +236,7 @@ function observation(
     state: answers ? 'running' : 'starting',
     generation: compute.process?.generation ?? 0,
     pid: compute.process?.pid ?? null,
+    release: compute.process?.release ?? null,
     address: answers ? addressOf(compute) : null,
   };
 }

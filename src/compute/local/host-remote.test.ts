@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { CatnapError } from '../../errors.ts';
 import { newBranchId, newEndpointId, newProjectId } from '../../ids.ts';
 import { StaleGenerationError } from '../driver.ts';
-import type { ComputeHost } from './host.ts';
+import type { ComputeHost } from './host-interface.ts';
 import { type HostChannel, remoteHost, serveHost } from './host-remote.ts';
 
 /** One end of a pair that sends what JSON keeps, as the real channel does. */
@@ -42,6 +42,8 @@ const ref = {
 function hostWith(methods: Partial<ComputeHost>): ComputeHost {
   const missing = () => Promise.reject(new Error('not in this test'));
   return {
+    ...{ findServer: missing, hasReplica: missing, claimReplica: missing, removeSlot: missing },
+    ...{ findParent: missing, beginLiveClone: missing, finishLiveClone: missing, abandonLiveClone: missing },
     ...{ prepare: missing, createBranch: missing, removeBranch: missing, start: missing, inspect: missing },
     ...{ forgetFirstSecret: missing, stop: missing, removeCompute: missing, removeProject: missing },
     ...{ list: missing, reload: missing, checkSettings: missing, ...methods },
@@ -103,7 +105,7 @@ describe('the host behind a channel', () => {
     const thrown = await host.stop(ref, 1).catch((error: unknown) => error);
     expect(thrown).toBeInstanceOf(StaleGenerationError);
     expect(thrown).toMatchObject({ message: stale.message, name: 'StaleGenerationError' });
-    const spec = { ...ref, generation: 1, pgVersion: 17, settings: {}, adminSecret: 's' };
+    const spec = { ...ref, generation: 1, pgVersion: 17, settings: {}, tempDiskBytes: 1_048_576, adminSecret: 's' };
     await expect(host.start(spec)).rejects.toMatchObject({ kind: 'conflict', message: 'taken' });
     await expect(host.list()).rejects.toThrow('plain');
   });

@@ -4,7 +4,7 @@
  */
 import { CatnapError, type ErrorKind } from '../../errors.ts';
 import { StaleGenerationError } from '../driver.ts';
-import type { ComputeHost } from './host.ts';
+import type { ComputeHost } from './host-interface.ts';
 
 /** A child process seen from its parent, or `process` seen from the child. */
 export interface HostChannel {
@@ -17,6 +17,14 @@ export interface HostChannel {
 const methods = [
   'prepare',
   'createBranch',
+  'findParent',
+  'beginLiveClone',
+  'finishLiveClone',
+  'abandonLiveClone',
+  'findServer',
+  'hasReplica',
+  'claimReplica',
+  'removeSlot',
   'removeBranch',
   'start',
   'inspect',
@@ -87,6 +95,14 @@ export function remoteHost(parent: HostChannel): ComputeHost {
   return {
     prepare: (pgVersion, progress) => call('prepare', [pgVersion], progress),
     createBranch: (spec) => call('createBranch', [spec]),
+    findParent: (spec) => call('findParent', [spec]),
+    beginLiveClone: (clone) => call('beginLiveClone', [clone]),
+    finishLiveClone: (token, end) => call('finishLiveClone', [token, end]),
+    abandonLiveClone: (token) => call('abandonLiveClone', [token]),
+    findServer: (ref) => call('findServer', [ref]),
+    hasReplica: (spec) => call('hasReplica', [spec]),
+    claimReplica: (spec) => call('claimReplica', [spec]),
+    removeSlot: (ref, slot) => call('removeSlot', [ref, slot]),
     removeBranch: (ref) => call('removeBranch', [ref]),
     start: (spec) => call('start', [spec]),
     inspect: (ref) => call('inspect', [ref]),

@@ -5,127 +5,141 @@
  */
 import { join } from 'node:path';
 import type { Config } from '../../config.ts';
-import { asBranchId, asEndpointId, asProjectId, type BranchId, type EndpointId, type ProjectId } from '../../ids.ts';
+import { asBranchId, asEndpointId, asProjectId } from '../../ids.ts';
 import type { BranchReceipt, BranchRef, BranchSpec, ComputeRef, ComputeSpec, TenantRef } from '../driver.ts';
 import { StaleGenerationError } from '../driver.ts';
-import { createBranchDirectory } from './branch-directory.ts';
-import { type Build, ensureBuild, removeUnusedBuilds } from './builds.ts';
+import { type BackupEnd, recoveryArguments, removeSlotDirectory } from './backup-files.ts';
+import { createBranchDirectory, removeUnfinished } from './branch-directory.ts';
+import { removeUnusedBuilds } from './builds.ts';
+import { type DataRef, dataHome } from './data-home.ts';
+import { findHolder, type Holder } from './holder.ts';
+import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
+import { inspectCompute, listComputes } from './hosted-computes.ts';
 import { KeyedLock } from './keyed-lock.ts';
-import { dataDirectory, type Layout, socketFile } from './layout.ts';
+import { dataDirectory, type Layout } from './layout.ts';
 import { removeLeftovers } from './leftovers.ts';
-import { findPostmaster, type Postmaster, startPostmaster, stopPostmaster } from './postmaster.ts';
-import { commandLineSetting } from './process-info.ts';
+import { type LiveClone, LiveClones } from './live-clones.ts';
+import { branchLock, endpointLock } from './lock-names.ts';
+import { Majors } from './majors.ts';
+import { startPostmaster, stopPostmaster } from './postmaster.ts';
 import {
   type BranchRecord,
   type EndpointRecord,
   readBranchRecord,
   readEndpointRecord,
-  readFirstSecret,
   removeFirstSecret,
   writeEndpointRecord,
 } from './records.ts';
 import { prepareServerFiles, trimLog, writeServerConfig } from './server-files.ts';
 import { checkSettings } from './settings-check.ts';
-import { ensureTemplate, type Template } from './template.ts';
+import { type DiskLog, type DiskPlace, type TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
 import { discard, idsIn, TenantDirectories } from './tenant-directories.ts';
 
-/** What the driver needs to know of an endpoint, running or not. */
-export interface HostedCompute {
-  readonly endpointId: EndpointId;
-  readonly projectId: ProjectId;
-  readonly branchId: BranchId;
-  /** The newest generation that the host has seen. */
-  readonly seenGeneration: number;
-  readonly process: { readonly pid: number; readonly generation: number; readonly ready: boolean } | null;
-  readonly socketPath: string;
-  readonly adminSecret: string;
-  /** Set until the branch's server has taken the project's secret in place of the template's. */
-  readonly firstSecret: string | null;
-}
-
-/** The host knows by itself which branch an endpoint is on. */
-export type EndpointRef = Omit<ComputeRef, 'branchId'>;
-
-export interface ComputeHost {
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
-  createBranch(spec: BranchSpec): Promise<BranchReceipt>;
-  removeBranch(ref: BranchRef): Promise<void>;
-  start(spec: ComputeSpec): Promise<void>;
-  /** Null for an endpoint that was never started here. */
-  inspect(ref: EndpointRef): Promise<HostedCompute | null>;
-  /** Writes the configuration anew and has the server of that generation read it. */
-  reload(spec: ComputeSpec): Promise<void>;
-  /** Null, or what Postgres says is wrong. */
-  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
-  /** The server has the project's secret now: forget the template's. */
-  forgetFirstSecret(ref: EndpointRef): Promise<void>;
-  stop(ref: EndpointRef, generation: number): Promise<void>;
-  removeCompute(ref: EndpointRef): Promise<void>;
-  removeProject(ref: TenantRef): Promise<void>;
-  /** Every endpoint that has a process. */
-  list(): Promise<HostedCompute[]>;
-}
-
 export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin'>;
-
-/** What a server was started as is read from its command line: the process itself is the record. */
-interface Holder extends Postmaster {
-  readonly endpointId: string | null;
-  readonly generation: number;
-}
 
 export class LocalHost implements ComputeHost {
   readonly #config: HostConfig;
   readonly #layout: Layout;
   readonly #tenants: TenantDirectories;
   readonly #locks = new KeyedLock();
-  readonly #prepared = new Map<number, Promise<{ build: Build; template: Template }>>();
+  readonly #majors: Majors;
+  readonly #liveClones: LiveClones;
+  readonly #disks: TemporaryDisks;
 
-  constructor(config: HostConfig, layout: Layout) {
+  constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined) {
     this.#config = config;
     this.#layout = layout;
     this.#tenants = new TenantDirectories(layout, config.uids);
+    this.#majors = new Majors(config, layout);
+    this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
+    this.#disks = new TemporaryDisks(layout, config.uids, log);
   }
 
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
-    const { build } = await this.#ready(pgVersion, progress);
+    const { build } = await this.#majors.ready(pgVersion, progress);
     await removeUnusedBuilds(build, this.#layout);
+    await this.#disks.removeStale((projectId, endpointId) => this.#releaseDisk(projectId, endpointId));
     await removeLeftovers(this.#layout);
   }
 
+  /** How the bound of temporary files is kept on this machine. */
+  temporaryDisk(): Promise<TemporaryDiskEnforcement> {
+    return this.#disks.detect();
+  }
+
   async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
-    const uid = await this.#tenants.check(spec);
-    const { template } = await this.#ready(spec.pgVersion);
-    const create = () =>
-      createBranchDirectory({ ...{ spec, uid, template }, layout: this.#layout, tenants: this.#tenants });
-    return this.#locks.exclusive(branchKey(spec), async () => {
-      const existing = await this.#branchRecord(spec);
-      if (existing) return existing.receipt;
-      if (spec.source.kind === 'template') return create();
-      const source = { ...spec, branchId: spec.source.branchId };
-      // Before the second lock: it is taken only for a branch that exists, so no two calls can wait for each other.
-      if (!(await this.#branchRecord(source))) throw new Error(`branch ${source.branchId} has no data`);
-      return this.#locks.shared(branchKey(source), async () => {
-        if (await this.#holder(source)) throw new Error(`branch ${source.branchId} is not asleep`);
-        return create();
-      });
+    const { template } = await this.#majors.ready(spec.pgVersion);
+    const parts = { layout: this.#layout, tenants: this.#tenants, locks: this.#locks, template };
+    return createBranchDirectory(parts, spec);
+  }
+
+  async findParent(spec: BranchSpec): Promise<HostedCompute | null> {
+    if (spec.source.kind === 'template' || (await this.#branchRecord(spec))) return null;
+    return this.findServer({ ...spec, branchId: spec.source.branchId });
+  }
+
+  async hasReplica(spec: ComputeSpec): Promise<boolean> {
+    return (await this.#branchRecord(spec))?.pgVersion === spec.pgVersion;
+  }
+
+  async claimReplica(spec: ComputeSpec): Promise<void> {
+    await this.#tenants.check(spec);
+    await this.#locks.exclusive(endpointLock(spec), async () => {
+      const record = await this.#fence(spec, spec.generation);
+      if (record?.readOnly) await this.#stopOwn(spec, record);
+      const { generation, branchId, adminSecret } = spec;
+      const directory = await this.#tenants.ensureEndpoint(spec);
+      await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly: true });
     });
+  }
+
+  async removeSlot(ref: ComputeRef, slot: string): Promise<void> {
+    await this.#tenants.check(ref);
+    await this.#locks.exclusive(branchLock(ref), async () => {
+      const branch = { ...ref, readOnly: false };
+      if (await this.#holder(branch)) throw new Error(`branch ${ref.branchId} is not asleep`);
+      await removeSlotDirectory(this.#dataDirectory(branch), slot, this.#layout);
+    });
+  }
+
+  async findServer(ref: BranchRef): Promise<HostedCompute | null> {
+    const { projectId, branchId, tenantUid } = ref;
+    const endpointId = (await this.#holder({ projectId, branchId, tenantUid }))?.endpointId;
+    return endpointId ? this.inspect({ ...ref, endpointId: asEndpointId(endpointId) }) : null;
+  }
+
+  beginLiveClone(clone: LiveClone): Promise<string> {
+    return this.#liveClones.begin(clone);
+  }
+
+  finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt> {
+    return this.#liveClones.finish(token, end);
+  }
+
+  abandonLiveClone(token: string): Promise<void> {
+    return this.#liveClones.abandon(token);
   }
 
   async removeBranch(ref: BranchRef): Promise<void> {
     await this.#tenants.check(ref);
-    await this.#locks.exclusive(branchKey(ref), async () => {
+    await this.#locks.exclusive(branchLock(ref), async () => {
+      const holder = await this.#holder(ref);
       await stopPostmaster(this.#dataDirectory(ref), ref.tenantUid);
+      const endpointId = holder?.endpointId;
+      if (endpointId) await this.#disks.detach(this.#diskPlace({ ...ref, endpointId: asEndpointId(endpointId) }));
       await discard(this.#layout.branch(ref.projectId, ref.branchId), this.#layout);
+      await removeUnfinished(this.#layout.branches(ref.projectId), ref.branchId);
+      await discard(this.#layout.replicationDirectory(ref.branchId), this.#layout);
     });
   }
 
   async start(spec: ComputeSpec): Promise<void> {
     await this.#tenants.check(spec);
-    await this.#locks.exclusive(endpointKey(spec), async () => {
+    await this.#locks.exclusive(endpointLock(spec), async () => {
       const known = await this.#fence(spec, spec.generation);
       const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
-      const keys = [branchKey(spec), branchKey(previous)];
+      // A replica works on data of its own, and leaves its branch alone.
+      const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
       await this.#locks.exclusiveAll(keys, () => this.#startLocked(spec, previous));
     });
   }
@@ -133,7 +147,7 @@ export class LocalHost implements ComputeHost {
   /** `previous` names the branch that the endpoint was on before, which is mostly the same. */
   async #startLocked(spec: ComputeSpec, previous: ComputeRef): Promise<void> {
     const branch = await this.#branchRecord(spec);
-    if (!branch) throw new Error(`branch ${spec.branchId} has no data`);
+    if (!branch) throw new Error(`${spec.readOnly ? 'replica' : 'branch'} ${spec.branchId} has no data`);
     if (branch.pgVersion !== spec.pgVersion) {
       throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
     }
@@ -141,58 +155,52 @@ export class LocalHost implements ComputeHost {
     if (holder && holder.endpointId !== spec.endpointId) {
       throw new Error(`branch ${spec.branchId} is in use by ${holder.endpointId ?? 'another server'}`);
     }
-    const { build } = await this.#ready(spec.pgVersion);
-    const { generation, branchId, adminSecret } = spec;
+    const { build } = await this.#majors.ready(spec.pgVersion);
+    const { generation, branchId, adminSecret, readOnly = false } = spec;
     const directory = await this.#tenants.ensureEndpoint(spec);
-    await writeEndpointRecord(directory, { generation, branchId, adminSecret });
+    await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
     if (holder?.generation === generation) return;
     for (const ref of [spec, previous]) {
       const older = await this.#holder(ref);
       if (older?.endpointId === spec.endpointId) await stopPostmaster(this.#dataDirectory(ref), spec.tenantUid);
+      await this.#disks.unlink(this.#diskPlace(ref));
     }
-    const files = await prepareServerFiles({ spec, directory, uids: this.#config.uids, layout: this.#layout });
+    const enforcement = await this.#disks.attach(this.#diskPlace(spec), spec.tenantUid, spec.tempDiskBytes);
+    const { uids } = this.#config;
+    const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout: this.#layout });
     await startPostmaster({
       ...{ program: join(build.bin, 'postgres'), dataDirectory: this.#dataDirectory(spec), uid: spec.tenantUid },
       logFile: files.logFile,
       arguments: [
         ...['-c', `config_file=${files.configFile}`],
         ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
+        ...['-c', `catnap.release=${build.name}`],
+        ...(await recoveryArguments(this.#dataDirectory(spec))),
       ],
     });
   }
 
   async inspect(ref: EndpointRef): Promise<HostedCompute | null> {
-    const { projectId, endpointId } = ref;
-    const record = await readEndpointRecord(this.#layout.endpoint(projectId, endpointId));
-    if (!record) return null;
-    const { branchId, generation, adminSecret } = record;
-    const holder = await this.#holder({ ...ref, branchId });
-    const own = holder?.endpointId === endpointId ? holder : null;
-    return {
-      ...{ endpointId, projectId, branchId, adminSecret },
-      seenGeneration: generation,
-      process: own && { pid: own.pid, generation: own.generation, ready: own.ready },
-      socketPath: socketFile(this.#layout.socketDirectory(endpointId)),
-      firstSecret: await readFirstSecret(this.#layout.branch(projectId, branchId)),
-    };
+    return inspectCompute(this.#layout, ref);
   }
 
   async reload(spec: ComputeSpec): Promise<void> {
     await this.#tenants.check(spec);
-    await this.#locks.exclusive(endpointKey(spec), async () => {
+    await this.#locks.exclusive(endpointLock(spec), async () => {
       await this.#fence(spec, spec.generation);
       const holder = await this.#holder(spec);
       if (holder?.endpointId !== spec.endpointId || holder.generation !== spec.generation) {
         throw new Error(`compute ${spec.endpointId} is not running`);
       }
       const directory = await this.#tenants.ensureEndpoint(spec);
-      await writeServerConfig({ spec, directory, layout: this.#layout });
+      const enforcement = await this.#disks.inForce(directory);
+      await writeServerConfig({ spec, enforcement, directory, layout: this.#layout });
       process.kill(holder.pid, 'SIGHUP');
     });
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
-    const { build, template } = await this.#ready(pgVersion);
+    const { build, template } = await this.#majors.ready(pgVersion);
     return checkSettings(join(build.bin, 'postgres'), template.dataDirectory, settings);
   }
 
@@ -203,7 +211,7 @@ export class LocalHost implements ComputeHost {
 
   async stop(ref: EndpointRef, generation: number): Promise<void> {
     await this.#tenants.check(ref);
-    await this.#locks.exclusive(endpointKey(ref), async () => {
+    await this.#locks.exclusive(endpointLock(ref), async () => {
       const record = await this.#fence(ref, generation);
       if (!record) return;
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
@@ -214,7 +222,7 @@ export class LocalHost implements ComputeHost {
 
   async removeCompute(ref: EndpointRef): Promise<void> {
     await this.#tenants.check(ref);
-    await this.#locks.exclusive(endpointKey(ref), async () => {
+    await this.#locks.exclusive(endpointLock(ref), async () => {
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
       const record = await readEndpointRecord(directory);
       if (record) await this.#stopOwn(ref, record);
@@ -235,16 +243,8 @@ export class LocalHost implements ComputeHost {
   }
 
   async list(): Promise<HostedCompute[]> {
-    const found: HostedCompute[] = [];
-    for (const projectId of (await idsIn(this.#layout.projects)).map(asProjectId)) {
-      const tenantUid = await this.#tenants.recordedUid(projectId);
-      for (const endpointId of (await idsIn(this.#layout.endpoints(projectId))).map(asEndpointId)) {
-        const compute = await this.inspect({ projectId, endpointId, tenantUid });
-        if (!compute?.process) continue;
-        found.push(compute);
-        await trimLog(this.#layout.endpoint(projectId, endpointId));
-      }
-    }
+    const found = await listComputes(this.#layout, this.#tenants);
+    for (const { projectId, endpointId } of found) await trimLog(this.#layout.endpoint(projectId, endpointId));
     return found;
   }
 
@@ -258,47 +258,38 @@ export class LocalHost implements ComputeHost {
   }
 
   async #stopOwn(ref: EndpointRef, record: EndpointRecord): Promise<void> {
-    const on = { ...ref, branchId: record.branchId };
-    await this.#locks.exclusive(branchKey(on), async () => {
+    const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
+    await this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
       const holder = await this.#holder(on);
       if (holder?.endpointId === ref.endpointId) await stopPostmaster(this.#dataDirectory(on), ref.tenantUid);
+      await this.#disks.detach(this.#diskPlace(on));
     });
   }
 
-  /** The server that runs on a branch's data, whoever started it. */
-  async #holder(ref: BranchRef): Promise<Holder | null> {
-    const found = await findPostmaster(this.#dataDirectory(ref), ref.tenantUid);
-    if (!found) return null;
-    const endpointId = commandLineSetting(found.commandLine, 'catnap.endpoint');
-    const generation = Number(commandLineSetting(found.commandLine, 'catnap.generation') ?? 0);
-    return { ...found, endpointId, generation };
+  #holder(ref: DataRef): Promise<Holder | null> {
+    return findHolder(this.#dataDirectory(ref), ref.tenantUid);
   }
 
-  #branchRecord(ref: BranchRef): Promise<BranchRecord | null> {
-    return readBranchRecord(this.#layout.branch(ref.projectId, ref.branchId));
+  #branchRecord(ref: DataRef): Promise<BranchRecord | null> {
+    return readBranchRecord(dataHome(this.#layout, ref));
   }
 
-  #dataDirectory(ref: BranchRef): string {
-    return dataDirectory(this.#layout.branch(ref.projectId, ref.branchId));
+  /** A server that died, while Catnap was dead too, cannot give its disk back. */
+  async #releaseDisk(projectId: string, endpointId: string): Promise<void> {
+    const tenantUid = await this.#tenants.recordedUid(projectId);
+    const ref = { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId), tenantUid };
+    await this.#locks.exclusive(endpointLock(ref), async () => {
+      const compute = await this.inspect(ref);
+      if (compute && !compute.process) await this.#disks.detach(this.#diskPlace({ ...compute, tenantUid }));
+    });
   }
 
-  /** Binaries and template of a major, made once; a failure is not remembered. */
-  #ready(
-    pgVersion: number,
-    progress: (line: string) => void = () => undefined,
-  ): Promise<{ build: Build; template: Template }> {
-    const known = this.#prepared.get(pgVersion);
-    if (known) return known;
-    const making = (async () => {
-      const build = await ensureBuild(pgVersion, this.#config, this.#layout, progress);
-      const asRoot = this.#config.uids !== null;
-      return { build, template: await ensureTemplate(build, this.#layout, asRoot, progress) };
-    })();
-    this.#prepared.set(pgVersion, making);
-    making.catch(() => this.#prepared.delete(pgVersion));
-    return making;
+  #diskPlace(ref: ComputeRef & DataRef): DiskPlace {
+    const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
+    return { directory, dataDirectory: this.#dataDirectory(ref) };
+  }
+
+  #dataDirectory(ref: DataRef): string {
+    return dataDirectory(dataHome(this.#layout, ref));
   }
 }
-
-const branchKey = (ref: BranchRef) => `branch ${ref.projectId} ${ref.branchId}`;
-const endpointKey = (ref: EndpointRef) => `endpoint ${ref.projectId} ${ref.endpointId}`;

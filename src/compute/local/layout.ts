@@ -6,7 +6,9 @@
  *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are clones of
  *   projects/<project>/branches/<branch>/           pgdata, branch.json, first-secret
  *   projects/<project>/endpoints/<endpoint>/        postgresql.conf, pg_hba.conf, server.log, state.json
- *   s/<8 characters>/.s.PGSQL.5432                  unix sockets
+ *                                                   and while it is awake temp.img, mounted on temp
+ *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
+ *   s/<8 characters>/.s.PGSQL.5432                  unix sockets, of each endpoint and of each branch's primary
  *   system/                                         the system database
  *   work/ trash/                                    clusters in the making; directories on their way out
  */
@@ -40,7 +42,11 @@ export interface Layout {
   branch(projectId: string, branchId: string): string;
   endpoints(projectId: string): string;
   endpoint(projectId: string, endpointId: string): string;
+  /** What a read replica has of its own, in the shape of a branch's directory. */
+  replica(projectId: string, endpointId: string): string;
   socketDirectory(endpointId: string): string;
+  /** Where a branch's primary, whichever endpoint that is, can be reached by its replicas. */
+  replicationDirectory(branchId: string): string;
   readonly systemSocketDirectory: string;
 }
 
@@ -64,6 +70,9 @@ export function createLayout(home: string): Layout {
     branch: (projectId, branchId) => join(project(projectId), 'branches', checkedId('branch', branchId)),
     endpoints: (projectId) => join(project(projectId), 'endpoints'),
     endpoint: (projectId, endpointId) => join(project(projectId), 'endpoints', checkedId('endpoint', endpointId)),
+    replica: (projectId, endpointId) =>
+      join(project(projectId), 'endpoints', checkedId('endpoint', endpointId), 'replica'),
+    replicationDirectory: (branchId) => join(sockets, shortName(checkedId('branch', branchId))),
     socketDirectory: (endpointId) => join(sockets, shortName(checkedId('endpoint', endpointId))),
     // Six characters, so it can never be the name of an endpoint's directory.
     systemSocketDirectory: join(sockets, 'system'),

@@ -1,6 +1,6 @@
 /** What the operating system says about a process, so that a recycled pid is never mistaken for a server of ours. */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 /**
@@ -31,4 +31,15 @@ export function commandLineSetting(commandLine: readonly string[], name: string)
     if (word.startsWith(prefix)) return word.slice(prefix.length);
   }
   return null;
+}
+
+/**
+ * Whether any process works in a directory. Every process of a server does, and those of one that was killed go on for
+ * a moment without their postmaster. Where this cannot be told, nobody does.
+ */
+export async function isWorkedIn(directory: string): Promise<boolean> {
+  if (process.platform !== 'linux') return false;
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const folders = await Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => '')));
+  return folders.includes(directory);
 }

@@ -15,6 +15,8 @@ export interface EndpointRecord {
   readonly branchId: BranchId;
   /** Kept here, and not asked of the caller each time, so that a restarted Catnap can log in to what it adopts. */
   readonly adminSecret: string;
+  /** A read replica, whose data lie with the endpoint. */
+  readonly readOnly?: boolean;
 }
 
 export const readBranchRecord = (directory: string) => readJson<BranchRecord>(join(directory, 'branch.json'));

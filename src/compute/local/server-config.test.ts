@@ -7,6 +7,9 @@ const facts: ServerFacts = {
   socketDirectory: "/home/it's/s/abcdefgh",
   hbaFile: '/home/projects/p/endpoints/e/pg_hba.conf',
   label: 'ep-x',
+  sessionTempBytes: null,
+  replicationDirectory: '/home/s/ijklmnop',
+  follows: null,
 };
 
 /** What counts in such a file: the last line about each setting. */
@@ -29,7 +32,7 @@ describe('postgresql.conf', () => {
   test('values are quoted, and one that spans lines is refused', () => {
     const settings = effective(renderServerConfig(facts, { search_path: `"$user", 'a\\b'` }));
     expect(settings.get('search_path')).toBe(`'"$user", ''a\\\\b'''`);
-    expect(settings.get('unix_socket_directories')).toBe("'/home/it''s/s/abcdefgh'");
+    expect(settings.get('unix_socket_directories')).toBe(`'"/home/it''s/s/abcdefgh", "/home/s/ijklmnop"'`);
     for (const value of ["x'\nfsync = off", 'a\rb', 'a\0b']) {
       expect(() => renderServerConfig(facts, { work_mem: value })).toThrow(/not the value/);
     }
@@ -42,9 +45,35 @@ describe('postgresql.conf', () => {
     },
   );
 
+  test('a replica follows its primary, and listens for clients only', () => {
+    const follows = {
+      socketDirectory: "/home/it's/s/ijklmnop",
+      slot: 'ep_x',
+      passwordFile: '/home/e/replication.pass',
+    };
+    const text = renderServerConfig({ ...facts, replicationDirectory: null, follows }, { primary_conninfo: 'x' });
+    const lines = text.split('\n');
+    expect(lines.findLast((line) => line.startsWith('primary_conninfo'))).toBe(
+      `primary_conninfo = 'host=''/home/it\\\\''s/s/ijklmnop'' port=''5432'' user=''catnap_replication'' ` +
+        `passfile=''/home/e/replication.pass'' application_name=''ep_x'' connect_timeout=''5'''`,
+    );
+    expect(lines).toContain("primary_slot_name = 'ep_x'");
+    expect(lines).toContain("unix_socket_directories = '/home/it''s/s/abcdefgh'");
+  });
+
   test('settings of extensions have a dot', () => {
     const settings = effective(renderServerConfig(facts, { 'pg_stat_statements.max': '100' }));
     expect(settings.get('pg_stat_statements.max')).toBe("'100'");
+  });
+
+  test('temporary files are bounded here only where no disk does it', () => {
+    const bounded = effective(
+      renderServerConfig({ ...facts, sessionTempBytes: 20 * 1024 ** 3 }, { temp_file_limit: '-1' }),
+    );
+    expect(bounded.get('temp_file_limit')).toBe("'20971520kB'");
+    const huge = effective(renderServerConfig({ ...facts, sessionTempBytes: 1024 ** 5 }, {}));
+    expect(huge.get('temp_file_limit')).toBe("'2147483647kB'");
+    expect(renderServerConfig(facts, {})).not.toContain('temp_file_limit');
   });
 
   test('only majors that know it are told about ALTER SYSTEM', () => {
@@ -58,6 +87,8 @@ test('pg_hba.conf lets Catnap into its database only, and nobody in without SCRA
     'local catnap catnap_admin scram-sha-256',
     'local all catnap_admin reject',
     'local catnap all reject',
+    'local replication catnap_replication scram-sha-256',
+    'local all catnap_replication reject',
     'local all all scram-sha-256',
   ]);
 });

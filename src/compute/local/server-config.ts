@@ -2,7 +2,7 @@
  * Renders postgresql.conf and pg_hba.conf. Pure. In a configuration file the last line about a setting counts, so
  * the order is: our defaults, the caller's settings, then what the driver insists on.
  */
-import { adminDatabase, adminRole } from '../driver.ts';
+import { adminDatabase, adminRole, replicationRole } from '../driver.ts';
 
 export type Settings = Readonly<Record<string, string>>;
 
@@ -13,6 +13,19 @@ export interface ServerFacts {
   readonly hbaFile: string;
   /** Shown in the titles of the server's processes. */
   readonly label: string;
+  /** Bound of each session's temporary files; null where a disk bounds them all together. */
+  readonly sessionTempBytes: number | null;
+  /** A second place to listen in, for replicas; null for a replica itself. */
+  readonly replicationDirectory: string | null;
+  /** What a replica follows; null for a primary. */
+  readonly follows: Primary | null;
+}
+
+/** A primary as its replica reaches it. */
+export interface Primary {
+  readonly socketDirectory: string;
+  readonly slot: string;
+  readonly passwordFile: string;
 }
 
 /** Good for a small server that starts often; whoever calls may say otherwise. */
@@ -33,7 +46,7 @@ function insisted(facts: ServerFacts): Settings {
     external_pid_file: '',
     listen_addresses: '',
     port: '5432',
-    unix_socket_directories: facts.socketDirectory,
+    unix_socket_directories: socketDirectories(facts),
     unix_socket_permissions: '0777', // the directory decides who can enter
     unix_socket_group: '',
     hba_file: facts.hbaFile,
@@ -56,10 +69,47 @@ function insisted(facts: ServerFacts): Settings {
     log_min_error_statement: 'panic',
     log_statement: 'none',
     log_timezone: 'UTC',
+    // Room for replicas, and for copies that are being made. A replica that sleeps too long loses its place in the
+    // WAL and is built anew; the disk does not fill up for it.
+    max_wal_senders: '20',
+    max_replication_slots: '40',
+    max_slot_wal_keep_size: '1GB',
+    ...following(facts.follows),
+    ...(facts.sessionTempBytes !== null && { temp_file_limit: kilobytes(facts.sessionTempBytes) }),
     // A file that the server itself can write would outlive and overrule this one.
     ...(facts.major >= 17 && { allow_alter_system: 'off' }),
   };
 }
+
+function socketDirectories({ socketDirectory, replicationDirectory }: ServerFacts): string {
+  if (replicationDirectory === null) return socketDirectory;
+  return [socketDirectory, replicationDirectory].map((path) => `"${path.replaceAll('"', '""')}"`).join(', ');
+}
+
+function following(primary: Primary | null): Settings {
+  if (primary === null) return { primary_conninfo: '', primary_slot_name: '' };
+  const conninfo = {
+    host: primary.socketDirectory,
+    port: '5432',
+    user: replicationRole,
+    passfile: primary.passwordFile,
+    application_name: primary.slot,
+    connect_timeout: '5',
+  };
+  const words = Object.entries(conninfo).map(([key, value]) => `${key}='${value.replaceAll(/[\\']/g, '\\$&')}'`);
+  return {
+    primary_conninfo: words.join(' '),
+    primary_slot_name: primary.slot,
+    hot_standby: 'on',
+    // A long query here keeps the primary from removing rows that it still sees.
+    hot_standby_feedback: 'on',
+    // A primary that was asleep is found again quickly.
+    wal_retrieve_retry_interval: '200ms',
+  };
+}
+
+/** Postgres counts this limit in an int: 2 TiB are the most that it can say. */
+const kilobytes = (bytes: number) => `${Math.min(Math.floor(bytes / 1024), 2 ** 31 - 1)}kB`;
 
 export function renderServerConfig(facts: ServerFacts, settings: Settings): string {
   return renderSettings({ 'our defaults': defaults, asked: settings, 'not for discussion': insisted(facts) });
@@ -83,6 +133,8 @@ export function renderHba(): string {
     `local ${adminDatabase} ${adminRole} scram-sha-256`,
     `local all ${adminRole} reject`,
     `local ${adminDatabase} all reject`,
+    `local replication ${replicationRole} scram-sha-256`,
+    `local all ${replicationRole} reject`,
     'local all all scram-sha-256',
     '',
   ].join('\n');

@@ -2,14 +2,18 @@
 import { chmod, chown, copyFile, mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../config.ts';
-import type { ComputeSpec } from '../driver.ts';
+import { type ComputeSpec, replicationRole } from '../driver.ts';
+import { replicationSecret, slotName } from '../replication.ts';
+import { dataHome } from './data-home.ts';
 import { dataDirectory, type Layout, socketFile } from './layout.ts';
 import { rotateLog } from './records.ts';
-import { renderHba, renderServerConfig } from './server-config.ts';
+import { type Primary, renderHba, renderServerConfig } from './server-config.ts';
+import type { TemporaryDiskEnforcement } from './temporary-disks.ts';
 
 const configName = 'postgresql.conf';
 const hbaName = 'pg_hba.conf';
 const logName = 'server.log';
+const passwordName = 'replication.pass';
 /** Put aside at a start beyond the first size; cut while the server runs beyond the second. */
 const rotateBytes = 1_048_576;
 const trimBytes = 10_485_760;
@@ -22,16 +26,19 @@ export interface ServerFiles {
 /** Only while no server of the endpoint runs. */
 export async function prepareServerFiles(place: {
   spec: ComputeSpec;
+  enforcement: TemporaryDiskEnforcement;
   directory: string;
   uids: Uids | null;
   layout: Layout;
 }): Promise<ServerFiles> {
-  const { spec, directory, uids, layout } = place;
+  const { spec, enforcement, directory, uids, layout } = place;
   const configFile = join(directory, configName);
   const hbaFile = join(directory, hbaName);
   const logFile = join(directory, logName);
   await prepareSocketDirectory(layout.socketDirectory(spec.endpointId), spec.tenantUid, uids);
-  await writeServerConfig({ spec, directory, layout });
+  if (spec.readOnly) await writePasswordFile(join(directory, passwordName), spec);
+  else await prepareSocketDirectory(layout.replicationDirectory(spec.branchId), spec.tenantUid, uids);
+  await writeServerConfig({ spec, enforcement, directory, layout });
   await writeForServer(hbaFile, renderHba(), spec.tenantUid);
   await rotateLog(logFile, rotateBytes);
   return { configFile, logFile };
@@ -40,18 +47,38 @@ export async function prepareServerFiles(place: {
 /** Also while the server runs, which reads it again when told. */
 export async function writeServerConfig(place: {
   spec: ComputeSpec;
+  enforcement: TemporaryDiskEnforcement;
   directory: string;
   layout: Layout;
 }): Promise<void> {
-  const { spec, directory, layout } = place;
+  const { spec, enforcement, directory, layout } = place;
   const facts = {
     major: spec.pgVersion,
-    dataDirectory: dataDirectory(layout.branch(spec.projectId, spec.branchId)),
+    dataDirectory: dataDirectory(dataHome(layout, spec)),
     socketDirectory: layout.socketDirectory(spec.endpointId),
     hbaFile: join(directory, hbaName),
     label: spec.endpointId,
+    replicationDirectory: spec.readOnly ? null : layout.replicationDirectory(spec.branchId),
+    follows: spec.readOnly ? primaryOf(spec, directory, layout) : null,
+    sessionTempBytes: enforcement === 'session' ? spec.tempDiskBytes : null,
   };
   await writeForServer(join(directory, configName), renderServerConfig(facts, spec.settings), spec.tenantUid);
+}
+
+function primaryOf(spec: ComputeSpec, directory: string, layout: Layout): Primary {
+  return {
+    socketDirectory: layout.replicationDirectory(spec.branchId),
+    slot: slotName(spec.endpointId),
+    passwordFile: join(directory, passwordName),
+  };
+}
+
+/** The client library refuses a file that anybody but its owner can read, so the server's uid owns this one. */
+async function writePasswordFile(path: string, spec: ComputeSpec): Promise<void> {
+  const line = `*:*:*:${replicationRole}:${replicationSecret(spec.adminSecret)}\n`;
+  await rm(path, { force: true });
+  await writeFile(path, line, { mode: 0o600, flag: 'wx' });
+  if (spec.tenantUid !== null) await chown(path, spec.tenantUid, spec.tenantUid);
 }
 
 /** The server appends to its log, so cutting it while it runs loses no later line. */

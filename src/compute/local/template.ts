@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { newSecret } from '../../ids.ts';
 import { buildVerifier } from '../../scram-verifier.ts';
 import { adminScramIterations } from '../admin-session.ts';
-import { adminDatabase, adminRole } from '../driver.ts';
+import { adminDatabase, adminRole, replicationRole } from '../driver.ts';
 import type { Build } from './builds.ts';
 import { withNewCluster } from './cluster.ts';
 import { renameDurably } from './copy-tree.ts';
@@ -63,6 +63,8 @@ async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, direc
 function templateStatements(verifier: string): string[] {
   return [
     `ALTER ROLE ${adminRole} PASSWORD '${verifier}'`,
+    // Cannot log in before a primary has replicas; here, so that no tenant can make a role of this name.
+    `CREATE ROLE ${replicationRole} NOLOGIN REPLICATION`,
     `CREATE DATABASE ${adminDatabase} OWNER ${adminRole} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${adminDatabase} FROM PUBLIC`,
     'REVOKE ALL ON DATABASE template1 FROM PUBLIC',

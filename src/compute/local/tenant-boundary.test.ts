@@ -5,7 +5,7 @@ import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local
 import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
 import { buildVerifier } from '../../scram-verifier.ts';
 import type { Login } from '../admin-session.ts';
-import { untilRunning } from '../contract/bench.ts';
+import { tempDiskBytes, untilRunning } from '../contract/bench.ts';
 import type { ComputeObservation, ComputeRef } from '../driver.ts';
 import { dataDirectory, socketFile } from './layout.ts';
 import { readProcessUid } from './process-info.ts';
@@ -111,7 +111,7 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
     const { driver } = subject;
     await driver.createBranch({ ...ref, pgVersion, source: { kind: 'template' } });
-    await driver.start({ ...ref, generation: 1, pgVersion, settings: {}, adminSecret });
+    await driver.start({ ...ref, generation: 1, pgVersion, settings: {}, tempDiskBytes, adminSecret });
     running = await untilRunning(driver, ref);
     await driver.configure(ref, {
       roles: [{ name: 'owner', verifier: buildVerifier('pw') }],
@@ -179,10 +179,12 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     expect(await can(stranger, 'ls', dataDirectory(branch))).toBe(false);
     expect(await can(stranger, 'ls', '-d', dataDirectory(branch))).toBe(false);
     expect(await can(stranger, 'cat', `${endpoint}/postgresql.conf`)).toBe(false);
+    expect(await can(stranger, 'ls', `${endpoint}/temp`)).toBe(false);
     // The tenant itself sees its data, and none of what Catnap keeps beside them.
     expect(await can(ref.tenantUid, 'ls', dataDirectory(branch))).toBe(true);
     expect(await can(ref.tenantUid, 'cat', `${endpoint}/state.json`)).toBe(false);
     expect(await can(ref.tenantUid, 'cat', `${endpoint}/server.log`)).toBe(false);
+    expect(await can(ref.tenantUid, 'cat', `${endpoint}/temp.img`)).toBe(false);
     expect(await can(ref.tenantUid, 'cat', `${branch}/branch.json`)).toBe(false);
     expect(await can(ref.tenantUid, 'touch', `${endpoint}/postgresql.conf`)).toBe(false);
     expect(await can(ref.tenantUid, 'ls', layout.templates)).toBe(false);

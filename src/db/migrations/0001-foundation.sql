@@ -115,6 +115,10 @@ create table endpoints (
   address jsonb,
   -- Fences the outside world: raised before each start, so that a late worker cannot touch a newer server.
   generation integer not null default 0,
+  -- What the server that runs, or ran last, was given: settings, size and build.
+  server jsonb,
+  -- Of an awake read replica whose primary is awake too: how far behind it was when last looked at.
+  replication jsonb,
   last_active timestamptz,
   started_at timestamptz,
   suspended_at timestamptz,

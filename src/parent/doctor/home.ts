@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { access, copyFile, mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { tryDiskImages } from '../../compute/local/disk-image.ts';
 import type { Config } from '../../config.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
@@ -75,6 +76,16 @@ export async function checkReflinks(home: string): Promise<Check> {
   } finally {
     await rm(place, { recursive: true, force: true });
   }
+}
+
+/** Tried out as well: a disk of its own for each compute's temporary files. */
+export async function checkTemporaryDisk({ home, uids }: Pick<Config, 'home' | 'uids'>): Promise<Check> {
+  const name = 'temporary disk';
+  const less = 'temporary files are bounded for each session, not for each compute';
+  if (uids === null) return warn(name, less, 'start Catnap as root to give each compute a disk of its own');
+  const problem = await tryDiskImages(await nearestFolder(home));
+  if (problem === null) return ok(name, 'each compute gets a disk of its own');
+  return warn(name, `${less}: ${problem}`, 'install mkfs.ext4 (e2fsprogs), and allow loop devices and mounts');
 }
 
 async function nearestFolder(path: string): Promise<string> {

@@ -1,0 +1,63 @@
+/** The peer: the same binaries on a copy of the same template, spawned and asked without anything in between. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, cp, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { selectOne } from './catnap.mjs';
+
+/** Postgres refuses root; any other uid will do. */
+const uid = process.getuid() === 0 ? 65_534 : process.getuid();
+
+export async function findBuild(home, major = 17) {
+  const [name] = await readdir(join(home, 'builds', String(major)));
+  return {
+    program: join(home, 'builds', String(major), name, 'bin', 'postgres'),
+    template: join(home, 'templates', String(major), name, 'pgdata'),
+  };
+}
+
+export async function copyTemplate({ template }, directory) {
+  await cp(template, directory, { recursive: true });
+  await own(directory);
+  await writeFile(join(directory, 'pg_hba.conf'), 'local all all trust\n');
+}
+
+async function own(path) {
+  for (const entry of await readdir(path, { withFileTypes: true, recursive: true })) {
+    await chown(join(entry.parentPath ?? entry.path, entry.name), uid, uid);
+  }
+  await chown(path, uid, uid);
+}
+
+export async function prepareSocketDirectory(path) {
+  await mkdir(path, { recursive: true });
+  await chown(path, uid, uid);
+}
+
+/** Resolves with a function that stops it, once it has answered. */
+export async function startBare({ program }, directory, sockets) {
+  const settings = [
+    'listen_addresses=',
+    `unix_socket_directories=${sockets}`,
+    'shared_buffers=128MB',
+    'max_connections=112',
+  ];
+  const options = [...settings, 'huge_pages=off', 'jit=off', 'recovery_init_sync_method=syncfs'].flatMap((s) => [
+    '-c',
+    s,
+  ]);
+  const child = spawn(program, ['-D', directory, ...options], { uid, gid: uid, stdio: 'ignore', cwd: '/' });
+  const connection = { host: sockets, user: 'catnap_admin', database: 'catnap' };
+  for (;;) {
+    try {
+      await selectOne(connection);
+      break;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+  return async () => {
+    child.kill('SIGINT');
+    await once(child, 'exit');
+  };
+}

@@ -1,0 +1,71 @@
+/** A Catnap of its own for a benchmark: built, in a temporary home, on free ports. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+
+const entry = fileURLToPath(new URL('../dist/bin.js', import.meta.url));
+
+export async function startCatnap(env = {}) {
+  const home = await mkdtemp(join(tmpdir(), 'cnb-'));
+  await chmod(home, 0o711);
+  const [httpPort, pgPort] = [await freePort(), await freePort()];
+  const child = spawn(process.execPath, [entry, 'up', '--stop-computes'], {
+    env: {
+      ...process.env,
+      CATNAP_HOME: home,
+      CATNAP_HTTP_PORT: httpPort,
+      CATNAP_PG_PORT: pgPort,
+      CATNAP_LOG_LEVEL: 'error',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  for await (const chunk of child.stdout) {
+    output += chunk;
+    if (output.includes('Create a project')) break;
+  }
+  const key = (await readFile(join(home, 'api-key'), 'utf8')).trim();
+  return {
+    home,
+    api: (method, path, body) => callApi(`http://127.0.0.1:${httpPort}/api/v2${path}`, key, method, body),
+    stop: async () => {
+      child.kill('SIGINT');
+      await once(child, 'exit');
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function callApi(url, key, method, body) {
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${key}`, ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  const reply = await response.json();
+  if (!response.ok) throw new Error(`${method} ${url}: ${reply.message}`);
+  return reply;
+}
+
+export async function selectOne(connection) {
+  const client = new pg.Client(connection);
+  await client.connect();
+  await client.query('select 1');
+  await client.end();
+}
+
+async function freePort() {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return String(port);
+}

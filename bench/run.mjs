@@ -1,0 +1,19 @@
+/** `npm run bench -- NAME`: builds, runs one benchmark or all of them, and prints one table each. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { benchCreate } from './create.mjs';
+import { benchWake } from './wake.mjs';
+
+const benchmarks = { create: benchCreate, wake: benchWake };
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const wanted = process.argv.slice(2);
+const unknown = wanted.find((name) => !(name in benchmarks));
+if (unknown !== undefined) {
+  console.error(`bench: there is no ${unknown}; choose from ${Object.keys(benchmarks).join(', ')}`);
+  process.exit(2);
+}
+if (spawnSync(process.execPath, [`${root}scripts/build.mjs`], { stdio: 'inherit' }).status !== 0) process.exit(1);
+for (const [name, run] of Object.entries(benchmarks)) {
+  if (wanted.length === 0 || wanted.includes(name)) await run();
+}

@@ -1,0 +1,27 @@
+/** Medians with their spread, and a table that puts a peer beside us. */
+
+export function summarize(samples) {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  return { median: at(0.5), min: sorted[0], max: sorted.at(-1), p95: at(0.95), n: sorted.length };
+}
+
+/** `rows` is a list of [what, samples in ms]; ratios are to the row named `peer`. */
+export function printTable(title, rows, peer) {
+  const base = summarize(rows.find(([what]) => what === peer)[1]).median;
+  console.log(`\n${title}`);
+  console.log(
+    `  ${'what'.padEnd(44)}${'median'.padStart(9)}${'min'.padStart(9)}${'max'.padStart(9)}${'n'.padStart(5)}   ratio`,
+  );
+  for (const [what, samples] of rows) {
+    const { median, min, max, n } = summarize(samples);
+    const cells = [median, min, max].map((ms) => `${ms.toFixed(1)}`.padStart(9)).join('');
+    console.log(`  ${what.padEnd(44)}${cells}${String(n).padStart(5)}   ${(median / base).toFixed(2)}`);
+  }
+}
+
+export async function timed(work) {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}

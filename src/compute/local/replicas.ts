@@ -1,0 +1,56 @@
+/**
+ * The driver's part of read replicas: data for a hot standby, copied from the running primary as a branch's are, and
+ * the end of a replica, which must leave no slot behind: a slot that nobody uses keeps WAL.
+ */
+import { adminLogin, type Session, withSession } from '../admin-session.ts';
+import {
+  type ComputeRef,
+  type ComputeSpec,
+  type ReplicaData,
+  type ReplicaObservation,
+  StaleGenerationError,
+} from '../driver.ts';
+import { dropSlot, ensureReplicationRole, makeSlot, observeSlot, slotName } from '../replication.ts';
+import type { ComputeHost, HostedCompute } from './host-interface.ts';
+import { checkpointMsMax, cloneInSession } from './live-clone.ts';
+
+/** Keeps the data that are there if they can go on, else copies the primary's. */
+export async function buildReplica(host: ComputeHost, spec: ComputeSpec, anew: boolean): Promise<ReplicaData> {
+  const seen = (await host.inspect(spec))?.seenGeneration ?? 0;
+  if (spec.generation < seen) throw new StaleGenerationError(spec.endpointId, spec.generation, seen);
+  const hasData = !anew && (await host.hasReplica(spec));
+  const primary = await host.findServer(spec);
+  if (!primary) return hasData ? 'kept' : 'needs_primary';
+  const slot = slotName(spec.endpointId);
+  return inPrimary(primary, async (sql) => {
+    await ensureReplicationRole(sql, primary.adminSecret);
+    if (hasData && !(await observeSlot(sql, slot)).lost) return 'kept';
+    const { projectId, tenantUid, branchId, pgVersion, endpointId, generation } = spec;
+    const replica = { endpointId, generation };
+    await host.claimReplica(spec);
+    await makeSlot(sql, slot);
+    await cloneInSession(sql, host, { projectId, tenantUid, branchId, pgVersion, sourceId: branchId, replica });
+    return 'built';
+  });
+}
+
+export async function observeReplica(host: ComputeHost, ref: ComputeRef): Promise<ReplicaObservation | null> {
+  const primary = await host.findServer(ref);
+  if (!primary?.process?.ready) return null;
+  return inPrimary(primary, (sql) => observeSlot(sql, slotName(ref.endpointId)));
+}
+
+/** In a server that sleeps a slot is a directory, and the host removes it. */
+export async function removeReplicaSlot(host: ComputeHost, ref: ComputeRef): Promise<void> {
+  const primary = await host.findServer(ref);
+  if (primary) await inPrimary(primary, (sql) => dropSlot(sql, slotName(ref.endpointId)));
+  else await host.removeSlot(ref, slotName(ref.endpointId));
+}
+
+async function inPrimary<T>(primary: HostedCompute, work: (sql: Session) => Promise<T>): Promise<T> {
+  if (!primary.process?.ready || primary.firstSecret !== null) {
+    throw new Error(`the primary ${primary.endpointId} does not answer yet`);
+  }
+  const address = { kind: 'unix', path: primary.socketPath } as const;
+  return withSession(address, adminLogin(primary.adminSecret), work, { statementMs: checkpointMsMax });
+}

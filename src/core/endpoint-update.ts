@@ -1,0 +1,167 @@
+/**
+ * Changes to a compute. The row is the wish; operations carry it out. A change of size restarts the server once,
+ * a change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
+ */
+import { type EndpointSettings, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import { CatnapError, withDetails } from '../errors.ts';
+import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
+import { computeKeys } from './catalog.ts';
+import type { CommandScope } from './context.ts';
+import {
+  type Endpoint,
+  type EndpointResult,
+  isOrWillBe,
+  queueStart,
+  queueSuspend,
+  requireSuspendTimeout,
+} from './endpoint.ts';
+import { requireEndpointSettings } from './endpoint-settings.ts';
+import { branchKey, enqueue, requireRoomInQueue } from './operation.ts';
+import { requireSize } from './sizing.ts';
+
+export interface EndpointChanges {
+  readonly minCu?: number | undefined;
+  readonly maxCu?: number | undefined;
+  readonly suspendTimeoutSeconds?: number | undefined;
+  readonly branchId?: BranchId | undefined;
+  readonly disabled?: boolean | undefined;
+  readonly name?: string | undefined;
+  readonly settings?: EndpointSettings | undefined;
+  readonly provisioner?: string | undefined;
+  readonly poolerEnabled?: boolean | undefined;
+  readonly poolerMode?: string | undefined;
+  readonly passwordlessAccess?: boolean | undefined;
+}
+
+interface Address {
+  readonly projectId: ProjectId;
+  readonly endpointId: EndpointId;
+}
+
+export async function updateEndpointOf(
+  scope: CommandScope,
+  caller: Caller,
+  address: Address,
+  changes: EndpointChanges,
+): Promise<EndpointResult> {
+  const project = await requireProjectLocked(scope, caller, address.projectId);
+  const endpoint = await requireEndpoint(scope, address.projectId, address.endpointId);
+  const next = withChanges(endpoint, changes);
+  const plan = await planOfProject(scope, project);
+  if (next.minCu !== endpoint.minCu || next.maxCu !== endpoint.maxCu) requireSize(next, plan);
+  if (next.suspendTimeoutSeconds !== endpoint.suspendTimeoutSeconds) {
+    requireSuspendTimeout(next.suspendTimeoutSeconds, plan, scope.config);
+  }
+  const changed = differences(endpoint, next);
+  if (Object.keys(changed).length === 0) return { endpoint, operations: [] };
+  await requireRoomInQueue(scope, project.id);
+  if (changed.branchId !== undefined) await requireFreeTarget(scope, endpoint, changed.branchId);
+  const updated = await updateEndpoint(scope.tx, endpoint.id, changed);
+  return queueChange(scope, endpoint, updated);
+}
+
+export async function restartEndpoint(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  id: EndpointId,
+): Promise<EndpointResult> {
+  await requireProjectLocked(scope, caller, projectId);
+  const endpoint = await requireEndpoint(scope, projectId, id);
+  if (endpoint.currentState !== 'active' || endpoint.pendingState === 'idle') {
+    const state = endpoint.pendingState === 'idle' ? 'falling asleep' : endpoint.currentState;
+    throw new CatnapError('precondition_failed', withDetails('only an active endpoint can be restarted', { state }));
+  }
+  await requireRoomInQueue(scope, projectId);
+  const stopped = await queueSuspend(scope, endpoint);
+  const started = await queueStart(scope, stopped.endpoint);
+  return { endpoint: started.endpoint, operations: [...stopped.operations, ...started.operations] };
+}
+
+type Editable = Pick<
+  Endpoint,
+  | 'minCu'
+  | 'maxCu'
+  | 'suspendTimeoutSeconds'
+  | 'branchId'
+  | 'disabled'
+  | 'name'
+  | 'settings'
+  | 'provisioner'
+  | 'poolerEnabled'
+  | 'poolerMode'
+  | 'passwordlessAccess'
+>;
+
+function withChanges(endpoint: Endpoint, changes: EndpointChanges): Editable {
+  const settings = changes.settings && requireEndpointSettings(changes.settings);
+  return {
+    minCu: changes.minCu ?? endpoint.minCu,
+    maxCu: changes.maxCu ?? endpoint.maxCu,
+    suspendTimeoutSeconds: changes.suspendTimeoutSeconds ?? endpoint.suspendTimeoutSeconds,
+    branchId: changes.branchId ?? endpoint.branchId,
+    disabled: changes.disabled ?? endpoint.disabled,
+    name: changes.name ?? endpoint.name,
+    // A part of the settings that is given takes the place of what was there; the other parts stay.
+    settings: settings === undefined ? endpoint.settings : { ...endpoint.settings, ...settings },
+    provisioner: changes.provisioner ?? endpoint.provisioner,
+    poolerEnabled: changes.poolerEnabled ?? endpoint.poolerEnabled,
+    poolerMode: changes.poolerMode ?? endpoint.poolerMode,
+    passwordlessAccess: changes.passwordlessAccess ?? endpoint.passwordlessAccess,
+  };
+}
+
+/** Only what is different: a change that is no change does nothing. */
+function differences(endpoint: Endpoint, next: Editable): Partial<Editable> {
+  const isSame = (a: unknown, b: unknown) => canonical(a) === canonical(b);
+  const entries = Object.entries(next).filter(([key, value]) => !isSame(endpoint[key as keyof Editable], value));
+  return Object.fromEntries(entries) as Partial<Editable>;
+}
+
+/** JSON with keys in order, so that two maps with the same content are the same text. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    part !== null && typeof part === 'object' && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
+
+async function requireFreeTarget(scope: CommandScope, endpoint: Endpoint, branchId: BranchId): Promise<void> {
+  if (endpoint.type === 'read_only') {
+    throw new CatnapError(
+      'unprocessable',
+      'a read replica belongs to its branch: body.endpoint.branch_id cannot be changed',
+    );
+  }
+  const target = await requireBranch(scope, endpoint.projectId, branchId);
+  if ((await selectReadWriteEndpoint(scope.tx, target.id)) !== undefined) {
+    throw new CatnapError('conflict', 'read_write endpoint already exists');
+  }
+}
+
+async function queueChange(scope: CommandScope, before: Endpoint, after: Endpoint): Promise<EndpointResult> {
+  if (after.branchId !== before.branchId) return queueMove(scope, before, after);
+  const asleep = isOrWillBe(before, 'idle');
+  if (after.disabled && !before.disabled && !asleep) return queueSuspend(scope, after);
+  const forServer =
+    after.minCu !== before.minCu ||
+    after.maxCu !== before.maxCu ||
+    canonical(after.settings) !== canonical(before.settings);
+  if (!forServer || after.disabled) return { endpoint: after, operations: [] };
+  const apply = await enqueue(scope, 'apply_config', computeKeys(after));
+  if (!asleep) return { endpoint: after, operations: [apply] };
+  // Woken to prove that the change works, and put back to sleep.
+  return { endpoint: after, operations: [apply, await enqueue(scope, 'suspend_compute', computeKeys(after))] };
+}
+
+/** Both branches' directories are held: the compute leaves one and may be woken on the other only after that. */
+async function queueMove(scope: CommandScope, before: Endpoint, after: Endpoint): Promise<EndpointResult> {
+  const keys = computeKeys(after);
+  const exclusive = [...keys.exclusive, branchKey(before.branchId)];
+  const state = { moved_from: before.branchId };
+  const apply = await enqueue(scope, 'apply_config', { ...keys, exclusive, state });
+  const suspended = await queueSuspend(scope, after);
+  return { endpoint: suspended.endpoint, operations: [apply, ...suspended.operations] };
+}

@@ -1,0 +1,41 @@
+/**
+ * Before a replica starts it must have data. What it has is kept if it can go on from there; else its primary is
+ * copied, and woken for that: the replica's operation ends, and a new one waits behind the start of the primary. It
+ * cannot wait itself, because the primary's start wants the branch for itself.
+ */
+import type { ComputeSpec } from '../compute/driver.ts';
+import { computeKeys } from '../core/catalog.ts';
+import { commandScope } from '../core/context.ts';
+import { queueStart } from '../core/endpoint.ts';
+import { enqueue, wakePriority } from '../core/operation.ts';
+import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { abandon, done, type StepContext, type StepResult } from './step.ts';
+import type { ComputeTarget } from './target.ts';
+
+/** After so many failures what the replica has is taken to be the reason. */
+const failuresMax = 3;
+const wakesMax = 3;
+
+/** Null when it can be started. */
+export async function prepareReplica(
+  context: StepContext,
+  target: ComputeTarget,
+  spec: ComputeSpec,
+): Promise<StepResult | null> {
+  const { operation, core } = context;
+  const anew = operation.state.anew === true || operation.failuresCount >= failuresMax;
+  if ((await context.driver.buildReplica(spec, anew)) !== 'needs_primary') return null;
+  const primary = await selectReadWriteEndpoint(core.database.sql, target.branch.id);
+  if (primary === undefined || primary.disabled) {
+    return abandon('there is nothing to copy from: the branch has no read_write endpoint that may run');
+  }
+  const wakes = typeof operation.state.wakes === 'number' ? operation.state.wakes : 0;
+  if (operation.job !== 'start_compute' || wakes >= wakesMax) return abandon('its primary does not run');
+  return done(async (tx) => {
+    const scope = commandScope(core, tx);
+    if (primary.pendingState !== 'active') await queueStart(scope, primary, wakePriority);
+    const state = { wakes: wakes + 1, anew };
+    await enqueue(scope, 'start_compute', { ...computeKeys(target.endpoint), state, priority: operation.priority });
+    return undefined;
+  }, 'its primary is started first, to be copied');
+}

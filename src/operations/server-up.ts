@@ -1,0 +1,37 @@
+/** What is recorded when a server has come up: its state, its route unless a suspend follows, and what it was given. */
+import type { ComputeObservation } from '../compute/driver.ts';
+import { type ServerState, updateEndpoint } from '../db/endpoints.ts';
+import { selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { startedGeneration } from './compute-steps.ts';
+import { type StepContext, StepFailure, type Write } from './step.ts';
+import { type ComputeTarget, computeSpec } from './target.ts';
+
+/** The observation of the very server that this operation started; fails if another one runs or none. */
+export async function observeStarted(context: StepContext, target: ComputeTarget): Promise<ComputeObservation> {
+  const seen = await context.driver.observe(target.ref);
+  if (seen.state !== 'running' || seen.generation !== startedGeneration(context)) {
+    throw new StepFailure('the server ended before its route could open', 'fence');
+  }
+  return seen;
+}
+
+export function recordUp(context: StepContext, target: ComputeTarget, seen: ComputeObservation): Write {
+  return async (tx) => {
+    const last = await selectUnfinishedForEndpoint(tx, target.endpoint.id);
+    const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
+    await updateEndpoint(tx, target.endpoint.id, {
+      currentState: 'active',
+      pendingState: suspendFollows ? 'idle' : null,
+      address: suspendFollows ? null : seen.address,
+      startedAt: context.core.clock.now(),
+      server: serverState(context, target, seen),
+    });
+    return undefined;
+  };
+}
+
+export function serverState(context: StepContext, target: ComputeTarget, seen: ComputeObservation): ServerState {
+  const { minCu, maxCu } = target.endpoint;
+  const { settings } = computeSpec(context, target, seen.generation);
+  return { settings, minCu, maxCu, given: target.size, release: seen.release };
+}

@@ -1,0 +1,46 @@
+/** Computes that nobody has used for as long as their owner allows are put to sleep. */
+import type { ComputeRef } from '../compute/driver.ts';
+import { commandScope } from '../core/context.ts';
+import { queueSuspend } from '../core/endpoint.ts';
+import { sleepsAt } from '../core/idleness.ts';
+import { branchKey, endpointKey } from '../core/operation.ts';
+import { type EndpointRow, lockEndpoint, selectActiveEndpoints } from '../db/endpoints.ts';
+import { areKeysHeld } from '../db/operations.ts';
+import { lockProject, selectProject } from '../db/projects.ts';
+import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+
+export const idleComputes: Reconciler = {
+  name: 'idle-computes',
+  everyMs: 1_000,
+  turn: async (parts) => {
+    const due = (await selectActiveEndpoints(parts.core.database.sql)).filter((endpoint) => isDue(parts, endpoint));
+    for (const endpoint of due) await onItsOwn(parts, endpoint.id, () => suspendIfIdle(parts, endpoint));
+  },
+};
+
+function isDue({ core }: ReconcilerParts, endpoint: EndpointRow): boolean {
+  const at = sleepsAt(endpoint);
+  return at !== null && at <= core.clock.now();
+}
+
+async function suspendIfIdle(parts: ReconcilerParts, seen: EndpointRow): Promise<void> {
+  const { core, driver, log } = parts;
+  const project = await selectProject(core.database.sql, seen.projectId);
+  if (project === undefined) return;
+  const ref: ComputeRef = {
+    projectId: project.id,
+    tenantUid: project.tenantUid,
+    branchId: seen.branchId,
+    endpointId: seen.id,
+  };
+  if ((await driver.observeWork(ref)) !== null) return;
+  await core.database.transaction(async (tx) => {
+    const endpoint = (await lockProject(tx, seen.projectId)) && (await lockEndpoint(tx, seen.id));
+    // Looked at again under the lock: a connection may have come meanwhile, and its report counts.
+    if (endpoint?.currentState !== 'active' || endpoint.pendingState === 'idle' || !isDue(parts, endpoint)) return;
+    // Also what only keeps it from stopping, as a copy of its data does: a suspend would shut its route and wait.
+    if (await areKeysHeld(tx, seen.projectId, [endpointKey(seen.id), branchKey(seen.branchId)])) return;
+    log.info({ endpoint: seen.id }, 'an idle compute is put to sleep');
+    await queueSuspend(commandScope(core, tx), endpoint);
+  });
+}
