@@ -10,6 +10,8 @@ export interface ProxyLimits {
   readonly wakeMs: number;
   /** One connect and login at a compute. */
   readonly dialMs: number;
+  /** How long a compute that should be awake may be out of reach before its clients are told so. */
+  readonly unreachableMs: number;
   /** Tries at one address before the endpoint is asked to wake again. */
   readonly dialAttempts: number;
   /** Between two tries. */
@@ -36,6 +38,7 @@ export const defaultLimits: ProxyLimits = {
   authenticationMs: 15_000,
   wakeMs: 60_000,
   dialMs: 10_000,
+  unreachableMs: 10_000,
   dialAttempts: 5,
   dialRetryMs: 4,
   connections: 10_000,

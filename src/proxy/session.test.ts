@@ -110,7 +110,7 @@ async function connect(addresses: readonly DialAddress[], signal = new AbortCont
     wakes.push(address);
     return address;
   };
-  const limits = { ...defaultLimits, dialAttempts: 3, dialRetryMs: 1, dialMs: 200 };
+  const limits = { ...defaultLimits, dialAttempts: 3, dialRetryMs: 1, dialMs: 200, unreachableMs: 0 };
   const parameters = new Map([['application_name', 'test']]);
   try {
     const login = await connectToCompute({ identity, parameters, waker: { wake }, limits, signal });

@@ -27,8 +27,9 @@ export class ComputeRefusal extends Error {
   }
 }
 
-/** Two: an address can be stale once, right after a suspend; twice is a fault. */
-const wakesMax = 2;
+/** Between two wakes of a compute that should be awake and is not there. */
+const firstPauseMs = 10;
+const pauseMsMax = 250;
 
 /** Rejects with what the client is to be told, or with the signal's reason. */
 export async function connectToCompute(options: {
@@ -42,7 +43,10 @@ export async function connectToCompute(options: {
   const { keys, verifier, route } = identity;
   const parameters = forwardedParameters(options.parameters);
   let cause: unknown;
-  for (let wakes = 0; wakes < wakesMax; wakes++) {
+  // An address is stale right after a suspend, and after an accident until that is noticed and repaired.
+  const giveUpAt = Date.now() + limits.unreachableMs;
+  for (let wakes = 0; wakes < 2 || Date.now() < giveUpAt; wakes++) {
+    if (wakes > 1) await delay(Math.min(pauseMsMax, firstPauseMs * 2 ** wakes), signal);
     const address = await waker.wake(route.endpointId, signal);
     for (let attempt = 0; attempt < limits.dialAttempts; attempt++) {
       if (attempt > 0) await delay(limits.dialRetryMs, signal);

@@ -150,7 +150,7 @@ describe('a clone of a running server', () => {
         (error: unknown) => [`it does not start: ${String(error)}`],
       );
       await remove(child);
-      if (wrong.some((fault) => /^the sum is \d+$/.test(fault))) return;
+      if (wrong.length > 0) return;
     }
     expect.fail('a naive copy was consistent five times');
   });
