@@ -30,6 +30,8 @@ export interface RunOptions {
 
 /** Prepared before the first project asks for it; the other majors follow in the background. */
 const defaultMajor = 17;
+/** Two copies of 46 MB: enough for a person, and a burst beyond them is copied as it comes. */
+const sparesOfEachMajor = 2;
 /** Requests stop first, then connections, then the work that both queue. */
 const stopOrder: readonly RoleName[] = ['api', 'proxy', 'worker'];
 
@@ -104,7 +106,7 @@ function startRole(init: RoleInit, host: LocalHost, log: Logger): Promise<RolePr
 }
 
 async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<LocalHost> {
-  const host = new LocalHost(config, layout, (err, message) => log.warn({ err }, message));
+  const host = new LocalHost(config, layout, (err, message) => log.warn({ err }, message), sparesOfEachMajor);
   if (!needed) return host;
   await host.prepare(defaultMajor, say);
   void prepareOthers(host, config, log);

@@ -16,6 +16,7 @@ import {
   writeBranchRecord,
   writeFirstSecret,
 } from './records.ts';
+import type { Spares } from './spares.ts';
 import type { Template } from './template.ts';
 import type { TenantDirectories } from './tenant-directories.ts';
 
@@ -24,6 +25,7 @@ export interface BranchParts {
   readonly layout: Layout;
   readonly tenants: TenantDirectories;
   readonly locks: KeyedLock;
+  readonly spares: Spares;
 }
 
 interface Source {
@@ -60,12 +62,10 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
   await tenants.ensureProject(spec);
   const unfinished = await makeUnfinished(layout.branches(spec.projectId), spec.branchId);
   try {
-    const receipt = await cloneCluster({
-      source: source.dataDirectory,
-      target: dataDirectory(unfinished),
-      owner: tenantUid,
-      sourceOwner: source.sourceOwner,
-    });
+    const target = dataDirectory(unfinished);
+    const spare = spec.source.kind === 'template' ? await parts.spares.take(parts.template, target, tenantUid) : null;
+    const { dataDirectory: from, sourceOwner } = source;
+    const receipt = spare ?? (await cloneCluster({ source: from, target, owner: tenantUid, sourceOwner }));
     const record = { pgVersion: spec.pgVersion, receipt };
     const home = layout.branch(spec.projectId, spec.branchId);
     await placeData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });

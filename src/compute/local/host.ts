@@ -32,6 +32,7 @@ import {
 } from './records.ts';
 import { prepareServerFiles, trimLog, writeServerConfig } from './server-files.ts';
 import { checkSettings } from './settings-check.ts';
+import { Spares } from './spares.ts';
 import { type DiskLog, type DiskPlace, type TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
 import { discard, idsIn, TenantDirectories } from './tenant-directories.ts';
 
@@ -45,8 +46,10 @@ export class LocalHost implements ComputeHost {
   readonly #majors: Majors;
   readonly #liveClones: LiveClones;
   readonly #disks: TemporaryDisks;
+  readonly #spares: Spares;
 
-  constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined) {
+  constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
+    this.#spares = new Spares(spareCount);
     this.#config = config;
     this.#layout = layout;
     this.#tenants = new TenantDirectories(layout, config.uids);
@@ -56,7 +59,8 @@ export class LocalHost implements ComputeHost {
   }
 
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
-    const { build } = await this.#majors.ready(pgVersion, progress);
+    const { build, template } = await this.#majors.ready(pgVersion, progress);
+    void this.#spares.refill(template);
     await removeUnusedBuilds(build, this.#layout);
     await this.#disks.removeStale((projectId, endpointId) => this.#releaseDisk(projectId, endpointId));
     await removeLeftovers(this.#layout);
@@ -69,7 +73,7 @@ export class LocalHost implements ComputeHost {
 
   async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
     const { template } = await this.#majors.ready(spec.pgVersion);
-    const parts = { layout: this.#layout, tenants: this.#tenants, locks: this.#locks, template };
+    const parts = { layout: this.#layout, tenants: this.#tenants, locks: this.#locks, spares: this.#spares, template };
     return createBranchDirectory(parts, spec);
   }
 
