@@ -145,14 +145,15 @@ describe('a clone of a running server', () => {
       await naiveCopy(source, target);
       if (tenantUid !== null) await chownTree(target, tenantUid);
       await rm(join(layout.branch(projectId, child.branchId), 'first-secret'), { force: true });
+      // Only what the check itself reports counts: a copy that does not start or cannot be read is caught without it.
       const wrong = await bench.start(1, child).then(
-        (running) => faults(running, before).catch((error: unknown) => [String(error)]),
-        (error: unknown) => [`it does not start: ${String(error)}`],
+        (running) => faults(running, before).catch(() => []),
+        () => [],
       );
       await remove(child);
       if (wrong.length > 0) return;
     }
-    expect.fail('a naive copy was consistent five times');
+    expect.fail('the check found nothing wrong with five naive copies');
   });
 
   /** The tables first, then a checkpoint and more writes, then the log and the control file: no backup, no label. */
