@@ -1,7 +1,7 @@
 /** Where the data of a server lie: with the branch, or, for a read replica, with the endpoint. Both look the same. */
 import type { EndpointId } from '../../ids.ts';
 import type { BranchRef } from '../driver.ts';
-import type { Layout } from './layout.ts';
+import { dataDirectory, type Layout } from './layout.ts';
 
 export interface DataRef extends BranchRef {
   readonly endpointId?: EndpointId;
@@ -15,3 +15,5 @@ export function dataHome(layout: Layout, ref: DataRef): string {
     ? layout.replica(ref.projectId, ref.endpointId)
     : layout.branch(ref.projectId, ref.branchId);
 }
+
+export const dataDirectoryOf = (layout: Layout, ref: DataRef) => dataDirectory(dataHome(layout, ref));

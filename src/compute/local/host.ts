@@ -8,20 +8,20 @@ import type { Config } from '../../config.ts';
 import { asBranchId, asEndpointId, asProjectId } from '../../ids.ts';
 import type { BranchReceipt, BranchRef, BranchSpec, ComputeRef, ComputeSpec, TenantRef } from '../driver.ts';
 import { StaleGenerationError } from '../driver.ts';
-import { type BackupEnd, recoveryArguments, removeSlotDirectory } from './backup-files.ts';
+import { type BackupEnd, removeSlotDirectory } from './backup-files.ts';
 import { createBranchDirectory, removeUnfinished } from './branch-directory.ts';
 import { removeUnusedBuilds } from './builds.ts';
-import { type DataRef, dataHome } from './data-home.ts';
+import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
 import { findHolder, type Holder } from './holder.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
 import { inspectCompute, listComputes } from './hosted-computes.ts';
 import { KeyedLock } from './keyed-lock.ts';
-import { dataDirectory, type Layout } from './layout.ts';
+import type { Layout } from './layout.ts';
 import { removeLeftovers } from './leftovers.ts';
 import { type LiveClone, LiveClones } from './live-clones.ts';
 import { branchLock, endpointLock } from './lock-names.ts';
 import { Majors } from './majors.ts';
-import { startPostmaster, stopPostmaster } from './postmaster.ts';
+import { stopPostmaster } from './postmaster.ts';
 import {
   type BranchRecord,
   type EndpointRecord,
@@ -30,16 +30,16 @@ import {
   removeFirstSecret,
   writeEndpointRecord,
 } from './records.ts';
-import { prepareServerFiles, trimLog, writeServerConfig } from './server-files.ts';
+import { trimLog, writeServerConfig } from './server-files.ts';
 import { checkSettings } from './settings-check.ts';
 import { Spares } from './spares.ts';
-import { type DiskLog, type DiskPlace, type TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
+import { diskPlaceOf, type ServerParts, startServer } from './start-server.ts';
+import { type DiskLog, type TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
 import { discard, idsIn, TenantDirectories } from './tenant-directories.ts';
 
 export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin'>;
 
 export class LocalHost implements ComputeHost {
-  readonly #config: HostConfig;
   readonly #layout: Layout;
   readonly #tenants: TenantDirectories;
   readonly #locks = new KeyedLock();
@@ -47,15 +47,17 @@ export class LocalHost implements ComputeHost {
   readonly #liveClones: LiveClones;
   readonly #disks: TemporaryDisks;
   readonly #spares: Spares;
+  readonly #serverParts: ServerParts;
 
   constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
     this.#spares = new Spares(spareCount);
-    this.#config = config;
     this.#layout = layout;
     this.#tenants = new TenantDirectories(layout, config.uids);
     this.#majors = new Majors(config, layout);
     this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
     this.#disks = new TemporaryDisks(layout, config.uids, log);
+    const { uids } = config;
+    this.#serverParts = { layout, uids, tenants: this.#tenants, majors: this.#majors, disks: this.#disks };
   }
 
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
@@ -102,7 +104,7 @@ export class LocalHost implements ComputeHost {
     await this.#locks.exclusive(branchLock(ref), async () => {
       const branch = { ...ref, readOnly: false };
       if (await this.#holder(branch)) throw new Error(`branch ${ref.branchId} is not asleep`);
-      await removeSlotDirectory(this.#dataDirectory(branch), slot, this.#layout);
+      await removeSlotDirectory(dataDirectoryOf(this.#layout, branch), slot, this.#layout);
     });
   }
 
@@ -128,9 +130,10 @@ export class LocalHost implements ComputeHost {
     await this.#tenants.check(ref);
     await this.#locks.exclusive(branchLock(ref), async () => {
       const holder = await this.#holder(ref);
-      await stopPostmaster(this.#dataDirectory(ref), ref.tenantUid);
+      await stopPostmaster(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
       const endpointId = holder?.endpointId;
-      if (endpointId) await this.#disks.detach(this.#diskPlace({ ...ref, endpointId: asEndpointId(endpointId) }));
+      if (endpointId)
+        await this.#disks.detach(diskPlaceOf(this.#layout, { ...ref, endpointId: asEndpointId(endpointId) }));
       await discard(this.#layout.branch(ref.projectId, ref.branchId), this.#layout);
       await removeUnfinished(this.#layout.branches(ref.projectId), ref.branchId);
       await discard(this.#layout.replicationDirectory(ref.branchId), this.#layout);
@@ -144,43 +147,7 @@ export class LocalHost implements ComputeHost {
       const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
       // A replica works on data of its own, and leaves its branch alone.
       const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
-      await this.#locks.exclusiveAll(keys, () => this.#startLocked(spec, previous));
-    });
-  }
-
-  /** `previous` names the branch that the endpoint was on before, which is mostly the same. */
-  async #startLocked(spec: ComputeSpec, previous: ComputeRef): Promise<void> {
-    const branch = await this.#branchRecord(spec);
-    if (!branch) throw new Error(`${spec.readOnly ? 'replica' : 'branch'} ${spec.branchId} has no data`);
-    if (branch.pgVersion !== spec.pgVersion) {
-      throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
-    }
-    const holder = await this.#holder(spec);
-    if (holder && holder.endpointId !== spec.endpointId) {
-      throw new Error(`branch ${spec.branchId} is in use by ${holder.endpointId ?? 'another server'}`);
-    }
-    const { build } = await this.#majors.ready(spec.pgVersion);
-    const { generation, branchId, adminSecret, readOnly = false } = spec;
-    const directory = await this.#tenants.ensureEndpoint(spec);
-    await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
-    if (holder?.generation === generation) return;
-    for (const ref of [spec, previous]) {
-      const older = await this.#holder(ref);
-      if (older?.endpointId === spec.endpointId) await stopPostmaster(this.#dataDirectory(ref), spec.tenantUid);
-      await this.#disks.unlink(this.#diskPlace(ref));
-    }
-    const enforcement = await this.#disks.attach(this.#diskPlace(spec), spec.tenantUid, spec.tempDiskBytes);
-    const { uids } = this.#config;
-    const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout: this.#layout });
-    await startPostmaster({
-      ...{ program: join(build.bin, 'postgres'), dataDirectory: this.#dataDirectory(spec), uid: spec.tenantUid },
-      logFile: files.logFile,
-      arguments: [
-        ...['-c', `config_file=${files.configFile}`],
-        ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
-        ...['-c', `catnap.release=${build.name}`],
-        ...(await recoveryArguments(this.#dataDirectory(spec))),
-      ],
+      await this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
     });
   }
 
@@ -265,13 +232,13 @@ export class LocalHost implements ComputeHost {
     const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
     await this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
       const holder = await this.#holder(on);
-      if (holder?.endpointId === ref.endpointId) await stopPostmaster(this.#dataDirectory(on), ref.tenantUid);
-      await this.#disks.detach(this.#diskPlace(on));
+      if (holder?.endpointId === ref.endpointId) await stopPostmaster(dataDirectoryOf(this.#layout, on), ref.tenantUid);
+      await this.#disks.detach(diskPlaceOf(this.#layout, on));
     });
   }
 
   #holder(ref: DataRef): Promise<Holder | null> {
-    return findHolder(this.#dataDirectory(ref), ref.tenantUid);
+    return findHolder(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
   }
 
   #branchRecord(ref: DataRef): Promise<BranchRecord | null> {
@@ -284,16 +251,7 @@ export class LocalHost implements ComputeHost {
     const ref = { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId), tenantUid };
     await this.#locks.exclusive(endpointLock(ref), async () => {
       const compute = await this.inspect(ref);
-      if (compute && !compute.process) await this.#disks.detach(this.#diskPlace({ ...compute, tenantUid }));
+      if (compute && !compute.process) await this.#disks.detach(diskPlaceOf(this.#layout, { ...compute, tenantUid }));
     });
-  }
-
-  #diskPlace(ref: ComputeRef & DataRef): DiskPlace {
-    const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
-    return { directory, dataDirectory: this.#dataDirectory(ref) };
-  }
-
-  #dataDirectory(ref: DataRef): string {
-    return dataDirectory(dataHome(this.#layout, ref));
   }
 }

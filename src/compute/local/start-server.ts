@@ -1,0 +1,66 @@
+/** Starts a compute's server on its data. The caller holds the locks of the endpoint and of its branches. */
+import { join } from 'node:path';
+import type { Uids } from '../../config.ts';
+import type { ComputeRef, ComputeSpec } from '../driver.ts';
+import { recoveryArguments } from './backup-files.ts';
+import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
+import { findHolder } from './holder.ts';
+import type { Layout } from './layout.ts';
+import type { Majors } from './majors.ts';
+import { startPostmaster, stopPostmaster } from './postmaster.ts';
+import { readBranchRecord, writeEndpointRecord } from './records.ts';
+import { prepareServerFiles } from './server-files.ts';
+import type { DiskPlace, TemporaryDisks } from './temporary-disks.ts';
+import type { TenantDirectories } from './tenant-directories.ts';
+
+export interface ServerParts {
+  readonly layout: Layout;
+  readonly uids: Uids | null;
+  readonly tenants: TenantDirectories;
+  readonly majors: Majors;
+  readonly disks: TemporaryDisks;
+}
+
+/** `previous` names the branch that the endpoint was on before, which is mostly the same. */
+export async function startServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<void> {
+  const { layout, uids, disks } = parts;
+  const data = dataDirectoryOf(layout, spec);
+  await requireData(layout, spec);
+  const holder = await findHolder(data, spec.tenantUid);
+  if (holder && holder.endpointId !== spec.endpointId) {
+    throw new Error(`branch ${spec.branchId} is in use by ${holder.endpointId ?? 'another server'}`);
+  }
+  const { build } = await parts.majors.ready(spec.pgVersion);
+  const { generation, branchId, adminSecret, readOnly = false } = spec;
+  const directory = await parts.tenants.ensureEndpoint(spec);
+  await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
+  if (holder?.generation === generation) return;
+  for (const ref of [spec, previous]) {
+    const older = await findHolder(dataDirectoryOf(layout, ref), ref.tenantUid);
+    if (older?.endpointId === spec.endpointId) await stopPostmaster(dataDirectoryOf(layout, ref), spec.tenantUid);
+    await disks.unlink(diskPlaceOf(layout, ref));
+  }
+  const enforcement = await disks.attach(diskPlaceOf(layout, spec), spec.tenantUid, spec.tempDiskBytes);
+  const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout });
+  await startPostmaster({
+    ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
+    arguments: [
+      ...['-c', `config_file=${files.configFile}`],
+      ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
+      ...['-c', `catnap.release=${build.name}`],
+      ...(await recoveryArguments(data)),
+    ],
+  });
+}
+
+async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {
+  const branch = await readBranchRecord(dataHome(layout, spec));
+  if (!branch) throw new Error(`${spec.readOnly ? 'replica' : 'branch'} ${spec.branchId} has no data`);
+  if (branch.pgVersion !== spec.pgVersion) {
+    throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
+  }
+}
+
+export function diskPlaceOf(layout: Layout, ref: ComputeRef & DataRef): DiskPlace {
+  return { directory: layout.endpoint(ref.projectId, ref.endpointId), dataDirectory: dataDirectoryOf(layout, ref) };
+}
