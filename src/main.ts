@@ -81,6 +81,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     config,
     database: system.database,
     secretKey: system.secretKey,
+    stackSecret: system.stackSecret,
     certificate: { key: certificates.key, cert: certificates.cert },
     version,
     releases: await findReleases(config),

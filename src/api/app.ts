@@ -6,6 +6,7 @@ import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
 import { authenticate } from '../core/api-key.ts';
 import { readScope } from '../core/context.ts';
+import { stackPrefix, stackProvider } from '../provider/embedded/plugin.ts';
 import type { App } from './app-type.ts';
 import type { ApiParts } from './parts.ts';
 import { type Authenticate, useAuth } from './plugins/auth.ts';
@@ -56,6 +57,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
     },
     { prefix: apiPrefix },
   );
+  await app.register(async (provider: App) => stackProvider(provider, parts.stack), { prefix: stackPrefix });
   return app;
 }
 

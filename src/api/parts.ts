@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { Core } from '../core/context.ts';
 import type { Logger } from '../log.ts';
+import type { StackParts } from '../provider/embedded/parts.ts';
 
 /** The settings, and what the parent found out about the machine. */
 export interface ApiConfig extends Config {
@@ -23,6 +24,8 @@ export interface ApiParts {
   readonly version: string;
   /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
+  /** The embedded auth provider, which is served under `/stack`. */
+  readonly stack: StackParts;
   /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

@@ -1,4 +1,4 @@
-/** Files in the data home that hold secrets of Catnap's own: the sealing key and the first API key. */
+/** Files in the data home that hold secrets of Catnap's own: the sealing key, the first API key, the provider's. */
 import { randomBytes } from 'node:crypto';
 import { chmod, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,6 +22,16 @@ export async function ensureSecretKey(home: string, databaseIsNew: boolean): Pro
     throw new Error(`${path} is missing, and without it the secrets in the system database cannot be read: restore it`);
   }
   const made = randomBytes(secretKeyBytes).toString('base64');
+  await writeSecret(path, `${made}\n`);
+  return made;
+}
+
+/** What Catnap proves itself with to the embedded auth provider. Nothing is lost with it: a new one does as well. */
+export async function ensureStackSecret(home: string): Promise<string> {
+  const path = join(home, 'stack-secret');
+  const kept = (await readIfThere(path))?.trim();
+  if (kept !== undefined && kept !== '') return kept;
+  const made = randomBytes(secretKeyBytes).toString('base64url');
   await writeSecret(path, `${made}\n`);
   return made;
 }

@@ -7,13 +7,14 @@ import { type DatabaseOptions, openDatabase } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Logger } from '../log.ts';
 import { createSecretBox } from '../secrets.ts';
-import { ensureSecretKey, writeApiKey } from './key-files.ts';
+import { ensureSecretKey, ensureStackSecret, writeApiKey } from './key-files.ts';
 import { startSystemDatabase } from './system-database.ts';
 
 export interface System {
   readonly core: Core;
   readonly database: DatabaseOptions;
   readonly secretKey: string;
+  readonly stackSecret: string;
   /** Set when this start made the first key. */
   readonly newApiKey: string | null;
   stop(): Promise<void>;
@@ -31,7 +32,8 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
     await migrate(options);
     const secretKey = await ensureSecretKey(config.home, !(await hasAccount(database.sql)));
     const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };
-    return { core, database: options, secretKey, newApiKey: await ensureFirstKey(core), stop };
+    const stackSecret = await ensureStackSecret(config.home);
+    return { core, database: options, secretKey, stackSecret, newApiKey: await ensureFirstKey(core), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -4,6 +4,7 @@ import { buildApp } from '../api/app.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
+import { stackParts } from './stack.ts';
 
 const keyUseFlushMs = 10_000;
 
@@ -14,7 +15,18 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const keyUses = new KeyUseRecorder(core);
   const { checkSettings } = remoteHost(process);
   const metrics = new Registry();
-  const app = await buildApp({ core, config, log, clock, metrics, version: init.version, keyUses, checkSettings });
+  const stack = stackParts(core, init);
+  const app = await buildApp({
+    core,
+    config,
+    log,
+    clock,
+    metrics,
+    version: init.version,
+    keyUses,
+    checkSettings,
+    stack,
+  });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);
   await app.listen({ host: config.bind, port: config.httpPort });

@@ -14,6 +14,8 @@ export interface RoleInit {
   readonly database: DatabaseOptions;
   /** Base64 of the key that seals secrets. */
   readonly secretKey: string;
+  /** What Catnap proves itself with to the embedded auth provider, as the integration client `catnap`. */
+  readonly stackSecret: string;
   readonly certificate: { readonly key: string; readonly cert: string };
   readonly version: string;
   /** The build that a server would be started from now, by major. */

@@ -18,6 +18,7 @@ import { FakeDriver } from '../../src/compute/fake.ts';
 import type { Config } from '../../src/config.ts';
 import { createLogger } from '../../src/log.ts';
 import { makeCore, type TestCore } from './core.ts';
+import { makeStackParts } from './stack.ts';
 
 const prefix = '/api/v2';
 const documentId = 'published';
@@ -101,6 +102,7 @@ export async function makeApi(overrides: Partial<Config> = {}, clock?: Clock): P
     metrics: new Registry(),
     version: '0.0.0-test',
     keyUses: { record: () => {} },
+    stack: makeStackParts(core),
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
   };
   const app = await buildApp(parts, watchReplies);

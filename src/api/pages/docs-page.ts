@@ -1,7 +1,8 @@
 /** The API reference for people: one page that draws `openapi.json`. The script is in `docs-script.ts`. */
+
+import { pageStyle } from '../../page-style.ts';
 import { makePage } from '../plugins/security-headers.ts';
 import { docsScript } from './docs-script.ts';
-import { pageStyle } from './page-style.ts';
 
 const style = `${pageStyle}
 html { scroll-padding-top: 18px; }

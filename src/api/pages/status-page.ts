@@ -1,6 +1,7 @@
 /** The page at `/`: is it running, what is there, how to begin. It reads `/status.json` and nothing else. */
+
+import { pageStyle } from '../../page-style.ts';
 import { makePage } from '../plugins/security-headers.ts';
-import { pageStyle } from './page-style.ts';
 
 const style = `${pageStyle}
 main { max-width: 860px; margin: 0 auto; padding: 44px 22px 60px; }

@@ -5,8 +5,8 @@
 import type { Clock } from '../../clock.ts';
 import { CatnapError } from '../../errors.ts';
 import { hashToken } from '../../secrets.ts';
+import { createTokenBuckets } from '../../token-buckets.ts';
 import type { App } from '../app-type.ts';
-import { createTokenBuckets } from '../token-buckets.ts';
 import type { GuessGuard } from './auth.ts';
 
 declare module 'fastify' {

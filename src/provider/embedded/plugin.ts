@@ -1,0 +1,52 @@
+/**
+ * The embedded auth provider as a plugin of the HTTP application: everything under `/stack`. It shares the port with
+ * the management API and nothing else: its own callers, its own errors, its own bodies.
+ */
+import type { StackApp } from './app-type.ts';
+import { guarded, useAccess } from './http/access.ts';
+import { useBodies } from './http/bodies.ts';
+import { plain, sendStackError } from './http/errors.ts';
+import { corsHeaders, preflightHeaders } from './http/headers.ts';
+import type { StackParts } from './parts.ts';
+import { domainRoutes } from './routes/domains.ts';
+import { keySetRoutes } from './routes/key-sets.ts';
+import { oauthProviderRoutes } from './routes/oauth-providers.ts';
+import { projectRoutes } from './routes/projects.ts';
+import { transferRoutes } from './routes/transfer.ts';
+import { userRoutes } from './routes/users.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
+
+export const stackPrefix = '/stack';
+
+/** The newest version is also served under its alias. */
+const versions = ['/api/v1', '/api/latest'];
+
+export async function stackProvider(app: StackApp, parts: StackParts): Promise<void> {
+  app.setErrorHandler((error, request, reply) => sendStackError(error, request, reply));
+  app.setNotFoundHandler((request, reply) => sendStackError(plain(404, 'Not found.'), request, reply));
+  useBodies(app);
+  useAccess(app, parts);
+  app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
+  for (const prefix of versions) {
+    await app.register(async (api: StackApp) => apiRoutes(api, parts), { prefix });
+  }
+}
+
+function apiRoutes(app: StackApp, parts: StackParts): void {
+  useApiHeaders(app);
+  projectRoutes(app, parts);
+  keySetRoutes(app, parts);
+  domainRoutes(app, parts);
+  oauthProviderRoutes(app, parts);
+  webhookRoutes(app, parts);
+  transferRoutes(app, parts);
+  userRoutes(app, parts);
+}
+
+function useApiHeaders(app: StackApp): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...corsHeaders, 'cross-origin-resource-policy': 'cross-origin' });
+    for (const family of ['stack', 'hexclave']) reply.header(`x-${family}-request-id`, request.id);
+  });
+  app.options('/*', guarded('open'), async (_request, reply) => reply.headers(preflightHeaders).status(200).send());
+}

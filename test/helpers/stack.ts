@@ -1,0 +1,124 @@
+/** The embedded auth provider for tests: its parts, and a server that listens. */
+import { Registry } from 'prom-client';
+import { buildApp } from '../../src/api/app.ts';
+import type { App } from '../../src/api/app-type.ts';
+import type { Config } from '../../src/config.ts';
+import type { Core } from '../../src/core/context.ts';
+import { createLogger } from '../../src/log.ts';
+import type { StackParts } from '../../src/provider/embedded/parts.ts';
+import { stackParts } from '../../src/roles/stack.ts';
+import { makeCore } from './core.ts';
+
+export const stackSecret = 'the secret of the integration';
+
+export function makeStackParts(core: Core, overrides: Partial<StackParts> = {}): StackParts {
+  return { ...stackParts(core, { secretKey: 'a key for tests', stackSecret }), ...overrides };
+}
+
+export interface StackReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect
+  readonly body: any;
+}
+
+export const basic = { authorization: `Basic ${Buffer.from(`catnap:${stackSecret}`).toString('base64')}` };
+
+/** The headers of a project's key; `family` chooses the names. */
+export function keyHeaders(
+  access: 'client' | 'server' | 'admin',
+  projectId: string,
+  key?: string,
+  family = 'stack',
+): Record<string, string> {
+  const names = { client: 'publishable-client-key', server: 'secret-server-key', admin: 'super-secret-admin-key' };
+  return {
+    [`x-${family}-access-type`]: access,
+    [`x-${family}-project-id`]: projectId,
+    ...(key === undefined ? {} : { [`x-${family}-${names[access]}`]: key }),
+  };
+}
+
+export interface ProvisionedProject {
+  readonly id: string;
+  readonly adminKey: string;
+  readonly publishableKey: string;
+  readonly secretKey: string;
+  readonly admin: Record<string, string>;
+  readonly server: Record<string, string>;
+  readonly client: Record<string, string>;
+}
+
+type Call = (
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS',
+  path: string,
+  headers?: Record<string, string>,
+  body?: unknown,
+) => Promise<StackReply>;
+
+export interface TestStack {
+  readonly app: App;
+  readonly core: Core;
+  readonly parts: StackParts;
+  /** A request below `/stack/api/v1`; a 500 is never what a test expects. */
+  readonly call: Call;
+  provision(name?: string): Promise<ProvisionedProject>;
+  close(): Promise<void>;
+}
+
+/** The whole HTTP application over a fresh database. */
+export async function makeStack(overrides: Partial<StackParts> = {}, config: Partial<Config> = {}): Promise<TestStack> {
+  const made = await makeCore(config);
+  const { core } = made;
+  const failures: string[] = [];
+  const parts = makeStackParts(core, overrides);
+  const app = await buildApp({
+    core: { ...core, clock: parts.clock },
+    config: { ...core.config, temporaryDiskEnforcement: 'session', releases: { 17: '17.fake' } },
+    clock: parts.clock,
+    log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
+    metrics: new Registry(),
+    version: '0.0.0-test',
+    keyUses: { record: () => {} },
+    checkSettings: async () => null,
+    stack: parts,
+  });
+  const call: Call = async (method, path, headers = {}, body) => {
+    const reply = await app.inject({
+      method,
+      url: path.startsWith('/stack') ? path : `/stack/api/v1${path}`,
+      headers,
+      ...(body === undefined ? {} : { payload: body as object }),
+    });
+    if (reply.statusCode === 500) throw new Error(`${method} ${path} -> 500: ${failures.at(-1)}`);
+    const isJson = String(reply.headers['content-type']).startsWith('application/json');
+    return { status: reply.statusCode, headers: reply.headers, body: isJson ? reply.json() : reply.body };
+  };
+  return {
+    ...{ app, core, parts, call },
+    provision: (name = 'test') => provision(call, name),
+    close: async () => {
+      await app.close();
+      await made.close();
+    },
+  };
+}
+
+async function provision(call: Call, name: string): Promise<ProvisionedProject> {
+  const { body } = await call('POST', '/integrations/neon/projects/provision', basic, { display_name: name });
+  const admin = keyHeaders('admin', body.project_id, body.super_secret_admin_key);
+  const { body: keys } = await call('POST', '/integrations/neon/api-keys', admin, {
+    description: 'for the SDK',
+    expires_at_millis: Date.now() + 86_400_000,
+    ...{ has_publishable_client_key: true, has_secret_server_key: true, has_super_secret_admin_key: false },
+  });
+  return {
+    id: body.project_id,
+    adminKey: body.super_secret_admin_key,
+    publishableKey: keys.publishable_client_key,
+    secretKey: keys.secret_server_key,
+    admin,
+    server: keyHeaders('server', body.project_id, keys.secret_server_key),
+    client: keyHeaders('client', body.project_id, keys.publishable_client_key),
+  };
+}
