@@ -83,6 +83,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     secretKey: system.secretKey,
     stackSecret: system.stackSecret,
     certificate: { key: certificates.key, cert: certificates.cert },
+    sqlSocket: join(layout.roleSocketDirectory, 'sql'),
     version,
     releases: await findReleases(config),
     temporaryDiskEnforcement,

@@ -23,6 +23,7 @@ import { useValidation, validationOptions } from './plugins/validation.ts';
 import { apiRoutes } from './routes/api-routes.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
+import { sqlRoutes } from './routes/sql.ts';
 import { statusRoutes } from './routes/status.ts';
 import { sharedSchemas } from './schemas/shared-schemas.ts';
 
@@ -48,6 +49,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   const access = { authenticate: authenticator(parts), guard: createGuessGuard(limits) };
   healthRoutes(app, parts, access);
   statusRoutes(app, parts);
+  await app.register(async (sql: App) => sqlRoutes(sql, parts.sqlSocket));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(
     async (api: App) => {

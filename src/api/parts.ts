@@ -26,6 +26,8 @@ export interface ApiParts {
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
   /** The embedded auth provider, which is served under `/stack`. */
   readonly stack: StackParts;
+  /** Where the proxy takes requests for SQL over HTTP. */
+  readonly sqlSocket: string;
   /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

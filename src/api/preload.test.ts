@@ -20,6 +20,7 @@ test('building the application and answering requests loads no module', async ()
     metrics: new Registry(),
     version: '0',
     keyUses: { record: () => {} },
+    sqlSocket: '/nonexistent/sql',
     checkSettings: async () => null,
     stack: makeStackParts(core),
   });

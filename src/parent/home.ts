@@ -1,5 +1,5 @@
 /** Makes the data home and its folders with the right owners and modes, and refuses a home that is not ours. */
-import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLayout, type Layout } from '../compute/local/layout.ts';
 import { type Config, ConfigError } from '../config.ts';
@@ -20,6 +20,9 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   await ensureFolder(layout.templates, 0o700);
   await ensureFolder(layout.projects, passable);
   await ensureFolder(layout.sockets, passable);
+  // The roles make sockets in it, and as root they are another user.
+  await ensureFolder(layout.roleSocketDirectory, uids ? 0o770 : 0o700);
+  if (uids) await chown(layout.roleSocketDirectory, ownUid(), uids.service);
   await ensureFolder(layout.system, passable);
   await ensureFolder(layout.work, passable);
   await ensureFolder(layout.trash, 0o700);

@@ -82,20 +82,35 @@ async function authenticateByScram(options: AuthenticateOptions, route: Route): 
 }
 
 async function authenticateByPassword(options: AuthenticateOptions): Promise<Identity> {
-  const { messages, role } = options;
+  const { messages } = options;
   if (!options.mayAskPassword) throw new CatnapError('unauthenticated', endpointMissing);
   messages.write(authenticationCleartextPassword);
   const form = parsePasswordForm(parsePassword(await readResponse(messages)));
   if (!form) throw new CatnapError('unauthenticated', endpointMissing);
-  let { facts, verifier } = await findLogin(options, form.route);
-  if (verifier.iterations > options.passwordIterations) {
+  return provePassword({ ...options, route: form.route, password: form.password });
+}
+
+export interface PasswordProof {
+  readonly role: string;
+  readonly route: Route;
+  readonly password: Buffer;
+  readonly controlPlane: ControlPlane;
+  readonly mockVerifier: MockVerifiers;
+  readonly passwordIterations: number;
+}
+
+/** For a password that the client has shown: it is used here and kept nowhere. */
+export async function provePassword(proof: PasswordProof): Promise<Identity> {
+  const { role, route } = proof;
+  let { facts, verifier } = await findLogin(proof, route);
+  if (verifier.iterations > proof.passwordIterations) {
     facts = null;
-    verifier = options.mockVerifier(form.route.endpointId, role);
+    verifier = proof.mockVerifier(route.endpointId, role);
   }
-  const keys = await deriveKeys(form.password, verifier.salt, verifier.iterations);
+  const keys = await deriveKeys(proof.password, verifier.salt, verifier.iterations);
   const matches = timingSafeEqual(keys.storedKey, verifier.storedKey);
   if (!matches || !facts) throw passwordWrong(role);
-  return { route: form.route, role, keys, verifier, facts };
+  return { route, role, keys, verifier, facts };
 }
 
 interface Login {
@@ -104,8 +119,10 @@ interface Login {
   readonly facts: LoginFacts | null;
 }
 
-async function findLogin(options: AuthenticateOptions, route: Route): Promise<Login> {
-  const { role, controlPlane, mockVerifier } = options;
+async function findLogin(
+  { role, controlPlane, mockVerifier }: Pick<AuthenticateOptions, 'role' | 'controlPlane' | 'mockVerifier'>,
+  route: Route,
+): Promise<Login> {
   let facts: LoginFacts | null;
   try {
     facts = await controlPlane.findLogin(route.endpointId, role);

@@ -27,6 +27,10 @@ export interface ProxyLimits {
   readonly failuresPerMinute: number;
   /** A cleartext password costs this many rounds of HMAC at most; the count is the tenant's to choose. */
   readonly passwordIterations: number;
+  /** Body of a request for SQL over HTTP. */
+  readonly httpRequestBytes: number;
+  /** Body of its reply, and the largest row in it. */
+  readonly httpResponseBytes: number;
   /** Between two reports of activity. */
   readonly activityMs: number;
   /** How long close() lets sessions reach the end of a message, and a told client take its leave. */
@@ -45,6 +49,8 @@ export const defaultLimits: ProxyLimits = {
   connectionsPerEndpoint: 4_000,
   failuresPerMinute: 120,
   passwordIterations: 200_000,
+  httpRequestBytes: 10 * 1024 * 1024,
+  httpResponseBytes: 10 * 1024 * 1024,
   activityMs: 1_000,
   closeMs: 2_000,
 };

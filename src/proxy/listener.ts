@@ -19,6 +19,7 @@ import { limitsFor, type ProxyLimits } from './limits.ts';
 import { type ErrorReport, errorResponse } from './messages.ts';
 import { noMetrics, type ProxyMetrics } from './metrics.ts';
 import { createEndpointSlots } from './slots.ts';
+import { type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
 import { createTlsContexts, type TlsSource } from './tls.ts';
 import { createWaker } from './wake.ts';
 
@@ -38,6 +39,8 @@ export interface ProxyOptions {
   /** Salts of roles that do not exist come from it. Give one that survives a restart, or a restart tells them apart. */
   readonly mockSecret?: Buffer;
   readonly limits?: Partial<ProxyLimits>;
+  /** Path of a socket for requests of SQL over HTTP; not served when left out. */
+  readonly sqlSocket?: string;
   readonly metrics?: ProxyMetrics;
 }
 
@@ -61,17 +64,26 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     (socket) => accept(socket, connections, context),
   );
   server.maxConnections = context.limits.connections + refusalsMax;
+  let sql: SqlOverHttp | null = null;
   try {
     // A key that does not fit its certificate should fail the start, not the first client.
     context.tlsContext();
     server.listen({ host: options.bind, port: options.port });
     await once(server, 'listening');
+    if (options.sqlSocket !== undefined) sql = await startSqlOverHttp(options.sqlSocket, context);
   } catch (thrown) {
+    server.close();
     await context.activity.close();
     throw thrown;
   }
   server.on('error', (error) => context.log.error({ err: error }, 'the listener failed'));
-  return { port: portOf(server), close: () => close(server, connections, context) };
+  return {
+    port: portOf(server),
+    close: async () => {
+      await Promise.all([sql?.close(), closeConnections(server, connections, context.limits.closeMs)]);
+      await context.activity.close();
+    },
+  };
 }
 
 function buildContext(options: ProxyOptions): ConnectionContext {
@@ -112,15 +124,14 @@ function accept(socket: Socket, connections: Set<ClientConnection>, context: Con
   });
 }
 
-async function close(server: Server, connections: Set<ClientConnection>, context: ConnectionContext): Promise<void> {
+async function closeConnections(server: Server, connections: Set<ClientConnection>, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   for (const connection of connections) connection.shutDown();
   const grace = new AbortController();
   void closed.then(() => grace.abort());
-  await delay(context.limits.closeMs, grace.signal);
+  await delay(graceMs, grace.signal);
   for (const connection of connections) connection.destroy();
   await closed;
-  await context.activity.close();
 }
 
 function portOf(server: Server): number {

@@ -10,6 +10,7 @@ import { runInNewContext } from 'node:vm';
 import pg from 'pg';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { learnVerifier } from '../../test/helpers/learn-verifier.ts';
 import { type Certificates, ensureCertificates } from '../certificates.ts';
 import { systemClock } from '../clock.ts';
 import { CatnapError } from '../errors.ts';
@@ -18,16 +19,7 @@ import { buildVerifier } from '../scram-verifier.ts';
 import type { ControlPlane, DialAddress } from './control-plane.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from './listener.ts';
 import { MessageStream } from './message-stream.ts';
-import {
-  type BackendKey,
-  cancelRequest,
-  parseAuthentication,
-  parseBackendKeyData,
-  parseErrorResponse,
-  saslInitialResponse,
-  startupMessage,
-} from './messages.ts';
-import { scramMechanism, startClientExchange } from './scram.ts';
+import { type BackendKey, cancelRequest, parseBackendKeyData, parseErrorResponse, startupMessage } from './messages.ts';
 import { cstring, encodeMessage } from './wire.ts';
 
 const system = inject('systemDatabase');
@@ -46,7 +38,7 @@ const cleanups: (() => unknown)[] = [];
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'catnap-proxy-'));
   certificates = await ensureCertificates({ directory, domain: 'localhost', region: 'local', clock: systemClock });
-  verifier = await learnVerifier();
+  verifier = await learnVerifier(system);
   direct = postgres({ ...system, max: 1 });
 });
 afterAll(async () => {
@@ -64,20 +56,6 @@ function findPsql(): number {
   } catch {
     return 0;
   }
-}
-
-/** The login of the tests may not read pg_authid; but any client is told salt and count, and the rest is arithmetic. */
-async function learnVerifier(): Promise<string> {
-  const socket = connectTcp(system.path);
-  const messages = new MessageStream(socket, 10_000);
-  messages.write(startupMessage([['user', system.username]]));
-  await messages.readMessage();
-  messages.write(saslInitialResponse(scramMechanism, startClientExchange().first));
-  const answer = parseAuthentication((await messages.readMessage()).body);
-  socket.destroy();
-  const [, salt = '', iterations = ''] =
-    answer.kind === 'sasl_continue' ? (/s=([^,]+),i=(\d+)/.exec(answer.data) ?? []) : [];
-  return buildVerifier(system.password, Buffer.from(salt, 'base64'), Number(iterations));
 }
 
 interface Started extends RunningProxy {

@@ -10,7 +10,7 @@ const keyUseFlushMs = 10_000;
 
 export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
   const { clock } = core;
-  const { temporaryDiskEnforcement, releases } = init;
+  const { temporaryDiskEnforcement, releases, version, sqlSocket } = init;
   const config = { ...core.config, temporaryDiskEnforcement, releases };
   const keyUses = new KeyUseRecorder(core);
   const { checkSettings } = remoteHost(process);
@@ -22,10 +22,11 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     log,
     clock,
     metrics,
-    version: init.version,
+    version,
     keyUses,
     checkSettings,
     stack,
+    sqlSocket,
   });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);

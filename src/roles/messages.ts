@@ -17,6 +17,8 @@ export interface RoleInit {
   /** What Catnap proves itself with to the embedded auth provider, as the integration client `catnap`. */
   readonly stackSecret: string;
   readonly certificate: { readonly key: string; readonly cert: string };
+  /** Where the API passes requests for SQL over HTTP to the proxy. */
+  readonly sqlSocket: string;
   readonly version: string;
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;

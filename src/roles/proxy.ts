@@ -16,6 +16,7 @@ export async function startProxyRole({ core, log, init }: RoleParts): Promise<Ru
     clock: core.clock,
     domain: config.domain,
     region: config.region,
+    sqlSocket: init.sqlSocket,
     // From the key file, so that made-up salts survive a restart as real ones do.
     mockSecret: createHmac('sha256', init.secretKey).update('salts of roles that do not exist').digest(),
   });

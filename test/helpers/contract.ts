@@ -103,6 +103,7 @@ export async function makeApi(overrides: Partial<Config> = {}, clock?: Clock): P
     version: '0.0.0-test',
     keyUses: { record: () => {} },
     stack: makeStackParts(core),
+    sqlSocket: '/nonexistent/sql',
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
   };
   const app = await buildApp(parts, watchReplies);

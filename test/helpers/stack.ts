@@ -80,6 +80,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     metrics: new Registry(),
     version: '0.0.0-test',
     keyUses: { record: () => {} },
+    sqlSocket: '/nonexistent/sql',
     checkSettings: async () => null,
     stack: parts,
   });

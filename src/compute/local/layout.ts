@@ -9,6 +9,7 @@
  *                                                   and while it is awake temp.img, mounted on temp
  *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
  *   s/<8 characters>/.s.PGSQL.5432                  unix sockets, of each endpoint and of each branch's primary
+ *   s/roles/sql                                     what the roles say to each other: SQL over HTTP
  *   system/                                         the system database
  *   work/ trash/                                    clusters in the making; directories on their way out
  */
@@ -48,6 +49,8 @@ export interface Layout {
   /** Where a branch's primary, whichever endpoint that is, can be reached by its replicas. */
   replicationDirectory(branchId: string): string;
   readonly systemSocketDirectory: string;
+  /** Where the roles of Catnap reach each other. */
+  readonly roleSocketDirectory: string;
 }
 
 export function createLayout(home: string): Layout {
@@ -76,6 +79,7 @@ export function createLayout(home: string): Layout {
     socketDirectory: (endpointId) => join(sockets, shortName(checkedId('endpoint', endpointId))),
     // Six characters, so it can never be the name of an endpoint's directory.
     systemSocketDirectory: join(sockets, 'system'),
+    roleSocketDirectory: join(sockets, 'roles'),
   };
 }
 

@@ -1,0 +1,70 @@
+/**
+ * SQL over HTTP, at the HTTP port because that is where drivers look for it. Nothing is read here: the request goes to
+ * the proxy, which knows passwords, limits and computes, and its answer comes back as it is.
+ */
+import { request as openRequest } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CatnapError } from '../../errors.ts';
+import type { App } from '../app-type.ts';
+
+/** All that the proxy reads. */
+const passedOn = /^(neon-.*|authorization|content-length)$/;
+const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length))$/;
+
+export function sqlRoutes(app: App, socketPath: string): void {
+  app.removeAllContentTypeParsers();
+  // As a stream, whatever the type says: drivers send JSON as text/plain to spare a browser the preflight.
+  app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+  app.route({
+    method: ['POST', 'OPTIONS'],
+    url: '/sql',
+    config: { isPublic: true },
+    schema: { hide: true },
+    handler: (request, reply) => passOn(socketPath, request, reply),
+  });
+}
+
+async function passOn(socketPath: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const upstream = openRequest({
+    socketPath,
+    path: '/sql',
+    method: request.method,
+    headers: { ...pick(request.headers, passedOn), 'x-catnap-client-address': request.ip },
+  });
+  // A caller that leaves takes its query along.
+  reply.raw.once('close', () => upstream.destroy());
+  // An answer may come before the whole question. The rest is let go unread, so that the connection can be used again.
+  upstream.once('close', () => request.raw.unpipe(upstream).resume());
+  const answer = await new Promise<Readable & { statusCode?: number; headers: NodeJS.Dict<string | string[]> }>(
+    (resolve, reject) => {
+      upstream.once('response', resolve);
+      upstream.once('error', (cause) => reject(unreachable(cause)));
+      if (isStream(request.body)) request.body.pipe(upstream);
+      else upstream.end();
+    },
+  );
+  // What the pipe says after an early answer is of no interest.
+  upstream.on('error', () => {});
+  return reply
+    .code(answer.statusCode ?? 502)
+    .header('cross-origin-resource-policy', 'cross-origin')
+    .headers(pick(answer.headers, passedBack))
+    .send(answer);
+}
+
+function isStream(body: unknown): body is Readable {
+  return typeof body === 'object' && body !== null && 'pipe' in body;
+}
+
+function pick(headers: NodeJS.Dict<string | string[]>, names: RegExp): Record<string, string | string[]> {
+  const kept: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && names.test(name)) kept[name] = value;
+  }
+  return kept;
+}
+
+function unreachable(cause: Error): CatnapError {
+  return new CatnapError('unavailable', 'the proxy does not answer; try again', { cause, retryAfterSeconds: 1 });
+}

@@ -1,0 +1,234 @@
+/**
+ * Runs statements of one request on a server session and writes their results as JSON text. Extended protocol, text
+ * both ways; one statement at a time, so that the first error ends a batch.
+ */
+import { CatnapError } from '../../errors.ts';
+import { type MessageStream, PeerGone } from '../message-stream.ts';
+import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError } from '../wire.ts';
+import { beginStatement, type SqlBody, type SqlOptions, type SqlStatement } from './request.ts';
+import { jsonOfValue } from './values.ts';
+
+/** Postgres refused a statement; `fields` are those of its ErrorResponse, by their letters. */
+export class StatementFailed extends Error {
+  readonly fields: ReadonlyMap<string, string>;
+
+  constructor(fields: ReadonlyMap<string, string>) {
+    super(fields.get('M') ?? '');
+    this.name = 'StatementFailed';
+    this.fields = fields;
+  }
+}
+
+export class ResponseTooLarge extends Error {
+  constructor(max: number) {
+    super(`response is too large (max is ${max} bytes)`);
+    this.name = 'ResponseTooLarge';
+  }
+}
+
+/** The statement was carried out, or not, but cannot be answered over HTTP. */
+export class UnfitStatement extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UnfitStatement';
+  }
+}
+
+/** Counts what is kept for the reply, all statements together. */
+export interface Budget {
+  readonly max: number;
+  used: number;
+}
+
+/** The reply's body. The session is between transactions afterwards, unless this rejects. */
+export async function executeBody(
+  messages: MessageStream,
+  body: SqlBody,
+  options: SqlOptions,
+  budget: Budget,
+): Promise<string> {
+  if (body.kind === 'single') {
+    const { json, status } = await runStatement(messages, body.statement, options, budget);
+    // Nobody else can end it: the next request may meet another session.
+    if (status !== 'I') throw new UnfitStatement('a transaction needs a batch: send its statements as `queries`');
+    return json;
+  }
+  await runCommand(messages, beginStatement(options.batch));
+  const results: string[] = [];
+  try {
+    for (const statement of body.statements) {
+      const { json, status } = await runStatement(messages, statement, options, budget);
+      results.push(json);
+      if (status === 'I') throw new UnfitStatement('a statement of the batch ended its transaction');
+    }
+  } catch (thrown) {
+    if (thrown instanceof StatementFailed) await runCommand(messages, 'ROLLBACK');
+    throw thrown;
+  }
+  await runCommand(messages, 'COMMIT');
+  return `{"results":[${results.join(',')}]}`;
+}
+
+interface StatementResult {
+  readonly json: string;
+  /** Of the transaction: I, T or E. */
+  readonly status: string;
+}
+
+async function runCommand(messages: MessageStream, text: string): Promise<StatementResult> {
+  const plain = { rawText: true, arrayMode: true };
+  return runStatement(messages, { query: text, params: [], arrayMode: true }, plain, { max: 1_000, used: 0 });
+}
+
+async function runStatement(
+  messages: MessageStream,
+  statement: SqlStatement,
+  options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,
+  budget: Budget,
+): Promise<StatementResult> {
+  messages.write(encodeStatement(statement));
+  const result = new ResultText(statement.arrayMode ?? options.arrayMode, options.rawText, budget);
+  let failure: StatementFailed | null = null;
+  let unfit: UnfitStatement | null = null;
+  for (;;) {
+    const message = await readNext(messages, budget).catch((thrown) => {
+      // A server that ends a session says why and closes.
+      throw failure ?? thrown;
+    });
+    if (message.type === 'E') failure = new StatementFailed(readErrorFields(message.body));
+    else if (message.type === 'G') {
+      messages.write(encodeMessage('f', cstring('COPY FROM STDIN is not possible over HTTP')));
+      // A server that waits for data skips the Sync that came with the statement.
+      messages.write(sync);
+    } else if (message.type === 'H') unfit = new UnfitStatement('COPY TO STDOUT is not possible over HTTP');
+    else if (message.type === 'Z') {
+      if (failure) throw failure;
+      if (unfit) throw unfit;
+      return { json: result.finish(), status: message.body.toString('latin1') };
+    } else result.take(message);
+  }
+}
+
+async function readNext(messages: MessageStream, budget: Budget): Promise<Message> {
+  try {
+    return await messages.readMessage();
+  } catch (thrown) {
+    // The bound of one message is that of the whole reply.
+    if (thrown instanceof ProtocolError) throw new ResponseTooLarge(budget.max);
+    if (!(thrown instanceof PeerGone)) throw thrown;
+    throw new CatnapError('unavailable', 'the connection to the compute was lost', { cause: thrown });
+  }
+}
+
+const sync = encodeMessage('S');
+
+function encodeStatement({ query, params }: SqlStatement): Buffer {
+  const values = params.flatMap((text) => {
+    if (text === null) return [int32(-1)];
+    const bytes = Buffer.from(text);
+    return [int32(bytes.length), bytes];
+  });
+  const unnamed = cstring('');
+  return Buffer.concat([
+    encodeMessage('P', unnamed, cstring(query), int16(0)),
+    encodeMessage('B', unnamed, unnamed, int16(0), int16(params.length), ...values, int16(0)),
+    encodeMessage('D', Buffer.from('P'), unnamed),
+    encodeMessage('E', unnamed, int32(0)),
+    sync,
+  ]);
+}
+
+function int16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeUInt16BE(value);
+  return bytes;
+}
+
+interface Column {
+  /** As a JSON string. */
+  readonly name: string;
+  readonly typeId: number;
+  /** Of several columns with one name the last is shown, as in every driver's objects. */
+  readonly isShown: boolean;
+}
+
+/** Collects the result of one statement. */
+class ResultText {
+  readonly #arrayMode: boolean;
+  readonly #rawText: boolean;
+  readonly #budget: Budget;
+  readonly #rows: string[] = [];
+  #columns: readonly Column[] = [];
+  #fields = '';
+  #tag = '';
+
+  constructor(arrayMode: boolean, rawText: boolean, budget: Budget) {
+    this.#arrayMode = arrayMode;
+    this.#rawText = rawText;
+    this.#budget = budget;
+  }
+
+  take({ type, body }: Message): void {
+    if (type === 'D') this.#rows.push(this.#spend(this.#row(new FieldReader(body))));
+    else if (type === 'T') this.#describe(new FieldReader(body));
+    else if (type === 'C') this.#tag = new FieldReader(body).cstring();
+    // All else (completions, notices, parameter changes) has no place in the reply.
+  }
+
+  finish(): string {
+    const words = this.#tag.split(' ');
+    const count = words[0] === 'INSERT' ? words[2] : words[1];
+    const rowCount = count !== undefined && /^\d+$/.test(count) ? count : 'null';
+    return (
+      `{"fields":[${this.#fields}],"rows":[${this.#rows.join(',')}],"command":${JSON.stringify(words[0])},` +
+      `"rowCount":${rowCount},"rowAsArray":${this.#arrayMode}}`
+    );
+  }
+
+  #describe(reader: FieldReader): void {
+    const columns: Omit<Column, 'isShown'>[] = [];
+    const fields: string[] = [];
+    for (let left = reader.bytes(2).readUInt16BE(0); left > 0; left--) {
+      const name = JSON.stringify(reader.cstringBytes().toString('utf8'));
+      const facts = reader.bytes(18);
+      const typeId = facts.readUInt32BE(6);
+      columns.push({ name, typeId });
+      fields.push(
+        `{"name":${name},"dataTypeID":${typeId},"tableID":${facts.readUInt32BE(0)},"columnID":${facts.readUInt16BE(4)},` +
+          `"dataTypeSize":${facts.readInt16BE(10)},"dataTypeModifier":${facts.readInt32BE(12)},"format":"text"}`,
+      );
+    }
+    const lastOf = new Map(columns.map(({ name }, at) => [name, at]));
+    this.#columns = columns.map((column, at) => ({ ...column, isShown: lastOf.get(column.name) === at }));
+    this.#fields = this.#spend(fields.join(','));
+  }
+
+  #row(reader: FieldReader): string {
+    const count = reader.bytes(2).readUInt16BE(0);
+    if (count !== this.#columns.length) throw new ProtocolError('a row does not fit its description');
+    const values: string[] = [];
+    for (const { name, typeId, isShown } of this.#columns) {
+      const length = reader.int32();
+      const text = length === -1 ? null : reader.bytes(length).toString('utf8');
+      if (!this.#arrayMode && !isShown) continue;
+      const json = text === null ? 'null' : this.#rawText ? JSON.stringify(text) : jsonOfValue(text, typeId);
+      values.push(this.#arrayMode ? json : `${name}:${json}`);
+    }
+    return this.#arrayMode ? `[${values.join(',')}]` : `{${values.join(',')}}`;
+  }
+
+  #spend(text: string): string {
+    this.#budget.used += Buffer.byteLength(text) + 1;
+    if (this.#budget.used > this.#budget.max) throw new ResponseTooLarge(this.#budget.max);
+    return text;
+  }
+}
+
+export function readErrorFields(body: Buffer): ReadonlyMap<string, string> {
+  const reader = new FieldReader(body);
+  const fields = new Map<string, string>();
+  for (let field = reader.byte(); field !== 0; field = reader.byte()) {
+    fields.set(String.fromCharCode(field), reader.cstringBytes().toString('utf8'));
+  }
+  return fields;
+}

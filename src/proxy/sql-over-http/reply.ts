@@ -1,0 +1,112 @@
+/** Replies of SQL over HTTP: what a failure looks like, and the headers that let pages of any origin read it. */
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { CatnapError } from '../../errors.ts';
+import { ComputeRefusal } from '../session.ts';
+import { ResponseTooLarge, readErrorFields, StatementFailed, UnfitStatement } from './execute.ts';
+import type { BatchOptions } from './request.ts';
+
+export interface HttpFailure {
+  readonly status: number;
+  readonly body: string;
+  readonly sqlState: string;
+  /** A defect, or a part of Catnap that is out of order. */
+  readonly isOurs: boolean;
+}
+
+export class RequestTooLarge extends Error {
+  constructor(max: number) {
+    super(`request is too large (max is ${max} bytes)`);
+    this.name = 'RequestTooLarge';
+  }
+}
+
+/** Names of the driver, and the letters under which Postgres sends them. */
+const errorFields: Readonly<Record<string, string>> = {
+  message: 'M',
+  code: 'C',
+  detail: 'D',
+  hint: 'H',
+  position: 'P',
+  internalPosition: 'p',
+  internalQuery: 'q',
+  severity: 'S',
+  where: 'W',
+  table: 't',
+  column: 'c',
+  schema: 's',
+  dataType: 'd',
+  constraint: 'n',
+  file: 'F',
+  line: 'L',
+  routine: 'R',
+};
+
+export function describeFailure(thrown: unknown): HttpFailure {
+  if (thrown instanceof StatementFailed) return postgresFailure(thrown.fields);
+  if (thrown instanceof ComputeRefusal) return postgresFailure(readErrorFields(thrown.response.subarray(5)));
+  if (thrown instanceof UnfitStatement) return failure(400, '0A000', thrown.message);
+  if (thrown instanceof RequestTooLarge) return failure(413, '54000', thrown.message);
+  if (thrown instanceof ResponseTooLarge) return failure(507, '54000', thrown.message);
+  if (thrown instanceof CatnapError) {
+    const { sqlState, status } = thrown.facts;
+    const isBusy = thrown.kind === 'rate_limited' || thrown.kind === 'too_many_connections';
+    // Drivers read a reason from 400 alone; so all that the caller can put right is 400.
+    return failure(isBusy ? 429 : status < 500 || status === 501 ? 400 : 500, sqlState, thrown.message);
+  }
+  return failure(500, 'XX000', 'internal error');
+}
+
+function postgresFailure(fields: ReadonlyMap<string, string>): HttpFailure {
+  const named = Object.entries(errorFields).map(([name, letter]) => [name, fields.get(letter) ?? null]);
+  const sqlState = fields.get('C') ?? 'XX000';
+  return { status: 400, body: JSON.stringify(Object.fromEntries(named)), sqlState, isOurs: false };
+}
+
+function failure(status: number, sqlState: string, message: string): HttpFailure {
+  const fields = new Map([
+    ['M', message],
+    ['C', sqlState],
+    ['S', 'ERROR'],
+  ]);
+  return { ...postgresFailure(fields), status, isOurs: status === 500 };
+}
+
+export function setCommonHeaders(response: ServerResponse): void {
+  response.setHeader('access-control-allow-origin', '*');
+  response.setHeader('neon-request-id', randomUUID());
+}
+
+/** A browser asks before it sends the headers that name the database. */
+export function sendPreflight(response: ServerResponse): void {
+  response.setHeader('allow', 'OPTIONS, POST');
+  response.setHeader('access-control-allow-methods', 'OPTIONS, POST');
+  response.setHeader('access-control-allow-headers', allowedHeaders.join(', '));
+  response.setHeader('access-control-expose-headers', 'Neon-Request-Id, Neon-Batch-Isolation-Level');
+  response.setHeader('access-control-max-age', '86400');
+  response.writeHead(200).end();
+}
+
+const allowedHeaders = [
+  'Authorization',
+  'Content-Type',
+  'Neon-Connection-String',
+  'Neon-Raw-Text-Output',
+  'Neon-Array-Mode',
+  'Neon-Pool-Opt-In',
+  'Neon-Batch-Read-Only',
+  'Neon-Batch-Deferrable',
+  'Neon-Batch-Isolation-Level',
+];
+
+export function echoBatchHeaders(response: ServerResponse, batch: BatchOptions): void {
+  if (batch.readOnly) response.setHeader('Neon-Batch-Read-Only', 'true');
+  if (batch.deferrable) response.setHeader('Neon-Batch-Deferrable', 'true');
+  if (batch.isolationLevel !== null) response.setHeader('Neon-Batch-Isolation-Level', batch.isolationLevel);
+}
+
+export function sendJson(response: ServerResponse, status: number, body: string): void {
+  if (response.destroyed || response.headersSent) return;
+  const bytes = Buffer.from(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
+}

@@ -1,0 +1,152 @@
+/**
+ * What a caller of SQL over HTTP asks for, read from its headers and its body. Pure; a fault is a CatnapError that
+ * says which part is wrong, with the words that published drivers know.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { CatnapError } from '../../errors.ts';
+import { chooseRoute, endpointMissing, type HostNames, parsePasswordForm, type Route } from '../route.ts';
+import { parameterText, parseJson } from './parameters.ts';
+
+export interface SqlTarget {
+  readonly route: Route;
+  readonly role: string;
+  readonly password: Buffer;
+  readonly database: string;
+  /** Startup parameters beside user and database. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+export interface SqlOptions {
+  /** Values as Postgres text, whatever their type. */
+  readonly rawText: boolean;
+  readonly arrayMode: boolean;
+  readonly batch: BatchOptions;
+}
+
+export interface BatchOptions {
+  readonly isolationLevel: string | null;
+  readonly readOnly: boolean;
+  readonly deferrable: boolean;
+}
+
+export interface SqlStatement {
+  readonly query: string;
+  readonly params: readonly (string | null)[];
+  /** Null: as the header says. */
+  readonly arrayMode: boolean | null;
+}
+
+export type SqlBody =
+  | { readonly kind: 'single'; readonly statement: SqlStatement }
+  | { readonly kind: 'batch'; readonly statements: readonly SqlStatement[] };
+
+/** Bind counts parameters in 16 bits. */
+const paramsMax = 65_535;
+/** Header value, and the words of BEGIN. */
+const isolationLevels: ReadonlyMap<string, string> = new Map([
+  ['ReadUncommitted', 'READ UNCOMMITTED'],
+  ['ReadCommitted', 'READ COMMITTED'],
+  ['RepeatableRead', 'REPEATABLE READ'],
+  ['Serializable', 'SERIALIZABLE'],
+]);
+
+export function readTarget(headers: IncomingHttpHeaders, names: HostNames): SqlTarget {
+  const url = connectionUrl(headers['neon-connection-string']);
+  const role = decoded(url.username);
+  const database = decoded(url.pathname.slice(1));
+  if (url.hostname === '') throw fault('missing hostname');
+  if (role === '') throw fault('missing username');
+  if (database === '') throw fault('missing database name');
+  const given = Buffer.from(decoded(url.password));
+  if (given.length === 0) throw fault('missing authentication credentials: required password');
+  const options = url.searchParams.get('options') ?? undefined;
+  const named = chooseRoute(url.hostname, options, names);
+  const form = named === null ? parsePasswordForm(given) : null;
+  const route = named ?? form?.route;
+  if (route === undefined) throw fault(endpointMissing);
+  const parameters = new Map([['client_encoding', 'UTF8']]);
+  const applicationName = url.searchParams.get('application_name');
+  if (applicationName !== null) parameters.set('application_name', applicationName);
+  if (options !== undefined) parameters.set('options', options);
+  for (const text of [role, database, ...parameters.values()]) {
+    if (text.includes('\0')) throw fault('invalid header: neon-connection-string');
+  }
+  return { route, role, password: form?.password ?? given, database, parameters };
+}
+
+/** The scheme is taken off first: only for schemes that it knows does URL tell host and path apart as we need it. */
+function connectionUrl(header: string | string[] | undefined): URL {
+  if (typeof header !== 'string' || header === '') throw fault('invalid header: neon-connection-string');
+  const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):(\/\/.*)$/is.exec(header) ?? [];
+  if (scheme === undefined || !URL.canParse(`http:${rest}`)) throw fault('invalid header: neon-connection-string');
+  if (!['postgres', 'postgresql'].includes(scheme.toLowerCase())) throw fault('incorrect scheme');
+  return new URL(`http:${rest}`);
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw fault('invalid header: neon-connection-string');
+  }
+}
+
+export function readOptions(headers: IncomingHttpHeaders): SqlOptions {
+  const level = headers['neon-batch-isolation-level'];
+  if (level !== undefined && (typeof level !== 'string' || !isolationLevels.has(level))) {
+    throw fault(`invalid isolation level; allowed: ${[...isolationLevels.keys()].join(', ')}`);
+  }
+  return {
+    rawText: headers['neon-raw-text-output'] === 'true',
+    arrayMode: headers['neon-array-mode'] === 'true',
+    batch: {
+      isolationLevel: level ?? null,
+      readOnly: headers['neon-batch-read-only'] === 'true',
+      deferrable: headers['neon-batch-deferrable'] === 'true',
+    },
+  };
+}
+
+export function beginStatement({ isolationLevel, readOnly, deferrable }: BatchOptions): string {
+  const level = isolationLevel === null ? undefined : isolationLevels.get(isolationLevel);
+  const modes = [
+    ...(level === undefined ? [] : [`ISOLATION LEVEL ${level}`]),
+    ...(readOnly ? ['READ ONLY'] : []),
+    ...(deferrable ? ['DEFERRABLE'] : []),
+  ];
+  return ['BEGIN', modes.join(', ')].join(' ').trim();
+}
+
+export function readBody(text: string): SqlBody {
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch (cause) {
+    throw new CatnapError('invalid_request', 'the body is not valid JSON', { cause });
+  }
+  if (!isObject(value)) throw fault('the body must be an object with `query` or `queries`');
+  if (value.queries === undefined) return { kind: 'single', statement: readStatement(value, '') };
+  if (!Array.isArray(value.queries)) throw fault('`queries` must be an array');
+  return { kind: 'batch', statements: value.queries.map((each, at) => readStatement(each, `queries[${at}].`)) };
+}
+
+function readStatement(value: unknown, place: string): SqlStatement {
+  if (!isObject(value) || typeof value.query !== 'string') throw fault(`\`${place}query\` must be a string`);
+  if (value.query.includes('\0')) throw fault(`\`${place}query\` must not contain a zero byte`);
+  const params = value.params ?? [];
+  if (!Array.isArray(params)) throw fault(`\`${place}params\` must be an array`);
+  if (params.length > paramsMax) throw fault(`\`${place}params\` must have at most ${paramsMax} values`);
+  const { arrayMode } = value;
+  if (arrayMode !== undefined && arrayMode !== null && typeof arrayMode !== 'boolean') {
+    throw fault(`\`${place}arrayMode\` must be true or false`);
+  }
+  return { query: value.query, params: params.map(parameterText), arrayMode: arrayMode ?? null };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function fault(message: string): CatnapError {
+  return new CatnapError('invalid_request', message);
+}

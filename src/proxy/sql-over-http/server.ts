@@ -1,0 +1,188 @@
+/**
+ * SQL over HTTP: one request is one statement, or one transaction. Listens on a socket of the machine that the API
+ * passes requests to, and uses what the database port uses: the same proof of the password before anything else, the
+ * same limits, the same wake.
+ */
+import { once } from 'node:events';
+import { chmod, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { CatnapError, errorText } from '../../errors.ts';
+import { plainAddress, requireAccess } from '../access.ts';
+import { type Identity, provePassword } from '../authenticate.ts';
+import { forwardCancel } from '../cancel.ts';
+import type { ConnectionContext } from '../connection.ts';
+import type { ComputeLogin } from '../login.ts';
+import { MessageStream, PeerGone } from '../message-stream.ts';
+import { asksForPast } from '../route.ts';
+import { connectToCompute } from '../session.ts';
+import { encodeMessage } from '../wire.ts';
+import { executeBody, StatementFailed } from './execute.ts';
+import {
+  describeFailure,
+  echoBatchHeaders,
+  RequestTooLarge,
+  sendJson,
+  sendPreflight,
+  setCommonHeaders,
+} from './reply.ts';
+import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts';
+
+/** Where the API says whose request it passes on; nobody else reaches this socket. */
+export const clientAddressHeader = 'x-catnap-client-address';
+
+export interface SqlOverHttp {
+  close(): Promise<void>;
+}
+
+export async function startSqlOverHttp(path: string, context: ConnectionContext): Promise<SqlOverHttp> {
+  const closing = new AbortController();
+  const server = createServer((request, response) => {
+    void serve(request, response, context, closing.signal);
+  });
+  // What a process that was killed has left behind.
+  await rm(path, { force: true });
+  server.listen(path);
+  await once(server, 'listening');
+  await chmod(path, 0o600);
+  return {
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      closing.abort(new CatnapError('unavailable', 'the proxy is closing; safe to repeat'));
+      server.closeIdleConnections();
+      const killer = setTimeout(() => server.closeAllConnections(), context.limits.closeMs);
+      await closed;
+      clearTimeout(killer);
+    },
+  };
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: ConnectionContext,
+  closing: AbortSignal,
+): Promise<void> {
+  setCommonHeaders(response);
+  const abort = new AbortController();
+  const onClosing = () => abort.abort(closing.reason);
+  closing.addEventListener('abort', onClosing, { once: true });
+  response.once('close', () => abort.abort(new PeerGone()));
+  try {
+    if (request.method === 'OPTIONS') return sendPreflight(response);
+    const { body, options } = await answer(request, context, abort.signal);
+    if (options !== null) echoBatchHeaders(response, options);
+    sendJson(response, 200, body);
+  } catch (thrown) {
+    const reason = abort.signal.aborted ? abort.signal.reason : thrown;
+    const { status, body, sqlState, isOurs } = describeFailure(reason);
+    const facts = { address: addressOf(request), sqlState, reason: errorText(reason) };
+    if (reason instanceof PeerGone) context.log.debug(facts, 'a caller left before its answer');
+    else if (!(reason instanceof StatementFailed)) {
+      context.metrics.connectionRefused(sqlState);
+      context.log[isOurs ? 'error' : 'info'](facts, 'a request for SQL was refused');
+    }
+    sendJson(response, status, body);
+  } finally {
+    closing.removeEventListener('abort', onClosing);
+    // An answer that came before the whole question: the rest is let go unread.
+    request.resume();
+  }
+}
+
+/** The headers come first and hold all that a stranger needs to be told no; its body is then never kept. */
+async function answer(request: IncomingMessage, context: ConnectionContext, signal: AbortSignal) {
+  const { limits, slots, activity } = context;
+  const target = readTarget(request.headers, context.names);
+  const options = readOptions(request.headers);
+  const address = addressOf(request);
+  const identity = await authenticate(target, address, context);
+  requireAccess(identity.facts, address);
+  if (asksForPast(target.parameters.get('options') ?? '')) {
+    throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
+  }
+  const { endpointId } = target.route;
+  const releaseSlot = slots.take(endpointId);
+  try {
+    const body = readBody(await readText(request, limits.httpRequestBytes));
+    activity.note(endpointId);
+    const budget = { max: limits.httpResponseBytes, used: 0 };
+    const text = await withSession(identity, target, context, signal, (messages) =>
+      executeBody(messages, body, options, budget),
+    );
+    return { body: text, options: body.kind === 'batch' ? options.batch : null };
+  } finally {
+    activity.note(endpointId);
+    releaseSlot();
+  }
+}
+
+async function authenticate(target: SqlTarget, address: string, context: ConnectionContext): Promise<Identity> {
+  const { attempts, controlPlane, mockVerifier, limits } = context;
+  if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
+  try {
+    return await provePassword({
+      ...{ controlPlane, mockVerifier, passwordIterations: limits.passwordIterations },
+      ...{ role: target.role, route: target.route, password: target.password },
+    });
+  } catch (thrown) {
+    if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
+    throw thrown;
+  }
+}
+
+/** A session of its own for each request. A caller that leaves takes its query along. */
+async function withSession<T>(
+  identity: Identity,
+  target: SqlTarget,
+  { waker, limits, log }: ConnectionContext,
+  signal: AbortSignal,
+  work: (messages: MessageStream) => Promise<T>,
+): Promise<T> {
+  const parameters = new Map([['user', target.role], ['database', target.database], ...target.parameters]);
+  const compute = await connectToCompute({ identity, parameters, waker, limits, signal });
+  const messages = new MessageStream(compute.socket, limits.httpResponseBytes);
+  const leave = () => {
+    messages.interrupt(signal.reason);
+    void cancelQuery(compute, limits.dialMs).catch((thrown) =>
+      log.warn({ reason: errorText(thrown) }, 'a query that nobody waits for was not cancelled'),
+    );
+  };
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await work(messages);
+  } finally {
+    signal.removeEventListener('abort', leave);
+    messages.write(terminate);
+    compute.socket.destroySoon();
+  }
+}
+
+const terminate = encodeMessage('X');
+
+function cancelQuery({ address, key }: ComputeLogin, timeoutMs: number): Promise<void> {
+  return forwardCancel({ address, key }, timeoutMs);
+}
+
+/** Not by iteration: leaving the loop early would destroy the request, and with it the way for the answer. */
+function readText(request: IncomingMessage, max: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    request.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= max) chunks.push(chunk);
+      else {
+        chunks.length = 0;
+        reject(new RequestTooLarge(max));
+      }
+    });
+    request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    request.once('close', () => reject(new PeerGone()));
+  });
+}
+
+function addressOf(request: IncomingMessage): string {
+  const given = request.headers[clientAddressHeader];
+  return plainAddress(typeof given === 'string' ? given : '');
+}
