@@ -8,6 +8,8 @@ import { type Config, ConfigError, readConfig } from './config.ts';
 import { errorText } from './errors.ts';
 import { runCatnap } from './main.ts';
 import { runChecks } from './parent/doctor.ts';
+import { createStorage, planStorage } from './parent/storage/create.ts';
+import { storageStatus } from './parent/storage/status.ts';
 import { roleNames } from './roles/messages.ts';
 
 async function main(): Promise<number> {
@@ -32,6 +34,12 @@ function run(config: Config): Promise<number> {
     up: ({ roles, stopComputes }) =>
       runCatnap(config, { roles: roleNames.filter((name) => roles.includes(name)), stopComputes }),
     doctor: () => runChecks(config),
+    storage: {
+      plan: (bytes) => planStorage(config, bytes),
+      create: (bytes, say) => createStorage(config, bytes, say),
+      status: () => storageStatus(config),
+    },
+    stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
   });

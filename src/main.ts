@@ -20,6 +20,7 @@ import { takeInstanceLock } from './parent/instance-lock.ts';
 import { choosePorts } from './parent/ports.ts';
 import { type RoleProcess, startRoleProcess } from './parent/role-process.ts';
 import { stopAllComputes } from './parent/stop-computes.ts';
+import { fullCopyNote } from './parent/storage/advice.ts';
 import { type System, startSystem } from './parent/system.ts';
 import type { RoleInit, RoleName } from './roles/messages.ts';
 
@@ -93,7 +94,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   await Promise.all(
     options.roles.map(async (role) => started.set(role, await startRole({ ...shared, role }, host, log))),
   );
-  const notes = ports.note === null ? [] : [ports.note];
+  const fullCopies = system.newApiKey === null ? null : await fullCopyNote(layout);
+  const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,
     banner: renderBanner({ config, version, newApiKey: system.newApiKey, notes, roles: options.roles }),

@@ -1,5 +1,5 @@
 /** What `bin.ts` hands to the commands. The command line knows the API and nothing else of Catnap. */
-import type { Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 
 export interface UpOptions {
   readonly roles: readonly string[];
@@ -13,6 +13,41 @@ export interface Check {
   readonly advice?: string;
 }
 
+export interface StoragePlan {
+  readonly image: string;
+  readonly mountPoint: string;
+  readonly bytes: number;
+  readonly movedBytes: number;
+  readonly projects: number;
+}
+
+export interface StorageStatus {
+  readonly method: 'reflink' | 'copy' | null;
+  readonly path: string;
+  readonly image: { readonly file: string; readonly bytes: number; readonly bytesOnDisk: number } | null;
+  readonly isAway: boolean;
+  readonly bytesUsed: number;
+  readonly bytesFree: number;
+  readonly branches:
+    | readonly {
+        readonly project: string;
+        readonly branch: string;
+        readonly bytes: number;
+        readonly shared: number;
+        readonly extents: number;
+      }[]
+    | null;
+  readonly branchBytes: number;
+  readonly branchBytesOnDisk: number;
+}
+
+/** What `catnap storage` asks of the machine; failures are for people to read. */
+export interface StorageParts {
+  readonly plan: (bytes: number) => Promise<StoragePlan>;
+  readonly create: (bytes: number, say: (line: string) => void) => Promise<void>;
+  readonly status: () => Promise<StorageStatus>;
+}
+
 export interface CliParts {
   readonly version: string;
   readonly home: string;
@@ -24,6 +59,8 @@ export interface CliParts {
   /** Starts Catnap and resolves with the exit code once it has stopped. */
   readonly up: (options: UpOptions) => Promise<number>;
   readonly doctor: () => Promise<readonly Check[]>;
+  readonly storage: StorageParts;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;
   readonly stderr: Writable;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
-import type { Check, CliParts, UpOptions } from './parts.ts';
+import type { Check, CliParts, StorageParts, UpOptions } from './parts.ts';
 import { runCli } from './program.ts';
 import { runPsql } from './run-psql.ts';
 
@@ -23,6 +23,11 @@ afterEach(async () => {
   await rm(home, { recursive: true });
 });
 
+const notHere = async () => {
+  throw new Error('not here');
+};
+const noStorage: StorageParts = { plan: notHere, create: notHere, status: notHere };
+
 interface Outcome {
   readonly code: number;
   readonly out: string;
@@ -40,12 +45,65 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
     roleNames: ['api', 'worker', 'proxy'],
     up: async () => 0,
     doctor: async () => [],
+    storage: noStorage,
+    stdin: new PassThrough(),
     stdout,
     stderr,
     ...changes,
   });
   return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
 }
+
+describe('storage', () => {
+  const plan = { image: '/h/storage.img', mountPoint: '/h/storage', bytes: 2 ** 30, movedBytes: 0, projects: 0 };
+  const status = {
+    ...({ method: 'reflink', path: '/h/storage', isAway: false, bytesUsed: 2 ** 20, bytesFree: 2 ** 30 } as const),
+    image: { file: '/h/storage.img', bytes: 2 ** 30, bytesOnDisk: 3 * 2 ** 20 },
+    branches: [{ project: 'p', branch: 'br-a', bytes: 2 ** 20, shared: 2 ** 19, extents: 20_000 }],
+    ...{ branchBytes: 2 ** 21, branchBytesOnDisk: 2 ** 20 },
+  };
+
+  test('says what it will do, and does it only when told', async () => {
+    const made: number[] = [];
+    const storage = {
+      ...noStorage,
+      plan: async (bytes: number) => ({ ...plan, bytes, movedBytes: 2 ** 20, projects: 3 }),
+      create: async (bytes: number, say: (line: string) => void) => {
+        made.push(bytes);
+        say('made it');
+      },
+    };
+    const asked = await catnap(['storage', 'create', '--size', '2G'], { storage });
+    expect(asked).toMatchObject({ code: 1, err: 'catnap: nobody is here to be asked: add --yes\n' });
+    expect(asked.out).toMatch(/XFS filesystem of 2 GiB[\s\S]*Data of 3 projects \(1 MiB\) are copied/);
+    expect(made).toEqual([]);
+    const told = await catnap(['storage', 'create', '--size', '512m', '--yes'], { storage });
+    expect(told).toMatchObject({ code: 0, out: expect.stringContaining('made it\n') });
+    expect(made).toEqual([512 * 2 ** 20]);
+  });
+
+  test('refuses a size that is none, and says what is in the way', async () => {
+    expect(await catnap(['storage', 'create', '--size', 'big'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('as in 50G'),
+    });
+    const storage = { ...noStorage, plan: () => Promise.reject(new Error('only root can mount filesystems')) };
+    const refused = await catnap(['storage', 'create', '--size', '1G', '--yes'], { storage });
+    expect(refused).toMatchObject({ code: 1, err: 'catnap: only root can mount filesystems\n' });
+  });
+
+  test('shows method, space and extents, for people and for programs', async () => {
+    const storage = { ...noStorage, status: async () => status };
+    const { out } = await catnap(['storage', 'status'], { storage });
+    expect(out).toMatch(/method: +reflink/);
+    expect(out).toMatch(/image: +\/h\/storage.img, up to 1 GiB, 3 MiB on the disk/);
+    expect(out).toMatch(/saved by sharing: +1 MiB/);
+    expect(out).toMatch(/p +br-a +1 MiB +512 KiB +20000/);
+    expect(out).toMatch(/Slow to branch.*br-a/);
+    const json = await catnap(['storage', 'status', '--json'], { storage });
+    expect(JSON.parse(json.out)).toMatchObject({ method: 'reflink', branches: [{ branch: 'br-a' }] });
+  });
+});
 
 describe('the program', () => {
   test('prints its version and its help', async () => {

@@ -5,6 +5,7 @@ import { addKeys } from './commands/keys.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
 import { addStatus } from './commands/status.ts';
+import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
 import { CliFailure, usageExitCode } from './failure.ts';
 import type { CliParts } from './parts.ts';
@@ -24,6 +25,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addPlan(program, run);
   addPsql(program, run);
   addDoctor(program, run);
+  addStorage(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

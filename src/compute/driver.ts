@@ -44,7 +44,10 @@ export interface BranchReceipt {
   readonly method: 'reflink' | 'copy';
   readonly lsn: string | null;
   readonly durationMs: number;
+  /** Sizes of the files that it has, together. */
   readonly bytes: number;
+  /** How much of that shared its blocks with the source when it was made. */
+  readonly bytesShared: number;
 }
 
 export interface ComputeSpec extends ComputeRef {

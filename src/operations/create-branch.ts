@@ -6,7 +6,7 @@ import { recordCatalog } from '../core/catalog.ts';
 import { updateBranch } from '../db/branches.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { emptyChange } from './compute-steps.ts';
-import { done, goto, type Job, type Step, skip, wait } from './step.ts';
+import { abandonIfFull, done, goto, type Job, type Step, skip, wait } from './step.ts';
 import { findBranch, findCompute } from './target.ts';
 
 const parentStartsMs = 50;
@@ -35,19 +35,18 @@ const copy: Step = async (context) => {
   const target = await findBranch(context);
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
-  const receipt = await context.driver.createBranch({
+  const spec = {
     ...target.ref,
     pgVersion: target.project.pgVersion,
-    source: { kind: 'branch', branchId: parentId },
-  });
-  return done(async (tx) => {
-    await updateBranch(tx, target.branch.id, {
-      currentState: 'ready',
-      pendingState: null,
-      receipt,
-      parentLsn: receipt.lsn,
+    source: { kind: 'branch', branchId: parentId } as const,
+  };
+  return abandonIfFull(async () => {
+    const receipt = await context.driver.createBranch(spec);
+    return done(async (tx) => {
+      const made = { currentState: 'ready', pendingState: null, receipt, parentLsn: receipt.lsn } as const;
+      await updateBranch(tx, target.branch.id, made);
+      return undefined;
     });
-    return undefined;
   });
 };
 

@@ -6,6 +6,7 @@ import type { ComputeDriver } from '../compute/driver.ts';
 import type { Core } from '../core/context.ts';
 import type { Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
+import { CatnapError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 
 export interface StepContext {
@@ -44,6 +45,16 @@ export const done = (write: Write | null = null, note: string | null = null): St
 });
 export const skip = (reason: string): StepResult => ({ kind: 'skip', reason });
 export const abandon = (reason: string): StepResult => ({ kind: 'abandon', reason });
+
+/** A copy that found no room is not tried again: each attempt would fill the disk that others write to. */
+export async function abandonIfFull(copy: () => Promise<StepResult>): Promise<StepResult> {
+  try {
+    return await copy();
+  } catch (error) {
+    if (error instanceof CatnapError && error.kind === 'disk_full') return abandon(error.message);
+    throw error;
+  }
+}
 
 /** A failure after which the next try must begin at an earlier step. */
 export class StepFailure extends Error {

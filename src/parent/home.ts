@@ -2,19 +2,20 @@
 import { chmod, chown, lstat, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createLayout, type Layout } from '../compute/local/layout.ts';
+import { attachStorage } from '../compute/local/storage-image.ts';
 import { type Config, ConfigError } from '../config.ts';
 
 /** Found in every home from its first start on. */
-const folders = ['builds', 'templates', 'projects', 's', 'system', 'work', 'trash'];
+const folders = ['builds', 'templates', 'projects', 's', 'system', 'work', 'trash', 'storage', 'storage.img'];
 
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
   const { home, uids } = config;
-  const layout = createLayout(home);
   if (uids) await refuseHiddenHome(home);
   await mkdir(home, { recursive: true, mode: uids ? 0o711 : 0o700 });
   await refuseForeignHome(home);
   // As root the servers, each with a uid of its own, pass through the home but cannot list it.
   await chmod(home, uids ? 0o711 : 0o700);
+  const layout = createLayout(home, await attachStorage(home));
   const passable = uids ? 0o711 : 0o700;
   await ensureFolder(layout.builds, 0o755);
   await ensureFolder(layout.templates, 0o700);
@@ -57,7 +58,7 @@ async function refuseForeignHome(home: string): Promise<void> {
     );
   }
   const entries = await readdir(home);
-  if (entries.includes('projects')) return;
+  if (entries.includes('projects') || entries.includes('storage.json')) return;
   const stranger = entries.find((name) => !folders.includes(name) && name !== 'lost+found');
   if (stranger !== undefined) {
     throw new ConfigError(

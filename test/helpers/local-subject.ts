@@ -20,8 +20,8 @@ export interface LocalSubject extends DriverSubject {
   readonly query: NonNullable<DriverSubject['query']>;
 }
 
-export async function makeLocalSubject(pgVersion: number): Promise<LocalSubject> {
-  const home = await makeTempHome({ share: inject('sharedBuildsHome') });
+export async function makeLocalSubject(pgVersion: number, under?: string): Promise<LocalSubject> {
+  const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
   const { config } = home;
   const layout = await ensureHome(config);
   const open = () => new LocalDriver(new LocalHost(config, layout));
@@ -60,5 +60,6 @@ async function leftovers(layout: Layout): Promise<string[]> {
   for (const folder of [layout.projects, layout.sockets, layout.trash, layout.work]) {
     for (const name of await readdir(folder)) found.push(join(folder, name));
   }
-  return found;
+  // The roles' own, which is there from the first start on.
+  return found.filter((path) => path !== layout.roleSocketDirectory);
 }

@@ -35,8 +35,9 @@ export class Program {
     this.#env = env;
   }
 
-  static async create(env: Readonly<Record<string, string>> = {}): Promise<Program> {
-    const home = await makeTempHome({ share: inject('sharedBuildsHome') });
+  /** `under` is a folder on the filesystem that the home shall be on. */
+  static async create(env: Readonly<Record<string, string>> = {}, under?: string): Promise<Program> {
+    const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
     return new Program(home, await freePorts(), env);
   }
 

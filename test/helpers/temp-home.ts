@@ -14,13 +14,14 @@ export interface TempHome {
 
 /**
  * `share` names a home whose binaries and templates are used in place: `inject('sharedBuildsHome')` saves each test
- * file a copy of 60 MB and an initdb.
+ * file a copy of 60 MB and an initdb. `under` is a folder on the filesystem that the home shall be on.
  */
-export async function makeTempHome(options: { share?: string } = {}): Promise<TempHome> {
-  const path = await mkdtemp(join(tmpdir(), 'cn-'));
+export async function makeTempHome(options: { share?: string; under?: string | undefined } = {}): Promise<TempHome> {
+  const path = await mkdtemp(join(options.under ?? tmpdir(), 'cn-'));
   if (process.getuid?.() === 0) await chmod(path, 0o711);
   if (options.share !== undefined) {
-    for (const folder of ['builds', 'templates']) {
+    // Templates are moved into place from the home's own filesystem.
+    for (const folder of options.under === undefined ? ['builds', 'templates'] : ['builds']) {
       await mkdir(join(options.share, folder), { recursive: true });
       await symlink(join(options.share, folder), join(path, folder));
     }

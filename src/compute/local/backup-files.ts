@@ -9,6 +9,7 @@ import { isTransient } from './clone.ts';
 import { type CopyResult, copyTree } from './copy-tree.ts';
 import type { Layout } from './layout.ts';
 import { discard } from './tenant-directories.ts';
+import { isSegment, segmentsBetween } from './wal-segments.ts';
 
 /** Where a backup ended, as the server told it. */
 export interface BackupEnd {
@@ -30,14 +31,10 @@ export interface BackupPlace {
   readonly owner: number | null;
 }
 
-const segmentPattern = /^[0-9A-F]{24}$/;
 const historyPattern = /^[0-9A-F]{8}\.history$/;
 const labelBytesMax = 8_192;
-/** Of 16 MB each, as our clusters have them: 256 make one step of the middle part of the name. */
-const segmentsPerStep = 256;
 
 export function requireBackupEnd(end: BackupEnd): void {
-  const isSegment = (name: string) => typeof name === 'string' && segmentPattern.test(name);
   if (!isSegment(end.firstSegment) || !isSegment(end.lastSegment)) throw new Error('not the name of a WAL segment');
   if (typeof end.label !== 'string' || end.label.length > labelBytesMax) throw new Error('not a backup label');
   if (typeof end.lsn !== 'string' || !/^[0-9A-F]{1,8}\/[0-9A-F]{1,8}$/.test(end.lsn)) throw new Error('not an LSN');
@@ -52,17 +49,17 @@ export async function copyRunning(place: BackupPlace): Promise<CopyResult> {
   return result;
 }
 
-/** What recovery needs beside it. Returns the bytes of WAL. */
-export async function addBackupFiles(place: BackupPlace, end: BackupEnd, signal: Signal): Promise<number> {
+/** What recovery needs beside it. Returns what was copied of the WAL. */
+export async function addBackupFiles(place: BackupPlace, end: BackupEnd, signal: Signal): Promise<CopyResult> {
   const { target, owner } = place;
-  const bytes = await copyWal(place, end);
+  const wal = await copyWal(place, end);
   const files = { backup_label: end.label, [`${signal}.signal`]: '' };
   for (const [name, text] of Object.entries(files)) {
     const path = join(target, name);
     await writeFile(path, text, { mode: 0o600, flag: 'wx' });
     if (owner !== null) await lchown(path, owner, owner);
   }
-  return bytes;
+  return wal;
 }
 
 /**
@@ -89,10 +86,10 @@ async function readPlain(path: string): Promise<Buffer> {
   }
 }
 
-async function copyWal({ source, target, owner }: BackupPlace, end: BackupEnd): Promise<number> {
+async function copyWal({ source, target, owner }: BackupPlace, end: BackupEnd): Promise<CopyResult> {
   const wanted = segmentsBetween(end.firstSegment, end.lastSegment);
   const to = join(target, 'pg_wal');
-  const { bytes } = await copyTree(join(source, 'pg_wal'), to, {
+  const wal = await copyTree(join(source, 'pg_wal'), to, {
     ...{ owner, sourceOwner: owner, live: true },
     skip: (path) => !wanted.has(path) && !historyPattern.test(path),
   });
@@ -101,23 +98,7 @@ async function copyWal({ source, target, owner }: BackupPlace, end: BackupEnd): 
   if (missing.length > 0) throw new Error(`WAL that the copy needs is gone: ${missing.join(', ')}`);
   await mkdir(join(to, 'archive_status'), { mode: 0o700 });
   if (owner !== null) await lchown(join(to, 'archive_status'), owner, owner);
-  return bytes;
-}
-
-function segmentsBetween(first: string, last: string): Set<string> {
-  const timeline = first.slice(0, 8);
-  const number = (name: string) =>
-    Number.parseInt(name.slice(8, 16), 16) * segmentsPerStep + Number.parseInt(name.slice(16), 16);
-  const [from, to] = [number(first), number(last)];
-  if (last.slice(0, 8) !== timeline || to < from || to - from > 1_000_000) {
-    throw new Error(`no WAL leads from ${first} to ${last}`);
-  }
-  const hex = (value: number) => value.toString(16).toUpperCase().padStart(8, '0');
-  const names = Array.from({ length: to - from + 1 }, (_, index) => {
-    const at = from + index;
-    return `${timeline}${hex(Math.floor(at / segmentsPerStep))}${hex(at % segmentsPerStep)}`;
-  });
-  return new Set(names);
+  return wal;
 }
 
 const slotPattern = /^[a-z0-9_]{1,63}$/;

@@ -1,4 +1,4 @@
-/** Reads the two facts of `global/pg_control` that a copy needs: was the server shut down cleanly, and where. */
+/** Reads the facts of `global/pg_control` that a copy needs: was the server shut down cleanly, and where. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -6,12 +6,16 @@ export interface ControlFacts {
   readonly shutDown: boolean;
   /** Position of the last checkpoint, as Postgres prints it. */
   readonly checkpointLsn: string;
+  /** Where in the WAL recovery from that checkpoint begins and the record of it lies, in bytes. */
+  readonly redo: bigint;
+  readonly checkpoint: bigint;
+  readonly timeline: number;
 }
 
 /**
- * The start of ControlFileData has been the same since Postgres 9.3: system identifier (8 bytes), two versions (4 + 4),
- * state (4, then 4 of padding), time (8), checkpoint (8). In the machine's own order, which is little-endian wherever
- * the binaries run.
+ * The start of ControlFileData has been the same since Postgres 11: system identifier (8 bytes), two versions (4 + 4),
+ * state (4, then 4 of padding), time (8), checkpoint (8), redo (8), timeline (4). In the machine's own order, which is
+ * little-endian wherever the binaries run.
  */
 export async function readControlFile(dataDirectory: string): Promise<ControlFacts> {
   const bytes = await readFile(join(dataDirectory, 'global', 'pg_control'));
@@ -20,6 +24,7 @@ export async function readControlFile(dataDirectory: string): Promise<ControlFac
   const hex = (value: bigint) => value.toString(16).toUpperCase();
   return {
     shutDown: state === 1 || state === 2, // DB_SHUTDOWNED, DB_SHUTDOWNED_IN_RECOVERY
+    ...{ checkpoint, redo: bytes.readBigUInt64LE(40), timeline: bytes.readUInt32LE(48) },
     checkpointLsn: `${hex(checkpoint >> 32n)}/${hex(checkpoint & 0xffff_ffffn)}`,
   };
 }

@@ -3,53 +3,57 @@
  * `builds.ts` say what is copied and why.
  */
 import type { Dirent } from 'node:fs';
-import { constants, createReadStream } from 'node:fs';
-import {
-  chmod,
-  copyFile,
-  type FileHandle,
-  lchown,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readlink,
-  rename,
-  symlink,
-} from 'node:fs/promises';
+import { chmod, lchown, lstat, mkdir, open, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { FileCopier, type FileOptions, VanishedError } from './copy-file.ts';
+import { requireRoom } from './disk-room.ts';
 import { runProgram } from './run-program.ts';
 
 /** More than libuv's four threads, so that none of them waits for the event loop between two files. */
 const parallel = 8;
-const pourBytes = 262_144;
 
-export interface CopyOptions {
-  /** Who the copy belongs to; null or absent leaves it to the caller's own uid. */
-  readonly owner?: number | null | undefined;
-  /**
-   * The uid that the source belongs to, when it is not to be trusted: each file is opened without following a link
-   * and must belong to that uid, so that a tenant who plants a link gets back nothing that he could not read himself.
-   */
-  readonly sourceOwner?: number | null | undefined;
-  /** Opens the copy for reading to everybody, keeping links. Without it a link in the source is an error. */
-  readonly readable?: boolean;
+export interface CopyOptions extends FileOptions {
   /** Paths relative to the source that are left out; a directory's contents go with it. */
   readonly skip?: (path: string) => boolean;
-  /** The source is in use: its files may vanish, shrink and grow meanwhile. Nothing else is forgiven. */
-  readonly live?: boolean;
 }
 
 export interface CopyResult {
   readonly files: number;
-  readonly bytes: number;
-  /** The copy shares its blocks with the source: tried with the first file, not guessed. */
-  readonly reflinked: boolean;
+  /** Sizes of the files that were written anew. */
+  readonly bytesCopied: number;
+  /** Sizes of the files that share their blocks with the source, until one of the two is written to. */
+  readonly bytesShared: number;
 }
 
 /** The target must not exist. On failure what was copied stays, for the caller to remove. */
 export async function copyTree(source: string, target: string, options: CopyOptions = {}): Promise<CopyResult> {
+  const copier = new FileCopier(options);
+  const { files, directories } = await makeDirectories(source, target, options, copier);
+  const copy = (path: string) =>
+    forgiveVanished(join(source, path), copier.copy(join(source, path), join(target, path)));
+  let next = 0;
+  for (let path = files[0]; path !== undefined && copier.shares === null; path = files[++next]) await copy(path);
+  const rest = files.slice(next);
+  await requireRoom(target, copier.shares ? 0 : await sizeOf(source, rest));
+  await inParallel(rest, copy);
+  // Last, so that until the tree is whole nobody but the copier can enter it.
+  for (const directory of directories.reverse()) {
+    const path = join(target, directory);
+    if (options.readable) await chmod(path, 0o755);
+    if (options.owner != null) await lchown(path, options.owner, options.owner);
+  }
+  const { bytesCopied, bytesShared } = copier;
+  return { files: files.length, bytesCopied, bytesShared };
+
+  async function forgiveVanished(from: string, copying: Promise<void>): Promise<void> {
+    await copying.catch(async (error: unknown) => {
+      if (!options.live || !(await hasVanished(from, error))) throw error;
+    });
+  }
+}
+
+/** Walks the source, makes its directories and links in the target, and tells which files there are to copy. */
+async function makeDirectories(source: string, target: string, options: CopyOptions, copier: FileCopier) {
   const files: string[] = [];
   const directories: string[] = [''];
   await mkdir(target, { mode: 0o700 });
@@ -61,28 +65,19 @@ export async function copyTree(source: string, target: string, options: CopyOpti
         directories.push(path);
         await mkdir(join(target, path), { mode: 0o700 });
       } else if (entry.isFile()) files.push(path);
-      else await copyLink(entry, path, source, target, options);
+      else await copier.link(join(source, path), join(target, path), path);
     }
   }
+  return { files, directories };
+}
+
+async function sizeOf(source: string, files: readonly string[]): Promise<number> {
   let bytes = 0;
-  const copy = async (path: string, flags: number) => {
-    const size = await copyOne(join(source, path), join(target, path), flags, options);
-    bytes += size;
-  };
-  const [first, ...rest] = files;
-  const reflinked = first !== undefined && (await succeeds(copy(first, constants.COPYFILE_FICLONE_FORCE)));
-  const copyLater = (path: string) =>
-    options.live
-      ? forgiveVanished(join(source, path), copy(path, reflinked ? constants.COPYFILE_FICLONE_FORCE : 0))
-      : copy(path, constants.COPYFILE_FICLONE);
-  await inParallel(reflinked ? rest : files, copyLater);
-  // Last, so that until the tree is whole nobody but the copier can enter it.
-  for (const directory of directories.reverse()) {
-    const path = join(target, directory);
-    if (options.readable) await chmod(path, 0o755);
-    if (options.owner != null) await lchown(path, options.owner, options.owner);
-  }
-  return { files: files.length, bytes, reflinked };
+  await inParallel(files, async (path) => {
+    const found = await lstat(join(source, path)).catch(() => null);
+    bytes += found?.size ?? 0;
+  });
+  return bytes;
 }
 
 async function entriesOf(source: string, directory: string, options: CopyOptions): Promise<Dirent[]> {
@@ -90,12 +85,6 @@ async function entriesOf(source: string, directory: string, options: CopyOptions
   return readdir(path, { withFileTypes: true }).catch(async (error: unknown) => {
     if (options.live && directory !== '' && (await hasVanished(path, error))) return [];
     throw error;
-  });
-}
-
-async function forgiveVanished(from: string, copying: Promise<void>): Promise<void> {
-  await copying.catch(async (error: unknown) => {
-    if (!(await hasVanished(from, error))) throw error;
   });
 }
 
@@ -107,74 +96,6 @@ async function hasVanished(from: string, error: unknown): Promise<boolean> {
     () => false,
     (again: NodeJS.ErrnoException) => again.code === 'ENOENT',
   );
-}
-
-/** The file was open already when its last name went. */
-class VanishedError extends Error {}
-
-async function copyLink(
-  entry: Dirent,
-  path: string,
-  source: string,
-  target: string,
-  options: CopyOptions,
-): Promise<void> {
-  if (!options.readable || !entry.isSymbolicLink()) throw new Error(`not a plain file or directory: ${path}`);
-  await symlink(await readlink(join(source, path)), join(target, path));
-}
-
-async function copyOne(from: string, to: string, flags: number, options: CopyOptions): Promise<number> {
-  if (options.sourceOwner != null || options.live) await copyGuarded(from, to, flags, options);
-  else await copyFile(from, to, constants.COPYFILE_EXCL | flags);
-  // By path: until the tree is whole its top directory lets nobody but the copier in.
-  const { size, mode } = await lstat(to);
-  if (options.readable) await chmod(to, mode & 0o111 ? 0o755 : 0o644);
-  if (options.owner != null) await lchown(to, options.owner, options.owner);
-  return size;
-}
-
-/** Copies the file that was checked, not whatever its name leads to a moment later. */
-async function copyGuarded(
-  from: string,
-  to: string,
-  flags: number,
-  { sourceOwner = null, live = false }: CopyOptions,
-): Promise<void> {
-  const handle = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    const facts = await handle.stat();
-    if (live && facts.nlink === 0) throw new VanishedError();
-    if (!facts.isFile() || facts.uid !== (sourceOwner ?? facts.uid) || facts.nlink !== 1) {
-      throw new Error(`not a plain file of uid ${sourceOwner ?? 'its directory'}: ${from}`);
-    }
-    // `copyFile` wants as many bytes as the file had at first, and spins for ever once it has become shorter.
-    if (live && !(flags & constants.COPYFILE_FICLONE_FORCE)) {
-      await pour(handle, to);
-    } else if (process.platform === 'linux') {
-      await copyFile(`/proc/self/fd/${handle.fd}`, to, constants.COPYFILE_EXCL | flags);
-    } else {
-      if (flags & constants.COPYFILE_FICLONE_FORCE) throw new Error('no way to share blocks of an open file');
-      const writer = await open(to, 'wx', facts.mode & 0o777);
-      await pipeline(createReadStream('', { fd: handle.fd, autoClose: false }), writer.createWriteStream());
-    }
-  } finally {
-    await handle.close();
-  }
-}
-
-/** To the end of the file, wherever that is by then. */
-async function pour(from: FileHandle, to: string): Promise<void> {
-  const writer = await open(to, 'wx', 0o600);
-  try {
-    const buffer = Buffer.allocUnsafe(pourBytes);
-    for (;;) {
-      const { bytesRead } = await from.read(buffer, 0, pourBytes, null);
-      if (bytesRead === 0) return;
-      await writer.appendFile(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await writer.close();
-  }
 }
 
 /** Gives a whole tree to another uid. */

@@ -12,6 +12,7 @@ import { type BackupEnd, removeSlotDirectory } from './backup-files.ts';
 import { createBranchDirectory, removeUnfinished } from './branch-directory.ts';
 import { removeUnusedBuilds } from './builds.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
+import { inDiskWords } from './disk-room.ts';
 import { findHolder, type Holder } from './holder.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
 import { inspectCompute, listComputes } from './hosted-computes.ts';
@@ -76,7 +77,7 @@ export class LocalHost implements ComputeHost {
   async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
     const { template } = await this.#majors.ready(spec.pgVersion);
     const parts = { layout: this.#layout, tenants: this.#tenants, locks: this.#locks, spares: this.#spares, template };
-    return createBranchDirectory(parts, spec);
+    return inDiskWords(createBranchDirectory(parts, spec));
   }
 
   async findParent(spec: BranchSpec): Promise<HostedCompute | null> {
@@ -115,11 +116,11 @@ export class LocalHost implements ComputeHost {
   }
 
   beginLiveClone(clone: LiveClone): Promise<string> {
-    return this.#liveClones.begin(clone);
+    return inDiskWords(this.#liveClones.begin(clone));
   }
 
   finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt> {
-    return this.#liveClones.finish(token, end);
+    return inDiskWords(this.#liveClones.finish(token, end));
   }
 
   abandonLiveClone(token: string): Promise<void> {

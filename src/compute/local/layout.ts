@@ -12,6 +12,8 @@
  *   s/roles/sql                                     what the roles say to each other: SQL over HTTP
  *   system/                                         the system database
  *   work/ trash/                                    clusters in the making; directories on their way out
+ *   storage.json storage.img storage/               the image and its mount, where there is one; then templates,
+ *                                                   projects, work and trash are in there: they rename across
  */
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
@@ -29,6 +31,7 @@ const validId = new RegExp(idPattern);
 
 export interface Layout {
   readonly home: string;
+  readonly root: string;
   readonly builds: string;
   readonly templates: string;
   readonly projects: string;
@@ -53,21 +56,23 @@ export interface Layout {
   readonly roleSocketDirectory: string;
 }
 
-export function createLayout(home: string): Layout {
-  const projects = join(home, 'projects');
+/** `root` is where data lie that share blocks: the home, or what `catnap storage create` has mounted in it. */
+export function createLayout(home: string, root = home): Layout {
+  const projects = join(root, 'projects');
   const sockets = socketRoot(home);
   const project = (projectId: string) => join(projects, checkedId('project', projectId));
   return {
     home,
+    root,
     builds: join(home, 'builds'),
-    templates: join(home, 'templates'),
+    templates: join(root, 'templates'),
     projects,
     sockets,
     system: join(home, 'system'),
-    work: join(home, 'work'),
-    trash: join(home, 'trash'),
+    work: join(root, 'work'),
+    trash: join(root, 'trash'),
     build: (major, build) => join(home, 'builds', checkedMajor(major), checkedBuild(build)),
-    template: (major, build) => join(home, 'templates', checkedMajor(major), checkedBuild(build)),
+    template: (major, build) => join(root, 'templates', checkedMajor(major), checkedBuild(build)),
     project,
     branches: (projectId) => join(project(projectId), 'branches'),
     branch: (projectId, branchId) => join(project(projectId), 'branches', checkedId('branch', branchId)),

@@ -10,6 +10,7 @@ import type { BranchId, EndpointId } from '../../ids.ts';
 import { type BranchReceipt, type BranchRef, StaleGenerationError } from '../driver.ts';
 import { addBackupFiles, type BackupEnd, copyRunning, requireBackupEnd } from './backup-files.ts';
 import { makeUnfinished, placeData } from './branch-directory.ts';
+import { receiptOf } from './clone.ts';
 import type { CopyResult } from './copy-tree.ts';
 import { dataHome } from './data-home.ts';
 import { findHolder } from './holder.ts';
@@ -86,17 +87,8 @@ export class LiveClones {
       try {
         if ((await this.#requireRunning(clone)) !== pending.pid)
           throw new Error('the server was started anew meanwhile');
-        const walBytes = await addBackupFiles(
-          this.#place(clone, directory),
-          end,
-          clone.replica ? 'standby' : 'recovery',
-        );
-        const receipt: BranchReceipt = {
-          method: copied.reflinked ? 'reflink' : 'copy',
-          lsn: end.lsn,
-          durationMs: Math.round(performance.now() - startedAt),
-          bytes: copied.bytes + walBytes,
-        };
+        const wal = await addBackupFiles(this.#place(clone, directory), end, clone.replica ? 'standby' : 'recovery');
+        const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
         const record = { pgVersion: clone.pgVersion, receipt };
         const home = this.#home(clone);
         if (clone.replica) await discard(home, this.#parts.layout);

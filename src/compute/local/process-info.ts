@@ -1,6 +1,6 @@
 /** What the operating system says about a process, so that a recycled pid is never mistaken for a server of ours. */
 import { execFile } from 'node:child_process';
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 /**
@@ -38,8 +38,17 @@ export function commandLineSetting(commandLine: readonly string[], name: string)
  * a moment without their postmaster. Where this cannot be told, nobody does.
  */
 export async function isWorkedIn(directory: string): Promise<boolean> {
-  if (process.platform !== 'linux') return false;
+  return (await workingDirectories()).includes(directory);
+}
+
+/** Whether any process works in a directory or below it. */
+export async function isWorkedUnder(directory: string): Promise<boolean> {
+  const real = await realpath(directory).catch(() => directory);
+  return (await workingDirectories()).some((folder) => folder === real || folder.startsWith(`${real}/`));
+}
+
+async function workingDirectories(): Promise<string[]> {
+  if (process.platform !== 'linux') return [];
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const folders = await Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => '')));
-  return folders.includes(directory);
+  return Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => '')));
 }

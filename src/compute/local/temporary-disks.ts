@@ -99,9 +99,9 @@ export class TemporaryDisks {
   /** Disks whose endpoint may have no server any more; `release` looks, and detaches if so. */
   async removeStale(release: (projectId: string, endpointId: string) => Promise<void>): Promise<void> {
     await this.detect();
-    const home = await realpath(this.#layout.home);
-    for (const point of await mountsUnder(home)) {
-      const [, projectId, endpointId] = /^projects\/([^/]+)\/endpoints\/([^/]+)\//.exec(relative(home, point)) ?? [];
+    const root = await realpath(this.#layout.root);
+    for (const point of await mountsUnder(root)) {
+      const [, projectId, endpointId] = /^projects\/([^/]+)\/endpoints\/([^/]+)\//.exec(relative(root, point)) ?? [];
       if (projectId !== undefined && endpointId !== undefined) await release(projectId, endpointId);
     }
     for (const folder of [this.#layout.work, this.#layout.trash]) {

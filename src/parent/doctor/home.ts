@@ -1,9 +1,12 @@
 /** Looks at the data home: whose it is, who may pass, what its filesystem can do. Creates nothing that stays. */
 import { constants } from 'node:fs';
-import { access, copyFile, mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { access, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { detectCloneMethod } from '../../compute/local/clone-method.ts';
 import { tryDiskImages } from '../../compute/local/disk-image.ts';
+import { findStorageRoot, readStorageRecord } from '../../compute/local/storage-image.ts';
 import type { Config } from '../../config.ts';
+import { fullCopyAdvice } from '../storage/advice.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const gibibyte = 1024 ** 3;
@@ -47,8 +50,7 @@ async function closedParent(home: string): Promise<string | undefined> {
 }
 
 export async function checkFreeDisk(home: string): Promise<Check> {
-  const folder = await nearestFolder(home);
-  const { bsize, bavail } = await statfs(folder);
+  const { bsize, bavail } = await statfs(await nearestFolder(await findStorageRoot(home)));
   return judgeFreeDisk(bsize * bavail);
 }
 
@@ -60,22 +62,17 @@ export function judgeFreeDisk(bytes: number): Check {
   return ok('free disk', detail);
 }
 
-/** Tried, not guessed from the name of the filesystem. */
+/** Which of the two ways branches are made in, tried out where they are made. */
 export async function checkReflinks(home: string): Promise<Check> {
-  const folder = await nearestFolder(home);
-  const place = await mkdtemp(join(folder, '.catnap-doctor-')).catch(() => null);
-  if (place === null) return warn('reflinks', `${folder} is not writable`, 'run this as the user who starts Catnap');
-  try {
-    const original = join(place, 'original');
-    await writeFile(original, Buffer.alloc(65_536, 1));
-    await copyFile(original, join(place, 'clone'), constants.COPYFILE_FICLONE_FORCE);
-    return ok('reflinks', 'branches share the blocks of their parent');
-  } catch {
-    const advice = 'branches will be full copies: put CATNAP_HOME on XFS or btrfs to have them share blocks';
-    return warn('reflinks', 'this filesystem cannot share blocks', advice);
-  } finally {
-    await rm(place, { recursive: true, force: true });
-  }
+  const name = 'reflinks';
+  const root = await findStorageRoot(home);
+  const isAway = root === home && (await readStorageRecord(home)) !== null;
+  if (isAway) return ok(name, 'branches are in storage.img, which is mounted when Catnap starts');
+  const folder = await nearestFolder(root);
+  const method = await detectCloneMethod(folder);
+  if (method === null) return warn(name, `${folder} is not writable`, 'run this as the user who starts Catnap');
+  if (method === 'reflink') return ok(name, 'branches share the blocks of their parent (method: reflink)');
+  return warn(name, 'this filesystem cannot share blocks (method: copy)', fullCopyAdvice);
 }
 
 /** Tried out as well: a disk of its own for each compute's temporary files. */

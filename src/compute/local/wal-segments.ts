@@ -1,0 +1,31 @@
+/** Names of WAL segments: 16 MB each, as our clusters have them, so 256 make one step of the name's middle part. */
+
+const segmentPattern = /^[0-9A-F]{24}$/;
+const segmentBytes = 16n * 1024n * 1024n;
+const segmentsPerStep = 256;
+/** A record that begins so close to the end of a segment may go on in the next one. */
+const recordBytesMax = 8_192n;
+
+export const isSegment = (name: unknown): name is string => typeof name === 'string' && segmentPattern.test(name);
+
+export function segmentsBetween(first: string, last: string): Set<string> {
+  const timeline = Number.parseInt(first.slice(0, 8), 16);
+  const number = (name: string) =>
+    Number.parseInt(name.slice(8, 16), 16) * segmentsPerStep + Number.parseInt(name.slice(16), 16);
+  const [from, to] = [number(first), number(last)];
+  if (last.slice(0, 8) !== first.slice(0, 8) || to < from || to - from > 1_000_000) {
+    throw new Error(`no WAL leads from ${first} to ${last}`);
+  }
+  return new Set(Array.from({ length: to - from + 1 }, (_, index) => segmentName(timeline, from + index)));
+}
+
+/** The segments that hold what lies between two positions, the record at the second one included. */
+export function segmentsOf(timeline: number, from: bigint, to: bigint): Set<string> {
+  const [first, last] = [from / segmentBytes, (to + recordBytesMax) / segmentBytes];
+  return segmentsBetween(segmentName(timeline, Number(first)), segmentName(timeline, Number(last)));
+}
+
+function segmentName(timeline: number, at: number): string {
+  const hex = (value: number) => value.toString(16).toUpperCase().padStart(8, '0');
+  return `${hex(timeline)}${hex(Math.floor(at / segmentsPerStep))}${hex(at % segmentsPerStep)}`;
+}

@@ -1,0 +1,59 @@
+/** A filesystem of a chosen kind and size for a test, in a sparse file on a loop device. Root alone can have one. */
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, open, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { tryDiskImages } from '../../src/compute/local/disk-image.ts';
+import { unmountUnder } from '../../src/compute/local/mounts.ts';
+import { runProgram } from '../../src/compute/local/run-program.ts';
+
+export type DiskKind = 'xfs' | 'btrfs' | 'ext4';
+
+const makers: Readonly<Record<DiskKind, readonly string[]>> = {
+  xfs: ['/usr/sbin/mkfs.xfs', '-q', '-m', 'reflink=1'],
+  btrfs: ['/usr/sbin/mkfs.btrfs', '-q', '-m', 'single'],
+  ext4: ['/usr/sbin/mkfs.ext4', '-q', '-m', '0'],
+};
+
+export interface LoopDisk {
+  /** Everybody may pass through it, as servers of tenants must. */
+  readonly path: string;
+  /** What the filesystem says is in use, after everything was written out. */
+  usedBytes(): Promise<number>;
+  remove(): Promise<void>;
+}
+
+/** Why there can be none here, said once for each kind; null when there can. */
+export async function whyNoLoopDisk(kind: DiskKind): Promise<string | null> {
+  const problem = process.getuid?.() === 0 ? await tryDiskImages(tmpdir()) : 'only root can mount';
+  const [maker = ''] = makers[kind];
+  const missing = problem ?? (existsSync(maker) ? null : `${maker} is not installed`);
+  if (missing !== null) process.stderr.write(`NOT TESTED here: branches on ${kind} (${missing})\n`);
+  return missing;
+}
+
+export async function makeLoopDisk(kind: DiskKind, bytes: number): Promise<LoopDisk> {
+  const place = await mkdtemp(join(tmpdir(), 'cd-'));
+  await chmod(place, 0o711);
+  const [image, path] = [join(place, 'image'), join(place, 'd')];
+  const handle = await open(image, 'wx', 0o600);
+  await handle.truncate(bytes);
+  await handle.close();
+  const [maker = '', ...args] = makers[kind];
+  await runProgram(maker, [...args, image]);
+  await mkdir(path);
+  await runProgram('mount', ['-t', kind, '-o', 'loop,noatime', image, path]);
+  await chmod(path, 0o711);
+  return {
+    path,
+    usedBytes: async () => {
+      await runProgram('sync', ['-f', path]);
+      const { bsize, blocks, bfree } = await statfs(path);
+      return bsize * (blocks - bfree);
+    },
+    remove: async () => {
+      await unmountUnder(place);
+      await rm(place, { recursive: true, force: true });
+    },
+  };
+}
