@@ -5,12 +5,14 @@ import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 
 const entry = fileURLToPath(new URL('../dist/bin.js', import.meta.url));
 
-export async function startCatnap(env = {}) {
+/** `onLog` is called with each line of its log. */
+export async function startCatnap(env = {}, onLog = null) {
   const home = await mkdtemp(join(tmpdir(), 'cnb-'));
   await chmod(home, 0o711);
   const [httpPort, pgPort] = [await freePort(), await freePort()];
@@ -25,11 +27,14 @@ export async function startCatnap(env = {}) {
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let output = '';
-  for await (const chunk of child.stdout) {
-    output += chunk;
-    if (output.includes('Create a project')) break;
-  }
+  const lines = createInterface({ input: child.stdout });
+  await new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      if (line.includes('Create a project')) resolve();
+      if (onLog && line.startsWith('{')) onLog(JSON.parse(line));
+    });
+    child.once('exit', (code) => reject(new Error(`Catnap ended with exit code ${code}`)));
+  });
   const key = (await readFile(join(home, 'api-key'), 'utf8')).trim();
   return {
     home,

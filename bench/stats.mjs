@@ -6,12 +6,13 @@ export function summarize(samples) {
   return { median: at(0.5), min: sorted[0], max: sorted.at(-1), p95: at(0.95), n: sorted.length };
 }
 
-/** `rows` is a list of [what, samples in ms]; ratios are to the row named `peer`. */
+/** `rows` is a list of [what, samples in ms]; ratios are to the row named `peer`, or without one shares of the sum. */
 export function printTable(title, rows, peer) {
-  const base = summarize(rows.find(([what]) => what === peer)[1]).median;
+  const medianOf = ([, samples]) => summarize(samples).median;
+  const base = peer ? medianOf(rows.find(([what]) => what === peer)) : rows.map(medianOf).reduce((a, b) => a + b);
   console.log(`\n${title}`);
   console.log(
-    `  ${'what'.padEnd(44)}${'median'.padStart(9)}${'min'.padStart(9)}${'max'.padStart(9)}${'n'.padStart(5)}   ratio`,
+    `  ${'what'.padEnd(44)}${'median'.padStart(9)}${'min'.padStart(9)}${'max'.padStart(9)}${'n'.padStart(5)}   ${peer ? 'ratio' : 'share'}`,
   );
   for (const [what, samples] of rows) {
     const { median, min, max, n } = summarize(samples);

@@ -8,7 +8,8 @@ const repeats = 30;
 const bareName = 'bare: start, SELECT 1';
 
 export async function benchWake() {
-  const catnap = await startCatnap();
+  const stages = collectStages();
+  const catnap = await startCatnap({ CATNAP_LOG_LEVEL: 'debug' }, stages.onLog);
   try {
     const build = await findBuild(catnap.home);
     const sockets = join(catnap.home, 'bench-sockets');
@@ -26,7 +27,10 @@ export async function benchWake() {
       await stop();
       await catnap.api('POST', `${path}/suspend`);
       while ((await catnap.api('GET', path)).endpoint.current_state !== 'idle') await pause();
+      await pause(200);
+      stages.begin();
       asleep.push(await timed(() => selectOne(connection)));
+      await stages.end(asleep.at(-1));
       awake.push(await timed(() => selectOne(connection)));
     }
     printTable(
@@ -38,9 +42,48 @@ export async function benchWake() {
       ],
       bareName,
     );
+    printTable('Stages of a wake (ms)', stages.rows());
   } finally {
     await catnap.stop();
   }
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, 5));
+const pause = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What Catnap's own log tells about each wake, in the order in which it happens. */
+function collectStages() {
+  const names = ['lookup', 'authenticate', 'queue', 'fence', 'spawn', 'ready', 'open route', 'login', 'first row'];
+  const values = new Map(names.map((name) => [name, []]));
+  let lines = null;
+  return {
+    onLog: (line) => lines?.push(line),
+    begin: () => {
+      lines = [];
+    },
+    end: async (totalMs) => {
+      const find = (msg, step) => lines.find((line) => line.msg === msg && (step === undefined || line.step === step));
+      while (!find('a step was run', 'open_route') || !find('a session began')) await pause();
+      const { authenticationMs, connectMs } = find('a session began');
+      const { ms: lookup } = find('a login was looked up');
+      const { ms: wake } = find('a compute is awake');
+      const step = (name) => find('a step was run', name).ms;
+      const steps = { fence: step('fence'), spawn: step('spawn'), ready: step('await_ready') };
+      const opening = step('open_route');
+      const before = steps.fence + steps.spawn + steps.ready;
+      const queue = find('a compute is awake').queuedMs + Math.max(0, find('an operation was claimed').waitedMs);
+      const measured = {
+        lookup,
+        authenticate: authenticationMs - lookup,
+        queue,
+        ...steps,
+        // Until the proxy has heard of it; the records of each step are part of this.
+        'open route': Math.max(opening, wake - queue - before),
+        login: connectMs - wake,
+        'first row': totalMs - authenticationMs - connectMs,
+      };
+      lines = null;
+      for (const name of names) values.get(name).push(measured[name]);
+    },
+    rows: () => names.map((name) => [name, values.get(name)]),
+  };
+}

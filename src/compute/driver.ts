@@ -132,15 +132,18 @@ export interface ComputeDriver {
   observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null>;
   /** Returns when the server process exists; it answers once `observe` says `running`. */
   start(spec: ComputeSpec): Promise<void>;
-  /** `running` means: the server answered a query of Catnap's own login. Never changes anything. */
+  /** `running` means: the server takes logins. */
   observe(ref: ComputeRef): Promise<ComputeObservation>;
   /**
    * Hands a running server of this generation new settings without a restart, and names those of them that only a
    * restart brings.
    */
   reload(spec: ComputeSpec): Promise<readonly string[]>;
-  /** Writes everything out, shuts down, and returns when the process is gone. */
-  suspend(ref: ComputeRef, generation: number): Promise<void>;
+  /**
+   * Writes everything out, shuts down, and returns when the process is gone. Tells what the server held at its end if
+   * that is certain, which it is not when something was written after it was read, and for a replica.
+   */
+  suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null>;
   /** Ends the process if one runs, and removes what belongs to the endpoint alone. */
   removeCompute(ref: ComputeRef): Promise<void>;
   /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */

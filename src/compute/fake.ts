@@ -182,12 +182,15 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     return unknown === undefined ? null : `unrecognized configuration parameter "${unknown}"`;
   }
 
-  async suspend(ref: ComputeRef, generation: number): Promise<void> {
+  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
     await this.#enter('suspend', ref.endpointId);
     const compute = this.#fence(ref.endpointId, generation);
-    if (!compute) return;
+    if (!compute) return null;
+    const branch = this.branches.get(compute.ref.branchId);
+    const held = compute.process && !compute.readOnly && branch ? catalogOf(branch) : null;
     compute.generation = generation;
     compute.process = null;
+    return held;
   }
 
   async removeCompute(ref: ComputeRef): Promise<void> {
@@ -216,9 +219,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     }
     if (compute?.readOnly) throw new Error('cannot execute it in a read-only transaction');
     applyChange(branch, change);
-    const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
-    const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
-    return { roles: [...branch.roles.values()].sort(byName), databases: databases.sort(byName) };
+    return catalogOf(branch);
   }
 
   async list(): Promise<ComputeObservation[]> {
@@ -275,6 +276,12 @@ function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): v
     if (owned) throw new Error(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`);
     roles.delete(name);
   }
+}
+
+function catalogOf(branch: FakeBranch): ServerCatalog {
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
+  return { roles: [...branch.roles.values()].sort(byName), databases: databases.sort(byName) };
 }
 
 function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {

@@ -42,21 +42,22 @@ export type WakeState =
 
 /** Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. */
 export async function requestWake(core: Core, endpointId: EndpointId): Promise<WakeState> {
-  const seen = await findAddress(core.database.sql, endpointId);
-  if (seen !== null) return { kind: 'awake', address: seen };
   const endpoint = await selectEndpointInAnyState(core.database.sql, endpointId);
   if (endpoint === undefined) throw notFound('endpoint');
+  if (endpoint.address !== null) return { kind: 'awake', address: endpoint.address };
   return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
 }
 
 async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId: EndpointId): Promise<WakeState> {
   // The project first, as every command does: that order keeps the queue's order and avoids deadlocks.
-  const project = await lockProject(scope.tx, projectId);
-  const endpoint = project && (await lockEndpoint(scope.tx, endpointId));
-  if (endpoint === undefined) throw notFound('endpoint');
+  const [project, endpoint, last] = await Promise.all([
+    lockProject(scope.tx, projectId),
+    lockEndpoint(scope.tx, endpointId),
+    selectUnfinishedForEndpoint(scope.tx, endpointId),
+  ]);
+  if (project === undefined || endpoint === undefined) throw notFound('endpoint');
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   if (endpoint.address !== null) return { kind: 'awake', address: endpoint.address };
-  const last = await selectUnfinishedForEndpoint(scope.tx, endpointId);
   if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
   return { kind: 'waking' };
 }

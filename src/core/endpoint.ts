@@ -169,12 +169,12 @@ export async function startEndpoint(
 
 /** The one way to start a compute. The caller holds the project. */
 export async function queueStart(scope: CommandScope, endpoint: Endpoint, priority = 0): Promise<EndpointResult> {
-  await requireRoomInQueue(scope, endpoint.projectId);
-  const pending = await updateEndpoint(scope.tx, endpoint.id, { pendingState: 'active' });
-  return {
-    endpoint: pending,
-    operations: [await enqueue(scope, 'start_compute', { ...computeKeys(endpoint), priority })],
-  };
+  const [, pending, operation] = await Promise.all([
+    requireRoomInQueue(scope, endpoint.projectId),
+    updateEndpoint(scope.tx, endpoint.id, { pendingState: 'active' }),
+    enqueue(scope, 'start_compute', { ...computeKeys(endpoint), priority }),
+  ]);
+  return { endpoint: pending, operations: [operation] };
 }
 
 export async function suspendEndpoint(

@@ -19,6 +19,8 @@ export interface BranchRow {
   readonly expiresAt: Date | null;
   readonly annotation: Readonly<Record<string, string>>;
   readonly receipt: Readonly<Record<string, string | number | null>> | null;
+  /** No server has run since roles and databases were recorded as the last one left them. */
+  readonly catalogKept: boolean;
   readonly createdBy: UserId;
   readonly createdByName: string;
   readonly createdAt: Date;
@@ -73,6 +75,11 @@ export async function selectBranchInAnyState(sql: Sql, id: BranchId): Promise<Br
     await sql<BranchRow[]>`
       select ${withAuthor(sql)} from branches b join users u on u.id = b.created_by where b.id = ${id}`,
   );
+}
+
+/** Not a change of the branch, so `updated_at` stays. */
+export async function updateCatalogKept(sql: Sql, id: BranchId, catalogKept: boolean): Promise<void> {
+  await sql`update branches set catalog_kept = ${catalogKept} where id = ${id}`;
 }
 
 export async function selectDefaultBranch(sql: Sql, projectId: ProjectId): Promise<BranchRow | undefined> {

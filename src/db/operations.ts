@@ -74,14 +74,17 @@ const conflicts = (sql: Sql, earlier: string, later: string) => sql`(
  */
 export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
   const row = { ...operation, state: json(tx, operation.state), status: 'scheduling' };
-  const inserted = one(await tx<OperationRow[]>`insert into operations ${tx(row)} returning *`);
-  const started = await tx<OperationRow[]>`
-    update operations o set status = 'running' where o.id = ${operation.id} and not exists (
-      select 1 from operations e where e.status in ${unfinished(tx)} and e.sequence < o.sequence
-        and e.project_id = o.project_id and ${conflicts(tx, 'e', 'o')})
-    returning *`;
-  await tx`select pg_notify(${operationsChannel}, '')`;
-  return first(started) ?? inserted;
+  // Sent together, carried out in this order.
+  const [inserted, started] = await Promise.all([
+    tx<OperationRow[]>`insert into operations ${tx(row)} returning *`,
+    tx<OperationRow[]>`
+      update operations o set status = 'running' where o.id = ${operation.id} and not exists (
+        select 1 from operations e where e.status in ${unfinished(tx)} and e.sequence < o.sequence
+          and e.project_id = o.project_id and ${conflicts(tx, 'e', 'o')})
+      returning *`,
+    tx`select pg_notify(${operationsChannel}, '')`,
+  ]);
+  return first(started) ?? one(inserted);
 }
 
 /** Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. */
@@ -159,12 +162,14 @@ export async function finishOperation(
   status: 'finished' | 'error' | 'cancelled' | 'skipped',
   error: string | null = null,
 ): Promise<void> {
-  await tx`
-    update operations set status = ${status}, error = coalesce(${error}, error), lease = null, lease_until = null,
-      retry_at = null, finished_at = clock_timestamp(), updated_at = clock_timestamp(), state = '{}'
-    where id = ${operation.id}`;
-  await tx`select pg_notify(${operationsChannel}, ''), pg_notify(${changesChannel}, ${operation.id}),
-    pg_notify(${changesChannel}, ${operation.endpointId ?? operation.id})`;
+  await Promise.all([
+    tx`
+      update operations set status = ${status}, error = coalesce(${error}, error), lease = null, lease_until = null,
+        retry_at = null, finished_at = clock_timestamp(), updated_at = clock_timestamp(), state = '{}'
+      where id = ${operation.id}`,
+    tx`select pg_notify(${operationsChannel}, ''), pg_notify(${changesChannel}, ${operation.id}),
+      pg_notify(${changesChannel}, ${operation.endpointId ?? operation.id})`,
+  ]);
 }
 
 /**

@@ -48,6 +48,7 @@ create table branches (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
+  catalog_kept boolean default false not null,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),

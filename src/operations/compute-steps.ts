@@ -8,9 +8,10 @@ import type { CatalogChange } from '../compute/driver.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { raiseGeneration } from '../db/endpoints.ts';
+import type { ComputeTarget } from './compute-target.ts';
 import { prepareReplica } from './replica-data.ts';
 import { abandon, goto, type Step, type StepContext, StepFailure, skip, type Write, wait } from './step.ts';
-import { type ComputeTarget, computeSpec, findCompute } from './target.ts';
+import { computeSpec, findCompute, findStartingCompute } from './target.ts';
 
 const probeIntervalMs = 4;
 /** How long one run of the step probes before it lets go of the worker for a moment. */
@@ -25,11 +26,12 @@ const fence: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   if (target.branch.currentState !== 'ready') return abandon('the branch has no data to serve');
+  context.memory.compute = target;
   return goto('spawn', async (tx) => ({ generation: await raiseGeneration(tx, target.endpoint.id) }));
 };
 
 const spawn: Step = async (context) => {
-  const target = await findCompute(context);
+  const target = await findStartingCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
   const spec = computeSpec(context, target, startedGeneration(context));
   const instead = spec.readOnly ? await prepareReplica(context, target, spec) : null;
@@ -48,12 +50,15 @@ function sayIfLarge({ log }: StepContext, maxCu: number): void {
 }
 
 async function awaitReady(context: StepContext, next: string) {
-  const target = await findCompute(context);
+  const target = await findStartingCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
   const giveRoomAt = Date.now() + probeBurstMs;
   while (Date.now() < giveRoomAt) {
     const seen = await context.driver.observe(target.ref);
-    if (seen.state === 'running') return goto(next);
+    if (seen.state === 'running') {
+      context.memory.seen = seen;
+      return goto(next);
+    }
     if (seen.state === 'absent') throw new StepFailure('the server ended while it was starting', 'fence');
     await delay(probeIntervalMs);
   }
@@ -66,10 +71,12 @@ export function startedGeneration({ operation }: StepContext): number {
   return generation;
 }
 
+export const nothingToRecord: Write = async () => undefined;
+
 /** Carries out what is pending on a running server; the write records it, and what the server holds. */
 export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<Write> {
   // A replica gets its roles and databases from its primary.
-  if (target.endpoint.type === 'read_only') return async () => undefined;
+  if (target.endpoint.type === 'read_only') return nothingToRecord;
   const pending = await selectPendingCatalog(context.core.database.sql, target.branch.id);
   const seen = await context.driver.configure(target.ref, catalogChange(pending));
   return async (tx) => {

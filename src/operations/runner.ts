@@ -22,7 +22,7 @@ import { lockProjectInAnyState } from '../db/projects.ts';
 import { assertNever, errorText } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { jobRegistry } from './registry.ts';
-import { type Job, type StepContext, StepFailure, type StepResult, skip } from './step.ts';
+import { type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
 
 export interface RunnerOptions {
   readonly core: Core;
@@ -41,7 +41,9 @@ const retryMsMax = 10_000;
 export class OperationRunner {
   readonly #options: Required<RunnerOptions>;
   readonly #stopping = new AbortController();
-  #nudge = new AbortController();
+  /** Loops that wait for something to do, the one that waits longest first. */
+  readonly #idle: AbortController[] = [];
+  #nudges = 0;
   #loops: Promise<void>[] = [];
   #unlisten: (() => Promise<void>) | null = null;
 
@@ -50,36 +52,46 @@ export class OperationRunner {
   }
 
   async start(): Promise<void> {
-    this.#unlisten = await this.#options.core.database.listen(operationsChannel, () => this.#wakeLoops());
+    this.#unlisten = await this.#options.core.database.listen(operationsChannel, () => this.#wakeOne());
     this.#loops = Array.from({ length: this.#options.concurrency }, () => this.#loop());
   }
 
   /** Lets the steps that run come to their end; what is left is taken up by the next runner. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#wakeLoops();
+    for (const waiting of this.#idle) waiting.abort();
     await Promise.all(this.#loops);
     await this.#unlisten?.();
   }
 
-  #wakeLoops(): void {
-    const nudge = this.#nudge;
-    this.#nudge = new AbortController();
-    nudge.abort();
+  /** One is enough: whoever finds something to do wakes the next, so that a single wake is not delayed by a crowd. */
+  #wakeOne(): void {
+    this.#nudges++;
+    this.#idle.shift()?.abort();
   }
 
   async #loop(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const { signal } = this.#nudge;
       try {
+        const nudges = this.#nudges;
         if (await this.runNext()) continue;
-        await delay(await this.#idleMs(), signal);
+        const idleMs = await this.#idleMs();
+        if (nudges === this.#nudges) await this.#idleFor(idleMs);
       } catch (error) {
         // The system database may be away for a moment: the queue is still there when it comes back.
         this.#options.log.error({ err: error }, 'the operation queue could not be read');
         await delay(this.#options.pollMs, this.#stopping.signal);
       }
     }
+  }
+
+  async #idleFor(ms: number): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    const waiting = new AbortController();
+    this.#idle.push(waiting);
+    await delay(ms, waiting.signal);
+    const place = this.#idle.indexOf(waiting);
+    if (place >= 0) this.#idle.splice(place, 1);
   }
 
   async #idleMs(): Promise<number> {
@@ -89,16 +101,20 @@ export class OperationRunner {
 
   /** Claims one operation and runs it as far as it goes; false when nothing is due. */
   async runNext(): Promise<boolean> {
-    const { core, leaseMs } = this.#options;
+    const { core, log, leaseMs } = this.#options;
     const lease = randomUUID();
     const claimed = await claimOperation(core.database.sql, lease, leaseMs);
     if (claimed === undefined) return false;
+    this.#wakeOne();
+    const waitedMs = core.clock.now().getTime() - claimed.createdAt.getTime();
+    log.debug({ operation: claimed.id, job: claimed.job, waitedMs }, 'an operation was claimed');
     const heartbeat = setInterval(() => {
       extendLease(core.database.sql, claimed.id, lease, leaseMs).catch(() => {});
     }, leaseMs / 3);
     try {
+      const memory: StepMemory = {};
       let operation: OperationRow | undefined = claimed;
-      while (operation !== undefined) operation = await this.#runStep(operation, lease);
+      while (operation !== undefined) operation = await this.#runStep(operation, lease, memory);
     } finally {
       clearInterval(heartbeat);
     }
@@ -106,12 +122,14 @@ export class OperationRunner {
   }
 
   /** Runs the current step and records its outcome; returns the operation if its next step can run at once. */
-  async #runStep(operation: OperationRow, lease: string): Promise<OperationRow | undefined> {
+  async #runStep(operation: OperationRow, lease: string, memory: StepMemory): Promise<OperationRow | undefined> {
     const { core, driver, registry } = this.#options;
     const log = this.#options.log.child({ operation: operation.id, job: operation.job, step: operation.step });
-    const context: StepContext = { operation, core, driver, log };
+    const context: StepContext = { operation, core, driver, log, memory };
     const job = registry[operation.job];
+    const startedAt = performance.now();
     const outcome = await this.#attempt(job, context);
+    log.debug({ ms: performance.now() - startedAt, outcome: outcome.kind }, 'a step was run');
     // Nothing to write: should the worker die now, the step before is run again, which every step can be.
     if (outcome.kind === 'goto' && outcome.write === null) return { ...operation, step: outcome.step };
     const write = (result: Outcome) =>
@@ -131,8 +149,10 @@ export class OperationRunner {
     { context, lease, outcome }: { context: StepContext; lease: string; outcome: Outcome },
   ): Promise<OperationRow | undefined> {
     // The project first, as every command does: that order keeps the queue's order and avoids deadlocks.
-    await lockProjectInAnyState(tx, context.operation.projectId);
-    const held = await lockLeased(tx, context.operation.id, lease);
+    const [, held] = await Promise.all([
+      lockProjectInAnyState(tx, context.operation.projectId),
+      lockLeased(tx, context.operation.id, lease),
+    ]);
     if (held === undefined) {
       context.log.warn('the lease was lost; the outcome of the step is left to its new holder');
       return undefined;

@@ -1,14 +1,16 @@
 /** What is recorded when a server has come up: its state, its route unless a suspend follows, and what it was given. */
 import type { ComputeObservation } from '../compute/driver.ts';
+import { updateCatalogKept } from '../db/branches.ts';
 import { type ServerState, updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { startedGeneration } from './compute-steps.ts';
+import type { ComputeTarget } from './compute-target.ts';
 import { type StepContext, StepFailure, type Write } from './step.ts';
-import { type ComputeTarget, computeSpec } from './target.ts';
+import { computeSpec } from './target.ts';
 
 /** The observation of the very server that this operation started; fails if another one runs or none. */
 export async function observeStarted(context: StepContext, target: ComputeTarget): Promise<ComputeObservation> {
-  const seen = await context.driver.observe(target.ref);
+  const seen = context.memory.seen ?? (await context.driver.observe(target.ref));
   if (seen.state !== 'running' || seen.generation !== startedGeneration(context)) {
     throw new StepFailure('the server ended before its route could open', 'fence');
   }
@@ -17,7 +19,12 @@ export async function observeStarted(context: StepContext, target: ComputeTarget
 
 export function recordUp(context: StepContext, target: ComputeTarget, seen: ComputeObservation): Write {
   return async (tx) => {
-    const last = await selectUnfinishedForEndpoint(tx, target.endpoint.id);
+    const isPrimary = target.endpoint.type === 'read_write';
+    const [last] = await Promise.all([
+      selectUnfinishedForEndpoint(tx, target.endpoint.id),
+      // From now on owners can change them by SQL.
+      isPrimary ? updateCatalogKept(tx, target.branch.id, false) : undefined,
+    ]);
     const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
     await updateEndpoint(tx, target.endpoint.id, {
       currentState: 'active',

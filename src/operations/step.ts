@@ -2,18 +2,30 @@
  * What a step of an operation is and what it may answer. A step runs with no transaction open, may be run twice, and
  * says what comes next; the runner writes that answer in one transaction, and only while it still holds the lease.
  */
-import type { ComputeDriver } from '../compute/driver.ts';
+import type { ComputeDriver, ComputeObservation } from '../compute/driver.ts';
 import type { Core } from '../core/context.ts';
 import type { Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
 import { CatnapError } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import type { ComputeTarget } from './compute-target.ts';
 
 export interface StepContext {
   readonly operation: OperationRow;
   readonly core: Core;
   readonly driver: ComputeDriver;
   readonly log: Logger;
+  readonly memory: StepMemory;
+}
+
+/**
+ * What a step has found out for the steps behind it, so that they need not ask again. It lives as long as one worker
+ * keeps the operation: a step must do without it.
+ */
+export interface StepMemory {
+  compute?: ComputeTarget;
+  /** The server that this operation started, when it first answered. */
+  seen?: ComputeObservation;
 }
 
 /** Runs inside the transaction that records the outcome; what it returns is merged into the operation's state. */

@@ -1,5 +1,6 @@
 /** Puts a compute to sleep: takes over what owners changed by SQL, writes everything out, stops the server. */
 import { recordCatalog } from '../core/catalog.ts';
+import { updateCatalogKept } from '../db/branches.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { emptyChange } from './compute-steps.ts';
@@ -23,8 +24,12 @@ const saveCatalog: Step = async (context) => {
 const stop: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  await context.driver.suspend(target.ref, target.endpoint.generation);
+  const catalog = await context.driver.suspend(target.ref, target.endpoint.generation);
   return done(async (tx) => {
+    if (catalog !== null) {
+      await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
+      await updateCatalogKept(tx, target.branch.id, true);
+    }
     const last = await selectUnfinishedForEndpoint(tx, target.endpoint.id);
     const startFollows = last?.id !== context.operation.id && last?.job === 'start_compute';
     await updateEndpoint(tx, target.endpoint.id, {

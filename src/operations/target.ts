@@ -1,25 +1,15 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
-import type { BranchRef, ComputeRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
+import type { BranchRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
-import { clampSize, type SizeRange, temporaryDiskLimit } from '../core/sizing.ts';
+import { clampSize, temporaryDiskLimit } from '../core/sizing.ts';
 import { type BranchRow, selectBranchInAnyState } from '../db/branches.ts';
-import { type EndpointRow, selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
 import { selectOrganization } from '../db/users.ts';
+import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
-
-export interface ComputeTarget {
-  readonly project: ProjectRow;
-  readonly branch: BranchRow;
-  readonly endpoint: EndpointRow;
-  /** The size that the plan leaves it; the row keeps the one that was asked for. */
-  readonly size: SizeRange;
-  /** Of a replica: the settings that its primary has, runs with, or will run with. */
-  readonly primarySettings: Readonly<Record<string, string>>;
-  readonly ref: ComputeRef;
-}
 
 export interface BranchTarget {
   readonly project: ProjectRow;
@@ -64,6 +54,13 @@ export async function findCompute(
   const primarySettings = primary === undefined ? {} : settingsOfPrimary(project, primary, clampSize(primary, plan));
   const ref = { ...tenantRef(project), branchId: branch.id, endpointId: endpoint.id };
   return { project, branch, endpoint, size, primarySettings, ref };
+}
+
+/** For the steps of one start, behind the one that raised the fence: its rows are those that the server is made of. */
+export async function findStartingCompute(context: StepContext): Promise<ComputeTarget | undefined> {
+  const target = context.memory.compute ?? (await findCompute(context));
+  if (target !== undefined) context.memory.compute = target;
+  return target;
 }
 
 export function computeSpec({ core }: StepContext, target: ComputeTarget, generation: number): ComputeSpec {

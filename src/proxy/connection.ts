@@ -86,7 +86,7 @@ export class ClientConnection {
   }
 
   async #serve(): Promise<void> {
-    const { limits, metrics, slots, activity } = this.#context;
+    const { limits, log, metrics, slots, activity } = this.#context;
     const acceptedAt = performance.now();
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return;
@@ -108,10 +108,9 @@ export class ClientConnection {
       });
       if (this.#abort.signal.aborted) compute.socket.destroy();
       this.#abort.signal.throwIfAborted();
-      metrics.sessionStarted({
-        authenticationMs: provenAt - acceptedAt,
-        connectMs: performance.now() - provenAt,
-      });
+      const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
+      metrics.sessionStarted(times);
+      log.debug({ endpointId, ...times }, 'a session began');
       this.#messages = null;
       this.#session = startSession({
         messages,

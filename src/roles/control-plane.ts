@@ -4,6 +4,7 @@ import { findAddress, findLogin, lookAtWake, recordActivity, requestWake } from 
 import type { Core } from '../core/context.ts';
 import { changesChannel } from '../db/operations.ts';
 import { asEndpointId, type EndpointId } from '../ids.ts';
+import type { Logger } from '../log.ts';
 import type { ControlPlane, DialAddress } from '../proxy/control-plane.ts';
 
 /** The poll that makes a wake right when its notification is lost. */
@@ -11,7 +12,7 @@ const lookEveryMs = 500;
 /** The proxy gives its clients up earlier; this only ends the loop. */
 const wakeMsMax = 5 * 60_000;
 
-export async function createControlPlane(core: Core): Promise<ControlPlane & { close(): Promise<void> }> {
+export async function createControlPlane(core: Core, log: Logger): Promise<ControlPlane & { close(): Promise<void> }> {
   const waiting = new Map<string, AbortController>();
   const unlisten = await core.database.listen(changesChannel, (payload) => {
     // An empty payload says that the subscription was broken: everybody looks again.
@@ -21,9 +22,11 @@ export async function createControlPlane(core: Core): Promise<ControlPlane & { c
 
   async function wake(endpointId: EndpointId): Promise<DialAddress> {
     const giveUpAt = Date.now() + wakeMsMax;
+    const askedAt = performance.now();
     const changed = new AbortController();
     waiting.set(endpointId, changed);
     let state = await requestWake(core, endpointId);
+    const queuedMs = performance.now() - askedAt;
     let { signal } = changed;
     while (state.kind === 'waking' && Date.now() < giveUpAt) {
       await delay(lookEveryMs, signal);
@@ -33,11 +36,17 @@ export async function createControlPlane(core: Core): Promise<ControlPlane & { c
       state = await lookAtWake(sql, endpointId);
     }
     if (state.kind === 'waking') throw new Error('a wake was never finished');
+    log.debug({ endpoint: endpointId, queuedMs, ms: performance.now() - askedAt }, 'a compute is awake');
     return state.address;
   }
 
   return {
-    findLogin: async (endpointId, role) => (await findLogin(sql, asEndpointId(endpointId), role)) ?? null,
+    findLogin: async (endpointId, role) => {
+      const askedAt = performance.now();
+      const found = await findLogin(sql, asEndpointId(endpointId), role);
+      log.debug({ endpoint: endpointId, ms: performance.now() - askedAt }, 'a login was looked up');
+      return found ?? null;
+    },
     findAddress: (endpointId) => findAddress(sql, asEndpointId(endpointId)),
     wake: (endpointId) => wake(asEndpointId(endpointId)).finally(() => waiting.delete(endpointId)),
     reportActivity: (lastActive) => recordActivity(sql, lastActive),

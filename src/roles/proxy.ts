@@ -6,7 +6,7 @@ import type { RoleParts, RunningRole } from './parts.ts';
 
 export async function startProxyRole({ core, log, init }: RoleParts): Promise<RunningRole> {
   const { config } = core;
-  const controlPlane = await createControlPlane(core);
+  const controlPlane = await createControlPlane(core, log);
   const proxy = await startProxy({
     controlPlane,
     bind: config.bind,

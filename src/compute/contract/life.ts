@@ -29,6 +29,14 @@ export function describeLife(bench: () => Bench): void {
     await b.driver.suspend(b.ref, 1);
   });
 
+  test('a suspend tells what the server held at its end, and nothing where none ran', async () => {
+    const b = bench();
+    await b.started();
+    const held = await b.driver.configure(b.ref, ownerAndDatabase);
+    expect(await b.driver.suspend(b.ref, 1)).toEqual(held);
+    expect(await b.driver.suspend(b.ref, 1)).toBeNull();
+  });
+
   test('data stays over a nap, and settings arrive', async () => {
     const b = bench();
     const first = await b.started();

@@ -31,11 +31,13 @@ import {
   StaleGenerationError,
   type TenantRef,
 } from '../driver.ts';
+import { takesLogins } from '../probe.ts';
 import { quoteLiteral } from '../sql-text.ts';
 import { readWork } from '../work.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
 import { cloneLive } from './live-clone.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
+import { nothingWritten, settle } from './settle.ts';
 
 const reloadMsMax = 5_000;
 
@@ -120,19 +122,15 @@ export class LocalDriver implements ComputeDriver {
     return addressOf(compute);
   }
 
-  async suspend(ref: ComputeRef, generation: number): Promise<void> {
+  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
     const compute = await this.#host.inspect(ref);
     if (compute && generation < compute.seenGeneration) {
       throw new StaleGenerationError(ref.endpointId, generation, compute.seenGeneration);
     }
-    // Written out while clients are still served, so that the shutdown itself has little left to write. If it fails,
-    // the shutdown does the same, only slower.
-    if (compute?.process?.ready) {
-      const login = adminLogin(compute.adminSecret);
-      await withSession(addressOf(compute), login, (sql) => sql`CHECKPOINT`).catch(() => undefined);
-    }
-    await this.#host.stop(ref, generation);
+    const last = compute?.process?.ready ? await settle(compute) : null;
+    const end = await this.#host.stop(ref, generation);
     this.#answered.delete(ref.endpointId);
+    return last !== null && end !== null && nothingWritten(last.lsn, end) ? last.catalog : null;
   }
 
   async removeCompute(ref: ComputeRef): Promise<void> {
@@ -178,14 +176,14 @@ export class LocalDriver implements ComputeDriver {
     );
   }
 
-  /** Whether the server answers Catnap's login. A fresh clone first gets its project's secret. */
+  /** Whether the server takes logins. A fresh clone first gets its project's secret. */
   async #answers(ref: EndpointRef, compute: HostedCompute): Promise<boolean> {
     if (!compute.process?.ready) return false;
-    // One login proves it; asking again at every look would cost each wake two more of them.
+    // Asked once; every further look would cost each wake a process of the server.
     if (compute.firstSecret === null && this.#answered.get(compute.endpointId) === compute.process.pid) return true;
     try {
       if (compute.firstSecret === null) {
-        await withSession(addressOf(compute), adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
+        if (!(await takesLogins(addressOf(compute)))) return false;
       } else {
         await this.#replaceFirstSecret(ref, compute, compute.firstSecret);
       }

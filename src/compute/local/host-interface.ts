@@ -60,7 +60,8 @@ export interface ComputeHost {
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** The server has the project's secret now: forget the template's. */
   forgetFirstSecret(ref: EndpointRef): Promise<void>;
-  stop(ref: EndpointRef, generation: number): Promise<void>;
+  /** Tells where in its log the server recorded its shutdown; null when it did not run, or did not end cleanly. */
+  stop(ref: EndpointRef, generation: number): Promise<string | null>;
   removeCompute(ref: EndpointRef): Promise<void>;
   removeProject(ref: TenantRef): Promise<void>;
   /** Every endpoint that has a process. */

@@ -72,7 +72,10 @@ describe('the host behind a channel', () => {
     const seen: unknown[] = [];
     serveHost(
       hostWith({
-        stop: async (...args) => void seen.push(args),
+        stop: async (...args) => {
+          seen.push(args);
+          return null;
+        },
         reload: async () => undefined,
         checkSettings: async () => null,
         inspect: async () => null,

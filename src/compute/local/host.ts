@@ -11,6 +11,7 @@ import { StaleGenerationError } from '../driver.ts';
 import { type BackupEnd, removeSlotDirectory } from './backup-files.ts';
 import { createBranchDirectory, removeUnfinished } from './branch-directory.ts';
 import { removeUnusedBuilds } from './builds.ts';
+import { readControlFile } from './control-file.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
 import { inDiskWords } from './disk-room.ts';
 import { findHolder, type Holder } from './holder.ts';
@@ -181,14 +182,14 @@ export class LocalHost implements ComputeHost {
     if (record) await removeFirstSecret(this.#layout.branch(ref.projectId, record.branchId));
   }
 
-  async stop(ref: EndpointRef, generation: number): Promise<void> {
+  async stop(ref: EndpointRef, generation: number): Promise<string | null> {
     await this.#tenants.check(ref);
-    await this.#locks.exclusive(endpointLock(ref), async () => {
+    return this.#locks.exclusive(endpointLock(ref), async () => {
       const record = await this.#fence(ref, generation);
-      if (!record) return;
+      if (!record) return null;
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
       if (generation > record.generation) await writeEndpointRecord(directory, { ...record, generation });
-      await this.#stopOwn(ref, record);
+      return this.#stopOwn(ref, record);
     });
   }
 
@@ -229,12 +230,15 @@ export class LocalHost implements ComputeHost {
     return record;
   }
 
-  async #stopOwn(ref: EndpointRef, record: EndpointRecord): Promise<void> {
+  async #stopOwn(ref: EndpointRef, record: EndpointRecord): Promise<string | null> {
     const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
-    await this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
-      const holder = await this.#holder(on);
-      if (holder?.endpointId === ref.endpointId) await stopPostmaster(dataDirectoryOf(this.#layout, on), ref.tenantUid);
+    const data = dataDirectoryOf(this.#layout, on);
+    return this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
+      const ran = (await this.#holder(on))?.endpointId === ref.endpointId;
+      if (ran) await stopPostmaster(data, ref.tenantUid);
       await this.#disks.detach(diskPlaceOf(this.#layout, on));
+      const control = ran ? await readControlFile(data).catch(() => null) : null;
+      return control?.shutDown ? control.checkpointLsn : null;
     });
   }
 

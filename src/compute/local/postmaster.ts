@@ -29,6 +29,8 @@ export interface PostmasterSpec {
 
 /** Larger than any pid of Linux or macOS: no process will ever have it. */
 const impossiblePid = 4_194_305;
+const lockMsMax = 30_000;
+const readyMsMax = 1_000;
 /** What the server says while backends of a killed predecessor still hold its shared memory. */
 const predecessorLives = /pre-existing shared memory block|is another postmaster/;
 
@@ -41,10 +43,13 @@ export async function findPostmaster(dataDirectory: string, uid: number | null):
   if (!commandLine || !servesDirectory(commandLine, dataDirectory)) return null;
   const processUid = uid === null ? null : await readProcessUid(pid);
   if (processUid !== null && processUid !== uid) return null;
-  return { pid, ready: lines[7]?.trim() === 'ready', commandLine };
+  return { pid, ready: saysReady(lines), commandLine };
 }
 
-/** Returns when the new process holds the data directory's lock; until then it might still be refused. */
+/**
+ * Returns when the new process holds the data directory's lock, until when it might still be refused; and mostly when
+ * it takes connections, for which one that has much to recover is not waited for.
+ */
 export async function startPostmaster(spec: PostmasterSpec): Promise<number> {
   await disownRecycledPid(spec.dataDirectory);
   const deadline = Date.now() + 10_000;
@@ -92,6 +97,8 @@ function servesDirectory(commandLine: readonly string[], dataDirectory: string):
     ? commandLine[0]?.includes(` -D ${dataDirectory} `) === true
     : commandLine[commandLine.indexOf('-D') + 1] === dataDirectory;
 }
+
+const saysReady = (pidFile: readonly string[]) => pidFile[7]?.trim() === 'ready';
 
 /** Lines: pid, data directory, start time, port, socket directory, listen address, shared memory, status. */
 async function readPidFile(dataDirectory: string): Promise<string[]> {
@@ -145,12 +152,15 @@ async function spawnOnce(spec: PostmasterSpec): Promise<{ pid: number } | { reas
   });
   child.unref();
   await log.close();
-  const deadline = Date.now() + 30_000;
+  const lockedBy = Date.now() + lockMsMax;
+  let readyBy: number | null = null;
   for (;;) {
     if (ended !== null) return { reason: await lastWords(spec.logFile, logStart, ended) };
-    const [pidLine] = await readPidFile(spec.dataDirectory);
-    if (child.pid !== undefined && pidLine === String(child.pid)) return { pid: child.pid };
-    if (Date.now() > deadline) {
+    const lines = await readPidFile(spec.dataDirectory);
+    const holdsLock = child.pid !== undefined && lines[0] === String(child.pid);
+    if (holdsLock) readyBy ??= Date.now() + readyMsMax;
+    if (holdsLock && (saysReady(lines) || Date.now() > (readyBy ?? 0))) return { pid: Number(child.pid) };
+    if (readyBy === null && Date.now() > lockedBy) {
       child.kill('SIGKILL');
       return { reason: 'it did not take its lock file within 30 s' };
     }

@@ -9,8 +9,8 @@ import type { Layout } from './layout.ts';
 import type { Majors } from './majors.ts';
 import { startPostmaster, stopPostmaster } from './postmaster.ts';
 import { readBranchRecord, writeEndpointRecord } from './records.ts';
-import { prepareServerFiles } from './server-files.ts';
-import type { DiskPlace, TemporaryDisks } from './temporary-disks.ts';
+import { prepareServerFiles, writeServerConfig } from './server-files.ts';
+import type { DiskPlace, TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
 import type { TenantDirectories } from './tenant-directories.ts';
 
 export interface ServerParts {
@@ -40,17 +40,38 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
     if (older?.endpointId === spec.endpointId) await stopPostmaster(dataDirectoryOf(layout, ref), spec.tenantUid);
     await disks.unlink(diskPlaceOf(layout, ref));
   }
-  const enforcement = await disks.attach(diskPlaceOf(layout, spec), spec.tenantUid, spec.tempDiskBytes);
-  const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout });
-  await startPostmaster({
-    ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
-    arguments: [
-      ...['-c', `config_file=${files.configFile}`],
-      ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
-      ...['-c', `catnap.release=${build.name}`],
-      ...(await recoveryArguments(data)),
-    ],
+  await withDisk(parts, spec, async (enforcement) => {
+    const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout });
+    return startPostmaster({
+      ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
+      arguments: [
+        ...['-c', `config_file=${files.configFile}`],
+        ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
+        ...['-c', `catnap.release=${build.name}`],
+        ...(await recoveryArguments(data)),
+      ],
+    });
   });
+}
+
+/** The disk for temporary files is made while the server starts; one that cannot be had is made up for by a setting. */
+async function withDisk(
+  { disks, layout }: ServerParts,
+  spec: ComputeSpec,
+  start: (enforcement: TemporaryDiskEnforcement) => Promise<number>,
+): Promise<void> {
+  const place = diskPlaceOf(layout, spec);
+  const expected = await disks.prepare(place, spec.tenantUid);
+  if (expected === 'session' || spec.tenantUid === null) {
+    await start('session');
+    return;
+  }
+  const attaching = disks.attach(place, spec.tenantUid, spec.tempDiskBytes);
+  const [started, enforcement] = await Promise.all([start(expected).catch((error: Error) => error), attaching]);
+  if (started instanceof Error) throw started;
+  if (enforcement === expected) return;
+  await writeServerConfig({ spec, enforcement, directory: place.directory, layout });
+  process.kill(started, 'SIGHUP');
 }
 
 async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {

@@ -6,7 +6,7 @@
  * Where disks cannot be had, the bound is `temp_file_limit`, which Postgres keeps for each session.
  */
 import { constants } from 'node:fs';
-import { open, readlink, realpath, rm, symlink, unlink } from 'node:fs/promises';
+import { chown, mkdir, open, readlink, realpath, rm, symlink, unlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Uids } from '../../config.ts';
 import { makeDiskImage, mountDiskImage, tryDiskImages } from './disk-image.ts';
@@ -56,19 +56,31 @@ export class TemporaryDisks {
     return 'session';
   }
 
-  /** While no server runs on either directory. Tells what bounds the server that is started next. */
-  async attach(place: DiskPlace, uid: number | null, bytes: number): Promise<TemporaryDiskEnforcement> {
+  /**
+   * While no server runs on either directory: makes the place that a server finds its disk in, and tells what will
+   * bound it, if `attach` succeeds.
+   */
+  async prepare(place: DiskPlace, uid: number | null): Promise<TemporaryDiskEnforcement> {
     await this.detach(place);
     if (uid === null || (await this.detect()) === 'session') return 'session';
-    try {
-      const file = join(place.directory, imageName);
-      const point = join(await realpath(place.directory), pointName);
+    return this.#orSession(place, async () => this.#link(place.dataDirectory, await makePoint(place, uid)));
+  }
+
+  /** May go on while the server starts, which has no temporary files yet. Never fails. */
+  attach(place: DiskPlace, uid: number, bytes: number): Promise<TemporaryDiskEnforcement> {
+    const file = join(place.directory, imageName);
+    return this.#orSession(place, async () => {
       await makeDiskImage({ file, bytes, uid });
-      await mountDiskImage(file, point);
-      await this.#link(place.dataDirectory, point);
+      await mountDiskImage(file, await makePoint(place, uid));
+    });
+  }
+
+  /** A wake is worth more than the better bound: the machine may have run out of loop devices, say. */
+  async #orSession(place: DiskPlace, work: () => Promise<void>): Promise<TemporaryDiskEnforcement> {
+    try {
+      await work();
       return 'disk';
     } catch (error) {
-      // A wake is worth more than the better bound: the machine may have run out of loop devices, say.
       this.#log(error, 'a disk for temporary files could not be made; this compute is bounded for each session');
       await this.detach(place);
       return 'session';
@@ -117,6 +129,16 @@ export class TemporaryDisks {
     });
     if (!found) throw new Error(`${dataDirectory} has no directory base`);
   }
+}
+
+/** The server looks into it while it starts, when the disk may not be there yet. */
+async function makePoint({ directory }: DiskPlace, uid: number): Promise<string> {
+  const point = join(await realpath(directory), pointName);
+  await mkdir(point, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  await chown(point, uid, uid);
+  return point;
 }
 
 /** `base` belongs to the tenant, who might have put a link there: what was opened and checked is what is worked in. */
