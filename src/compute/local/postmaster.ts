@@ -25,6 +25,8 @@ export interface PostmasterSpec {
   readonly arguments: readonly string[];
   readonly logFile: string;
   readonly uid: number | null;
+  /** Called once, as soon as the process exists. */
+  readonly onSpawn?: () => void;
 }
 
 /** Larger than any pid of Linux or macOS: no process will ever have it. */
@@ -53,8 +55,8 @@ export async function findPostmaster(dataDirectory: string, uid: number | null):
 export async function startPostmaster(spec: PostmasterSpec): Promise<number> {
   await disownRecycledPid(spec.dataDirectory);
   const deadline = Date.now() + 10_000;
-  for (;;) {
-    const outcome = await spawnOnce(spec);
+  for (let { onSpawn } = spec; ; onSpawn = undefined) {
+    const outcome = await spawnOnce(spec, onSpawn);
     if ('pid' in outcome) return outcome.pid;
     if (!predecessorLives.test(outcome.reason) || Date.now() > deadline) {
       throw new Error(`postgres did not start: ${outcome.reason}`);
@@ -133,7 +135,10 @@ async function disownRecycledPid(dataDirectory: string): Promise<void> {
   });
 }
 
-async function spawnOnce(spec: PostmasterSpec): Promise<{ pid: number } | { reason: string }> {
+async function spawnOnce(
+  spec: PostmasterSpec,
+  onSpawn: (() => void) | undefined,
+): Promise<{ pid: number } | { reason: string }> {
   const log = await open(spec.logFile, 'a', 0o600);
   const { size: logStart } = await log.stat();
   let ended: string | null = null;
@@ -151,6 +156,7 @@ async function spawnOnce(spec: PostmasterSpec): Promise<{ pid: number } | { reas
     ended = `it ended with ${signal ?? `exit code ${code}`}`;
   });
   child.unref();
+  onSpawn?.();
   await log.close();
   const lockedBy = Date.now() + lockMsMax;
   let readyBy: number | null = null;

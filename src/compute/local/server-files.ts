@@ -35,12 +35,15 @@ export async function prepareServerFiles(place: {
   const configFile = join(directory, configName);
   const hbaFile = join(directory, hbaName);
   const logFile = join(directory, logName);
-  await prepareSocketDirectory(layout.socketDirectory(spec.endpointId), spec.tenantUid, uids);
-  if (spec.readOnly) await writePasswordFile(join(directory, passwordName), spec);
-  else await prepareSocketDirectory(layout.replicationDirectory(spec.branchId), spec.tenantUid, uids);
-  await writeServerConfig({ spec, enforcement, directory, layout });
-  await writeForServer(hbaFile, renderHba(), spec.tenantUid);
-  await rotateLog(logFile, rotateBytes);
+  await Promise.all([
+    prepareSocketDirectory(layout.socketDirectory(spec.endpointId), spec.tenantUid, uids),
+    spec.readOnly
+      ? writePasswordFile(join(directory, passwordName), spec)
+      : prepareSocketDirectory(layout.replicationDirectory(spec.branchId), spec.tenantUid, uids),
+    writeServerConfig({ spec, enforcement, directory, layout }),
+    writeForServer(hbaFile, renderHba(), spec.tenantUid),
+    rotateLog(logFile, rotateBytes),
+  ]);
   return { configFile, logFile };
 }
 

@@ -40,7 +40,7 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
     if (older?.endpointId === spec.endpointId) await stopPostmaster(dataDirectoryOf(layout, ref), spec.tenantUid);
     await disks.unlink(diskPlaceOf(layout, ref));
   }
-  await withDisk(parts, spec, async (enforcement) => {
+  await withDisk(parts, spec, async (enforcement, onSpawn) => {
     const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout });
     return startPostmaster({
       ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
@@ -50,6 +50,7 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
         ...['-c', `catnap.release=${build.name}`],
         ...(await recoveryArguments(data)),
       ],
+      onSpawn,
     });
   });
 }
@@ -58,20 +59,27 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
 async function withDisk(
   { disks, layout }: ServerParts,
   spec: ComputeSpec,
-  start: (enforcement: TemporaryDiskEnforcement) => Promise<number>,
+  start: (enforcement: TemporaryDiskEnforcement, onSpawn: () => void) => Promise<number>,
 ): Promise<void> {
   const place = diskPlaceOf(layout, spec);
   const expected = await disks.prepare(place, spec.tenantUid);
   if (expected === 'session' || spec.tenantUid === null) {
-    await start('session');
+    await start('session', () => undefined);
     return;
   }
-  const attaching = disks.attach(place, spec.tenantUid, spec.tempDiskBytes);
-  const [started, enforcement] = await Promise.all([start(expected).catch((error: Error) => error), attaching]);
-  if (started instanceof Error) throw started;
-  if (enforcement === expected) return;
-  await writeServerConfig({ spec, enforcement, directory: place.directory, layout });
-  process.kill(started, 'SIGHUP');
+  const uid = spec.tenantUid;
+  let attaching: Promise<TemporaryDiskEnforcement> = Promise.resolve(expected);
+  try {
+    const pid = await start(expected, () => {
+      attaching = disks.attach(place, uid, spec.tempDiskBytes);
+    });
+    if ((await attaching) === expected) return;
+    await writeServerConfig({ spec, enforcement: 'session', directory: place.directory, layout });
+    process.kill(pid, 'SIGHUP');
+  } finally {
+    // Whoever comes next must not find a disk in the making.
+    await attaching;
+  }
 }
 
 async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {
