@@ -12,22 +12,13 @@ import {
   type ComputeObservation,
   type ComputeRef,
   type ComputeSpec,
-  type DesiredRole,
   type ReplicaData,
   type ReplicaObservation,
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
 } from './driver.ts';
-
-export interface FakeBranch {
-  readonly projectId: string;
-  readonly pgVersion: number;
-  readonly receipt: BranchReceipt;
-  readonly roles: Map<string, DesiredRole>;
-  /** Owner by database name. */
-  readonly databases: Map<string, string>;
-}
+import { applyChange, catalogOf, type FakeBranch } from './fake-branch.ts';
 
 export interface FakeCompute {
   ref: ComputeRef;
@@ -258,30 +249,6 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
     return source;
   }
-}
-
-function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): void {
-  for (const name of change.dropDatabases) databases.delete(name);
-  for (const role of change.roles) roles.set(role.name, { name: role.name, verifier: role.verifier });
-  for (const { name, renameFrom, ownerName } of change.databases) {
-    if (!roles.has(ownerName)) throw new Error(`role "${ownerName}" does not exist`);
-    if (renameFrom !== null && renameFrom !== name && databases.has(renameFrom)) {
-      if (databases.has(name)) throw new Error(`database already exists; database_name:"${name}"`);
-      databases.delete(renameFrom);
-    }
-    databases.set(name, ownerName);
-  }
-  for (const name of change.dropRoles) {
-    const owned = [...databases].find(([, owner]) => owner === name);
-    if (owned) throw new Error(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`);
-    roles.delete(name);
-  }
-}
-
-function catalogOf(branch: FakeBranch): ServerCatalog {
-  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
-  const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
-  return { roles: [...branch.roles.values()].sort(byName), databases: databases.sort(byName) };
 }
 
 function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {

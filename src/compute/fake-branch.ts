@@ -1,0 +1,35 @@
+/** The data of a branch in the fake driver: roles and databases. */
+import type { BranchReceipt, CatalogChange, DesiredRole, ServerCatalog } from './driver.ts';
+
+export interface FakeBranch {
+  readonly projectId: string;
+  readonly pgVersion: number;
+  readonly receipt: BranchReceipt;
+  readonly roles: Map<string, DesiredRole>;
+  /** Owner by database name. */
+  readonly databases: Map<string, string>;
+}
+
+export function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): void {
+  for (const name of change.dropDatabases) databases.delete(name);
+  for (const role of change.roles) roles.set(role.name, { name: role.name, verifier: role.verifier });
+  for (const { name, renameFrom, ownerName } of change.databases) {
+    if (!roles.has(ownerName)) throw new Error(`role "${ownerName}" does not exist`);
+    if (renameFrom !== null && renameFrom !== name && databases.has(renameFrom)) {
+      if (databases.has(name)) throw new Error(`database already exists; database_name:"${name}"`);
+      databases.delete(renameFrom);
+    }
+    databases.set(name, ownerName);
+  }
+  for (const name of change.dropRoles) {
+    const owned = [...databases].find(([, owner]) => owner === name);
+    if (owned) throw new Error(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`);
+    roles.delete(name);
+  }
+}
+
+export function catalogOf(branch: FakeBranch): ServerCatalog {
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
+  return { roles: [...branch.roles.values()].sort(byName), databases: databases.sort(byName) };
+}
