@@ -16,6 +16,8 @@ interface Bucket {
 export interface TokenBuckets {
   /** Seconds to wait, or 0 when a token was taken. */
   take(name: string, nowMs: number, shape?: BucketShape): number;
+  /** Gives back what was taken for something that turned out well. */
+  give(name: string): void;
   /** As `take`, without taking. */
   peek(name: string, nowMs: number): number;
   readonly size: number;
@@ -46,6 +48,11 @@ export function createTokenBuckets(standard: BucketShape, bucketsMax: number): T
       const oldest = buckets.size > bucketsMax ? buckets.keys().next().value : undefined;
       if (oldest !== undefined) buckets.delete(oldest);
       return wait;
+    },
+    give(name) {
+      const bucket = buckets.get(name);
+      // Filling up never goes past the capacity, so one token too many would last until the next turn only.
+      if (bucket !== undefined) bucket.tokens += 1;
     },
     peek: (name, nowMs) => waitSeconds(filled(name, nowMs, standard), standard),
     get size() {

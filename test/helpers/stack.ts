@@ -1,4 +1,6 @@
 /** The embedded auth provider for tests: its parts, and a server that listens. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { Registry } from 'prom-client';
 import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/app-type.ts';
@@ -105,12 +107,30 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
   };
 }
 
+/** The same, listening: `url` is what SDKs are given as their base URL. */
+export async function listenStack(overrides: Partial<StackParts> = {}): Promise<TestStack & { readonly url: string }> {
+  // The port is known before anything is built, because tokens name the public URL as their issuer.
+  const port = await freePort();
+  const stack = await makeStack(overrides, { publicUrl: `http://127.0.0.1:${port}`, httpPort: port });
+  await stack.app.listen({ host: '127.0.0.1', port });
+  return { ...stack, url: `http://127.0.0.1:${port}/stack` };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
 async function provision(call: Call, name: string): Promise<ProvisionedProject> {
   const { body } = await call('POST', '/integrations/neon/projects/provision', basic, { display_name: name });
   const admin = keyHeaders('admin', body.project_id, body.super_secret_admin_key);
   const { body: keys } = await call('POST', '/integrations/neon/api-keys', admin, {
     description: 'for the SDK',
-    expires_at_millis: Date.now() + 86_400_000,
+    expires_at_millis: Date.now() + 3_650 * 86_400_000,
     ...{ has_publishable_client_key: true, has_secret_server_key: true, has_super_secret_admin_key: false },
   });
   return {

@@ -7,11 +7,16 @@ import { guarded, useAccess } from './http/access.ts';
 import { useBodies } from './http/bodies.ts';
 import { plain, sendStackError } from './http/errors.ts';
 import { corsHeaders, preflightHeaders } from './http/headers.ts';
+import { createLimits, type Limits } from './limits.ts';
 import type { StackParts } from './parts.ts';
+import { codeRoutes } from './routes/codes.ts';
+import { contactChannelRoutes } from './routes/contact-channels.ts';
 import { domainRoutes } from './routes/domains.ts';
 import { keySetRoutes } from './routes/key-sets.ts';
 import { oauthProviderRoutes } from './routes/oauth-providers.ts';
+import { passwordRoutes } from './routes/passwords.ts';
 import { projectRoutes } from './routes/projects.ts';
+import { sessionRoutes } from './routes/sessions.ts';
 import { transferRoutes } from './routes/transfer.ts';
 import { userRoutes } from './routes/users.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
@@ -26,13 +31,14 @@ export async function stackProvider(app: StackApp, parts: StackParts): Promise<v
   app.setNotFoundHandler((request, reply) => sendStackError(plain(404, 'Not found.'), request, reply));
   useBodies(app);
   useAccess(app, parts);
+  const limits = createLimits(parts);
   app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
   for (const prefix of versions) {
-    await app.register(async (api: StackApp) => apiRoutes(api, parts), { prefix });
+    await app.register(async (api: StackApp) => apiRoutes(api, parts, limits), { prefix });
   }
 }
 
-function apiRoutes(app: StackApp, parts: StackParts): void {
+function apiRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
   useApiHeaders(app);
   projectRoutes(app, parts);
   keySetRoutes(app, parts);
@@ -41,6 +47,10 @@ function apiRoutes(app: StackApp, parts: StackParts): void {
   webhookRoutes(app, parts);
   transferRoutes(app, parts);
   userRoutes(app, parts);
+  passwordRoutes(app, parts, limits);
+  codeRoutes(app, parts, limits);
+  sessionRoutes(app, parts, limits);
+  contactChannelRoutes(app, parts, limits);
 }
 
 function useApiHeaders(app: StackApp): void {

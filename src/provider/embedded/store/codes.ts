@@ -26,3 +26,12 @@ export async function selectCode(sql: Sql, kind: CodeKind, codeHash: Uint8Array)
 export async function useCode(tx: Tx, id: string, at: Date): Promise<boolean> {
   return (await tx`update stack_codes set used_at = ${at} where id = ${id} and used_at is null`).count > 0;
 }
+
+/** A new code makes earlier ones of its kind void. */
+export async function deleteCodesOfUser(sql: Sql, kind: CodeKind, userId: string): Promise<void> {
+  await sql`delete from stack_codes where kind = ${kind} and user_id = ${userId} and used_at is null`;
+}
+
+export async function deleteOldCodes(sql: Sql, expiredBefore: Date): Promise<void> {
+  await sql`delete from stack_codes where expires_at < ${expiredBefore}`;
+}
