@@ -33,8 +33,11 @@ export interface Database {
 /** All of Catnap's tables live in this schema, so that an external database can hold other things too. */
 export const schemaName = 'catnap';
 
-export function openDatabase(options: DatabaseOptions, settings: { poolSize: number; name: string }): Database {
-  const sql = connect(options, settings.poolSize, settings.name);
+export function openDatabase(
+  options: DatabaseOptions,
+  settings: { poolSize: number; name: string; idleSeconds?: number },
+): Database {
+  const sql = connect(options, settings.poolSize, settings.name, settings.idleSeconds);
   return {
     sql,
     transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
@@ -46,10 +49,11 @@ export function openDatabase(options: DatabaseOptions, settings: { poolSize: num
   };
 }
 
-export function connect(options: DatabaseOptions, poolSize: number, name: string) {
+/** `idleSeconds` 0 keeps connections for as long as they live. */
+export function connect(options: DatabaseOptions, poolSize: number, name: string, idleSeconds = 30) {
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
     max: poolSize,
-    idle_timeout: 30,
+    ...(idleSeconds > 0 && { idle_timeout: idleSeconds }),
     connect_timeout: 10,
     onnotice: () => {},
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },

@@ -26,7 +26,12 @@ export function buildParts(init: RoleInit): RoleParts {
     init,
     log: createLogger({ level: config.logLevel, role }),
     core: {
-      database: openDatabase(init.database, { poolSize: poolSizes[role], name: `catnap-${role}` }),
+      database: openDatabase(init.database, {
+        poolSize: poolSizes[role],
+        name: `catnap-${role}`,
+        // After a quiet night the first client would wait for a connection to be made before anything is looked up.
+        ...(role === 'proxy' && { idleSeconds: 0 }),
+      }),
       box: createSecretBox(Buffer.from(init.secretKey, 'base64')),
       clock: systemClock,
       config,
