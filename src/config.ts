@@ -25,6 +25,8 @@ export interface Config {
   readonly region: string;
   readonly publicUrl: string;
   readonly databaseUrl: string | undefined;
+  /** An auth provider elsewhere, in place of the embedded one. */
+  readonly stack: StackAccess | undefined;
   readonly driver: (typeof driverNames)[number];
   /** The uids that Catnap and the servers run under; null unless started as root, when all is one user. */
   readonly uids: Uids | null;
@@ -41,6 +43,12 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** False when the level is the default, which is quieter on a terminal. */
   readonly logLevelIsExplicit: boolean;
+}
+
+export interface StackAccess {
+  readonly url: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
 }
 
 export interface Uids {
@@ -74,6 +82,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
     publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
+    stack: readStack(env),
     driver: readDriver(env),
     uids: readUids(env, user.isRoot),
     rateLimitPerMinute: readRateLimit(env, bind),
@@ -105,6 +114,9 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],
   ['CATNAP_PUBLIC_URL', '`http://<bind>:<port>`', 'URL under which people reach the API.'],
   ['CATNAP_DATABASE_URL', 'embedded Postgres', 'External system database, Postgres 14 or newer.'],
+  ['CATNAP_STACK_URL', 'embedded provider', 'Auth provider elsewhere: base URL of a Stack Auth deployment’s API.'],
+  ['CATNAP_STACK_CLIENT_ID', '', 'Id of the integration client that Catnap is for that provider.'],
+  ['CATNAP_STACK_CLIENT_SECRET', '', 'Its secret.'],
   ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
   ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
@@ -180,6 +192,19 @@ function readUrl(env: Environment, name: string, protocols: string[]): string | 
     throw new ConfigError(name, '…', allowed);
   }
   return value.replace(/\/+$/, '');
+}
+
+const stackVariables = ['CATNAP_STACK_URL', 'CATNAP_STACK_CLIENT_ID', 'CATNAP_STACK_CLIENT_SECRET'] as const;
+
+function readStack(env: Environment): StackAccess | undefined {
+  const url = readUrl(env, 'CATNAP_STACK_URL', ['http:', 'https:']);
+  const missing = stackVariables.find((name) => !isSet(env, name));
+  const given = stackVariables.find((name) => isSet(env, name));
+  if (given === undefined) return undefined;
+  if (url === undefined || missing !== undefined) {
+    throw new ConfigError(given, '…', `all of ${stackVariables.join(', ')}, or none of them`);
+  }
+  return { url, clientId: env.CATNAP_STACK_CLIENT_ID ?? '', clientSecret: env.CATNAP_STACK_CLIENT_SECRET ?? '' };
 }
 
 function readDriver(env: Environment): Config['driver'] {

@@ -48,6 +48,13 @@ export const errorKinds = {
   locked: kind(423, '', '55P03', true, 'Too many operations of the project are waiting; try again soon.'),
   rate_limited: kind(429, '', '53400', true, 'Too many requests; the Retry-After header says when to come back.'),
   internal: kind(500, '', 'XX000', true, 'A defect in Catnap; the log has the cause under the request id.'),
+  provider_failed: kind(
+    502,
+    '',
+    '58000',
+    true,
+    'The auth provider refuses or answers nonsense; the message says what. Nothing was changed here.',
+  ),
   not_supported: kind(501, '', '0A000', false, 'This installation cannot do that; the message says what is missing.'),
   unavailable: kind(503, '', '57P03', true, 'Not ready at the moment; safe to repeat.'),
   disk_full: kind(507, '', '53100', true, 'The machine has no room left for the data.'),

@@ -1,7 +1,7 @@
 /** How handlers reach core: a question reads from the pool, a write is one transaction with its Idempotency-Key. */
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../core/access.ts';
-import { type Idempotency, runCommand } from '../core/command.ts';
+import { type Idempotency, runCommand, runOutside } from '../core/command.ts';
 import { type CommandScope, readScope, type Scope } from '../core/context.ts';
 import type { ApiParts } from './parts.ts';
 import { callerOf } from './plugins/auth.ts';
@@ -22,6 +22,16 @@ export function write<T extends object>(
 ): Promise<T> {
   const caller = callerOf(request);
   return runCommand(parts.core, idempotencyOf(request, caller), (scope) => work(scope, caller));
+}
+
+/** For work that asks somebody outside: it opens its own transactions, and none is open while it waits. */
+export function writeOutside<T extends object>(
+  parts: ApiParts,
+  request: FastifyRequest,
+  work: (scope: Scope, caller: Caller) => Promise<T>,
+): Promise<T> {
+  const caller = callerOf(request);
+  return runOutside(parts.core, idempotencyOf(request, caller), () => work(readScope(parts.core), caller));
 }
 
 /** The whole path is part of the scope: the same body sent to two projects is two requests. */

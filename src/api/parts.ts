@@ -3,8 +3,10 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { Core } from '../core/context.ts';
+import type { AwaitOperation } from '../core/operation-wait.ts';
 import type { Logger } from '../log.ts';
 import type { StackParts } from '../provider/embedded/parts.ts';
+import type { Providers } from '../provider/providers.ts';
 
 /** The settings, and what the parent found out about the machine. */
 export interface ApiConfig extends Config {
@@ -28,6 +30,9 @@ export interface ApiParts {
   readonly stack: StackParts;
   /** Where the proxy takes requests for SQL over HTTP. */
   readonly sqlSocket: string;
+  /** For the few replies that are the result of an operation. */
+  readonly awaitOperation: AwaitOperation;
+  readonly providers: Providers;
   /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { makeCore } from '../../test/helpers/core.ts';
+import { testProviders } from '../../test/helpers/providers.ts';
 import { makeStackParts } from '../../test/helpers/stack.ts';
 import { createLogger } from '../log.ts';
 import { buildApp } from './app.ts';
@@ -23,6 +24,8 @@ test('building the application and answering requests loads no module', async ()
     sqlSocket: '/nonexistent/sql',
     checkSettings: async () => null,
     stack: makeStackParts(core),
+    providers: testProviders(),
+    awaitOperation: async () => ({ status: 'gone', error: null }),
   });
   const address = await app.listen({ host: '127.0.0.1', port: 0 });
   const send = async (path: string, init: RequestInit = {}) => {

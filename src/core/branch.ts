@@ -1,4 +1,5 @@
 /** Branches: listed, renamed, protected, made the default, deleted. `branch-create.ts` makes them. */
+import { detachAuthIntegrations } from '../db/auth-integrations.ts';
 import {
   type BranchRow,
   type BranchSort,
@@ -142,6 +143,7 @@ export async function queueBranchDeletion(scope: CommandScope, branch: Branch): 
     if (operation.action !== null) operations.push(operation);
   }
   operations.push(await enqueue(scope, 'delete_timeline', { projectId, branchId: id, exclusive: [branchKey(id)] }));
+  await detachAuthIntegrations(scope.tx, id);
   const deleted = await updateBranch(scope.tx, id, { deletingAt: scope.clock.now(), pendingState: 'storage_deleted' });
   return { branch: deleted, operations };
 }

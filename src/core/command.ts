@@ -3,7 +3,14 @@
  * in the same transaction, so there is no moment at which the work is done and the key is not.
  */
 import { createHash } from 'node:crypto';
-import { insertIdempotencyKey, selectIdempotencyKey, updateIdempotencyReply } from '../db/idempotency-keys.ts';
+import { delay } from '../clock.ts';
+import {
+  claimIdempotencyKey,
+  deleteIdempotencyKey,
+  insertIdempotencyKey,
+  selectIdempotencyKey,
+  updateIdempotencyReply,
+} from '../db/idempotency-keys.ts';
 import { CatnapError, invalid } from '../errors.ts';
 import { type CommandScope, type Core, commandScope } from './context.ts';
 
@@ -24,9 +31,7 @@ export async function runCommand<T extends object>(
   work: (scope: CommandScope) => Promise<T>,
 ): Promise<T> {
   if (idempotency === null) return core.database.transaction((tx) => work(commandScope(core, tx)));
-  if (idempotency.key.length === 0 || idempotency.key.length > keyLengthMax) {
-    throw invalid(`invalid request: header idempotency-key must be 1 to ${keyLengthMax} characters`);
-  }
+  requireKey(idempotency);
   return core.database.transaction(async (tx) => {
     const { scope, key } = idempotency;
     const requestHash = createHash('sha256').update(idempotency.body).digest();
@@ -39,9 +44,56 @@ export async function runCommand<T extends object>(
     const stored = await selectIdempotencyKey(tx, scope, key);
     if (!stored?.reply)
       throw new CatnapError('unavailable', 'the first request with this idempotency key has not ended yet');
-    if (!requestHash.equals(stored.requestHash)) {
-      throw new CatnapError('unprocessable', 'the idempotency key was used before with another request body');
-    }
+    requireSameRequest(requestHash, stored);
     return JSON.parse(core.box.open(stored.reply, place)) as T;
   });
+}
+
+function requireKey({ key }: Idempotency): void {
+  if (key.length > 0 && key.length <= keyLengthMax) return;
+  throw invalid(`invalid request: header idempotency-key must be 1 to ${keyLengthMax} characters`);
+}
+
+function requireSameRequest(requestHash: Buffer, stored: { readonly requestHash: Uint8Array }): void {
+  if (requestHash.equals(stored.requestHash)) return;
+  throw new CatnapError('unprocessable', 'the idempotency key was used before with another request body');
+}
+
+/** Longer than the longest wait of a request. */
+const abandonedAfterMs = 60_000;
+const duplicateWaitMs = 35_000;
+const duplicateLookMs = 200;
+
+/**
+ * As `runCommand`, for work that asks somebody outside and must not hold a transaction meanwhile. A duplicate waits for
+ * the first; a first that failed has left nothing, and a first that died is followed after a minute.
+ */
+export async function runOutside<T extends object>(
+  core: Core,
+  idempotency: Idempotency | null,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (idempotency === null) return work();
+  requireKey(idempotency);
+  const { sql } = core.database;
+  const { scope, key } = idempotency;
+  const requestHash = createHash('sha256').update(idempotency.body).digest();
+  const place = `idempotency:${scope}:${key}`;
+  const giveUpAt = performance.now() + duplicateWaitMs;
+  while (!(await claimIdempotencyKey(sql, { scope, key, requestHash }, abandonedAfterMs))) {
+    const stored = await selectIdempotencyKey(sql, scope, key);
+    if (stored !== undefined) requireSameRequest(requestHash, stored);
+    if (stored?.reply) return JSON.parse(core.box.open(stored.reply, place)) as T;
+    if (performance.now() > giveUpAt)
+      throw new CatnapError('unavailable', 'the first request with this idempotency key has not ended yet');
+    await delay(duplicateLookMs);
+  }
+  try {
+    const reply = await work();
+    await updateIdempotencyReply(sql, scope, key, core.box.seal(JSON.stringify(reply), place));
+    return reply;
+  } catch (error) {
+    await deleteIdempotencyKey(sql, scope, key);
+    throw error;
+  }
 }

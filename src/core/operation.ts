@@ -46,6 +46,8 @@ export const jobs = {
   apply_config: { action: 'apply_config', firstStep: 'look', deadlineMs: 5 * minuteMs },
   check_availability: { action: 'check_availability', firstStep: 'record', deadlineMs: minuteMs },
   suspend_and_remove_compute: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
+  // Somebody waits for its result; a provider that is away for so long is a failure that they should hear of.
+  create_auth_integration: { action: null, firstStep: 'look', deadlineMs: 25_000 },
   remove_compute: { action: null, firstStep: 'remove', deadlineMs: dayMs },
   delete_project: { action: null, firstStep: 'remove', deadlineMs: dayMs },
 } as const satisfies Record<string, JobFacts>;

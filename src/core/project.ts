@@ -1,4 +1,5 @@
 /** Projects: listed, changed, deleted. `project-create.ts` makes them. */
+import { insertLeftovers } from '../db/auth-integrations.ts';
 import { selectProtectedBranch } from '../db/branches.ts';
 import {
   type DefaultEndpointSettings,
@@ -142,6 +143,7 @@ export async function deleteProject(scope: CommandScope, caller: Caller, id: Pro
     );
   }
   await cancelAhead(scope.tx, id, {});
+  await insertLeftovers(scope.tx, { projectId: id });
   await enqueue(scope, 'delete_project', { projectId: id, exclusive: [projectKey(id)] });
   return markProjectDeleting(scope.tx, id);
 }

@@ -235,6 +235,14 @@ export async function selectOperation(
   );
 }
 
+/** Of any operation, listed or not. */
+export async function selectOperationStatus(
+  sql: Sql,
+  id: OperationId,
+): Promise<Pick<OperationRow, 'status' | 'error'> | undefined> {
+  return first(await sql<OperationRow[]>`select status, error from operations where id = ${id}`);
+}
+
 /** Newest first; `before` is the creation time of the last one of the page before, with microseconds. */
 export async function selectOperations(
   sql: Sql,

@@ -27,6 +27,83 @@ create table api_keys (
   constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['personal'::text, 'organization'::text, 'project'::text])))
 );
 
+create table auth_integrations (
+  id uuid not null,
+  project_id text not null,
+  status text not null,
+  auth_provider text not null,
+  branch_id text,
+  database_id bigint,
+  database_name text not null,
+  role_name text not null,
+  provider_url text,
+  provider_project_id uuid,
+  admin_key bytea,
+  webhook_secret bytea,
+  first_keys bytea,
+  owned_by text default 'neon'::text not null,
+  transfer_status text,
+  transfer_started_at timestamp with time zone,
+  operation_id uuid,
+  synced_seq bigint default 0 not null,
+  synced_at timestamp with time zone,
+  sync_failures integer default 0 not null,
+  sync_error text,
+  sync_retry_at timestamp with time zone,
+  poll_at timestamp with time zone default now() not null,
+  follow_until timestamp with time zone,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint auth_integrations_pkey PRIMARY KEY (id),
+  constraint auth_integrations_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE SET NULL,
+  constraint auth_integrations_database_id_fkey FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE SET NULL,
+  constraint auth_integrations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint auth_integrations_auth_provider_check CHECK ((auth_provider = 'stack'::text)),
+  constraint auth_integrations_owned_by_check CHECK ((owned_by = ANY (ARRAY['neon'::text, 'user'::text]))),
+  constraint auth_integrations_status_check CHECK ((status = ANY (ARRAY['creating'::text, 'active'::text, 'detached'::text]))),
+  constraint auth_integrations_transfer_status_check CHECK ((transfer_status = ANY (ARRAY['initiated'::text, 'finished'::text])))
+);
+CREATE UNIQUE INDEX auth_integrations_live ON catnap.auth_integrations USING btree (project_id) WHERE (status = ANY (ARRAY['creating'::text, 'active'::text]));
+CREATE INDEX auth_integrations_of_branch ON catnap.auth_integrations USING btree (branch_id);
+CREATE INDEX auth_integrations_of_provider ON catnap.auth_integrations USING btree (provider_project_id);
+
+create table auth_leftovers (
+  provider_project_id uuid not null,
+  provider_url text,
+  admin_key bytea not null,
+  failures integer default 0 not null,
+  retry_at timestamp with time zone default now() not null,
+  constraint auth_leftovers_pkey PRIMARY KEY (provider_project_id)
+);
+
+create table auth_schema_drops (
+  branch_id text not null,
+  database_name text not null,
+  retry_at timestamp with time zone default now() not null,
+  constraint auth_schema_drops_pkey PRIMARY KEY (branch_id, database_name),
+  constraint auth_schema_drops_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
+);
+
+create table auth_user_changes (
+  seq bigint generated always as identity not null,
+  project_id uuid not null,
+  user_id uuid not null,
+  kind text not null,
+  user_json jsonb not null,
+  occurred_at timestamp with time zone default now() not null,
+  constraint auth_user_changes_pkey PRIMARY KEY (seq),
+  constraint auth_user_changes_kind_check CHECK ((kind = ANY (ARRAY['created'::text, 'updated'::text, 'deleted'::text])))
+);
+CREATE INDEX auth_user_changes_of_project ON catnap.auth_user_changes USING btree (project_id, seq);
+CREATE INDEX auth_user_changes_of_user ON catnap.auth_user_changes USING btree (project_id, user_id, seq DESC);
+
+create table auth_user_hints (
+  project_id uuid not null,
+  user_id uuid not null,
+  version integer default 1 not null,
+  constraint auth_user_hints_pkey PRIMARY KEY (project_id, user_id)
+);
+
 create table branches (
   id text not null,
   project_id text not null,
@@ -336,9 +413,11 @@ create table stack_projects (
   require_publishable_client_key boolean default false not null,
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
+  provision_attempt text,
   constraint stack_projects_pkey PRIMARY KEY (id),
   constraint stack_projects_owner_team_id_fkey FOREIGN KEY (owner_team_id) REFERENCES stack_teams(id)
 );
+CREATE UNIQUE INDEX stack_projects_by_attempt ON catnap.stack_projects USING btree (provisioned_by, provision_attempt);
 CREATE INDEX stack_projects_of_team ON catnap.stack_projects USING btree (owner_team_id);
 
 create table stack_refresh_tokens (

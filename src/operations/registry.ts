@@ -2,6 +2,7 @@
 import type { JobName } from '../core/operation.ts';
 import { applyConfig } from './apply-config.ts';
 import { checkAvailability } from './check-availability.ts';
+import { createAuthIntegration } from './create-auth-integration.ts';
 import { createBranch } from './create-branch.ts';
 import { createTimeline } from './create-timeline.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
@@ -17,6 +18,7 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   suspend_compute: suspendCompute,
   apply_config: applyConfig,
   check_availability: checkAvailability,
+  create_auth_integration: createAuthIntegration,
   suspend_and_remove_compute: removeCompute,
   remove_compute: removeCompute,
   delete_project: deleteProject,

@@ -21,12 +21,14 @@ import {
 import { lockProjectInAnyState } from '../db/projects.ts';
 import { assertNever, errorText } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import type { Providers } from '../provider/providers.ts';
 import { jobRegistry } from './registry.ts';
 import { type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
 
 export interface RunnerOptions {
   readonly core: Core;
   readonly driver: ComputeDriver;
+  readonly providers: Providers;
   readonly log: Logger;
   readonly concurrency: number;
   readonly leaseMs?: number;
@@ -123,9 +125,9 @@ export class OperationRunner {
 
   /** Runs the current step and records its outcome; returns the operation if its next step can run at once. */
   async #runStep(operation: OperationRow, lease: string, memory: StepMemory): Promise<OperationRow | undefined> {
-    const { core, driver, registry } = this.#options;
+    const { core, driver, providers, registry } = this.#options;
     const log = this.#options.log.child({ operation: operation.id, job: operation.job, step: operation.step });
-    const context: StepContext = { operation, core, driver, log, memory };
+    const context: StepContext = { operation, core, driver, providers, log, memory };
     const job = registry[operation.job];
     const startedAt = performance.now();
     const outcome = await this.#attempt(job, context);

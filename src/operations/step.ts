@@ -8,12 +8,14 @@ import type { Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
 import { CatnapError } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import type { Providers } from '../provider/providers.ts';
 import type { ComputeTarget } from './compute-target.ts';
 
 export interface StepContext {
   readonly operation: OperationRow;
   readonly core: Core;
   readonly driver: ComputeDriver;
+  readonly providers: Providers;
   readonly log: Logger;
   readonly memory: StepMemory;
 }

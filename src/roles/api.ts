@@ -3,7 +3,9 @@ import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
+import { createOperationWaiter } from '../core/operation-wait.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
+import { rolesProviders } from './providers.ts';
 import { stackParts } from './stack.ts';
 
 const keyUseFlushMs = 10_000;
@@ -16,6 +18,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const { checkSettings } = remoteHost(process);
   const metrics = new Registry();
   const stack = stackParts(core, init);
+  const waiter = await createOperationWaiter(core);
   const app = await buildApp({
     core,
     config,
@@ -27,6 +30,8 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     checkSettings,
     stack,
     sqlSocket,
+    awaitOperation: waiter.awaitOperation,
+    providers: rolesProviders(init),
   });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);
@@ -35,6 +40,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     stop: async () => {
       clearInterval(timer);
       await app.close();
+      await waiter.close();
       await flush();
       await core.database.close();
     },

@@ -6,20 +6,31 @@ import { OperationRunner } from '../operations/runner.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
+import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
+import { rolesProviders } from './providers.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
 const concurrency = 8;
 
-export async function startWorker({ core, log }: RoleParts): Promise<RunningRole> {
+export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
   const driver = new LocalDriver(remoteHost(process));
-  const runner = new OperationRunner({ core, driver, log, concurrency });
+  const providers = rolesProviders(init);
+  const runner = new OperationRunner({ core, driver, providers, log, concurrency });
   await runner.start();
-  const all = [idleComputes, lostComputes, strayComputes, staleReplicas, expiredBranches, retention];
+  const all = [
+    idleComputes,
+    lostComputes,
+    strayComputes,
+    staleReplicas,
+    expiredBranches,
+    retention,
+    providerLeftovers(providers),
+  ];
   const reconcilers = startReconcilers(all, { core, driver, log });
   return {
     stop: async () => {

@@ -16,8 +16,10 @@ import type { ApiParts } from '../../src/api/parts.ts';
 import type { Clock } from '../../src/clock.ts';
 import { FakeDriver } from '../../src/compute/fake.ts';
 import type { Config } from '../../src/config.ts';
+import type { Core } from '../../src/core/context.ts';
 import { createLogger } from '../../src/log.ts';
 import { makeCore, type TestCore } from './core.ts';
+import { testProviders } from './providers.ts';
 import { makeStackParts } from './stack.ts';
 
 const prefix = '/api/v2';
@@ -90,7 +92,11 @@ export interface CallOptions {
 }
 
 /** The whole API over a fresh database, under the contract. */
-export async function makeApi(overrides: Partial<Config> = {}, clock?: Clock): Promise<TestApi> {
+export async function makeApi(
+  overrides: Partial<Config> = {},
+  clock?: Clock,
+  more: (core: Core) => Partial<ApiParts> = () => ({}),
+): Promise<TestApi> {
   const made = await makeCore(overrides);
   const core = clock === undefined ? made.core : { ...made.core, clock };
   const failures: string[] = [];
@@ -105,6 +111,11 @@ export async function makeApi(overrides: Partial<Config> = {}, clock?: Clock): P
     stack: makeStackParts(core),
     sqlSocket: '/nonexistent/sql',
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
+    providers: testProviders(),
+    awaitOperation: async () => {
+      throw new Error('no worker runs in this test');
+    },
+    ...more(core),
   };
   const app = await buildApp(parts, watchReplies);
   const inject = contractInject(app);

@@ -5,6 +5,7 @@ import { createLogger } from '../../src/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import { OperationRunner } from '../../src/operations/runner.ts';
 import type { Job } from '../../src/operations/step.ts';
+import { testProviders } from './providers.ts';
 
 const turnsMax = 500;
 
@@ -12,9 +13,10 @@ export async function drain(
   core: Core,
   driver: ComputeDriver,
   registry: Readonly<Record<string, Job>> = jobRegistry,
+  providers = testProviders(),
 ): Promise<void> {
   const log = createLogger({ level: 'silent', role: 'test' });
-  const runner = new OperationRunner({ core, driver, log, concurrency: 1, registry });
+  const runner = new OperationRunner({ core, driver, log, concurrency: 1, registry, providers });
   const { sql } = core.database;
   for (let turns = 0; turns < turnsMax; turns++) {
     await sql`update operations set run_at = now() where run_at > now()`;

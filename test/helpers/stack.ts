@@ -10,6 +10,7 @@ import { createLogger } from '../../src/log.ts';
 import type { StackParts } from '../../src/provider/embedded/parts.ts';
 import { stackParts } from '../../src/roles/stack.ts';
 import { makeCore } from './core.ts';
+import { testProviders } from './providers.ts';
 
 export const stackSecret = 'the secret of the integration';
 
@@ -85,6 +86,8 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     sqlSocket: '/nonexistent/sql',
     checkSettings: async () => null,
     stack: parts,
+    providers: testProviders(),
+    awaitOperation: async () => ({ status: 'gone', error: null }),
   });
   const call: Call = async (method, path, headers = {}, body) => {
     const reply = await app.inject({

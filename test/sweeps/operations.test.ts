@@ -5,8 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver } from '../../src/compute/fake.ts';
+import { beginIntegration } from '../../src/core/auth-integration.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
 import { createBranch } from '../../src/core/branch-create.ts';
+import type { Core } from '../../src/core/context.ts';
 import {
   createEndpoint,
   deleteEndpoint,
@@ -24,16 +26,27 @@ import { createLogger } from '../../src/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
 import { lostComputes } from '../../src/reconcilers/lost-computes.ts';
+import { providerLeftovers } from '../../src/reconcilers/provider-leftovers.ts';
 import { command, makeProject } from '../helpers/commands.ts';
 import { makeCore, type TestCore } from '../helpers/core.ts';
-import { drain } from '../helpers/drain.ts';
+import { drain as drainQueue } from '../helpers/drain.ts';
+import { testProviders } from '../helpers/providers.ts';
+import { type StandIn, startStandIn } from '../helpers/stand-in-provider.ts';
 
 const log = createLogger({ level: 'silent', role: 'sweep' });
 let test: TestCore;
+let standIn: StandIn;
 beforeAll(async () => {
   test = await makeCore();
+  standIn = await startStandIn();
 });
-afterAll(() => test.close());
+afterAll(async () => {
+  await standIn.close();
+  await test.close();
+});
+
+const drain = (core: Core, driver: FakeDriver, registry?: Registry) =>
+  drainQueue(core, driver, registry, testProviders(standIn));
 
 interface Stage {
   readonly driver: FakeDriver;
@@ -87,6 +100,7 @@ const scenarios: Record<JobName, Scenario> = {
   create_timeline: () => makeProject(test, 'another'),
   start_compute: ({ driver, made }) => loseCompute(driver, made),
   check_availability: ({ driver, made }) => loseCompute(driver, made),
+  create_auth_integration: ({ made }) => addIntegration(made),
   suspend_compute: ({ made }) => suspend(made),
   apply_config: async ({ driver, made }) => {
     await suspend(made);
@@ -128,6 +142,11 @@ const addBranch = (made: CreatedProject, endpoints: readonly EndpointOptions[] =
   command(test, (scope) => createBranch(scope, test.caller, made.project.id, { annotation: {}, endpoints }));
 const addReplica = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
+const addIntegration = ({ project, branch }: CreatedProject) =>
+  command(test, (scope) => {
+    const initial = { databaseName: null, roleName: null, providerUrl: standIn.url };
+    return beginIntegration(scope, test.caller, { projectId: project.id, branchId: branch.id, ...initial });
+  });
 const change = (made: CreatedProject, changes: EndpointChanges, endpointId = made.endpoint.id) =>
   command(test, (scope) => updateEndpointOf(scope, test.caller, { projectId: made.project.id, endpointId }, changes));
 
@@ -202,7 +221,8 @@ function firstTime(accident: Step, otherwise: Step): Step {
 
 async function stageProject(): Promise<Stage> {
   // What a failed test left must not fail the ones after it.
-  await test.core.database.sql`truncate projects cascade`;
+  await test.core.database.sql`truncate projects, auth_leftovers cascade`;
+  standIn.projects.clear();
   const driver = new FakeDriver();
   const made = await makeProject(test);
   await drain(test.core, driver);
@@ -219,6 +239,9 @@ async function expectNothingLeft(driver: FakeDriver): Promise<void> {
   for (const { id } of projects) await command(test, (scope) => deleteProject(scope, test.caller, id));
   await drain(test.core, driver);
   expect([...driver.branches.keys(), ...driver.computes.keys(), ...driver.replicas.keys()]).toEqual([]);
+  await sql`update auth_leftovers set retry_at = now()`;
+  await providerLeftovers(testProviders(standIn)).turn({ core: test.core, driver, log });
+  expect([...standIn.projects.keys()]).toEqual([]);
   const [rows] = await sql`
     select (select count(*) from projects) + (select count(*) from branches) + (select count(*) from endpoints)
       + (select count(*) from operations) as count`;

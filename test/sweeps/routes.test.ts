@@ -31,6 +31,9 @@ beforeAll(async () => {
     role_name: made.roles[0].name,
     org_id: orgId,
     key_id: String(key.id),
+    auth_provider: 'stack',
+    auth_user_id: '00000000-0000-4000-8000-000000000000',
+    oauth_provider_id: 'google',
   };
 });
 afterAll(() => api.close());
@@ -58,6 +61,7 @@ function sampleBody(route: RouteFacts): object | undefined {
 interface Schema {
   readonly type?: string;
   readonly enum?: readonly unknown[];
+  readonly items?: Schema;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
 }
@@ -70,6 +74,7 @@ interface OpenApi {
 
 function sample(schema: Schema): unknown {
   if (schema.enum) return schema.enum[0];
+  if (schema.type === 'array') return [sample(schema.items ?? {})];
   if (schema.type !== 'object') return schema.type === 'string' ? 'sample' : 1;
   return Object.fromEntries((schema.required ?? []).map((name) => [name, sample(schema.properties?.[name] ?? {})]));
 }
@@ -143,6 +148,9 @@ describe('ids', () => {
     role_name: 'no such role',
     org_id: 'org-none-1',
     key_id: '9007199254740991',
+    auth_provider: 'none',
+    auth_user_id: '00000000-0000-4000-8000-000000000001',
+    oauth_provider_id: 'none',
   };
   const bad = ['%', 'ÄÖÜ', '../..', 'a'.repeat(300), ' ', '\0', "';--", '-1', '1e9', 'null', '\u{1F431}'];
 

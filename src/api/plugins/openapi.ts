@@ -13,6 +13,12 @@ const tags = [
   { name: 'Roles', description: 'Postgres roles of a branch, and their passwords.' },
   { name: 'Operations', description: 'Durable work that a write has queued; poll until it is finished.' },
   { name: 'API keys', description: 'Personal keys, keys of an organization, and keys limited to one project.' },
+  {
+    name: 'Auth (beta)',
+    description:
+      'Beta. A project at an auth provider for the users of an application; they are copied into the table ' +
+      '`neon_auth.users_sync` of the project’s database.',
+  },
   { name: 'Organizations', description: 'Owners of projects.' },
   { name: 'Account', description: 'The caller, the regions, and what the credential is.' },
 ];

@@ -3,6 +3,9 @@ import type { App } from '../app-type.ts';
 import type { ApiParts } from '../parts.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
+import { authIntegrationRoutes } from './auth-integrations.ts';
+import { authSettingsRoutes } from './auth-settings.ts';
+import { authUserRoutes } from './auth-users.ts';
 import { branchRoutes } from './branches.ts';
 import { databaseRoutes } from './databases.ts';
 import { endpointRoutes } from './endpoints.ts';
@@ -18,5 +21,8 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   roleRoutes(app, parts);
   operationRoutes(app, parts);
   apiKeyRoutes(app, parts);
+  authIntegrationRoutes(app, parts);
+  authUserRoutes(app, parts);
+  authSettingsRoutes(app, parts);
   accountRoutes(app, parts);
 }

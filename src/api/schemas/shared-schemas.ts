@@ -1,5 +1,6 @@
 /** Every schema that others refer to by `$id`; the application registers them and OpenAPI lists them as components. */
 import { ApiKey, ApiKeyCreated, ApiKeyRevoked } from './api-key.ts';
+import { AuthIntegration } from './auth.ts';
 import { Annotation, Branch } from './branch.ts';
 import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
 import { Database } from './database.ts';
@@ -46,6 +47,7 @@ export const sharedSchemas = [
   ApiKey,
   ApiKeyCreated,
   ApiKeyRevoked,
+  AuthIntegration,
   Organization,
   CurrentUserReply,
 ];

@@ -8,7 +8,14 @@ import { farFuture, makeKeySet } from './key-sets.ts';
 import type { StackParts } from './parts.ts';
 import { type CodeRow, insertCode, selectCode, useCode } from './store/codes.ts';
 import { insertOauthProvider } from './store/oauth-providers.ts';
-import { insertProject, lockProject, type ProjectRow, selectProject, updateProject } from './store/projects.ts';
+import {
+  deleteAttempt,
+  insertProject,
+  lockProject,
+  type ProjectRow,
+  selectProject,
+  updateProject,
+} from './store/projects.ts';
 import { insertTeam } from './store/teams.ts';
 import type { UserRow } from './store/users.ts';
 import { newToken } from './tokens.ts';
@@ -17,11 +24,14 @@ const transferMs = 3_600_000;
 
 export async function provisionProject(
   parts: StackParts,
-  { displayName, clientId }: { displayName: string; clientId: string },
+  { displayName, clientId, attempt }: { displayName: string; clientId: string; attempt: string | null },
 ): Promise<{ projectId: string; adminKey: string }> {
   return parts.database.transaction(async (tx) => {
     const id = randomUUID();
-    await insertProject(tx, { id, displayName, description: 'Created by Catnap', provisionedBy: clientId });
+    // Its caller asks again because the answer never came, and with it the only key: nobody can use what is there.
+    if (attempt !== null) await deleteAttempt(tx, clientId, attempt);
+    const origin = { description: 'Created by Catnap', provisionedBy: clientId, provisionAttempt: attempt };
+    await insertProject(tx, { id, displayName, ...origin });
     for (const provider of ['google', 'github']) {
       await insertOauthProvider(tx, {
         ...{ projectId: id, id: provider, type: 'shared', clientId: null, clientSecret: null },

@@ -1,5 +1,6 @@
 /** Projects: provisioned by a control plane, read and changed by their administrators, read by their clients. */
 import { Type } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
 import type { StackApp } from '../app-type.ts';
 import { requireDomain } from '../domains.ts';
 import { callerOf, clientOf, guarded } from '../http/access.ts';
@@ -59,6 +60,12 @@ const ProjectBody = Type.Object(
   closed,
 );
 
+/** An addition of this provider: a control plane that did not get its answer may ask again. */
+function attemptOf({ headers }: FastifyRequest): string | null {
+  const key = headers['idempotency-key'];
+  return typeof key === 'string' && key.length > 0 && key.length <= 255 ? key : null;
+}
+
 const integration = guarded('integration');
 const admin = guarded('admin');
 const open = guarded('open');
@@ -74,7 +81,11 @@ export function projectRoutes(app: StackApp, parts: StackParts): void {
       const { display_name: displayName, connection_strings: strings = [] } = request.body;
       if (strings.length > 0)
         throw plain(400, 'connection_strings: this provider keeps its users in its own database.');
-      const made = await provisionProject(parts, { displayName, clientId: clientOf(request) });
+      const made = await provisionProject(parts, {
+        displayName,
+        clientId: clientOf(request),
+        attempt: attemptOf(request),
+      });
       return { project_id: made.projectId, super_secret_admin_key: made.adminKey };
     });
   }

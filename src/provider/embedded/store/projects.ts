@@ -35,12 +35,16 @@ export type ProjectChange = Partial<
 
 export async function insertProject(
   sql: Sql,
-  project: Pick<ProjectRow, 'id' | 'displayName' | 'description' | 'provisionedBy'>,
+  project: Pick<ProjectRow, 'id' | 'displayName' | 'description' | 'provisionedBy'> & {
+    readonly provisionAttempt: string | null;
+  },
 ): Promise<ProjectRow> {
-  return one(
-    await sql<ProjectRow[]>`
-      insert into stack_projects ${sql(project, 'id', 'displayName', 'description', 'provisionedBy')} returning *`,
-  );
+  return one(await sql<ProjectRow[]>`insert into stack_projects ${sql(project)} returning *`);
+}
+
+/** What an earlier run of the same attempt made, and nobody learnt of. */
+export async function deleteAttempt(sql: Sql, clientId: string, attempt: string): Promise<void> {
+  await sql`delete from stack_projects where provisioned_by = ${clientId} and provision_attempt = ${attempt}`;
 }
 
 export async function selectProject(sql: Sql, id: string): Promise<ProjectRow | undefined> {

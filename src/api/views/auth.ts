@@ -1,0 +1,56 @@
+/** Auth integrations: row to wire. */
+import type { Static } from 'typebox';
+import { type AuthIntegration, type FirstKeys, usersSchema, usersTable } from '../../core/auth-integration.ts';
+import type { OauthProvider as ProviderOauth } from '../../provider/client.ts';
+import { jwksUrl, type Providers } from '../../provider/providers.ts';
+import type { AuthIntegration as AuthIntegrationSchema, AuthKeysReply, OauthProvider } from '../schemas/auth.ts';
+import { present, time } from './common.ts';
+
+export function integrationView(providers: Providers, row: AuthIntegration): Static<typeof AuthIntegrationSchema> {
+  const at = providerView(providers, row);
+  return {
+    ...at,
+    branch_id: row.branchId ?? '',
+    db_name: row.databaseName,
+    created_at: time(row.createdAt),
+    owned_by: row.ownedBy,
+    ...present({ transfer_status: row.transferStatus }),
+  };
+}
+
+export function keysView(providers: Providers, row: AuthIntegration, keys: FirstKeys): Static<typeof AuthKeysReply> {
+  return {
+    ...providerView(providers, row),
+    pub_client_key: keys.publishableClientKey,
+    secret_server_key: keys.secretServerKey,
+    schema_name: usersSchema,
+    table_name: usersTable,
+  };
+}
+
+function providerView(providers: Providers, { authProvider, providerProjectId, providerUrl }: AuthIntegration) {
+  const baseUrl = providers.publicUrlOf(providerUrl);
+  const projectId = providerProjectId ?? '';
+  return {
+    auth_provider: authProvider,
+    auth_provider_project_id: projectId,
+    jwks_url: jwksUrl(baseUrl, projectId),
+    base_url: baseUrl,
+  };
+}
+
+type OauthId = Static<typeof OauthProvider>['id'];
+const known: readonly string[] = ['google', 'github', 'microsoft', 'vercel'];
+
+/** The provider may have others too, which the published API has no word for. */
+export function oauthViews(all: readonly ProviderOauth[]): Static<typeof OauthProvider>[] {
+  return all.filter(({ id }) => known.includes(id)).map(oauthView);
+}
+
+export function oauthView({ id, type, clientId, clientSecret }: ProviderOauth): Static<typeof OauthProvider> {
+  return {
+    id: id as OauthId,
+    type: type === 'standard' ? 'standard' : 'shared',
+    ...present({ client_id: clientId, client_secret: clientSecret }),
+  };
+}

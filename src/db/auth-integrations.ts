@@ -1,0 +1,171 @@
+/** Rows of `auth_integrations`, and of what an integration leaves behind: provider projects and schemas to remove. */
+import type { BranchId, OperationId, ProjectId } from '../ids.ts';
+import { assignments, first, one, type Sql, type Tx } from './client.ts';
+
+export interface AuthIntegrationRow {
+  readonly id: string;
+  readonly projectId: ProjectId;
+  readonly status: 'creating' | 'active' | 'detached';
+  readonly authProvider: 'stack';
+  readonly branchId: BranchId | null;
+  readonly databaseId: number | null;
+  readonly databaseName: string;
+  readonly roleName: string;
+  readonly providerUrl: string | null;
+  readonly providerProjectId: string | null;
+  readonly adminKey: Uint8Array | null;
+  readonly webhookSecret: Uint8Array | null;
+  readonly firstKeys: Uint8Array | null;
+  readonly ownedBy: 'neon' | 'user';
+  readonly transferStatus: 'initiated' | 'finished' | null;
+  readonly transferStartedAt: Date | null;
+  readonly operationId: OperationId | null;
+  readonly syncedSeq: number;
+  readonly syncedAt: Date | null;
+  readonly syncFailures: number;
+  readonly syncError: string | null;
+  readonly syncRetryAt: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+export type NewAuthIntegration = Pick<
+  AuthIntegrationRow,
+  'id' | 'projectId' | 'authProvider' | 'branchId' | 'databaseId' | 'databaseName' | 'roleName' | 'providerUrl'
+>;
+
+export async function insertAuthIntegration(sql: Sql, row: NewAuthIntegration): Promise<AuthIntegrationRow> {
+  const made = { ...row, status: 'creating' };
+  return one(await sql<AuthIntegrationRow[]>`insert into auth_integrations ${sql(made)} returning *`);
+}
+
+/** A database that was renamed keeps its integration: the name shown is the current one. */
+const columns = (sql: Sql) => sql`i.*, coalesce(d.name, i.database_name) as database_name`;
+const source = (sql: Sql) => sql`
+  from auth_integrations i left join databases d on d.id = i.database_id and d.dropped_at is null`;
+
+export async function selectLiveAuthIntegration(
+  sql: Sql,
+  projectId: ProjectId,
+): Promise<AuthIntegrationRow | undefined> {
+  return first(
+    await sql<AuthIntegrationRow[]>`
+      select ${columns(sql)} ${source(sql)} where i.project_id = ${projectId} and i.status in ('creating', 'active')`,
+  );
+}
+
+/** One that was deleted with its data kept, at the same provider. */
+export async function selectDetachedAuthIntegration(
+  sql: Sql,
+  projectId: ProjectId,
+  providerUrl: string | null,
+): Promise<AuthIntegrationRow | undefined> {
+  return first(
+    await sql<AuthIntegrationRow[]>`
+      select * from auth_integrations
+      where project_id = ${projectId} and status = 'detached' and provider_url is not distinct from ${providerUrl}
+      order by updated_at desc limit 1`,
+  );
+}
+
+export async function selectAuthIntegration(sql: Sql, id: string): Promise<AuthIntegrationRow | undefined> {
+  return first(await sql<AuthIntegrationRow[]>`select ${columns(sql)} ${source(sql)} where i.id = ${id}`);
+}
+
+export type AuthIntegrationChange = Partial<
+  Omit<AuthIntegrationRow, 'id' | 'projectId' | 'authProvider' | 'createdAt' | 'updatedAt'>
+>;
+
+export async function updateAuthIntegration(
+  sql: Sql,
+  id: string,
+  change: AuthIntegrationChange,
+): Promise<AuthIntegrationRow | undefined> {
+  return first(
+    await sql<AuthIntegrationRow[]>`
+      update auth_integrations ${assignments(sql, change)} where id = ${id} returning *`,
+  );
+}
+
+/** Whoever gets them, gets them alone. */
+export async function takeFirstKeys(tx: Tx, id: string): Promise<Uint8Array | null> {
+  const [row] = await tx<{ firstKeys: Uint8Array | null }[]>`
+    select first_keys from auth_integrations where id = ${id} for update`;
+  if (!row?.firstKeys) return null;
+  await tx`update auth_integrations set first_keys = null where id = ${id}`;
+  return row.firstKeys;
+}
+
+export async function deleteAuthIntegration(sql: Sql, id: string): Promise<void> {
+  await sql`delete from auth_integrations where id = ${id}`;
+}
+
+/** What the provider holds for these rows, and nobody but Catnap owns, is to be removed there. */
+export async function insertLeftovers(
+  sql: Sql,
+  of: { readonly projectId: ProjectId; readonly id?: string },
+): Promise<void> {
+  await sql`
+    insert into auth_leftovers (provider_project_id, provider_url, admin_key)
+    select provider_project_id, provider_url, admin_key from auth_integrations
+    where project_id = ${of.projectId} and provider_project_id is not null and admin_key is not null
+      and owned_by = 'neon' and (${of.id ?? null}::uuid is null or id = ${of.id ?? null})
+    on conflict do nothing`;
+}
+
+/**
+ * Written before a new project's integration knows of it, and taken back by the transaction that records it there: in
+ * between, nobody else would find it.
+ */
+export async function insertNewbornLeftover(
+  sql: Sql,
+  row: Omit<LeftoverRow, 'failures'>,
+  graceMs: number,
+): Promise<void> {
+  await sql`
+    insert into auth_leftovers (provider_project_id, provider_url, admin_key, retry_at)
+    values (${row.providerProjectId}, ${row.providerUrl}, ${row.adminKey}, now() + ${graceMs} * interval '1 ms')
+    on conflict do nothing`;
+}
+
+export interface LeftoverRow {
+  readonly providerProjectId: string;
+  readonly providerUrl: string | null;
+  readonly adminKey: Uint8Array;
+  readonly failures: number;
+}
+
+export async function selectDueLeftovers(sql: Sql): Promise<LeftoverRow[]> {
+  return sql<LeftoverRow[]>`select * from auth_leftovers where retry_at <= now() order by retry_at limit 20`;
+}
+
+export async function deleteLeftover(sql: Sql, providerProjectId: string): Promise<void> {
+  await sql`delete from auth_leftovers where provider_project_id = ${providerProjectId}`;
+}
+
+export async function postponeLeftover(sql: Sql, providerProjectId: string, waitMs: number): Promise<void> {
+  await sql`
+    update auth_leftovers set failures = failures + 1, retry_at = now() + ${waitMs} * interval '1 ms'
+    where provider_project_id = ${providerProjectId}`;
+}
+
+/** The branch goes; what the provider holds waits to be taken up by another. */
+export async function detachAuthIntegrations(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`
+    update auth_integrations set status = 'detached', branch_id = null, first_keys = null, updated_at = now()
+    where branch_id = ${branchId}`;
+}
+
+/** Carried out by whoever next has the branch's server in hand, which need not be awake now. */
+export async function insertSchemaDrop(sql: Sql, branchId: BranchId, databaseName: string): Promise<void> {
+  await sql`
+    insert into auth_schema_drops (branch_id, database_name) values (${branchId}, ${databaseName})
+    on conflict do nothing`;
+}
+
+/** Transfers that somebody may confirm any moment; a confirmation is not announced. */
+export async function selectStartedTransfers(sql: Sql): Promise<AuthIntegrationRow[]> {
+  return sql<AuthIntegrationRow[]>`
+    select * from auth_integrations
+    where status = 'active' and owned_by = 'neon' and transfer_status = 'initiated' order by transfer_started_at`;
+}
