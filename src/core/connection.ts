@@ -5,6 +5,7 @@ import type { Sql } from '../db/client.ts';
 import { selectDatabase } from '../db/databases.ts';
 import {
   type EndpointAddress,
+  type EndpointRow,
   lockEndpoint,
   selectEndpointInAnyState,
   selectReadWriteEndpoint,
@@ -28,15 +29,25 @@ export function findLogin(sql: Sql, endpointId: EndpointId, roleName: string): P
   return selectLogin(sql, endpointId, roleName);
 }
 
-export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<EndpointAddress | null> {
+/** Where a server answers, and how many sessions it takes from clients. */
+export type OpenRoute = EndpointAddress & { readonly sessions?: number };
+
+export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<OpenRoute | null> {
   const endpoint = await selectEndpointInAnyState(sql, endpointId);
-  return endpoint?.address ?? null;
+  return endpoint === undefined ? null : openRoute(endpoint);
+}
+
+function openRoute({ address, server }: EndpointRow): OpenRoute | null {
+  if (address === null) return null;
+  const settings = server?.settings ?? {};
+  const sessions = Number(settings.max_connections) - Number(settings.superuser_reserved_connections ?? 0);
+  return sessions > 0 ? { ...address, sessions } : address;
 }
 
 export const recordActivity = updateLastActive;
 
 export type WakeState =
-  | { readonly kind: 'awake'; readonly address: EndpointAddress }
+  | { readonly kind: 'awake'; readonly address: OpenRoute }
   /** An operation will bring it up, or is about to fail; ask again when something changes. */
   | { readonly kind: 'waking' };
 
@@ -44,7 +55,8 @@ export type WakeState =
 export async function requestWake(core: Core, endpointId: EndpointId): Promise<WakeState> {
   const endpoint = await selectEndpointInAnyState(core.database.sql, endpointId);
   if (endpoint === undefined) throw notFound('endpoint');
-  if (endpoint.address !== null) return { kind: 'awake', address: endpoint.address };
+  const open = openRoute(endpoint);
+  if (open !== null) return { kind: 'awake', address: open };
   return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
 }
 
@@ -57,7 +69,8 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
   ]);
   if (project === undefined || endpoint === undefined) throw notFound('endpoint');
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
-  if (endpoint.address !== null) return { kind: 'awake', address: endpoint.address };
+  const open = openRoute(endpoint);
+  if (open !== null) return { kind: 'awake', address: open };
   if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
   return { kind: 'waking' };
 }

@@ -2,6 +2,7 @@
 import type { PlanName } from '../config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
+import { changesChannel } from './operations.ts';
 
 export type EndpointType = 'read_write' | 'read_only';
 export type EndpointState = 'init' | 'active' | 'idle';
@@ -139,6 +140,8 @@ export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointC
   const address = change.address && json(sql, change.address);
   const server = change.server && json(sql, change.server);
   const settings = change.settings && json(sql, change.settings);
+  // Proxies begin nothing more on a server whose route is closed.
+  if (change.address === null) await sql`select pg_notify(${changesChannel}, ${id})`;
   return one(
     await sql<EndpointRow[]>`
       update endpoints ${assignments(sql, { ...change, address, server, settings })} where id = ${id} returning *`,

@@ -12,19 +12,24 @@ export interface CancelTarget {
   readonly key: BackendKey;
 }
 
+/** Whatever a client can cancel: a direct session's backend, or what a pooled client has running at the moment. */
+export interface Cancellable {
+  cancel(): Promise<void>;
+}
+
 export interface CancelKeys {
   /** The key stays valid until `revoke`. */
-  issue(target: CancelTarget): { readonly key: BackendKey; revoke(): void };
-  find(key: BackendKey): CancelTarget | undefined;
+  issue(cancellable: Cancellable): { readonly key: BackendKey; revoke(): void };
+  find(key: BackendKey): Cancellable | undefined;
 }
 
 export function createCancelKeys(): CancelKeys {
-  const targets = new Map<string, CancelTarget>();
+  const targets = new Map<string, Cancellable>();
   return {
-    issue(target) {
+    issue(cancellable) {
       let key = randomKey();
       while (targets.has(keyText(key))) key = randomKey();
-      targets.set(keyText(key), target);
+      targets.set(keyText(key), cancellable);
       return { key, revoke: () => targets.delete(keyText(key)) };
     },
     find: (key) => targets.get(keyText(key)),

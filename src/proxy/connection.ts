@@ -10,7 +10,7 @@ import { plainAddress, requireAccess } from './access.ts';
 import type { Activity } from './activity.ts';
 import type { Attempts } from './attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './authenticate.ts';
-import { type CancelKeys, forwardCancel } from './cancel.ts';
+import type { CancelKeys } from './cancel.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { sayFarewell } from './farewell.ts';
 import type { ProxyLimits } from './limits.ts';
@@ -18,6 +18,10 @@ import { type MessageStream, PeerGone } from './message-stream.ts';
 import { type BackendKey, errorResponse } from './messages.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import { negotiate, type OpenClient } from './negotiate.ts';
+import type { Budgets } from './pool/budget.ts';
+import { takePlace } from './pool/place.ts';
+import { startPooledSession } from './pool/pooled-client.ts';
+import type { Pools } from './pool/pools.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './refusal.ts';
 import { asksForPast, chooseRoute, type HostNames } from './route.ts';
 import { connectToCompute, startSession } from './session.ts';
@@ -39,9 +43,18 @@ export interface ConnectionContext {
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
   readonly slots: EndpointSlots;
+  readonly pooledSlots: EndpointSlots;
+  readonly budgets: Budgets;
+  readonly pools: Pools;
   readonly waker: Waker;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
+}
+
+interface AdmittedClient {
+  readonly identity: Identity;
+  readonly messages: MessageStream;
+  readonly packet: StartupPacket;
 }
 
 export class ClientConnection {
@@ -51,7 +64,7 @@ export class ClientConnection {
   readonly #abort = new AbortController();
   /** Null while nothing we could write would be understood: in a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
-  #session: Splice | null = null;
+  #session: Pick<Splice, 'terminate'> | null = null;
   /** For the log; known once the client has proved that it may know. */
   #endpointId: string | undefined;
 
@@ -86,46 +99,79 @@ export class ClientConnection {
   }
 
   async #serve(): Promise<void> {
-    const { limits, log, metrics, slots, activity } = this.#context;
     const acceptedAt = performance.now();
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return;
-    const { identity, messages, packet } = client;
-    const { endpointId } = identity.route;
-    this.#endpointId = endpointId;
+    const { identity, packet } = client;
+    this.#endpointId = identity.route.endpointId;
     const provenAt = performance.now();
     requireAccess(identity.facts, this.#address);
     requirePresent(packet);
-    const releaseSlot = slots.take(endpointId);
-    try {
-      activity.note(endpointId);
-      const compute = await connectToCompute({
-        identity,
-        parameters: packet.parameters,
-        waker: this.#context.waker,
-        limits,
-        signal: this.#abort.signal,
-      });
-      if (this.#abort.signal.aborted) compute.socket.destroy();
-      this.#abort.signal.throwIfAborted();
+    const { activity, log, metrics } = this.#context;
+    const onConnected = () => {
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
       metrics.sessionStarted(times);
-      log.debug({ endpointId, ...times }, 'a session began');
+      log.debug({ endpointId: this.#endpointId, ...times }, 'a session began');
+    };
+    activity.note(identity.route.endpointId);
+    if (identity.route.pooled) await this.#servePooled(client, onConnected);
+    else await this.#serveDirectly(client, onConnected);
+  }
+
+  async #serveDirectly({ identity, messages, packet }: AdmittedClient, onConnected: () => void): Promise<void> {
+    const { limits, slots, activity, waker, budgets, cancelKeys } = this.#context;
+    const { endpointId } = identity.route;
+    const { signal } = this.#abort;
+    const releaseSlot = slots.take(endpointId);
+    let releasePlace = () => {};
+    try {
+      releasePlace = await takePlace(budgets.of(endpointId), limits.placeMs, signal);
+      const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });
+      if (signal.aborted) compute.socket.destroy();
+      signal.throwIfAborted();
+      onConnected();
       this.#messages = null;
-      this.#session = startSession({
+      const session = startSession({
         messages,
         compute,
-        cancelKeys: this.#context.cancelKeys,
+        cancelKeys,
+        cancelMs: limits.dialMs,
         onClientBytes: () => activity.note(endpointId),
       });
-      await this.#session.done;
+      this.#session = session;
+      await session.done;
+    } finally {
+      releaseSlot();
+      releasePlace();
+    }
+  }
+
+  async #servePooled({ identity, messages, packet }: AdmittedClient, onConnected: () => void): Promise<void> {
+    const { limits, pooledSlots, activity, pools, cancelKeys } = this.#context;
+    const { endpointId } = identity.route;
+    const releaseSlot = pooledSlots.take(endpointId);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const { signal } = this.#abort;
+        startPooledSession({
+          ...{ identity, parameters: packet.parameters, messages, pools, cancelKeys, signal },
+          cancelMs: limits.dialMs,
+          onActivity: () => activity.note(endpointId),
+          onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
+          onClosed: resolve,
+        }).then((session) => {
+          onConnected();
+          this.#messages = null;
+          this.#session = session;
+        }, reject);
+      });
     } finally {
       releaseSlot();
     }
   }
 
   /** Null when the connection was only a cancel request, which is then done. */
-  async #admit(): Promise<{ identity: Identity; messages: MessageStream; packet: StartupPacket } | null> {
+  async #admit(): Promise<AdmittedClient | null> {
     const { tlsContext, limits } = this.#context;
     const client = await negotiate(this.#socket, {
       tlsContext,
@@ -171,11 +217,9 @@ export class ClientConnection {
 
   /** Answers by closing, like Postgres, whether the key was right or not. */
   async #cancel(key: BackendKey): Promise<void> {
-    const { cancelKeys, limits, log } = this.#context;
-    const target = cancelKeys.find(key);
-    if (!target) return;
+    const { cancelKeys, log } = this.#context;
     try {
-      await forwardCancel(target, limits.dialMs);
+      await cancelKeys.find(key)?.cancel();
     } catch (thrown) {
       log.warn({ reason: errorText(thrown) }, 'a cancel request did not reach its compute');
     }
@@ -208,6 +252,13 @@ export class ClientConnection {
     this.#abort.abort(reason);
     if (this.#messages) this.#messages.interrupt(reason);
     else this.#socket.destroy();
+  }
+
+  /** A pooled session that ends with an error of ours. */
+  #noteRefusal(thrown: unknown, sqlState: string): void {
+    const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(thrown) };
+    this.#context.log.info(facts, 'a pooled session ended');
+    this.#context.metrics.connectionRefused(sqlState);
   }
 
   async #refuse(thrown: unknown): Promise<void> {

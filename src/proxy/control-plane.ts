@@ -1,9 +1,13 @@
 /**
  * The few questions the proxy may ask. `main.ts` hands it an object of this shape; in tests it is a scripted one.
  */
-export type DialAddress =
+export type DialAddress = (
   | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+) & {
+  /** Sessions that the server takes from clients; not said means that nobody counts. */
+  readonly sessions?: number;
+};
 
 export interface LoginFacts {
   /** SCRAM verifier of the role, or null when it has none or does not exist. */
@@ -23,6 +27,11 @@ export interface ControlPlane {
   wake(endpointId: string): Promise<DialAddress>;
   /** The address if the compute is awake now, without waking anything. */
   findAddress(endpointId: string): Promise<DialAddress | null>;
+  /**
+   * Calls back when something has changed about an endpoint, its route perhaps; null means any of them. Cheap and
+   * imprecise: the proxy then looks itself.
+   */
+  onChange?(listener: (endpointId: string | null) => void): void;
   /** Activity seen since the last report, by endpoint; sent in batches. */
   reportActivity(lastActive: ReadonlyMap<string, Date>): Promise<void>;
 }

@@ -18,8 +18,20 @@ export interface ProxyLimits {
   readonly dialRetryMs: number;
   /** Open client connections, whatever their state. */
   readonly connections: number;
-  /** Authenticated connections of one endpoint. */
+  /** Authenticated connections of one endpoint, direct ones and pooled ones. */
   readonly connectionsPerEndpoint: number;
+  readonly pooledPerEndpoint: number;
+  /** How long a direct session waits for a place that a pool gives up. */
+  readonly placeMs: number;
+  /** How long a pooled client waits for a server, whatever the reason. */
+  readonly queueMs: number;
+  /** Part of the server's connections that one pool may have. */
+  readonly poolShare: number;
+  /** A pooled server connection is closed after this long without use, and at the end of this life. */
+  readonly serverIdleMs: number;
+  readonly serverLifeMs: number;
+  /** Prepared statements kept on one pooled server connection. */
+  readonly statementsPerServer: number;
   /**
    * Failed authentications of one address (IPv6: one /64) in a minute; past it the address is refused unheard. Not
    * limited on a loopback bind, where all clients share an address and one with a stale password would lock out all.
@@ -45,8 +57,15 @@ export const defaultLimits: ProxyLimits = {
   unreachableMs: 10_000,
   dialAttempts: 5,
   dialRetryMs: 4,
-  connections: 10_000,
+  connections: 50_000,
   connectionsPerEndpoint: 4_000,
+  pooledPerEndpoint: 10_000,
+  placeMs: 1_000,
+  queueMs: 120_000,
+  poolShare: 0.9,
+  serverIdleMs: 120_000,
+  serverLifeMs: 3_600_000,
+  statementsPerServer: 1_000,
   failuresPerMinute: 120,
   passwordIterations: 200_000,
   httpRequestBytes: 10 * 1024 * 1024,

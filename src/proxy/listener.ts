@@ -18,10 +18,13 @@ import { sayFarewell } from './farewell.ts';
 import { limitsFor, type ProxyLimits } from './limits.ts';
 import { type ErrorReport, errorResponse } from './messages.ts';
 import { noMetrics, type ProxyMetrics } from './metrics.ts';
+import { Budgets } from './pool/budget.ts';
+import { createPools } from './pool/pools.ts';
+import { watchRoutes } from './pool/routes.ts';
 import { createEndpointSlots } from './slots.ts';
 import { type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
 import { createTlsContexts, type TlsSource } from './tls.ts';
-import { createWaker } from './wake.ts';
+import { createWaker, type Waker } from './wake.ts';
 
 export interface ProxyOptions {
   readonly controlPlane: ControlPlane;
@@ -73,6 +76,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     if (options.sqlSocket !== undefined) sql = await startSqlOverHttp(options.sqlSocket, context);
   } catch (thrown) {
     server.close();
+    context.pools.close();
     await context.activity.close();
     throw thrown;
   }
@@ -81,6 +85,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     port: portOf(server),
     close: async () => {
       await Promise.all([sql?.close(), closeConnections(server, connections, context.limits.closeMs)]);
+      context.pools.close();
       await context.activity.close();
     },
   };
@@ -89,6 +94,10 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
 function buildContext(options: ProxyOptions): ConnectionContext {
   const { controlPlane, clock, log } = options;
   const limits = limitsFor(options.bind, options.limits);
+  const budgets = new Budgets();
+  const waker = withLimits(createWaker(controlPlane, limits.wakeMs), budgets);
+  const pools = createPools({ waker, budgets, limits, log });
+  watchRoutes(controlPlane, pools, log);
   return {
     controlPlane,
     tlsContext: createTlsContexts(options.tls),
@@ -100,9 +109,23 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     mockVerifier: createMockVerifiers(options.mockSecret ?? randomBytes(32)),
     attempts: createAttempts(clock, limits.failuresPerMinute),
     slots: createEndpointSlots(limits.connectionsPerEndpoint),
-    waker: createWaker(controlPlane, limits.wakeMs),
+    pooledSlots: createEndpointSlots(limits.pooledPerEndpoint, 'no more connections allowed'),
+    budgets,
+    pools,
+    waker,
     cancelKeys: createCancelKeys(),
     activity: startActivity({ controlPlane, clock, log, intervalMs: limits.activityMs }),
+  };
+}
+
+/** Each wake tells how many sessions the server takes now. */
+function withLimits(waker: Waker, budgets: Budgets): Waker {
+  return {
+    async wake(endpointId, signal) {
+      const address = await waker.wake(endpointId, signal);
+      if (address.sessions !== undefined) budgets.of(endpointId).learnLimit(address.sessions);
+      return address;
+    },
   };
 }
 

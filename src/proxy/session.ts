@@ -5,7 +5,7 @@
 import { delay } from '../clock.ts';
 import { CatnapError } from '../errors.ts';
 import { type Identity, passwordWrong } from './authenticate.ts';
-import type { CancelKeys } from './cancel.ts';
+import { type CancelKeys, forwardCancel } from './cancel.ts';
 import type { ProxyLimits } from './limits.ts';
 import { type ComputeLogin, type LoginOutcome, logIn } from './login.ts';
 import type { MessageStream } from './message-stream.ts';
@@ -81,10 +81,11 @@ export function startSession(options: {
   messages: MessageStream;
   compute: ComputeLogin;
   cancelKeys: CancelKeys;
+  cancelMs: number;
   onClientBytes: () => void;
 }): Splice {
   const { messages, compute } = options;
-  const { key, revoke } = options.cancelKeys.issue({ address: compute.address, key: compute.key });
+  const { key, revoke } = options.cancelKeys.issue({ cancel: () => forwardCancel(compute, options.cancelMs) });
   messages.write(Buffer.concat([authenticationOk, compute.greeting, backendKeyData(key), compute.ready]));
   const session = splice(messages.release(), compute.socket, options.onClientBytes);
   session.done.then(revoke);

@@ -6,13 +6,15 @@ export interface EndpointSlots {
   take(endpointId: string): () => void;
 }
 
-export function createEndpointSlots(max: number): EndpointSlots {
+export const tooManyDirect = 'Too many connections to this endpoint. Please try again later.';
+
+export function createEndpointSlots(max: number, refusal = tooManyDirect): EndpointSlots {
   const taken = new Map<string, number>();
   return {
     take(endpointId) {
       const count = taken.get(endpointId) ?? 0;
       if (count >= max) {
-        throw new CatnapError('too_many_connections', 'Too many connections to this endpoint. Please try again later.');
+        throw new CatnapError('too_many_connections', refusal);
       }
       taken.set(endpointId, count + 1);
       let held = true;

@@ -14,9 +14,11 @@ const wakeMsMax = 5 * 60_000;
 
 export async function createControlPlane(core: Core, log: Logger): Promise<ControlPlane & { close(): Promise<void> }> {
   const waiting = new Map<string, AbortController>();
+  const listeners: ((endpointId: string | null) => void)[] = [];
   const unlisten = await core.database.listen(changesChannel, (payload) => {
     // An empty payload says that the subscription was broken: everybody looks again.
     for (const [id, waiter] of waiting) if (payload === '' || payload === id) waiter.abort();
+    for (const listener of listeners) listener(payload === '' ? null : payload);
   });
   const { sql } = core.database;
 
@@ -49,6 +51,7 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
     },
     findAddress: (endpointId) => findAddress(sql, asEndpointId(endpointId)),
     wake: (endpointId) => wake(asEndpointId(endpointId)).finally(() => waiting.delete(endpointId)),
+    onChange: (listener) => listeners.push(listener),
     reportActivity: (lastActive) => recordActivity(sql, lastActive),
     close: unlisten,
   };

@@ -1,0 +1,61 @@
+/** From a proven client of a `-pooler` host to a session: find its pool, greet it, hand it over. */
+import { CatnapError } from '../../errors.ts';
+import type { Identity } from '../authenticate.ts';
+import type { CancelKeys } from '../cancel.ts';
+import type { MessageStream } from '../message-stream.ts';
+import { authenticationOk, backendKeyData } from '../messages.ts';
+import { encodeMessage } from '../wire.ts';
+import { greet } from './greeting.ts';
+import { splitParameters } from './parameters.ts';
+import type { Pools } from './pools.ts';
+import { PooledSession } from './session.ts';
+
+const readyForQuery = encodeMessage('Z', Buffer.from('I'));
+
+export interface PooledClientOptions {
+  readonly identity: Identity;
+  readonly parameters: ReadonlyMap<string, string>;
+  readonly messages: MessageStream;
+  readonly pools: Pools;
+  readonly cancelKeys: CancelKeys;
+  readonly cancelMs: number;
+  readonly signal: AbortSignal;
+  readonly onActivity: () => void;
+  readonly onRefusal: (thrown: unknown, sqlState: string) => void;
+  readonly onClosed: () => void;
+}
+
+/** Rejects with what the client is to be told; then it is still the caller's. */
+export async function startPooledSession(options: PooledClientOptions): Promise<PooledSession> {
+  const { identity, parameters, messages, pools, signal } = options;
+  if (parameters.has('replication')) {
+    throw new CatnapError('not_supported', 'unsupported startup parameter: replication');
+  }
+  const pool = pools.open(identity, parameters);
+  pool.clients += 1;
+  let isStarted = false;
+  try {
+    const { values, bytes } = await greet(pool, splitParameters(parameters).wanted, signal);
+    signal.throwIfAborted();
+    let session: PooledSession | null = null;
+    const { key, revoke } = options.cancelKeys.issue({ cancel: async () => session?.cancel() });
+    messages.write(Buffer.concat([authenticationOk, bytes, backendKeyData(key), readyForQuery]));
+    isStarted = true;
+    session = new PooledSession({
+      stream: messages.release(),
+      pool,
+      values,
+      cancelMs: options.cancelMs,
+      onActivity: options.onActivity,
+      onRefusal: options.onRefusal,
+      onClosed: () => {
+        revoke();
+        pool.clients -= 1;
+        options.onClosed();
+      },
+    });
+    return session;
+  } finally {
+    if (!isStarted) pool.clients -= 1;
+  }
+}

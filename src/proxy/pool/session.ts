@@ -1,0 +1,294 @@
+/**
+ * One pooled client after its login. It has a server only while a transaction runs; between transactions it costs a
+ * socket and a few fields, and its compute may sleep. A transaction that has not begun waits for its server, also
+ * while the compute wakes, restarts or is replaced; one that has begun shares its server's fate.
+ */
+import type { Duplex } from 'node:stream';
+import { CatnapError } from '../../errors.ts';
+import { type ErrorReport, errorResponse, parseErrorResponse } from '../messages.ts';
+import { administratorCommand, describeRefusal } from '../refusal.ts';
+import { ProtocolError } from '../wire.ts';
+import { type Tracked, withValue } from './parameters.ts';
+import type { Pool, Waiter } from './pool.ts';
+import { contextField, errorField, sqlStateField } from './reply-bodies.ts';
+import { RequestTranslator } from './requests.ts';
+import type { ServerConnection } from './server-connection.ts';
+import { ClientStatements } from './statements.ts';
+
+export interface PooledSessionOptions {
+  readonly stream: Duplex;
+  readonly pool: Pool;
+  readonly values: Tracked;
+  /** A transaction begins, or goes on. */
+  readonly onActivity: () => void;
+  readonly onRefusal: (thrown: unknown, sqlState: string) => void;
+  readonly onClosed: () => void;
+  readonly cancelMs: number;
+}
+
+/** What a client may send ahead of its server. */
+const heldBytesMax = 65_536;
+/** A request that goes unread when its server dies can be sent again: Postgres reads this much at a time. */
+const replayBytesMax = 8_192;
+/** How long after a request a server that was told to stop may still say so without having looked at it. */
+const replayMsMax = 1_000;
+const replaysMax = 5;
+const lingerMs = 5_000;
+const serverGone: ErrorReport = { sqlState: '08006', message: 'server closed the connection unexpectedly' };
+
+export class PooledSession implements Waiter {
+  readonly #options: PooledSessionOptions;
+  readonly #stream: Duplex;
+  readonly #pool: Pool;
+  readonly #statements: ClientStatements;
+  readonly #translator: RequestTranslator;
+  values: Tracked;
+  #server: ServerConnection | null = null;
+  #isWaiting = false;
+  /** What came before there was a server. */
+  #held: Buffer | null = null;
+  /** The request that was sent first in this turn, for as long as nothing has come back. */
+  #replay: Buffer | null = null;
+  #sentAt = 0;
+  #replays = 0;
+  #mayReplay = false;
+  /** The server's own last words went to the client. */
+  #isTold = false;
+  #isClosed = false;
+  #isGone = false;
+
+  constructor(options: PooledSessionOptions) {
+    this.#options = options;
+    this.#stream = options.stream;
+    this.#pool = options.pool;
+    this.values = options.values;
+    this.#statements = new ClientStatements(options.pool.statements);
+    this.#translator = new RequestTranslator(this.#statements);
+    const stream = this.#stream;
+    stream.on('data', this.#onData);
+    stream.on('drain', this.#onDrain);
+    stream.on('end', this.#onEnd);
+    stream.on('error', this.#onGone);
+    stream.on('close', this.#onGone);
+    stream.resume();
+    if (stream.destroyed) process.nextTick(this.#onGone);
+  }
+
+  /** For a cancel request of this client: only while something of its own runs. */
+  async cancel(): Promise<void> {
+    await this.#server?.cancel(this.#options.cancelMs);
+  }
+
+  /** The proxy is closing. */
+  terminate(): void {
+    this.#end(errorResponse(administratorCommand));
+  }
+
+  #onData = (chunk: Buffer): void => {
+    this.#options.onActivity();
+    if (this.#server !== null) return void this.#send(this.#server, chunk);
+    if (this.#isWaiting) return void this.#hold(chunk);
+    const wanted = this.#translator.withoutStrayCopy(chunk);
+    if (this.#translator.isGoodbye(wanted)) this.#end(null);
+    else if (wanted.length > 0) this.#begin(wanted);
+  };
+
+  #begin(chunk: Buffer): void {
+    const server = this.#pool.take(this);
+    if (server === null) {
+      this.#isWaiting = true;
+      return void this.#hold(chunk);
+    }
+    this.#server = server;
+    this.#sendFirst(server, chunk);
+  }
+
+  #hold(chunk: Buffer): void {
+    this.#held = this.#held === null ? Buffer.from(chunk) : Buffer.concat([this.#held, chunk]);
+    if (this.#held.length > heldBytesMax) this.#stream.pause();
+  }
+
+  onServer(server: ServerConnection): void {
+    this.#isWaiting = false;
+    this.#server = server;
+    const held = this.#held;
+    this.#held = null;
+    if (this.#stream.isPaused()) this.#stream.resume();
+    if (held !== null) this.#sendFirst(server, held);
+    else this.#leaveIfFree(server);
+  }
+
+  onNoServer(error: unknown): void {
+    this.#isWaiting = false;
+    this.#refuse(error);
+  }
+
+  #sendFirst(server: ServerConnection, chunk: Buffer): void {
+    this.#replay = chunk.length <= replayBytesMax ? chunk : null;
+    this.#sentAt = Date.now();
+    this.#pass(server, chunk);
+  }
+
+  #send(server: ServerConnection, chunk: Buffer): void {
+    this.#replay = null;
+    this.#pass(server, chunk);
+  }
+
+  #pass(server: ServerConnection, chunk: Buffer): void {
+    let takesMore = true;
+    try {
+      const parts = this.#translator.translate(chunk, server);
+      const [only] = parts;
+      if (only !== undefined) takesMore = server.write(parts.length === 1 ? only : Buffer.concat(parts));
+    } catch (thrown) {
+      if (thrown instanceof ProtocolError || thrown instanceof CatnapError) return void this.#refuse(thrown);
+      throw thrown;
+    }
+    server.replies.answerLocally();
+    // What was sent before the goodbye is still carried out, as Postgres does.
+    if (this.#translator.isTerminated && !server.replies.isAsked) return void this.#end(null);
+    if (!takesMore) this.#stream.pause();
+    this.#leaveIfFree(server);
+  }
+
+  #leaveIfFree(server: ServerConnection): void {
+    if (this.#server !== server || !server.isFree || this.#translator.isMidMessage) return;
+    this.#server = null;
+    this.#replay = null;
+    this.#replays = 0;
+    this.#pool.release(server);
+    // It was paused for the server's sake; that one tells somebody else now that it has room.
+    if (this.#stream.isPaused() && !this.#stream.writableNeedDrain) this.#stream.resume();
+  }
+
+  onServerBytes(bytes: Buffer): boolean {
+    if (this.#replay !== null) {
+      if (isCrashNotice(bytes)) return true;
+      this.#replay = null;
+    }
+    if (!this.#stream.writable || this.#stream.write(bytes)) return true;
+    // Who does not read its answers may not ask for more either.
+    this.#stream.pause();
+    return false;
+  }
+
+  onServerAnswered(): void {
+    if (this.#server !== null) this.#leaveIfFree(this.#server);
+    if (this.#translator.isTerminated) this.#end(null);
+  }
+
+  onServerDrain(): void {
+    if (this.#stream.isPaused()) this.#stream.resume();
+  }
+
+  onServerParameter(at: number, value: string): void {
+    this.values = withValue(this.values, at, value);
+  }
+
+  onServerCommand(tag: string): void {
+    if (tag === 'DISCARD ALL' || tag === 'DEALLOCATE ALL') this.#statements.clear();
+  }
+
+  onServerError(body: Buffer, wasHidden: boolean): void {
+    if (wasHidden) return void this.#refuse(new CatnapError('invalid_request', parseErrorResponse(body).message));
+    if (errorField(body, sqlStateField) !== '0A000' || !body.includes('RevalidateCachedQuery')) return;
+    // What it was prepared against has changed. Prepared again it must be new, on this server and on all others.
+    this.#pool.statements.forgetAll();
+    if (this.#server !== null) this.#server.isRetired = true;
+  }
+
+  /**
+   * A server that is told to stop while it waits for a command says so, and does not read the command that has just
+   * been sent. Nothing was begun, so it can begin elsewhere. In the middle of a command it says the same; an error
+   * that comes out of a function (which may have committed something) has a context, and is passed on.
+   */
+  onServerFatal(body: Buffer): boolean {
+    const state = errorField(body, sqlStateField);
+    this.#mayReplay =
+      this.#replay !== null &&
+      (state === '57P01' || state === '57P03') &&
+      errorField(body, contextField) === null &&
+      Date.now() - this.#sentAt < replayMsMax;
+    this.#isTold = !this.#mayReplay;
+    return this.#mayReplay;
+  }
+
+  onServerLost(cause: Error | null): void {
+    this.#server = null;
+    const replay = this.#replay;
+    this.#replay = null;
+    // Reset by the other end: it was closed with our bytes unread.
+    const wasUnread = isReset(cause);
+    if (replay !== null && (this.#mayReplay || wasUnread) && this.#replays < replaysMax && !this.#isClosed) {
+      this.#replays += 1;
+      this.#mayReplay = false;
+      this.#translator.rewind();
+      return void this.#begin(replay);
+    }
+    this.#end(this.#isTold ? null : errorResponse(serverGone));
+  }
+
+  #onDrain = (): void => {
+    this.#server?.resume();
+    if ((this.#held?.length ?? 0) <= heldBytesMax) this.#stream.resume();
+  };
+
+  /** Without a goodbye the client has died, or soon will: nobody waits for the answer. */
+  #onEnd = (): void => {
+    if (!this.#translator.isTerminated) this.#end(null);
+  };
+
+  #refuse(thrown: unknown): void {
+    const { sqlState, response } = describeRefusal(thrown);
+    this.#options.onRefusal(thrown, sqlState);
+    this.#end(response);
+  }
+
+  /** Closes towards the client, after `words` if there are any; a server in the middle of something goes too. */
+  #end(words: Buffer | null): void {
+    this.#letGo();
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const stream = this.#stream;
+    if (stream.writable) stream.end(words ?? undefined);
+    const timer = setTimeout(() => stream.destroy(), lingerMs);
+    stream.once('close', () => clearTimeout(timer));
+    stream.off('data', this.#onData);
+    stream.resume();
+  }
+
+  #onGone = (): void => {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#isClosed = true;
+    this.#stream.destroy();
+    this.#letGo();
+    this.#options.onClosed();
+  };
+
+  /** Never gives a server back that is in the middle of something. */
+  #letGo(): void {
+    if (this.#isWaiting) this.#pool.withdraw(this);
+    this.#isWaiting = false;
+    this.#held = null;
+    this.#replay = null;
+    const server = this.#server;
+    this.#server = null;
+    this.#statements.clear();
+    if (server === null) return;
+    if (server.isFree && !this.#translator.isMidMessage) return void this.#pool.release(server);
+    void server.cancel(this.#options.cancelMs).catch(() => {});
+    server.leave();
+    server.destroy();
+  }
+}
+
+/** What every backend says when another has crashed; that it was idle shows in what follows. */
+function isCrashNotice(bytes: Buffer): boolean {
+  return bytes[0] === 0x4e && errorField(bytes.subarray(5), sqlStateField) === '57P02';
+}
+
+function isReset(cause: Error | null): boolean {
+  const code = cause !== null && 'code' in cause ? cause.code : null;
+  return code === 'ECONNRESET' || code === 'EPIPE';
+}
