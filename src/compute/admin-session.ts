@@ -25,18 +25,36 @@ export const adminLogin = (password: string): Login => ({
   password,
 });
 
+export interface SessionOptions {
+  readonly connectSeconds?: number;
+  readonly statementMs?: number;
+  /** Closes its connection after this long without use; the next use opens it again. */
+  readonly idleSeconds?: number;
+}
+
 export async function withSession<T>(
   address: ComputeAddress,
   login: Login,
   work: (sql: Session) => Promise<T>,
-  options: { connectSeconds?: number; statementMs?: number } = {},
+  options: SessionOptions = {},
 ): Promise<T> {
-  const { connectSeconds = 5, statementMs = 60_000 } = options;
-  const sql = postgres({
+  const sql = openSession(address, login, options);
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/** For several uses. Connects at the first one; the caller ends it. */
+export function openSession(address: ComputeAddress, login: Login, options: SessionOptions = {}): Session {
+  const { connectSeconds = 5, statementMs = 60_000, idleSeconds } = options;
+  return postgres({
     ...(address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port }),
     ...login,
     max: 1,
     connect_timeout: connectSeconds,
+    ...(idleSeconds === undefined ? {} : { idle_timeout: idleSeconds }),
     // Neither a look-up of types nor named statements: most sessions run one statement and go.
     fetch_types: false,
     prepare: false,
@@ -51,11 +69,6 @@ export async function withSession<T>(
       lock_timeout: 20_000,
     },
   });
-  try {
-    return await work(sql);
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
 }
 
 export function sqlState(error: unknown): string | null {

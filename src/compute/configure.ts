@@ -57,6 +57,15 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
   };
 }
 
+/** Of one role that clients may log in as; null when there is none, or none with a password that the servers take. */
+export async function readVerifier(sql: Session, name: string): Promise<string | null> {
+  const [found] = await sql<{ verifier: string }[]>`
+    SELECT rolpassword AS verifier FROM pg_authid
+    WHERE rolname = ${name} AND rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%'
+      AND rolname NOT IN ${sql(ownRoles)} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}`;
+  return found?.verifier ?? null;
+}
+
 async function ensureRole(sql: Session, role: DesiredRole): Promise<void> {
   refuseOwnRole(role.name);
   const wanted = await roleAttributes(sql, role);

@@ -11,7 +11,7 @@ import {
   selectReadWriteEndpoint,
   updateLastActive,
 } from '../db/endpoints.ts';
-import { type LoginRow, selectLogin } from '../db/logins.ts';
+import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
 import { selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
 import { selectRole } from '../db/roles.ts';
@@ -45,6 +45,7 @@ function openRoute({ address, server }: EndpointRow): OpenRoute | null {
 }
 
 export const recordActivity = updateLastActive;
+export const recordSeenVerifier = updateSeenVerifier;
 
 export type WakeState =
   | { readonly kind: 'awake'; readonly address: OpenRoute }

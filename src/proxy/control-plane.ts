@@ -10,7 +10,7 @@ export type DialAddress = (
 };
 
 export interface LoginFacts {
-  /** SCRAM verifier of the role, or null when it has none or does not exist. */
+  /** SCRAM verifier of the role, that of the server while it is awake; null when it has none or does not exist. */
   readonly verifier: string | null;
   readonly disabled: boolean;
   /** Single addresses, CIDR blocks or `a-b` ranges; empty means everybody. */

@@ -1,11 +1,20 @@
 /** Answers the proxy's questions from the system database. */
 import { delay } from '../clock.ts';
-import { findAddress, findLogin, lookAtWake, recordActivity, requestWake } from '../core/connection.ts';
+import {
+  findAddress,
+  findLogin,
+  lookAtWake,
+  recordActivity,
+  recordSeenVerifier,
+  requestWake,
+} from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
+import { adminSecretPlace } from '../core/project-create.ts';
 import { changesChannel } from '../db/operations.ts';
 import { asEndpointId, type EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';
-import type { ControlPlane, DialAddress } from '../proxy/control-plane.ts';
+import type { ControlPlane, DialAddress, LoginFacts } from '../proxy/control-plane.ts';
+import { createServerVerifiers } from './server-verifiers.ts';
 
 /** The poll that makes a wake right when its notification is lost. */
 const lookEveryMs = 500;
@@ -21,6 +30,7 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
     for (const listener of listeners) listener(payload === '' ? null : payload);
   });
   const { sql } = core.database;
+  const verifiers = createServerVerifiers();
 
   async function wake(endpointId: EndpointId): Promise<DialAddress> {
     const giveUpAt = Date.now() + wakeMsMax;
@@ -42,17 +52,38 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
     return state.address;
   }
 
+  /** While a compute is awake it is the truth about its roles, unless a change over the API is on its way to it. */
+  async function lookUp(endpointId: EndpointId, role: string): Promise<LoginFacts | null> {
+    const login = await findLogin(sql, endpointId, role);
+    if (login === undefined) {
+      await verifiers.pretend(endpointId);
+      return null;
+    }
+    const { disabled, allowedIps, address, pending, projectId } = login;
+    const stored = { verifier: login.verifier, disabled, allowedIps };
+    if (address === null || pending) return stored;
+    const secret = core.box.open(login.adminSecret, adminSecretPlace(projectId));
+    const verifier = await verifiers.read(address, secret, role);
+    if (verifier === undefined || verifier === login.verifier) return stored;
+    // Only so that the next accident finds it stored; a login does not wait for it, nor fail with it.
+    if (verifier !== null) recordSeenVerifier(sql, login, role, verifier).catch(() => {});
+    return { ...stored, verifier };
+  }
+
   return {
     findLogin: async (endpointId, role) => {
       const askedAt = performance.now();
-      const found = await findLogin(sql, asEndpointId(endpointId), role);
+      const found = await lookUp(asEndpointId(endpointId), role);
       log.debug({ endpoint: endpointId, ms: performance.now() - askedAt }, 'a login was looked up');
-      return found ?? null;
+      return found;
     },
     findAddress: (endpointId) => findAddress(sql, asEndpointId(endpointId)),
     wake: (endpointId) => wake(asEndpointId(endpointId)).finally(() => waiting.delete(endpointId)),
     onChange: (listener) => listeners.push(listener),
     reportActivity: (lastActive) => recordActivity(sql, lastActive),
-    close: unlisten,
+    close: async () => {
+      await unlisten();
+      await verifiers.close();
+    },
   };
 }
