@@ -71,6 +71,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const host = await prepareHost(config, layout, log, options.roles.includes('worker'));
   const temporaryDiskEnforcement = await host.temporaryDisk();
   log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
+  const limitsProblem = await host.limitsProblem();
+  log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
   const version = readVersion();
   const certificates = await ensureCertificates({
     ...config,
@@ -88,6 +90,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     version,
     releases: await findReleases(config),
     temporaryDiskEnforcement,
+    limitsProblem,
   };
   const started = new Map<RoleName, RoleProcess>();
   undo.push(() => stopRoles(started));

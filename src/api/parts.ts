@@ -12,6 +12,8 @@ import type { Providers } from '../provider/providers.ts';
 export interface ApiConfig extends Config {
   /** How the bound of temporary files is kept: by a disk for each compute, or by Postgres for each session. */
   readonly temporaryDiskEnforcement: 'disk' | 'session';
+  /** Whether computes are held to their sizes on this machine. */
+  readonly limitsEnforced: boolean;
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;
 }

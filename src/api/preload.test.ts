@@ -15,7 +15,7 @@ test('building the application and answering requests loads no module', async ()
   const before = new Set(loaded());
   const app = await buildApp({
     core,
-    config: { ...core.config, temporaryDiskEnforcement: 'session', releases: { 17: '17.fake' } },
+    config: { ...core.config, temporaryDiskEnforcement: 'session', limitsEnforced: true, releases: { 17: '17.fake' } },
     clock: core.clock,
     log: createLogger({ level: 'silent', role: 'test' }),
     metrics: new Registry(),

@@ -6,7 +6,7 @@ import { type LocalSubject, makeLocalSubject } from '../../test/helpers/local-su
 import { newBranchId, newEndpointId, newSecret } from '../ids.ts';
 import { buildVerifier } from '../scram-verifier.ts';
 import type { Login } from './admin-session.ts';
-import { noChange, tempDiskBytes, untilRunning } from './contract/bench.ts';
+import { limits, noChange, tempDiskBytes, untilRunning } from './contract/bench.ts';
 import type { CatalogChange, ComputeRef } from './driver.ts';
 
 const verifier = buildVerifier('pw');
@@ -34,7 +34,8 @@ describe('configure', () => {
     subject = await makeLocalSubject(17);
     ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
     await subject.driver.createBranch({ ...ref, pgVersion: 17, source: { kind: 'template' } });
-    await subject.driver.start({ ...ref, generation: 1, pgVersion: 17, settings: {}, tempDiskBytes, adminSecret });
+    const sizes = { tempDiskBytes, limits };
+    await subject.driver.start({ ...ref, generation: 1, pgVersion: 17, settings: {}, ...sizes, adminSecret });
     const running = await untilRunning(subject.driver, ref);
     path = running.address?.kind === 'unix' ? running.address.path : '';
     await configure({

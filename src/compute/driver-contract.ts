@@ -8,6 +8,7 @@ import { Bench, type DriverSubject, noChange, ownerAndDatabase } from './contrac
 import { describeBranches, describeConfigure } from './contract/catalog.ts';
 import { describeAccidents, describeGenerations, describeLife } from './contract/life.ts';
 import { describeReplicas } from './contract/replicas.ts';
+import { describeSizes } from './contract/sizes.ts';
 
 export function describeDriverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
   describe(`${name} keeps the driver contract`, () => {
@@ -34,6 +35,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('configure', () => describeConfigure(bench));
     describe('restarts and accidents', () => describeAccidents(bench));
     describe('read replicas', () => describeReplicas(bench));
+    describe('sizes', () => describeSizes(bench));
     describe('removal', () => describeRemoval(bench));
     test('with every project removed the place is empty', async () => {
       expect(await subject.leftovers()).not.toEqual([]);

@@ -50,6 +50,48 @@ export interface BranchReceipt {
   readonly bytesShared: number;
 }
 
+/** A size as the driver enforces it, where it can. */
+export interface ComputeLimits {
+  /** Cores, in parts of one. The start itself is not held back by it. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly processes: number;
+  /** It can still be made larger: out of memory, it waits for that instead of losing a process. */
+  readonly mayGrow: boolean;
+  /** Settings that follow the size while the server runs; they count for less than the driver's own. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/**
+ * `applied`: in force. `postponed`: more memory is in use than the new size has; the limit is as low as that allows,
+ * and asking again later lowers it further. `not_enforced`: this compute runs without limits.
+ */
+export type ResizeOutcome = 'applied' | 'postponed' | 'not_enforced';
+
+/** What a running compute has used; sums are since its start, and begin anew with the next one. */
+export interface ComputeSample {
+  readonly endpointId: EndpointId;
+  readonly isEnforced: boolean;
+  readonly cpuSeconds: number;
+  /** Scheduling periods in which it had work, and those of them in which it used up its quota. */
+  readonly periods: number;
+  readonly throttledPeriods: number;
+  /** Memory that cannot be taken back by dropping cache. */
+  readonly usedBytes: number;
+  readonly cacheBytes: number;
+  /** Cache that was used more than once. */
+  readonly workingSetBytes: number;
+  /** Read again after it had been dropped from the cache. */
+  readonly refaultBytes: number;
+  /** Processes that the kernel killed for want of memory. */
+  readonly oomKills: number;
+  /** It stands still at its memory limit, and waits to be made larger. */
+  readonly isPaused: boolean;
+  /** The limits in force; null where nothing holds it back. */
+  readonly cpus: number | null;
+  readonly memoryLimitBytes: number | null;
+}
+
 export interface ComputeSpec extends ComputeRef {
   readonly generation: number;
   readonly pgVersion: number;
@@ -57,6 +99,8 @@ export interface ComputeSpec extends ComputeRef {
   readonly settings: Readonly<Record<string, string>>;
   /** How much room its temporary files get, all sessions together where the driver can; never that of the data. */
   readonly tempDiskBytes: number;
+  /** What it is held to from its first moment on; `resize` changes it. */
+  readonly limits: ComputeLimits;
   /** Password of Catnap's own login in this project's servers. */
   readonly adminSecret: string;
   /** A read replica of its branch: a hot standby over data of its own, which `buildReplica` makes. */
@@ -78,6 +122,8 @@ export interface ComputeObservation {
   readonly pid: number | null;
   /** Name of the Postgres build that runs. */
   readonly release: string | null;
+  /** Whether it is held to the limits of its size. */
+  readonly isEnforced: boolean;
   /** Set while `running`. */
   readonly address: ComputeAddress | null;
 }
@@ -139,6 +185,10 @@ export interface ComputeDriver {
    * restart brings.
    */
   reload(spec: ComputeSpec): Promise<readonly string[]>;
+  /** Changes the limits of a running server of this generation; it keeps its connections, and is not restarted. */
+  resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
+  /** What running computes have used; those that do not run are left out. Asks no server, and wakes none. */
+  sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]>;
   /**
    * Writes everything out, shuts down, and returns when the process is gone. Tells what the server held at its end if
    * that is certain, which it is not when something was written after it was read, and for a replica.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newBranchId, newEndpointId, newProjectId, newSecret } from '../ids.ts';
-import type { DriverSubject } from './contract/bench.ts';
+import { type DriverSubject, limits } from './contract/bench.ts';
 import type { ComputeSpec } from './driver.ts';
 import { describeDriverContract } from './driver-contract.ts';
 import { FakeDriver, type FakeOptions } from './fake.ts';
@@ -36,7 +36,7 @@ async function withBranch(options: FakeOptions = {}): Promise<{ driver: FakeDriv
   const driver = new FakeDriver(options);
   const spec: ComputeSpec = {
     ...{ projectId: newProjectId(), branchId: newBranchId(), endpointId: newEndpointId(), tenantUid: null },
-    ...{ generation: 1, pgVersion: 17, settings: {}, tempDiskBytes: 1_048_576, adminSecret: newSecret() },
+    ...{ generation: 1, pgVersion: 17, settings: {}, tempDiskBytes: 1_048_576, limits, adminSecret: newSecret() },
   };
   await driver.createBranch({ ...spec, source: { kind: 'template' } });
   return { driver, spec };

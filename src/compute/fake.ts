@@ -9,25 +9,20 @@ import {
   type BranchSpec,
   type CatalogChange,
   type ComputeDriver,
+  type ComputeLimits,
   type ComputeObservation,
   type ComputeRef,
+  type ComputeSample,
   type ComputeSpec,
   type ReplicaData,
   type ReplicaObservation,
+  type ResizeOutcome,
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
 } from './driver.ts';
 import { applyChange, catalogOf, type FakeBranch } from './fake-branch.ts';
-
-export interface FakeCompute {
-  ref: ComputeRef;
-  /** The newest generation seen. */
-  generation: number;
-  process: { pid: number; generation: number; answersAt: number } | null;
-  settings: Readonly<Record<string, string>>;
-  readOnly: boolean;
-}
+import { type FakeCompute, type FakeWorld, observation, refOf, sampleOf } from './fake-world.ts';
 
 export interface FakeOptions {
   /** How long a call of each method takes; 0 unless said. */
@@ -36,13 +31,6 @@ export interface FakeOptions {
   readonly startupMs?: number;
   /** The world of an earlier driver, as after a restart of Catnap. */
   readonly world?: FakeWorld;
-}
-
-export interface FakeWorld {
-  readonly branches: Map<string, FakeBranch>;
-  readonly computes: Map<string, FakeCompute>;
-  /** Project of each replica that has data, by endpoint. */
-  readonly replicas: Map<string, string>;
 }
 
 /** Those of the settings in tests that Postgres reads at a start only. */
@@ -63,6 +51,8 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
   /** What computes are busy with, by endpoint, for tests to set. */
   readonly work = new Map<string, string>();
+  /** What computes have used, by endpoint, for tests to set. */
+  readonly usage = new Map<string, Partial<ComputeSample>>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid = 1000;
@@ -144,6 +134,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     const answersAt = performance.now() + (this.#options.startupMs ?? 0);
     this.computes.set(spec.endpointId, {
       ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings, readOnly },
+      limits: spec.limits,
       process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
     });
   }
@@ -160,6 +151,23 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     const { settings } = compute;
     compute.settings = spec.settings;
     return [...needRestart].filter((name) => settings[name] !== spec.settings[name]);
+  }
+
+  async resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    await this.#enter('resize', ref.endpointId);
+    const compute = this.computes.get(ref.endpointId);
+    if (compute?.process?.generation !== generation) throw new Error(`compute ${ref.endpointId} is not running`);
+    const used = this.usage.get(ref.endpointId)?.usedBytes ?? 0;
+    compute.limits = { ...limits, memoryBytes: Math.max(limits.memoryBytes, used) };
+    return used > limits.memoryBytes ? 'postponed' : 'applied';
+  }
+
+  async sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
+    await this.#enter('sample', '');
+    return refs.flatMap(({ endpointId }) => {
+      const compute = this.computes.get(endpointId);
+      return compute?.process ? [sampleOf(compute, this.usage.get(endpointId) ?? {})] : [];
+    });
   }
 
   async observeWork(ref: ComputeRef): Promise<string | null> {
@@ -249,21 +257,4 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
     return source;
   }
-}
-
-function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {
-  return { projectId, branchId, endpointId, tenantUid };
-}
-
-function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
-  const { endpointId, projectId } = ref;
-  if (!compute?.process)
-    return { endpointId, projectId, state: 'absent', generation: 0, pid: null, release: null, address: null };
-  const { pid, generation, answersAt } = compute.process;
-  const running = performance.now() >= answersAt;
-  return {
-    ...{ endpointId, projectId, generation, pid, release: 'fake' },
-    state: running ? 'running' : 'starting',
-    address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
-  };
 }

@@ -82,6 +82,14 @@ export function temporaryDiskLimit(config: { readonly tempDiskBytes: number | un
   return config.tempDiskBytes ?? temporaryDiskBytes(size);
 }
 
+/** What a server may have of processes: its connections and workers, its helpers, and some that come and go. */
+export function processesMax(settings: Readonly<Record<string, string>>): number {
+  const connections = Number(settings.max_connections ?? connectionsMax);
+  const workers = Number(settings.max_worker_processes ?? 8);
+  const senders = Number(settings.max_wal_senders ?? 10);
+  return connections + workers + senders + 128;
+}
+
 /** Connections that stay free for Catnap's own logins, so that a full server can still be looked after. */
 const reservedConnections = 7;
 
@@ -98,6 +106,11 @@ export function serverSettings(size: SizeRange): Record<string, string> {
     max_worker_processes: String(workers),
     shared_buffers: `${sharedBuffersMb}MB`,
     maintenance_work_mem: `${maintenanceKb}kB`,
-    effective_cache_size: `${Math.floor(fileCacheBytes(size.maxCu) / 1024)}kB`,
+    ...sizeSettings(size.maxCu),
   };
+}
+
+/** Those of the settings that can follow the size of a server while it runs. */
+export function sizeSettings(cu: number): Record<string, string> {
+  return { effective_cache_size: `${Math.floor(fileCacheBytes(cu) / 1024)}kB` };
 }

@@ -59,6 +59,10 @@ export interface EndpointRow {
   readonly generation: number;
   readonly server: ServerState | null;
   readonly replication: ReplicationLag | null;
+  /** The size in force, within min and max; null while it does not run, or runs without limits. */
+  readonly currentCu: number | null;
+  /** What it takes of an installation with a stated capacity, from its start on. */
+  readonly reservedCu: number | null;
   /** Of the project's organization; only where a row is read to be shown. */
   readonly plan?: PlanName;
   readonly lastActive: Date | null;

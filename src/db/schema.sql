@@ -125,6 +125,9 @@ create table branches (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
+  metered_until timestamp with time zone,
+  metered_wal bigint,
+  usage jsonb default '{}'::jsonb not null,
   catalog_kept boolean default false not null,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
@@ -135,6 +138,22 @@ create table branches (
 CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
 CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
+
+create table consumption_hours (
+  project_id text not null,
+  branch_id text not null,
+  hour timestamp with time zone not null,
+  is_root boolean not null,
+  active_seconds double precision default 0 not null,
+  compute_unit_seconds double precision default 0 not null,
+  cpu_seconds double precision default 0 not null,
+  written_bytes double precision default 0 not null,
+  storage_byte_seconds double precision default 0 not null,
+  logical_bytes bigint default 0 not null,
+  constraint consumption_hours_pkey PRIMARY KEY (branch_id, hour),
+  constraint consumption_hours_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX consumption_hours_of_project ON catnap.consumption_hours USING btree (project_id, hour);
 
 create table databases (
   id bigint generated always as identity not null,
@@ -151,6 +170,43 @@ create table databases (
   constraint databases_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX databases_name ON catnap.databases USING btree (branch_id, name) WHERE (dropped_at IS NULL);
+
+create table endpoint_samples (
+  endpoint_id text not null,
+  at timestamp with time zone not null,
+  resolution smallint not null,
+  generation integer not null,
+  cu double precision,
+  cpu_seconds double precision not null,
+  throttled_periods bigint not null,
+  memory_bytes bigint not null,
+  cache_bytes bigint not null,
+  working_set_bytes bigint not null,
+  connections_active integer,
+  connections_idle integer,
+  connections_max integer,
+  transactions bigint,
+  blocks_hit bigint,
+  blocks_read bigint,
+  replication_lag_bytes bigint,
+  database_bytes bigint,
+  constraint endpoint_samples_pkey PRIMARY KEY (endpoint_id, at),
+  constraint endpoint_samples_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES endpoints(id) ON DELETE CASCADE
+);
+CREATE INDEX endpoint_samples_age ON catnap.endpoint_samples USING btree (resolution, at);
+
+create table endpoint_size_changes (
+  id bigint generated always as identity not null,
+  endpoint_id text not null,
+  at timestamp with time zone default clock_timestamp() not null,
+  from_cu double precision not null,
+  to_cu double precision not null,
+  reason text not null,
+  constraint endpoint_size_changes_pkey PRIMARY KEY (id),
+  constraint endpoint_size_changes_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES endpoints(id) ON DELETE CASCADE
+);
+CREATE INDEX endpoint_size_changes_age ON catnap.endpoint_size_changes USING btree (at);
+CREATE INDEX endpoint_size_changes_of ON catnap.endpoint_size_changes USING btree (endpoint_id, at);
 
 create table endpoints (
   id text not null,
@@ -179,6 +235,10 @@ create table endpoints (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
+  current_cu double precision,
+  reserved_cu double precision,
+  metered_until timestamp with time zone,
+  metered_cpu_seconds double precision default 0 not null,
   constraint endpoints_pkey PRIMARY KEY (id),
   constraint endpoints_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id),
   constraint endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
@@ -273,6 +333,7 @@ create table projects (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
+  usage jsonb default '{}'::jsonb not null,
   constraint projects_pkey PRIMARY KEY (id),
   constraint projects_tenant_uid_key UNIQUE (tenant_uid),
   constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),

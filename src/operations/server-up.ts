@@ -30,6 +30,7 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
       currentState: 'active',
       pendingState: suspendFollows ? 'idle' : null,
       address: suspendFollows ? null : seen.address,
+      currentCu: seen.isEnforced ? target.size.minCu : null,
       startedAt: context.core.clock.now(),
       server: serverState(context, target, seen),
     });

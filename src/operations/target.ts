@@ -1,5 +1,6 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
 import type { BranchRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
+import { limitsAt } from '../core/compute-limits.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
@@ -65,11 +66,14 @@ export async function findStartingCompute(context: StepContext): Promise<Compute
 
 export function computeSpec({ core }: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
   const { project, endpoint } = target;
+  const settings = withPrimarySettings(wantedSettings(project, endpoint, target.size), target.primarySettings);
   return {
     ...target.ref,
     generation,
     pgVersion: project.pgVersion,
-    settings: withPrimarySettings(wantedSettings(project, endpoint, target.size), target.primarySettings),
+    settings,
+    // It begins small; the autoscaler makes it larger when it has to be.
+    limits: limitsAt(target.size.minCu, target.size, settings, endpoint.settings.pg_settings ?? {}),
     readOnly: endpoint.type === 'read_only',
     tempDiskBytes: temporaryDiskLimit(core.config, target.size),
     adminSecret: core.box.open(project.adminSecret, adminSecretPlace(project.id)),

@@ -23,7 +23,7 @@ export async function runChecks(config: Config): Promise<Check[]> {
     ['temporary disk', () => checkTemporaryDisk(config)],
     ['ports', () => checkPorts(config)],
     ['uids', () => checkUids(config.uids)],
-    ['cgroups', () => checkCgroups()],
+    ['cgroups', () => checkCgroups(config)],
     ['shared memory', () => checkSharedMemory()],
     ['open files', () => checkOpenFiles()],
     ['system database', () => checkSystemDatabase(config.databaseUrl)],

@@ -12,8 +12,8 @@ const keyUseFlushMs = 10_000;
 
 export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
   const { clock } = core;
-  const { temporaryDiskEnforcement, releases, version, sqlSocket } = init;
-  const config = { ...core.config, temporaryDiskEnforcement, releases };
+  const { temporaryDiskEnforcement, limitsProblem, releases, version, sqlSocket } = init;
+  const config = { ...core.config, temporaryDiskEnforcement, limitsEnforced: limitsProblem === null, releases };
   const keyUses = new KeyUseRecorder(core);
   const { checkSettings } = remoteHost(process);
   const metrics = new Registry();

@@ -23,6 +23,8 @@ export interface RoleInit {
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;
   readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;
+  /** Null where computes are held to their sizes; otherwise why they are not. */
+  readonly limitsProblem: string | null;
 }
 
 export type ParentMessage = RoleInit | { readonly kind: 'stop' };

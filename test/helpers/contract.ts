@@ -102,7 +102,7 @@ export async function makeApi(
   const failures: string[] = [];
   const parts: ApiParts = {
     core,
-    config: { ...core.config, temporaryDiskEnforcement: 'session', releases: { 17: '17.fake' } },
+    config: { ...core.config, temporaryDiskEnforcement: 'session', limitsEnforced: true, releases: { 17: '17.fake' } },
     clock: core.clock,
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),

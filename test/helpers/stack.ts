@@ -77,7 +77,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
   const parts = makeStackParts(core, overrides);
   const app = await buildApp({
     core: { ...core, clock: parts.clock },
-    config: { ...core.config, temporaryDiskEnforcement: 'session', releases: { 17: '17.fake' } },
+    config: { ...core.config, temporaryDiskEnforcement: 'session', limitsEnforced: true, releases: { 17: '17.fake' } },
     clock: parts.clock,
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),

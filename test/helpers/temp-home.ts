@@ -2,6 +2,8 @@
 import { appendFile, chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { delay } from '../../src/clock.ts';
+import { Cgroups } from '../../src/compute/local/cgroups.ts';
 import { unmountUnder } from '../../src/compute/local/mounts.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 
@@ -34,7 +36,18 @@ export async function makeTempHome(options: { share?: string; under?: string | u
     remove: async () => {
       // Servers that a test killed have left their disks.
       await unmountUnder(path);
+      await removeGroups(path);
       await rm(path, { recursive: true, force: true, maxRetries: 3 });
     },
   };
+}
+
+/** Nor have they left their control groups, which they leave a moment after their end. */
+async function removeGroups(home: string): Promise<void> {
+  const groups = new Cgroups(
+    { home, uids: null },
+    () => undefined,
+    async () => null,
+  );
+  for (let tries = 0; tries < 100 && (await groups.removeStale()) > 0; tries++) await delay(20);
 }

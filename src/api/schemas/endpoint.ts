@@ -47,6 +47,18 @@ export const Endpoint = Type.Object(
       },
       { description: 'Where queries that exceed memory spill to. An addition of Catnap.' },
     ),
+    current_cu: Type.Optional(
+      Type.Number({
+        description:
+          'The size that it has now, between the smallest and the largest, while it is awake and its size is enforced. ' +
+          'An addition of Catnap.',
+      }),
+    ),
+    limits_enforced: Type.Boolean({
+      description:
+        'Whether it is held to its size; false where control groups are not permitted, and then it uses what there is. ' +
+        'An addition of Catnap.',
+    }),
     compute_release_version: Type.Optional(Type.String({ description: 'Server release while it is awake.' })),
     replication_lag_bytes: Type.Optional(
       Type.Number({

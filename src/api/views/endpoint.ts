@@ -43,6 +43,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     proxy_host: proxyHost(config),
     suspend_timeout_seconds: row.suspendTimeoutSeconds,
     provisioner: row.provisioner,
+    ...sizeView(config, row),
     ...(row.currentState === 'active' && row.server?.release ? { compute_release_version: row.server.release } : {}),
     ...(row.currentState === 'active' && row.replication
       ? { replication_lag_bytes: row.replication.lagBytes, replication_lag_seconds: row.replication.lagSeconds }
@@ -50,6 +51,12 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     ...waitingUpdate(config, row),
     temporary_disk: { limit_bytes: temporaryDiskLimit(config, row), enforcement: config.temporaryDiskEnforcement },
   };
+}
+
+/** Whether a running one is held to its size was decided when it started. */
+function sizeView(config: ApiConfig, { currentState, currentCu }: Endpoint) {
+  if (currentState !== 'active') return { limits_enforced: config.limitsEnforced };
+  return { ...present({ current_cu: currentCu }), limits_enforced: currentCu !== null };
 }
 
 /** A running server keeps its build and its plan's limits until it is started again. */

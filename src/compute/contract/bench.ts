@@ -7,6 +7,7 @@ import type {
   CatalogChange,
   ComputeAddress,
   ComputeDriver,
+  ComputeLimits,
   ComputeObservation,
   ComputeRef,
   ComputeSpec,
@@ -31,6 +32,10 @@ export interface DriverSubject {
 
 export const password = 'npg_contract';
 export const tempDiskBytes = 20 * 1024 ** 3;
+export const limits: ComputeLimits = {
+  ...{ cpus: 2, memoryBytes: 1024 ** 3, processes: 200, mayGrow: false },
+  settings: {},
+};
 export const verifier = buildVerifier(password);
 export const noChange: CatalogChange = { roles: [], databases: [], dropDatabases: [], dropRoles: [] };
 export const ownerAndDatabase: CatalogChange = {
@@ -55,7 +60,7 @@ export class Bench {
   spec(generation: number, change: Partial<ComputeSpec> = {}): ComputeSpec {
     const { pgVersion } = this.subject;
     const { adminSecret, ref } = this;
-    return { ...ref, generation, pgVersion, settings: {}, tempDiskBytes, adminSecret, ...change };
+    return { ...ref, generation, pgVersion, settings: {}, tempDiskBytes, limits, adminSecret, ...change };
   }
 
   createBranch(branchId = this.ref.branchId) {

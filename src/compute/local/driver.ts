@@ -22,11 +22,14 @@ import {
   type CatalogChange,
   type ComputeAddress,
   type ComputeDriver,
+  type ComputeLimits,
   type ComputeObservation,
   type ComputeRef,
+  type ComputeSample,
   type ComputeSpec,
   type ReplicaData,
   type ReplicaObservation,
+  type ResizeOutcome,
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
@@ -104,6 +107,14 @@ export class LocalDriver implements ComputeDriver {
       const rows = await sql<{ name: string }[]>`SELECT name FROM pg_settings WHERE pending_restart ORDER BY name`;
       return rows.map((row) => row.name);
     });
+  }
+
+  resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    return this.#host.resize(ref, generation, limits);
+  }
+
+  sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
+    return refs.length === 0 ? Promise.resolve([]) : this.#host.sample(refs);
   }
 
   async observeWork(ref: ComputeRef): Promise<string | null> {
@@ -221,7 +232,8 @@ export class LocalDriver implements ComputeDriver {
 const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
 
 function absent({ endpointId, projectId }: EndpointRef): ComputeObservation {
-  return { endpointId, projectId, state: 'absent', generation: 0, pid: null, release: null, address: null };
+  const nothing = { pid: null, release: null, isEnforced: false, address: null };
+  return { endpointId, projectId, state: 'absent', generation: 0, ...nothing };
 }
 
 function observation(
@@ -235,6 +247,7 @@ function observation(
     generation: compute.process?.generation ?? 0,
     pid: compute.process?.pid ?? null,
     release: compute.process?.release ?? null,
+    isEnforced: compute.process?.isEnforced ?? false,
     address: answers ? addressOf(compute) : null,
   };
 }

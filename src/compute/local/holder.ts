@@ -7,6 +7,7 @@ export interface Holder extends Postmaster {
   readonly endpointId: string | null;
   readonly generation: number;
   readonly release: string | null;
+  readonly isEnforced: boolean;
 }
 
 /** The server that runs on a data directory, whoever started it. */
@@ -16,5 +17,6 @@ export async function findHolder(dataDirectory: string, uid: number | null): Pro
   const endpointId = commandLineSetting(found.commandLine, 'catnap.endpoint');
   const generation = Number(commandLineSetting(found.commandLine, 'catnap.generation') ?? 0);
   const release = commandLineSetting(found.commandLine, 'catnap.release');
-  return { ...found, endpointId, generation, release };
+  const isEnforced = commandLineSetting(found.commandLine, 'catnap.limits') === 'enforced';
+  return { ...found, endpointId, generation, release, isEnforced };
 }

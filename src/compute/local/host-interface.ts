@@ -1,6 +1,16 @@
 /** What the driver asks of the host: the calls, and what they tell. Types alone, for both ends of the channel. */
 import type { BranchId, EndpointId, ProjectId } from '../../ids.ts';
-import type { BranchReceipt, BranchRef, BranchSpec, ComputeRef, ComputeSpec, TenantRef } from '../driver.ts';
+import type {
+  BranchReceipt,
+  BranchRef,
+  BranchSpec,
+  ComputeLimits,
+  ComputeRef,
+  ComputeSample,
+  ComputeSpec,
+  ResizeOutcome,
+  TenantRef,
+} from '../driver.ts';
 import type { BackupEnd } from './backup-files.ts';
 import type { LiveClone } from './live-clones.ts';
 
@@ -10,6 +20,8 @@ export interface HostedProcess {
   readonly ready: boolean;
   /** Name of the build that it runs. */
   readonly release: string | null;
+  /** It was started in a control group of its own. */
+  readonly isEnforced: boolean;
 }
 
 /** What the driver needs to know of an endpoint, running or not. */
@@ -56,6 +68,9 @@ export interface ComputeHost {
   inspect(ref: EndpointRef): Promise<HostedCompute | null>;
   /** Writes the configuration anew and has the server of that generation read it. */
   reload(spec: ComputeSpec): Promise<void>;
+  /** Without a lock: a stop that is under way must not keep the other computes' sizes waiting. */
+  resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
+  sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]>;
   /** Null, or what Postgres says is wrong. */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** The server has the project's secret now: forget the template's. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CatnapError } from '../../errors.ts';
 import { newBranchId, newEndpointId, newProjectId } from '../../ids.ts';
+import { limits } from '../contract/bench.ts';
 import { StaleGenerationError } from '../driver.ts';
 import type { ComputeHost } from './host-interface.ts';
 import { type HostChannel, remoteHost, serveHost } from './host-remote.ts';
@@ -46,7 +47,7 @@ function hostWith(methods: Partial<ComputeHost>): ComputeHost {
     ...{ findParent: missing, beginLiveClone: missing, finishLiveClone: missing, abandonLiveClone: missing },
     ...{ prepare: missing, createBranch: missing, removeBranch: missing, start: missing, inspect: missing },
     ...{ forgetFirstSecret: missing, stop: missing, removeCompute: missing, removeProject: missing },
-    ...{ list: missing, reload: missing, checkSettings: missing, ...methods },
+    ...{ resize: missing, sample: missing, list: missing, reload: missing, checkSettings: missing, ...methods },
   };
 }
 
@@ -108,7 +109,8 @@ describe('the host behind a channel', () => {
     const thrown = await host.stop(ref, 1).catch((error: unknown) => error);
     expect(thrown).toBeInstanceOf(StaleGenerationError);
     expect(thrown).toMatchObject({ message: stale.message, name: 'StaleGenerationError' });
-    const spec = { ...ref, generation: 1, pgVersion: 17, settings: {}, tempDiskBytes: 1_048_576, adminSecret: 's' };
+    const size = { tempDiskBytes: 1_048_576, limits };
+    const spec = { ...ref, generation: 1, pgVersion: 17, settings: {}, ...size, adminSecret: 's' };
     await expect(host.start(spec)).rejects.toMatchObject({ kind: 'conflict', message: 'taken' });
     await expect(host.list()).rejects.toThrow('plain');
   });

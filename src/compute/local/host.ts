@@ -6,17 +6,28 @@
 import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { asBranchId, asEndpointId, asProjectId } from '../../ids.ts';
-import type { BranchReceipt, BranchRef, BranchSpec, ComputeRef, ComputeSpec, TenantRef } from '../driver.ts';
+import type {
+  BranchReceipt,
+  BranchRef,
+  BranchSpec,
+  ComputeLimits,
+  ComputeRef,
+  ComputeSample,
+  ComputeSpec,
+  ResizeOutcome,
+  TenantRef,
+} from '../driver.ts';
 import { StaleGenerationError } from '../driver.ts';
 import { type BackupEnd, removeSlotDirectory } from './backup-files.ts';
 import { createBranchDirectory, removeUnfinished } from './branch-directory.ts';
 import { removeUnusedBuilds } from './builds.ts';
+import { Cgroups, type LimitsProblem } from './cgroups.ts';
 import { readControlFile } from './control-file.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
 import { inDiskWords } from './disk-room.ts';
 import { findHolder, type Holder } from './holder.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
-import { inspectCompute, listComputes } from './hosted-computes.ts';
+import { findEnforcedServer, inspectCompute, listComputes } from './hosted-computes.ts';
 import { KeyedLock } from './keyed-lock.ts';
 import type { Layout } from './layout.ts';
 import { removeLeftovers } from './leftovers.ts';
@@ -34,6 +45,7 @@ import {
 } from './records.ts';
 import { trimLog, writeServerConfig } from './server-files.ts';
 import { checkSettings } from './settings-check.ts';
+import { resizeCompute, sampleComputes } from './sizes.ts';
 import { Spares } from './spares.ts';
 import { diskPlaceOf, type ServerParts, startServer } from './start-server.ts';
 import { type DiskLog, type TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
@@ -48,6 +60,7 @@ export class LocalHost implements ComputeHost {
   readonly #majors: Majors;
   readonly #liveClones: LiveClones;
   readonly #disks: TemporaryDisks;
+  readonly #cgroups: Cgroups;
   readonly #spares: Spares;
   readonly #serverParts: ServerParts;
 
@@ -58,8 +71,10 @@ export class LocalHost implements ComputeHost {
     this.#majors = new Majors(config, layout);
     this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
     this.#disks = new TemporaryDisks(layout, config.uids, log);
+    this.#cgroups = new Cgroups(config, log, () => findEnforcedServer(layout, this.#tenants));
     const { uids } = config;
-    this.#serverParts = { layout, uids, tenants: this.#tenants, majors: this.#majors, disks: this.#disks };
+    const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
+    this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
   }
 
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
@@ -67,7 +82,13 @@ export class LocalHost implements ComputeHost {
     void this.#spares.refill(template);
     await removeUnusedBuilds(build, this.#layout);
     await this.#disks.removeStale((projectId, endpointId) => this.#releaseDisk(projectId, endpointId));
+    await this.#cgroups.removeStale();
     await removeLeftovers(this.#layout);
+  }
+
+  /** Null where sizes are enforced; otherwise why they are not. */
+  limitsProblem(): Promise<LimitsProblem> {
+    return this.#cgroups.problem();
   }
 
   /** How the bound of temporary files is kept on this machine. */
@@ -134,6 +155,7 @@ export class LocalHost implements ComputeHost {
       const holder = await this.#holder(ref);
       await stopPostmaster(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
       const endpointId = holder?.endpointId;
+      if (endpointId) await this.#cgroups.remove(endpointId);
       if (endpointId)
         await this.#disks.detach(diskPlaceOf(this.#layout, { ...ref, endpointId: asEndpointId(endpointId) }));
       await discard(this.#layout.branch(ref.projectId, ref.branchId), this.#layout);
@@ -170,6 +192,15 @@ export class LocalHost implements ComputeHost {
       await writeServerConfig({ spec, enforcement, directory, layout: this.#layout });
       process.kill(holder.pid, 'SIGHUP');
     });
+  }
+
+  async resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    await this.#tenants.check(ref);
+    return resizeCompute({ cgroups: this.#cgroups, layout: this.#layout }, ref, generation, limits);
+  }
+
+  sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]> {
+    return sampleComputes({ cgroups: this.#cgroups, layout: this.#layout }, refs);
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
@@ -235,7 +266,11 @@ export class LocalHost implements ComputeHost {
     const data = dataDirectoryOf(this.#layout, on);
     return this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
       const ran = (await this.#holder(on))?.endpointId === ref.endpointId;
-      if (ran) await stopPostmaster(data, ref.tenantUid);
+      if (ran) {
+        await this.#cgroups.release(ref.endpointId);
+        await stopPostmaster(data, ref.tenantUid);
+      }
+      await this.#cgroups.remove(ref.endpointId);
       await this.#disks.detach(diskPlaceOf(this.#layout, on));
       const control = ran ? await readControlFile(data).catch(() => null) : null;
       return control?.shutDown ? control.checkpointLsn : null;

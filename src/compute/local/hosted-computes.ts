@@ -19,7 +19,10 @@ export async function inspectCompute(layout: Layout, ref: EndpointRef): Promise<
   return {
     ...{ endpointId, projectId, branchId, adminSecret, readOnly },
     seenGeneration: generation,
-    process: own && { pid: own.pid, generation: own.generation, ready: own.ready, release: own.release },
+    process: own && {
+      ...{ pid: own.pid, generation: own.generation, ready: own.ready },
+      ...{ release: own.release, isEnforced: own.isEnforced },
+    },
     socketPath: socketFile(layout.socketDirectory(endpointId)),
     firstSecret: await readFirstSecret(home),
   };
@@ -36,4 +39,10 @@ export async function listComputes(layout: Layout, tenants: TenantDirectories): 
     }
   }
   return found;
+}
+
+/** Any server of this home that is in a control group, to find where an earlier Catnap made them. */
+export async function findEnforcedServer(layout: Layout, tenants: TenantDirectories): Promise<number | null> {
+  const found = await listComputes(layout, tenants);
+  return found.find(({ process }) => process?.isEnforced)?.process?.pid ?? null;
 }

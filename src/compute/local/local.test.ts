@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { makeLocalSubject } from '../../../test/helpers/local-subject.ts';
 import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
 import { buildVerifier } from '../../scram-verifier.ts';
-import { tempDiskBytes, untilRunning } from '../contract/bench.ts';
+import { limits, tempDiskBytes, untilRunning } from '../contract/bench.ts';
 import { describeDriverContract } from '../driver-contract.ts';
 
 describeDriverContract('the local driver on Postgres 17', () => makeLocalSubject(17));
@@ -14,7 +14,7 @@ describe('the local driver', () => {
     const ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
     try {
       await driver.createBranch({ ...ref, pgVersion: 17, source: { kind: 'template' } });
-      const spec = { ...ref, generation: 1, pgVersion: 17, tempDiskBytes, adminSecret: newSecret() };
+      const spec = { ...ref, generation: 1, pgVersion: 17, tempDiskBytes, limits, adminSecret: newSecret() };
       const wrong = driver.start({ ...spec, settings: { no_such_setting: 'on' } });
       await expect(wrong).rejects.toThrow(/postgres did not start: .*unrecognized.*no_such_setting/);
       expect(await driver.observe(ref)).toMatchObject({ state: 'absent', pid: null });
@@ -53,7 +53,7 @@ describe('the local driver on Postgres 18', () => {
     const ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
     try {
       await driver.createBranch({ ...ref, pgVersion: 18, source: { kind: 'template' } });
-      const spec = { ...ref, pgVersion: 18, settings: {}, tempDiskBytes, adminSecret: newSecret() };
+      const spec = { ...ref, pgVersion: 18, settings: {}, tempDiskBytes, limits, adminSecret: newSecret() };
       await driver.start({ ...spec, generation: 1 });
       await untilRunning(driver, ref);
       await driver.configure(ref, {

@@ -3,11 +3,12 @@
  * its output and is never required to be our child: after a restart of Catnap the same functions work on a server
  * that an earlier Catnap started. Callers see to it that start and stop of one data directory never overlap.
  */
-import { spawn } from 'node:child_process';
-import { constants } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, constants, openSync } from 'node:fs';
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { delay } from '../../clock.ts';
+import { enteringShell } from './entering-shell.ts';
 import { readCommandLine, readProcessUid } from './process-info.ts';
 import { programEnvironment } from './run-program.ts';
 
@@ -27,7 +28,19 @@ export interface PostmasterSpec {
   readonly uid: number | null;
   /** Called once, as soon as the process exists. */
   readonly onSpawn?: () => void;
+  /** Files by which it enters its control group before it becomes Postgres; none where it has no group. */
+  readonly groupFiles?: readonly string[] | null;
 }
+
+/**
+ * A process that must be killed for want of memory is one of the server's children, never the postmaster: it makes
+ * each of them a better victim than itself, and lives to start them again.
+ */
+const serverEnvironment = {
+  ...programEnvironment,
+  PG_OOM_ADJUST_FILE: '/proc/self/oom_score_adj',
+  PG_OOM_ADJUST_VALUE: '200',
+};
 
 /** Larger than any pid of Linux or macOS: no process will ever have it. */
 const impossiblePid = 4_194_305;
@@ -142,13 +155,7 @@ async function spawnOnce(
   const log = await open(spec.logFile, 'a', 0o600);
   const { size: logStart } = await log.stat();
   let ended: string | null = null;
-  const child = spawn(spec.program, ['-D', spec.dataDirectory, ...spec.arguments], {
-    cwd: '/',
-    env: programEnvironment,
-    detached: true,
-    stdio: ['ignore', log.fd, log.fd],
-    ...(spec.uid !== null && { uid: spec.uid, gid: spec.uid }),
-  });
+  const child = spawnServer(spec, log.fd);
   child.on('error', (error) => {
     ended = error.message;
   });
@@ -171,6 +178,23 @@ async function spawnOnce(
       return { reason: 'it did not take its lock file within 30 s' };
     }
     await delay(1);
+  }
+}
+
+function spawnServer(spec: PostmasterSpec, logFd: number): ChildProcess {
+  const words = [spec.program, '-D', spec.dataDirectory, ...spec.arguments];
+  const groups = (spec.groupFiles ?? []).map((file) => openSync(file, 'w'));
+  const shell = groups.length === 0 ? null : enteringShell(groups.length, words);
+  try {
+    return spawn(shell?.program ?? spec.program, shell?.words ?? words.slice(1), {
+      cwd: '/',
+      env: serverEnvironment,
+      detached: true,
+      stdio: ['ignore', logFd, logFd, ...groups],
+      ...(spec.uid !== null && { uid: spec.uid, gid: spec.uid }),
+    });
+  } finally {
+    for (const fd of groups) closeSync(fd);
   }
 }
 

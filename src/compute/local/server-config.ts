@@ -111,8 +111,15 @@ function following(primary: Primary | null): Settings {
 /** Postgres counts this limit in an int: 2 TiB are the most that it can say. */
 const kilobytes = (bytes: number) => `${Math.min(Math.floor(bytes / 1024), 2 ** 31 - 1)}kB`;
 
+/** Beside the main file: what changes with the size of a server that runs. */
+export const sizeConfigName = 'size.conf';
+
 export function renderServerConfig(facts: ServerFacts, settings: Settings): string {
-  return renderSettings({ 'our defaults': defaults, asked: settings, 'not for discussion': insisted(facts) });
+  return [
+    renderSettings({ 'our defaults': defaults, asked: settings }),
+    `include_if_exists '${sizeConfigName}'\n`,
+    renderSettings({ 'not for discussion': insisted(facts) }),
+  ].join('\n');
 }
 
 export function renderSettings(sections: Readonly<Record<string, Settings>>): string {

@@ -1,13 +1,13 @@
 /** What a server needs beside its data: configuration, a socket directory and a log, each with the right owner. */
-import { chmod, chown, copyFile, mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, chown, copyFile, mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../config.ts';
-import { type ComputeSpec, replicationRole } from '../driver.ts';
+import { type ComputeLimits, type ComputeSpec, replicationRole } from '../driver.ts';
 import { replicationSecret, slotName } from '../replication.ts';
 import { dataHome } from './data-home.ts';
 import { dataDirectory, type Layout, socketFile } from './layout.ts';
 import { rotateLog } from './records.ts';
-import { type Primary, renderHba, renderServerConfig } from './server-config.ts';
+import { type Primary, renderHba, renderServerConfig, renderSettings, sizeConfigName } from './server-config.ts';
 import type { TemporaryDiskEnforcement } from './temporary-disks.ts';
 
 const configName = 'postgresql.conf';
@@ -66,6 +66,19 @@ export async function writeServerConfig(place: {
     sessionTempBytes: enforcement === 'session' ? spec.tempDiskBytes : null,
   };
   await writeForServer(join(directory, configName), renderServerConfig(facts, spec.settings), spec.tenantUid);
+}
+
+/** What follows the size of a running server, in a file of its own; tells whether there is anything new in it. */
+export async function writeSizeConfig(
+  directory: string,
+  settings: ComputeLimits['settings'],
+  tenantUid: number | null,
+): Promise<boolean> {
+  const path = join(directory, sizeConfigName);
+  const text = renderSettings({ size: settings });
+  if ((await readFile(path, 'utf8').catch(() => null)) === text) return false;
+  await writeForServer(path, text, tenantUid);
+  return true;
 }
 
 function primaryOf(spec: ComputeSpec, directory: string, layout: Layout): Primary {

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import type { Uids } from '../../config.ts';
 import type { ComputeRef, ComputeSpec } from '../driver.ts';
 import { recoveryArguments } from './backup-files.ts';
+import type { Cgroups } from './cgroups.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
 import { findHolder } from './holder.ts';
 import type { Layout } from './layout.ts';
 import type { Majors } from './majors.ts';
 import { startPostmaster, stopPostmaster } from './postmaster.ts';
 import { readBranchRecord, writeEndpointRecord } from './records.ts';
-import { prepareServerFiles, writeServerConfig } from './server-files.ts';
+import { prepareServerFiles, writeServerConfig, writeSizeConfig } from './server-files.ts';
 import type { DiskPlace, TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
 import type { TenantDirectories } from './tenant-directories.ts';
 
@@ -19,6 +20,7 @@ export interface ServerParts {
   readonly tenants: TenantDirectories;
   readonly majors: Majors;
   readonly disks: TemporaryDisks;
+  readonly cgroups: Cgroups;
 }
 
 /** `previous` names the branch that the endpoint was on before, which is mostly the same. */
@@ -40,19 +42,24 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
     if (older?.endpointId === spec.endpointId) await stopPostmaster(dataDirectoryOf(layout, ref), spec.tenantUid);
     await disks.unlink(diskPlaceOf(layout, ref));
   }
+  const groupFiles = await parts.cgroups.prepare(spec.endpointId, spec.limits);
+  await writeSizeConfig(directory, groupFiles === null ? {} : spec.limits.settings, spec.tenantUid);
   await withDisk(parts, spec, async (enforcement, onSpawn) => {
     const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout });
     return startPostmaster({
       ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
+      groupFiles,
       arguments: [
         ...['-c', `config_file=${files.configFile}`],
         ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
         ...['-c', `catnap.release=${build.name}`],
+        ...(groupFiles === null ? [] : ['-c', 'catnap.limits=enforced']),
         ...(await recoveryArguments(data)),
       ],
       onSpawn,
     });
   });
+  if (groupFiles !== null) parts.cgroups.holdSoon(spec.endpointId, spec.limits);
 }
 
 /** The disk for temporary files is made while the server starts; one that cannot be had is made up for by a setting. */

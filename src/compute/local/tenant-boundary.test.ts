@@ -5,7 +5,7 @@ import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local
 import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
 import { buildVerifier } from '../../scram-verifier.ts';
 import type { Login } from '../admin-session.ts';
-import { tempDiskBytes, untilRunning } from '../contract/bench.ts';
+import { limits, tempDiskBytes, untilRunning } from '../contract/bench.ts';
 import type { ComputeObservation, ComputeRef } from '../driver.ts';
 import { dataDirectory, socketFile } from './layout.ts';
 import { readProcessUid } from './process-info.ts';
@@ -111,7 +111,7 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
     const { driver } = subject;
     await driver.createBranch({ ...ref, pgVersion, source: { kind: 'template' } });
-    await driver.start({ ...ref, generation: 1, pgVersion, settings: {}, tempDiskBytes, adminSecret });
+    await driver.start({ ...ref, generation: 1, pgVersion, settings: {}, tempDiskBytes, limits, adminSecret });
     running = await untilRunning(driver, ref);
     await driver.configure(ref, {
       roles: [{ name: 'owner', verifier: buildVerifier('pw') }],

@@ -1,8 +1,7 @@
 /** Looks at Node, the C library, uids, cgroups and kernel limits. */
-import { constants } from 'node:fs';
-import { access, readFile, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Uids } from '../../config.ts';
+import { readFile, statfs } from 'node:fs/promises';
+import { Cgroups } from '../../compute/local/cgroups.ts';
+import type { Config, Uids } from '../../config.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const nodeMin = [20, 19] as const;
@@ -49,19 +48,17 @@ export function isMapped(uidMap: string, first: number, last: number): boolean {
     .some(([inside = 0, , count = 0]) => inside <= first && last < inside + count);
 }
 
-export async function checkCgroups(root = '/sys/fs/cgroup'): Promise<Check> {
-  const controllers = await readFile(join(root, 'cgroup.controllers'), 'utf8').catch(() => null);
-  const version = controllers === null ? 1 : 2;
-  const folders = version === 2 ? [root] : [join(root, 'cpu'), join(root, 'memory')];
-  const isComplete = controllers === null || ['cpu', 'memory'].every((name) => controllers.split(/\s+/).includes(name));
-  if (isComplete && (await allWritable(folders))) return ok('cgroups', `version ${version}, writable`);
-  const detail = `version ${version}, ${isComplete ? 'not writable' : 'without the cpu and memory controllers'}`;
-  return warn('cgroups', detail, 'sizes of computes are not enforced here; run as root, or with a writable cgroup');
-}
-
-async function allWritable(folders: readonly string[]): Promise<boolean> {
-  const tries = folders.map((folder) => access(folder, constants.W_OK));
-  return (await Promise.allSettled(tries)).every((result) => result.status === 'fulfilled');
+/** A process enters a group and leaves it, as a server's would; the group goes after it. */
+export async function checkCgroups(config: Pick<Config, 'home' | 'uids'>): Promise<Check> {
+  const place = { ...config, home: `${config.home} doctor` };
+  const problem = await new Cgroups(
+    place,
+    () => undefined,
+    async () => null,
+  ).problem();
+  if (problem === null) return ok('cgroups', 'sizes of computes are enforced');
+  const advice = 'sizes of computes are not enforced here; run as root, or with a cgroup that Catnap may divide';
+  return warn('cgroups', problem, advice);
 }
 
 /** Parallel queries keep their shared data here. */

@@ -1,0 +1,49 @@
+/** The part of the contract about sizes: limits that change while a server runs, and what it has used. */
+import { expect, test } from 'vitest';
+import type { Bench } from './bench.ts';
+import { ownerAndDatabase, limits as small } from './bench.ts';
+
+const gib = 1024 ** 3;
+
+export function describeSizes(bench: () => Bench): void {
+  test('a new size holds for the running server, which is not restarted', async () => {
+    const b = bench();
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    const larger = { ...small, cpus: 1, memoryBytes: 4 * gib, settings: { effective_cache_size: '3GB' } };
+    expect(await b.driver.resize(b.ref, 1, larger)).toBe(running.isEnforced ? 'applied' : 'not_enforced');
+    expect(await b.driver.observe(b.ref)).toEqual(running);
+    const [sample] = await b.driver.sample([b.ref]);
+    const inForce = running.isEnforced
+      ? { cpus: 1, memoryLimitBytes: 4 * gib }
+      : { cpus: null, memoryLimitBytes: null };
+    expect(sample).toMatchObject({ endpointId: b.ref.endpointId, isEnforced: running.isEnforced, ...inForce });
+    if (b.hasSql && running.isEnforced) {
+      const shown = async () => b.query(running, 'SHOW effective_cache_size');
+      await expect.poll(shown).toEqual([{ effective_cache_size: '3GB' }]);
+    }
+    expect(await b.driver.resize(b.ref, 1, small)).toBe(running.isEnforced ? 'applied' : 'not_enforced');
+  });
+
+  test('only the generation that runs can be resized', async () => {
+    const b = bench();
+    await b.started();
+    await expect(b.driver.resize(b.ref, 2, small)).rejects.toThrow(/not running/);
+    await b.driver.suspend(b.ref, 1);
+    await expect(b.driver.resize(b.ref, 1, small)).rejects.toThrow(/not running/);
+  });
+
+  test('what does not run has no sample, and a restarted driver reads on', async () => {
+    const b = bench();
+    expect(await b.driver.sample([b.ref])).toEqual([]);
+    const running = await b.started();
+    const [sample] = await b.subject.reopen().sample([b.ref]);
+    expect(sample).toMatchObject({ endpointId: b.ref.endpointId, isEnforced: running.isEnforced, oomKills: 0 });
+    if (b.hasSql) {
+      expect(sample?.cpuSeconds).toBeGreaterThan(0);
+      expect(sample?.usedBytes).toBeGreaterThan(1_000_000);
+    }
+    await b.driver.suspend(b.ref, 1);
+    expect(await b.driver.sample([b.ref])).toEqual([]);
+  });
+}

@@ -1,0 +1,50 @@
+/** What the fake driver keeps in memory, and how its computes are shown. */
+import type { ComputeLimits, ComputeObservation, ComputeRef, ComputeSample } from './driver.ts';
+import type { FakeBranch } from './fake-branch.ts';
+
+export interface FakeCompute {
+  ref: ComputeRef;
+  /** The newest generation seen. */
+  generation: number;
+  process: { pid: number; generation: number; answersAt: number } | null;
+  settings: Readonly<Record<string, string>>;
+  limits: ComputeLimits;
+  readOnly: boolean;
+}
+
+export interface FakeWorld {
+  readonly branches: Map<string, FakeBranch>;
+  readonly computes: Map<string, FakeCompute>;
+  /** Project of each replica that has data, by endpoint. */
+  readonly replicas: Map<string, string>;
+}
+
+export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {
+  return { projectId, branchId, endpointId, tenantUid };
+}
+
+export function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
+  const { endpointId, projectId } = ref;
+  if (!compute?.process)
+    return {
+      ...{ endpointId, projectId, state: 'absent', generation: 0, pid: null },
+      ...{ release: null, isEnforced: false, address: null },
+    };
+  const { pid, generation, answersAt } = compute.process;
+  const running = performance.now() >= answersAt;
+  return {
+    ...{ endpointId, projectId, generation, pid, release: 'fake', isEnforced: true },
+    state: running ? 'running' : 'starting',
+    address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
+  };
+}
+
+/** What it is held to, and nothing used but what a test says. */
+export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): ComputeSample {
+  return {
+    ...{ endpointId: compute.ref.endpointId, isEnforced: true, cpuSeconds: 0, periods: 0, throttledPeriods: 0 },
+    ...{ usedBytes: 0, cacheBytes: 0, workingSetBytes: 0, refaultBytes: 0, oomKills: 0, isPaused: false },
+    ...{ cpus: compute.limits.cpus, memoryLimitBytes: compute.limits.memoryBytes },
+    ...usage,
+  };
+}

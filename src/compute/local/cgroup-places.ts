@@ -1,0 +1,109 @@
+/**
+ * Where on this machine control groups can be made. They are made below the group that Catnap itself is in, so that
+ * whatever limits an operator has put on Catnap hold for its computes too.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorText } from '../../errors.ts';
+import type { CgroupTree } from './cgroup-tree.ts';
+import { CgroupTreeV1, type ControllerFolders } from './cgroup-v1.ts';
+import { CgroupTreeV2 } from './cgroup-v2.ts';
+
+export interface Mount {
+  readonly version: 1 | 2;
+  /** Part of the hierarchy that is mounted, and where. */
+  readonly root: string;
+  readonly point: string;
+  readonly controllers: readonly string[];
+}
+
+const controllersV1 = ['cpu', 'cpuacct', 'memory', 'pids'] as const;
+const needed = ['cpu', 'memory', 'pids'];
+
+/** A tree named `name` below the given groups (the text of `/proc/<pid>/cgroup`), or why there can be none. */
+export function openTree(
+  name: string,
+  groups: string,
+  mountinfo = readFileSync('/proc/self/mountinfo', 'utf8'),
+): CgroupTree | { readonly problem: string } {
+  const mounts = parseMounts(mountinfo);
+  const own = parseOwnGroups(groups);
+  const problems: string[] = [];
+  const unified = mounts.find((mount) => mount.version === 2);
+  for (const open of [() => openV2(unified, own, name), () => openV1(mounts, own, name)]) {
+    try {
+      const tree = open();
+      if (tree !== null) return tree;
+    } catch (error) {
+      problems.push(errorText(error));
+    }
+  }
+  return { problem: problems.at(-1) ?? 'the machine has no control groups with cpu, memory and pids' };
+}
+
+function openV1(mounts: readonly Mount[], own: ReadonlyMap<string, string>, name: string): CgroupTree | null {
+  const folders: Partial<Record<(typeof controllersV1)[number], string>> = {};
+  for (const controller of controllersV1) {
+    const mount = mounts.find(({ version, controllers }) => version === 1 && controllers.includes(controller));
+    if (mount === undefined) return null;
+    folders[controller] = join(folderOf(mount, own.get(controller) ?? '/'), name);
+  }
+  return new CgroupTreeV1(folders as ControllerFolders);
+}
+
+/**
+ * A group with processes in it passes no controllers on, except the root of the hierarchy. Catnap's own has some
+ * unless the service manager put them one level lower, so the mounted root is the second choice.
+ */
+function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name: string): CgroupTree | null {
+  if (mount === undefined) return null;
+  const home = folderOf(mount, own.get('') ?? '/');
+  const controllers = readFileSync(join(home, 'cgroup.controllers'), 'utf8').split(/\s+/);
+  if (!needed.every((controller) => controllers.includes(controller))) return null;
+  let problem: unknown;
+  for (const parent of new Set([home, mount.point])) {
+    try {
+      passOn(parent);
+      return new CgroupTreeV2(join(parent, name));
+    } catch (error) {
+      problem = error;
+    }
+  }
+  throw problem;
+}
+
+function passOn(parent: string): void {
+  const passed = readFileSync(join(parent, 'cgroup.subtree_control'), 'utf8').split(/\s+/);
+  const missing = needed.filter((controller) => !passed.includes(controller));
+  if (missing.length > 0) {
+    writeFileSync(join(parent, 'cgroup.subtree_control'), missing.map((controller) => `+${controller}`).join(' '));
+  }
+}
+
+/** In a container the mounted part may begin below the root that the paths count from. */
+function folderOf({ root, point }: Mount, group: string): string {
+  if (root === '/' || (group !== root && !group.startsWith(`${root}/`)))
+    return join(point, group === root ? '/' : group);
+  return join(point, group.slice(root.length));
+}
+
+/** Lines: id, parent, device, root, mount point, options, …, `-`, type, source, super options. */
+export function parseMounts(mountinfo: string): Mount[] {
+  return mountinfo.split('\n').flatMap((line): Mount[] => {
+    const [before = '', after = ''] = line.split(' - ');
+    const [, , , root = '/', point = ''] = before.split(' ');
+    const [type, , options = ''] = after.split(' ');
+    if (type !== 'cgroup' && type !== 'cgroup2') return [];
+    return [{ version: type === 'cgroup2' ? 2 : 1, root, point, controllers: options.split(',') }];
+  });
+}
+
+/** Lines: number, controllers, path; version 2 has no controllers, and is found under ''. */
+export function parseOwnGroups(text: string): Map<string, string> {
+  const groups = new Map<string, string>();
+  for (const line of text.split('\n')) {
+    const match = /^\d+:([^:]*):(.*)$/.exec(line);
+    for (const controller of match?.[1]?.split(',') ?? []) groups.set(controller, match?.[2] ?? '/');
+  }
+  return groups;
+}

@@ -1,0 +1,65 @@
+/**
+ * What a tree of control groups can do, whichever version the kernel has: one group for each compute, its limits and
+ * its counters. Names are endpoint ids. The files are the kernel's, tiny and never on a disk.
+ */
+import { mkdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { ComputeLimits, ComputeSample } from '../driver.ts';
+
+export interface GroupLimits extends Omit<ComputeLimits, 'cpus' | 'settings'> {
+  /** Null holds nothing back. */
+  readonly cpus: number | null;
+}
+
+export type GroupCounters = Omit<ComputeSample, 'endpointId' | 'isEnforced'>;
+
+export interface CgroupTree {
+  readonly version: 1 | 2;
+  /** Makes the group, or takes the one that is there; returns the files that a process enters it by. */
+  create(name: string, limits: GroupLimits): string[];
+  setCpus(name: string, cpus: number | null): Promise<void>;
+  /** False when the memory in use keeps the limit higher than was asked for. */
+  setLimits(name: string, limits: GroupLimits): Promise<boolean>;
+  /** Null for a group that is not there. */
+  read(name: string): Promise<GroupCounters | null>;
+  /** False while processes are in it. */
+  remove(name: string): Promise<boolean>;
+  names(): Promise<string[]>;
+}
+
+/** Quota of each 100 ms; what was not used of it may be used later, up to one period's worth. */
+export const periodUs = 100_000;
+/** The kernel takes no less. */
+const quotaUsMin = 1_000;
+export const quotaUs = (cpus: number) => Math.max(quotaUsMin, Math.round(cpus * periodUs));
+
+export const pageBytes = 4096;
+/** Room left above what is in use: below that, the kernel would have to kill. */
+export const roomAboveUse = 1.05;
+
+/** Lines of `name value`. */
+export function readKeyed(text: string): (name: string) => number {
+  const values = new Map(text.split('\n').map((line) => line.split(' ') as [string, string]));
+  return (name) => Number(values.get(name) ?? 0);
+}
+
+/** Null where there is no such file: the group is gone, or the kernel lacks it. */
+export async function readKernelFile(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENODEV') return null;
+    throw error;
+  });
+}
+
+export const isGone = (error: unknown) => hasCode(error, 'ENOENT', 'ENODEV');
+export const hasCode = (error: unknown, ...codes: string[]) =>
+  error instanceof Error && codes.includes((error as NodeJS.ErrnoException).code ?? '');
+
+/** Not `recursive`: the kernel's folders above it must be there, and none is to be made by mistake. */
+export function makeFolder(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error;
+  }
+}

@@ -1,0 +1,12 @@
+/** How a process comes to be in its control groups before it is a server. */
+
+/**
+ * Words that make a shell enter the groups behind its open files and become the program. It is the server's own uid
+ * that enters, through files that the parent opened, so no other program is needed to give up rights.
+ */
+export function enteringShell(count: number, words: readonly string[]): { program: string; words: string[] } {
+  const fds = Array.from({ length: count }, (_, index) => 3 + index);
+  const enter = fds.map((fd) => `echo 0 >&${fd} || exit 1`).join('; ');
+  const close = fds.map((fd) => `${fd}>&-`).join(' ');
+  return { program: '/bin/sh', words: ['-c', `${enter}; exec "$@" ${close}`, 'sh', ...words] };
+}
