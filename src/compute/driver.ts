@@ -208,6 +208,9 @@ export interface ComputeDriver {
    */
   observeWork(ref: ComputeRef): Promise<string | null>;
 
+  /** Bytes of all databases of a running server, as Postgres counts them; null when none runs. */
+  observeSize(ref: ComputeRef): Promise<number | null>;
+
   /**
    * Asks Postgres itself whether a server could start with these settings: null, or what it says is wrong. Touches no
    * compute.

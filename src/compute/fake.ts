@@ -36,6 +36,8 @@ export interface FakeOptions {
 /** Those of the settings in tests that Postgres reads at a start only. */
 const needRestart: ReadonlySet<string> = new Set(['max_connections', 'max_locks_per_transaction', 'shared_buffers']);
 
+const fakeBytes = 30_000_000;
+
 export type FakeMethod = keyof ComputeDriver;
 
 interface Failure {
@@ -53,6 +55,8 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly work = new Map<string, string>();
   /** What computes have used, by endpoint, for tests to set. */
   readonly usage = new Map<string, Partial<ComputeSample>>();
+  /** Bytes of branches, for tests to set. */
+  readonly sizes = new Map<string, number>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid = 1000;
@@ -173,6 +177,12 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async observeWork(ref: ComputeRef): Promise<string | null> {
     await this.#enter('observeWork', ref.endpointId);
     return this.work.get(ref.endpointId) ?? null;
+  }
+
+  async observeSize(ref: ComputeRef): Promise<number | null> {
+    await this.#enter('observeSize', ref.endpointId);
+    const isRunning = observation(ref, this.computes.get(ref.endpointId)).state === 'running';
+    return isRunning ? (this.sizes.get(ref.branchId) ?? fakeBytes) : null;
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {

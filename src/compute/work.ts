@@ -1,4 +1,4 @@
-/** What keeps a server awake, read from the server itself. */
+/** What a server does and holds, read from the server itself: what keeps it awake, how large its databases are. */
 import type { Session } from './admin-session.ts';
 import { adminRole } from './driver.ts';
 
@@ -31,4 +31,11 @@ export async function readWork(sql: Session): Promise<string | null> {
   const { kind, state, pid, name } = found;
   if (kind !== 'client backend') return `${kind} (pid ${pid})`;
   return state === 'active' ? `a query of ${name} (pid ${pid})` : `an open transaction of ${name} (pid ${pid})`;
+}
+
+/** Postgres adds up the sizes of files; no table is opened for it. One that is dropped meanwhile counts as none. */
+export async function readSize(sql: Session): Promise<number> {
+  const [found] = await sql<{ bytes: number }[]>`
+    SELECT coalesce(sum(pg_database_size(oid)), 0)::float8 AS bytes FROM pg_database`;
+  return found?.bytes ?? 0;
 }

@@ -183,6 +183,17 @@ export async function updateBranch(sql: Sql, id: BranchId, change: BranchChange)
   );
 }
 
+/** Not a change that somebody made, so `updated_at` stays. */
+export async function updateLogicalSize(sql: Sql, id: BranchId, bytes: number): Promise<void> {
+  await sql`update branches set logical_size = ${bytes} where id = ${id} and logical_size is distinct from ${bytes}`;
+}
+
+/** A new branch has what its parent has. */
+export async function copyLogicalSize(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+  await sql`
+    update branches b set logical_size = p.logical_size from branches p where p.id = ${from} and b.id = ${to}`;
+}
+
 export async function deleteBranchRow(sql: Sql, id: BranchId): Promise<void> {
   await sql`delete from branches where id = ${id}`;
 }

@@ -3,7 +3,7 @@
  * it from starting, stopping and going away meanwhile. Should its server die, the copy fails and is tried again.
  */
 import { recordCatalog } from '../core/catalog.ts';
-import { updateBranch } from '../db/branches.ts';
+import { copyLogicalSize, updateBranch, updateLogicalSize } from '../db/branches.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { emptyChange } from './compute-steps.ts';
 import { abandonIfFull, done, goto, type Job, type Step, skip, wait } from './step.ts';
@@ -23,10 +23,12 @@ const readParent: Step = async (context) => {
   if (seen.state === 'starting') return wait(parentStartsMs);
   if (seen.state === 'absent') return goto('copy');
   const catalog = await context.driver.configure(parent.ref, emptyChange);
+  const bytes = await context.driver.observeSize(parent.ref);
   return goto('copy', async (tx) => {
     const nothing = { roles: [], databases: [] };
     await recordCatalog(tx, parent.branch.id, nothing, catalog);
     await recordCatalog(tx, target.branch.id, nothing, catalog);
+    if (bytes !== null) await updateLogicalSize(tx, parent.branch.id, bytes);
     return undefined;
   });
 };
@@ -45,6 +47,7 @@ const copy: Step = async (context) => {
     return done(async (tx) => {
       const made = { currentState: 'ready', pendingState: null, receipt, parentLsn: receipt.lsn } as const;
       await updateBranch(tx, target.branch.id, made);
+      await copyLogicalSize(tx, parentId, target.branch.id);
       return undefined;
     });
   });

@@ -1,6 +1,6 @@
 /** Puts a compute to sleep: takes over what owners changed by SQL, writes everything out, stops the server. */
 import { recordCatalog } from '../core/catalog.ts';
-import { updateCatalogKept } from '../db/branches.ts';
+import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { emptyChange } from './compute-steps.ts';
@@ -14,9 +14,11 @@ const saveCatalog: Step = async (context) => {
   const seen = await context.driver.observe(target.ref);
   if (seen.state !== 'running' || target.endpoint.type === 'read_only') return goto('stop');
   const catalog = await context.driver.configure(target.ref, emptyChange);
+  const bytes = await context.driver.observeSize(target.ref);
   return goto('stop', async (tx) => {
     await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
     await updateEndpoint(tx, target.endpoint.id, { address: null });
+    if (bytes !== null) await updateLogicalSize(tx, target.branch.id, bytes);
     return undefined;
   });
 };

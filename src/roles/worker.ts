@@ -3,6 +3,7 @@
 import { LocalDriver } from '../compute/local/driver.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { OperationRunner } from '../operations/runner.ts';
+import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
@@ -28,6 +29,7 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
     strayComputes,
     staleReplicas,
     expiredBranches,
+    branchSizes,
     retention,
     providerLeftovers(providers),
   ];

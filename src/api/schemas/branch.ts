@@ -12,6 +12,17 @@ export const annotationValue = stringMap('Free labels, at most 50.', { maxProper
 export const branchName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 256, pattern: '\\S', description });
 
+const BranchReceipt = Type.Object(
+  {
+    method: Type.String({ description: '`reflink`: it shares blocks with its source. `copy`: it is a full copy.' }),
+    lsn: Type.Optional(Type.String({ description: 'Point of the source’s log that it was made at, where known.' })),
+    duration_ms: count('Milliseconds that the copy took.'),
+    bytes_copied: count('Sizes of the files that were written anew, together.'),
+    bytes_shared: count('Sizes of the files that shared their blocks with the source then, together.'),
+  },
+  { description: 'How its data came to be. An addition of Catnap’s.' },
+);
+
 export const Branch = Type.Object(
   {
     id: idOf('branch'),
@@ -40,6 +51,7 @@ export const Branch = Type.Object(
     last_reset_at: Type.Optional(time('When it was last restored.')),
     created_by: Type.Optional(Type.Object({ name: Type.Optional(Type.String()), image: Type.Optional(Type.String()) })),
     init_source: Type.Optional(Type.String({ description: '`parent-data` or `schema-only`.' })),
+    receipt: Type.Optional(BranchReceipt),
     restricted_actions: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), reason: Type.String() }), {
         description: 'What cannot be done to it at the moment, and why.',

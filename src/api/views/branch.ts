@@ -49,6 +49,22 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     ...present({ expires_at: optionalTime(row.expiresAt) }),
     created_by: { name: row.createdByName, image: '' },
     init_source: row.initSource,
+    ...present({ receipt: receiptView(row.receipt) }),
+  };
+}
+
+/** Receipts of the first version say nothing of sharing: what was cloned then shared everything. */
+function receiptView(receipt: Branch['receipt']): Static<typeof BranchSchema>['receipt'] | null {
+  if (receipt === null) return null;
+  const method = String(receipt.method);
+  const bytes = Number(receipt.bytes ?? 0);
+  const shared = Number(receipt.bytesShared ?? (method === 'reflink' ? bytes : 0));
+  return {
+    method,
+    ...(receipt.lsn == null ? {} : { lsn: String(receipt.lsn) }),
+    duration_ms: Number(receipt.durationMs ?? 0),
+    bytes_copied: bytes - shared,
+    bytes_shared: shared,
   };
 }
 

@@ -44,6 +44,20 @@ export function describeBranches(bench: () => Bench): void {
     expect((await b.driver.configure(b.ref, noChange)).databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
   });
 
+  test('a running server tells how large its databases are, a sleeping one does not', async () => {
+    const b = bench();
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    const before = await b.driver.observeSize(b.ref);
+    expect(before).toBeGreaterThan(1_000_000);
+    if (b.hasSql) {
+      await b.query(running, `CREATE TABLE t AS SELECT repeat('x', 1000) AS x FROM generate_series(1, 5000)`);
+      expect(await b.driver.observeSize(b.ref)).toBeGreaterThan((before ?? 0) + 5_000_000);
+    }
+    await b.driver.suspend(b.ref, 1);
+    expect(await b.driver.observeSize(b.ref)).toBeNull();
+  });
+
   test('a clone of a branch that never ran works too', async () => {
     const b = bench();
     await b.createBranch();

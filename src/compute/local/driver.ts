@@ -36,7 +36,7 @@ import {
 } from '../driver.ts';
 import { takesLogins } from '../probe.ts';
 import { quoteLiteral } from '../sql-text.ts';
-import { readWork } from '../work.ts';
+import { readSize, readWork } from '../work.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
 import { cloneLive } from './live-clone.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
@@ -121,6 +121,12 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process) return null;
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), readWork);
+  }
+
+  async observeSize(ref: ComputeRef): Promise<number | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready) return null;
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), readSize);
   }
 
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
