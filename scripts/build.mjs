@@ -1,10 +1,11 @@
 /**
- * Builds dist/ from src/: compile, then the files that are read at run time. The new tree is made beside the old one
+ * Builds dist/ from src/ and console/: compile, then the files that are read at run time. The new tree is made beside the old one
  * and takes its place by a rename, so that a Catnap that runs from dist/ never finds it half written.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { buildConsole } from './build-console.mjs';
 import { stampName } from './freshness.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -24,6 +25,10 @@ try {
   });
   if (compiled.status !== 0) fail('the build failed; see the lines above');
   cpSync(`${root}src/db/migrations`, `${making}/db/migrations`, { recursive: true });
+  await buildConsole(`${making}/console`, `${target}/console`).catch((error) => {
+    console.error(error);
+    fail('the console could not be built; see the lines above');
+  });
   writeFileSync(`${making}/${stampName}`, `${startedAt}\n`);
   takeItsPlace();
 } finally {

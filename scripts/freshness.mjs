@@ -5,12 +5,21 @@ import { fileURLToPath } from 'node:url';
 export const stampName = '.built-at';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const settings = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'scripts/build.mjs'];
+const settings = [
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'scripts/build.mjs',
+  'scripts/build-console.mjs',
+];
 
 export function isBuildFresh() {
   const builtAt = readStamp();
   if (builtAt === null) return false;
-  const changes = [...settings.map((name) => `${root}${name}`), ...filesBelow(`${root}src`)];
+  const changes = [
+    ...settings.map((name) => `${root}${name}`),
+    ...['src', 'console'].flatMap((name) => filesBelow(`${root}${name}`)),
+  ];
   return changes.every((path) => changedAt(path) < builtAt);
 }
 

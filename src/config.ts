@@ -108,7 +108,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'Data home: everything Catnap keeps.',
   ],
   ['CATNAP_BIND', '`127.0.0.1`', 'Address that the HTTP and the database port listen on.'],
-  ['CATNAP_HTTP_PORT', '`7070`', 'API and status page.'],
+  ['CATNAP_HTTP_PORT', '`7070`', 'API and console.'],
   ['CATNAP_PG_PORT', '`5432`', 'Database port. When unset and taken, 7432 is used, and the start says so.'],
   ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],

@@ -101,7 +101,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,
-    banner: renderBanner({ config, version, newApiKey: system.newApiKey, notes, roles: options.roles }),
+    banner: renderBanner({ ...system, config, version, notes, roles: options.roles }),
   };
 }
 

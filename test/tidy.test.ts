@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { blankOut, importsOf, readSources, type SourceFile } from './helpers/source-files.ts';
 
-const all = readSources(['src', 'test', 'scripts']);
+const all = readSources(['src', 'test', 'scripts', 'console']);
 const product = all.filter((file) => file.path.startsWith('src/') && !file.isTest);
+/** Runs in browsers, and knows the server by its API alone. */
+const consoleFiles = all.filter((file) => file.path.startsWith('console/'));
 
 const fileLinesMax = 300;
 const lineLengthMax = 120;
@@ -72,9 +74,21 @@ describe('imports', () => {
     expect(wrong).toEqual([]);
   });
 
+  test('of the console lead nowhere but to itself and to packages of its own', () => {
+    const packages =
+      /^(react|react-dom|@tanstack\/react-(query|router)|codemirror|@codemirror\/[\w-]+|@lezer\/[\w-]+|uplot)(\/|$)/;
+    const wrong = consoleFiles.flatMap((file) =>
+      file.imports
+        .filter((name) => !name.startsWith('console/') && !packages.test(name))
+        .map((name) => `${file.path} imports ${name}`),
+    );
+    expect(wrong).toEqual([]);
+    expect(consoleFiles.length).toBeGreaterThan(30);
+  });
+
   test('end in .ts and exist', () => {
     const paths = new Set(all.map((file) => file.path));
-    const isOurs = (name: string) => /^(src|test)\//.test(name);
+    const isOurs = (name: string) => /^(src|test|console)\//.test(name) && !name.endsWith('.css');
     const wrong = all.flatMap((file) =>
       file.imports.filter((name) => isOurs(name) && !paths.has(name)).map((name) => `${file.path}: ${name}`),
     );
@@ -121,7 +135,7 @@ interface Ban {
   readonly in?: (file: SourceFile) => boolean;
 }
 
-const inProduct = (file: SourceFile) => product.includes(file);
+const inProduct = (file: SourceFile) => product.includes(file) || consoleFiles.includes(file);
 
 const bans: readonly Ban[] = [
   { words: /(:|<|\bas|\||&|,|extends|=)\s*any\b(?!\s*[(:.])/, why: '`any` switches the compiler off', in: inProduct },

@@ -9,7 +9,8 @@ import { readScope } from '../core/context.ts';
 import { stackPrefix, stackProvider } from '../provider/embedded/plugin.ts';
 import type { App } from './app-type.ts';
 import type { ApiParts } from './parts.ts';
-import { type Authenticate, useAuth } from './plugins/auth.ts';
+import { type Access, type Authenticate, useAuth } from './plugins/auth.ts';
+import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
 import { useJsonBody } from './plugins/json-body.ts';
 import { useMetrics } from './plugins/metrics.ts';
@@ -21,7 +22,10 @@ import { useRouteTable } from './plugins/route-table.ts';
 import { useSecurityHeaders } from './plugins/security-headers.ts';
 import { useValidation, validationOptions } from './plugins/validation.ts';
 import { apiRoutes } from './routes/api-routes.ts';
+import { consolePages } from './routes/console-pages.ts';
+import { consoleSessionRoutes } from './routes/console-session.ts';
 import { docsRoutes } from './routes/docs.ts';
+import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { sqlRoutes } from './routes/sql.ts';
 import { statusRoutes } from './routes/status.ts';
@@ -46,9 +50,15 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   await useOpenApi(app, { version: parts.version, url: `${config.publicUrl}${apiPrefix}` });
 
   const limits = { requestsPerMinute: config.rateLimitPerMinute, clock };
-  const access = { authenticate: authenticator(parts), guard: createGuessGuard(limits) };
+  const access: Access = {
+    authenticate: authenticator(parts),
+    guard: createGuessGuard(limits),
+    findSignedIn: findSignedIn(parts),
+  };
   healthRoutes(app, parts, access);
-  statusRoutes(app, parts);
+  statusRoutes(app, parts, access);
+  consolePages(app, parts.consoleFiles);
+  consoleSessionRoutes(app, parts, access);
   await app.register(async (sql: App) => sqlRoutes(sql, parts.sqlSocket));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(
@@ -56,6 +66,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
       useAuth(api, access);
       useRateLimit(api, limits);
       apiRoutes(api, parts);
+      eventRoutes(api, parts, access);
     },
     { prefix: apiPrefix },
   );

@@ -42,13 +42,13 @@ test('metrics are for this machine, or for a key', async () => {
 });
 
 test('the status page is one document that asks nobody else', async () => {
-  const reply = await api.app.inject('/');
+  const reply = await api.app.inject('/status');
   expect(reply.headers['content-type']).toBe('text/html; charset=utf-8');
   expect(reply.headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'sha256-/);
   expect(reply.body).not.toMatch(/https?:\/\//);
 });
 
-test('the status numbers are for this machine alone', async () => {
+test('the status numbers are for this machine, or for a key', async () => {
   await api.call('POST', '/api/v2/projects', { body: { project: {} } });
   const brief = { name: 'catnap', version: '0.0.0-test' };
   const full = { ...brief, counts: { projects: 1, endpoints: { init: 1, active: 0, idle: 0 } } };
@@ -58,6 +58,7 @@ test('the status numbers are for this machine alone', async () => {
     ).json();
   expect(await ask()).toMatchObject(full);
   expect(await ask({}, '192.0.2.1')).toEqual(brief);
+  expect(await ask({ authorization: `Bearer ${api.token}` }, '192.0.2.1')).toMatchObject(full);
   expect(await ask({ 'x-forwarded-for': '192.0.2.1' })).toEqual(brief);
   expect(await ask({ host: 'rebound.example' })).toEqual(brief);
   const config = { ...api.parts.config, bind: '0.0.0.0' };

@@ -7,6 +7,7 @@ import type { AwaitOperation } from '../core/operation-wait.ts';
 import type { Logger } from '../log.ts';
 import type { StackParts } from '../provider/embedded/parts.ts';
 import type { Providers } from '../provider/providers.ts';
+import type { ConsoleFiles } from './console-files.ts';
 
 /** The settings, and what the parent found out about the machine. */
 export interface ApiConfig extends Config {
@@ -24,6 +25,8 @@ export interface ApiParts {
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics: Registry;
+  /** The built console, read while the process could still read it. */
+  readonly consoleFiles: ConsoleFiles;
   /** Of the program, for the pages and the OpenAPI document. */
   readonly version: string;
   /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */

@@ -7,6 +7,7 @@ import { testProviders } from '../../test/helpers/providers.ts';
 import { makeStackParts } from '../../test/helpers/stack.ts';
 import { createLogger } from '../log.ts';
 import { buildApp } from './app.ts';
+import { noConsole } from './console-files.ts';
 
 const loaded = () => Object.keys(createRequire(import.meta.url).cache);
 
@@ -20,6 +21,7 @@ test('building the application and answering requests loads no module', async ()
     log: createLogger({ level: 'silent', role: 'test' }),
     metrics: new Registry(),
     version: '0',
+    consoleFiles: noConsole,
     keyUses: { record: () => {} },
     sqlSocket: '/nonexistent/sql',
     checkSettings: async () => null,
@@ -36,6 +38,7 @@ test('building the application and answering requests loads no module', async ()
   };
   const statuses = [
     await send('/'),
+    await send('/status'),
     await send('/status.json'),
     await send('/metrics'),
     await send('/api/v2/docs'),
@@ -48,6 +51,6 @@ test('building the application and answering requests loads no module', async ()
   ];
   await app.close();
   await close();
-  expect(statuses).toEqual([200, 200, 200, 200, 200, 201, 400, 400, 400, 404]);
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 201, 400, 400, 400, 404]);
   expect(loaded().filter((file) => !before.has(file))).toEqual([]);
 });

@@ -24,6 +24,10 @@ export async function authenticate(scope: Scope, token: string): Promise<Caller 
   const tokenHash = hashToken(token);
   const key = await selectApiKeyByHash(scope.sql, tokenHash);
   if (key === undefined || !timingSafeEqual(tokenHash, key.tokenHash)) return undefined;
+  return callerOfKey(key);
+}
+
+export function callerOfKey(key: ApiKey): Caller {
   return {
     keyId: key.id,
     kind: key.kind,

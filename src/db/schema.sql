@@ -139,6 +139,24 @@ CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
 CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
 
+create table console_links (
+  token_hash bytea not null,
+  api_key_id bigint not null,
+  expires_at timestamp with time zone not null,
+  constraint console_links_pkey PRIMARY KEY (token_hash),
+  constraint console_links_api_key_id_fkey FOREIGN KEY (api_key_id) REFERENCES api_keys(id) ON DELETE CASCADE
+);
+
+create table console_sessions (
+  token_hash bytea not null,
+  api_key_id bigint not null,
+  created_at timestamp with time zone default now() not null,
+  expires_at timestamp with time zone not null,
+  constraint console_sessions_pkey PRIMARY KEY (token_hash),
+  constraint console_sessions_api_key_id_fkey FOREIGN KEY (api_key_id) REFERENCES api_keys(id) ON DELETE CASCADE
+);
+CREATE INDEX console_sessions_of_key ON catnap.console_sessions USING btree (api_key_id, created_at DESC);
+
 create table consumption_hours (
   project_id text not null,
   branch_id text not null,
@@ -290,6 +308,7 @@ create table operations (
   constraint operations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint operations_status_check CHECK ((status = ANY (ARRAY['scheduling'::text, 'running'::text, 'finished'::text, 'failed'::text, 'error'::text, 'cancelling'::text, 'cancelled'::text, 'skipped'::text])))
 );
+CREATE INDEX operations_by_change ON catnap.operations USING btree (updated_at);
 CREATE INDEX operations_of_endpoint ON catnap.operations USING btree (endpoint_id, sequence DESC);
 CREATE INDEX operations_of_project ON catnap.operations USING btree (project_id, created_at DESC);
 CREATE INDEX operations_unfinished ON catnap.operations USING btree (sequence) WHERE (status = ANY (ARRAY['scheduling'::text, 'running'::text, 'failed'::text, 'cancelling'::text]));

@@ -6,16 +6,19 @@ export interface BannerFacts {
   readonly config: Config;
   readonly version: string;
   readonly newApiKey: string | null;
+  readonly consoleLink: string | null;
   readonly notes: readonly string[];
   readonly roles: readonly string[];
 }
 
-export function renderBanner({ config, version, newApiKey, notes, roles }: BannerFacts): string {
+export function renderBanner({ config, version, newApiKey, consoleLink, notes, roles }: BannerFacts): string {
   const keyPath = apiKeyPath(config.home);
   const lines = [`Catnap ${version} is up${roles.length === 3 ? '' : ` (${roles.join(', ')})`}`, ''];
   const row = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}${value}`);
   row('API', `${config.publicUrl}/api/v2`);
-  row('Status page', `${config.publicUrl}/`);
+  // Behind the #, so that no log and no proxy sees it.
+  const signsIn = consoleLink === null ? '' : `#open=${consoleLink}  (signs you in, once, within the hour)`;
+  row('Console', `${config.publicUrl}/${signsIn}`);
   row('Databases', `port ${config.pgPort} on ${config.bind}`);
   row('Data', config.home);
   row('API key', newApiKey === null ? `in ${keyPath}` : `${newApiKey}  (shown once; also in ${keyPath})`);

@@ -2,6 +2,7 @@
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { ensureFirstAccount, hasAccount } from '../core/account.ts';
+import { makeConsoleLink } from '../core/console-session.ts';
 import { type Core, commandScope } from '../core/context.ts';
 import { type DatabaseOptions, openDatabase } from '../db/client.ts';
 import { migrate } from '../db/migrate.ts';
@@ -17,6 +18,8 @@ export interface System {
   readonly stackSecret: string;
   /** Set when this start made the first key. */
   readonly newApiKey: string | null;
+  /** Signs in to the console once, with the key that this start made. */
+  readonly consoleLink: string | null;
   stop(): Promise<void>;
 }
 
@@ -33,7 +36,7 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
     const secretKey = await ensureSecretKey(config.home, !(await hasAccount(database.sql)));
     const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };
     const stackSecret = await ensureStackSecret(config.home);
-    return { core, database: options, secretKey, stackSecret, newApiKey: await ensureFirstKey(core), stop };
+    return { core, database: options, secretKey, stackSecret, ...(await ensureFirstKey(core)), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -41,11 +44,12 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
 }
 
 /** The file is written before the commit: a key that is in the database and nowhere else would lock everybody out. */
-async function ensureFirstKey(core: Core): Promise<string | null> {
+async function ensureFirstKey(core: Core): Promise<Pick<System, 'newApiKey' | 'consoleLink'>> {
   return core.database.transaction(async (tx) => {
-    const first = await ensureFirstAccount(commandScope(core, tx));
-    if (first === null) return null;
+    const scope = commandScope(core, tx);
+    const first = await ensureFirstAccount(scope);
+    if (first === null) return { newApiKey: null, consoleLink: null };
     await writeApiKey(core.config.home, first.token);
-    return first.token;
+    return { newApiKey: first.token, consoleLink: (await makeConsoleLink(scope, first.token)) ?? null };
   });
 }

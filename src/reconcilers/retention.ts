@@ -1,4 +1,5 @@
-/** Old records go: finished operations after half a year, stored replies after a day. */
+/** Old records go: finished operations after half a year, stored replies after a day, sign-ins when they expire. */
+import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -12,6 +13,7 @@ export const retention: Reconciler = {
   turn: async ({ core, log }) => {
     const replies = await deleteOldIdempotencyKeys(core.database.sql, replyHours);
     const operations = await deleteOldOperations(core.database.sql, operationDays);
-    if (replies + operations > 0) log.debug({ replies, operations }, 'old records were removed');
+    const signIns = await deleteExpiredConsoleTokens(core.database.sql);
+    if (replies + operations + signIns > 0) log.debug({ replies, operations, signIns }, 'old records were removed');
   },
 };

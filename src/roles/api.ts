@@ -1,6 +1,7 @@
 /** The API role: the HTTP port. */
 import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
+import { readConsoleFiles } from '../api/console-files.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
@@ -9,6 +10,8 @@ import { rolesProviders } from './providers.ts';
 import { stackParts } from './stack.ts';
 
 const keyUseFlushMs = 10_000;
+/** While loading, as the process gives up its rights before it begins. */
+const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 
 export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
   const { clock } = core;
@@ -30,6 +33,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     checkSettings,
     stack,
     sqlSocket,
+    consoleFiles,
     awaitOperation: waiter.awaitOperation,
     providers: rolesProviders(init),
   });

@@ -12,6 +12,7 @@ import { Registry } from 'prom-client';
 import { parse } from 'yaml';
 import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/app-type.ts';
+import { noConsole } from '../../src/api/console-files.ts';
 import type { ApiParts } from '../../src/api/parts.ts';
 import type { Clock } from '../../src/clock.ts';
 import { FakeDriver } from '../../src/compute/fake.ts';
@@ -33,6 +34,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/branches/{branch_id}/set_as_primary'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
   ['PATCH', '/organizations/{org_id}'],
+  ['GET', '/events'],
 ];
 
 interface OpenApiReply {
@@ -107,6 +109,7 @@ export async function makeApi(
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),
     version: '0.0.0-test',
+    consoleFiles: noConsole,
     keyUses: { record: () => {} },
     stack: makeStackParts(core),
     sqlSocket: '/nonexistent/sql',

@@ -21,7 +21,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export function readSources(folders: readonly string[]): SourceFile[] {
   return folders.flatMap((folder) =>
     readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
-      .filter((entry) => entry.isFile() && /\.(ts|mts)$/.test(entry.name))
+      .filter((entry) => entry.isFile() && /\.(ts|tsx|mts)$/.test(entry.name))
       .map((entry) => readSource(relative(root, join(entry.parentPath, entry.name)))),
   );
 }

@@ -1,9 +1,12 @@
 /** The embedded auth provider for tests: its parts, and a server that listens. */
+
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+
 import { Registry } from 'prom-client';
 import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/app-type.ts';
+import { noConsole } from '../../src/api/console-files.ts';
 import type { Config } from '../../src/config.ts';
 import type { Core } from '../../src/core/context.ts';
 import { createLogger } from '../../src/log.ts';
@@ -81,6 +84,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     clock: parts.clock,
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),
+    consoleFiles: noConsole,
     version: '0.0.0-test',
     keyUses: { record: () => {} },
     sqlSocket: '/nonexistent/sql',

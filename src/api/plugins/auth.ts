@@ -1,6 +1,6 @@
 /**
- * Bearer keys. Cookies are ignored: some clients send the key there as well. Runs before the body is read, so a
- * stranger costs one lookup and no parsing.
+ * Bearer keys, and sign-ins of the console by cookie. Other cookies are ignored: some clients send the key there as
+ * well. Runs before the body is read, so a stranger costs one lookup and no parsing.
  */
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../core/access.ts';
@@ -8,6 +8,15 @@ import { CatnapError } from '../../errors.ts';
 import type { App } from '../app-type.ts';
 
 export type Authenticate = (token: string, remoteAddress: string) => Promise<Caller | undefined>;
+
+/** The caller whom the console's cookie stands for; undefined without one, or when another site may have sent it. */
+export type FindSignedIn = (request: FastifyRequest) => Promise<Caller | undefined>;
+
+export interface Access {
+  readonly authenticate: Authenticate;
+  readonly guard: GuessGuard;
+  readonly findSignedIn: FindSignedIn;
+}
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -25,9 +34,9 @@ export interface GuessGuard {
 }
 
 /** Longer than any key that can be configured. */
-const tokenLengthMax = 256;
+export const tokenLengthMax = 256;
 
-export function useAuth(app: App, options: { authenticate: Authenticate; guard: GuessGuard }): void {
+export function useAuth(app: App, options: Access): void {
   app.addHook('onRequest', async (request) => {
     const caller = await authenticateRequest(request, options);
     if (caller === undefined) throw unauthenticated();
@@ -35,13 +44,19 @@ export function useAuth(app: App, options: { authenticate: Authenticate; guard: 
   });
 }
 
-/** Undefined when there is no key or a wrong one. Routes with another way in (`/metrics`) call it themselves. */
-export async function authenticateRequest(
-  request: FastifyRequest,
-  options: { authenticate: Authenticate; guard: GuessGuard },
-): Promise<Caller | undefined> {
+/** Undefined when there is no credential or a wrong one. Routes with another way in (`/metrics`) call it themselves. */
+export async function authenticateRequest(request: FastifyRequest, options: Access): Promise<Caller | undefined> {
+  if (request.headers.authorization === undefined) return options.findSignedIn(request);
   const token = bearerToken(request.headers.authorization);
-  if (token === undefined) return undefined;
+  return token === undefined ? undefined : authenticateToken(request, token, options);
+}
+
+/** Counts failures of an address, wherever a key comes from. */
+export async function authenticateToken(
+  request: FastifyRequest,
+  token: string,
+  options: Pick<Access, 'authenticate' | 'guard'>,
+): Promise<Caller | undefined> {
   options.guard.check(request.ip, token);
   const caller = await options.authenticate(token, request.ip);
   if (caller === undefined) options.guard.failed(request.ip);

@@ -7,18 +7,14 @@ import { getSystemStatus } from '../../core/status.ts';
 import { CatnapError } from '../../errors.ts';
 import type { App } from '../app-type.ts';
 import type { ApiParts } from '../parts.ts';
-import { type Authenticate, authenticateRequest, type GuessGuard } from '../plugins/auth.ts';
+import { type Access, authenticateRequest } from '../plugins/auth.ts';
 
 /** Less than what probes usually wait. */
 const readyTimeoutMs = 2_000;
 
 const open = { config: { isPublic: true }, schema: { hide: true } };
 
-export function healthRoutes(
-  app: App,
-  parts: ApiParts,
-  access: { authenticate: Authenticate; guard: GuessGuard },
-): void {
+export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
   app.get('/healthz', open, async () => ({ status: 'ok' }));
 
   app.get('/readyz', open, async () => {

@@ -1,6 +1,6 @@
 /**
- * The status page and its numbers. It asks for no key, so it says little: to people on the same machine counts and
- * addresses, to everybody else the name and the version.
+ * The status page and its numbers. It asks for no key, so it says little: to people on the same machine, and to those
+ * who have a key, counts and addresses; to everybody else the name and the version.
  */
 import type { FastifyRequest } from 'fastify';
 import { type Config, isLoopback } from '../../config.ts';
@@ -9,17 +9,19 @@ import { getSystemStatus } from '../../core/status.ts';
 import type { App } from '../app-type.ts';
 import { statusPage } from '../pages/status-page.ts';
 import type { ApiParts } from '../parts.ts';
+import { type Access, authenticateRequest } from '../plugins/auth.ts';
 import { sendPage } from '../plugins/security-headers.ts';
 import { briefStatusView, statusView } from '../views/status.ts';
 import { isLocalPeer } from './health.ts';
 
 const open = { config: { isPublic: true }, schema: { hide: true } };
 
-export function statusRoutes(app: App, parts: ApiParts): void {
-  app.get('/', open, async (_request, reply) => sendPage(reply, statusPage));
+export function statusRoutes(app: App, parts: ApiParts, access: Access): void {
+  app.get('/status', open, async (_request, reply) => sendPage(reply, statusPage));
 
   app.get('/status.json', open, async (request) => {
-    if (!isLocalVisitor(request, parts.config)) return briefStatusView(parts.version);
+    const isKnown = isLocalVisitor(request, parts.config) || (await authenticateRequest(request, access)) !== undefined;
+    if (!isKnown) return briefStatusView(parts.version);
     return statusView(parts.config, parts.version, await getSystemStatus(readScope(parts.core)));
   });
 }

@@ -1,0 +1,93 @@
+/**
+ * The one way to the server: the public API, with the cookie of the sign-in, which the browser adds by itself. The
+ * header tells the server that it is our own page which asks.
+ */
+
+const apiPrefix = '/api/v2';
+const consoleHeaders = { 'x-catnap-console': '1' };
+
+export class ApiError extends Error {
+  readonly status: number;
+  readonly requestId: string;
+
+  constructor(status: number, message: string, requestId = '') {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.requestId = requestId;
+  }
+}
+
+/** The server did not answer at all. */
+export class OfflineError extends Error {
+  constructor() {
+    super('Catnap does not answer. Is it running?');
+    this.name = 'OfflineError';
+  }
+}
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
+
+export interface CallOptions {
+  readonly body?: object;
+  readonly signal?: AbortSignal;
+}
+
+export function api<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
+  return send<T>(method, `${apiPrefix}${path}`, options);
+}
+
+/** A path of the server outside the API. */
+export async function send<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
+  const { body, signal } = options;
+  const response = await reach(path, {
+    method,
+    headers: { ...consoleHeaders, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  const text = await response.text();
+  const parsed: unknown = text === '' ? {} : parseJson(text);
+  if (!response.ok) throw toError(response.status, parsed);
+  return parsed as T;
+}
+
+/** For replies that come in pieces. */
+export function openStream(path: string, signal: AbortSignal): Promise<Response> {
+  return reach(`${apiPrefix}${path}`, { headers: consoleHeaders, signal });
+}
+
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, { credentials: 'same-origin', cache: 'no-store', ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new OfflineError();
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+function toError(status: number, body: unknown): ApiError {
+  const { message, request_id } = body as { message?: string; request_id?: string };
+  return new ApiError(status, message ?? `the server answered with status ${status}`, request_id);
+}
+
+/** A path with each value made safe: `at\`/projects/${id}\``. */
+export function at(strings: TemplateStringsArray, ...values: readonly string[]): string {
+  return strings.reduce((path, text, index) => path + encodeURIComponent(values[index - 1] ?? '') + text);
+}
+
+export function withQuery(
+  path: string,
+  query: Readonly<Record<string, string | number | boolean | undefined>>,
+): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+}

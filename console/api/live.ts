@@ -1,0 +1,76 @@
+/**
+ * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project look
+ * again. A hidden tab closes its stream: browsers give a server six connections, and tabs must not use them up.
+ */
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect } from 'react';
+import { openStream } from './client.ts';
+import { setLive } from './live-state.ts';
+
+const reopenMs = { first: 1_000, most: 15_000 };
+
+export function useLiveChanges(): void {
+  const client = useQueryClient();
+  useEffect(() => {
+    let closing = new AbortController();
+    const open = () => {
+      closing = new AbortController();
+      void follow(closing.signal, (projectId) => {
+        void client.invalidateQueries({ queryKey: projectId === null ? ['project'] : ['project', projectId] });
+        void client.invalidateQueries({ queryKey: ['projects'] });
+      });
+    };
+    const change = () => {
+      closing.abort();
+      if (!document.hidden) open();
+    };
+    change();
+    document.addEventListener('visibilitychange', change);
+    return () => {
+      document.removeEventListener('visibilitychange', change);
+      closing.abort();
+    };
+  }, [client]);
+}
+
+/** Opens the stream again whenever it ends, more slowly each time that it fails. Null: anything may have changed. */
+async function follow(signal: AbortSignal, onChange: (projectId: string | null) => void): Promise<void> {
+  let waitMs = reopenMs.first;
+  while (!signal.aborted) {
+    try {
+      const response = await openStream('/events', signal);
+      if (response.ok && response.body !== null) {
+        setLive(true);
+        onChange(null);
+        waitMs = reopenMs.first;
+        await readEvents(response.body, onChange);
+      }
+    } catch {
+      // Whatever it was: pages ask by themselves meanwhile.
+    }
+    setLive(false);
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    waitMs = Math.min(waitMs * 2, reopenMs.most);
+  }
+}
+
+async function readEvents(body: ReadableStream<Uint8Array>, onChange: (projectId: string) => void): Promise<void> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + decoder.decode(value, { stream: true })).split('\n\n');
+    rest = parts.pop() ?? '';
+    const projects = new Set(parts.flatMap((part) => projectOf(part) ?? []));
+    for (const projectId of projects) onChange(projectId);
+  }
+}
+
+function projectOf(event: string): string | undefined {
+  const data = /^data: (.*)$/m.exec(event)?.[1];
+  if (data === undefined) return undefined;
+  const { operation } = JSON.parse(data) as { operation?: { project_id: string } };
+  return operation?.project_id;
+}

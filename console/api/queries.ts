@@ -1,0 +1,152 @@
+/** Every question that pages ask, each with its key. What belongs to a project is under `['project', id]`. */
+import { queryOptions } from '@tanstack/react-query';
+import { api, at, send, withQuery } from './client.ts';
+import { pollMs } from './live-state.ts';
+import type {
+  ApiKey,
+  Branch,
+  CurrentUser,
+  Database,
+  Endpoint,
+  Operation,
+  Organization,
+  Project,
+  ProjectListItem,
+  Role,
+} from './types.ts';
+
+export interface Session {
+  readonly signed_in: boolean;
+  readonly key?: {
+    readonly id: number;
+    readonly name: string;
+    readonly kind: 'personal' | 'organization' | 'project';
+    readonly project_id: string | null;
+  };
+}
+
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: () => send<Session>('GET', '/console/session'),
+  staleTime: 60_000,
+});
+
+export interface Installation {
+  readonly version: string;
+  readonly driver?: string;
+  readonly region_id?: string;
+  readonly pg_versions?: readonly number[];
+  readonly api_url?: string;
+  readonly database_port?: number;
+  readonly counts?: { readonly projects: number; readonly endpoints: Readonly<Record<string, number>> };
+}
+
+export const installationQuery = queryOptions({
+  queryKey: ['installation'],
+  queryFn: () => send<Installation>('GET', '/status.json'),
+});
+
+/** Keys that are no person's have no user behind them. */
+export const userQuery = queryOptions({
+  queryKey: ['user'],
+  queryFn: () => api<CurrentUser>('GET', '/users/me'),
+  retry: false,
+  staleTime: 60_000,
+});
+
+export const organizationsQuery = queryOptions({
+  queryKey: ['organizations'],
+  queryFn: async () => (await api<{ organizations: Organization[] }>('GET', '/users/me/organizations')).organizations,
+  staleTime: 60_000,
+});
+
+export const personalKeysQuery = queryOptions({
+  queryKey: ['keys', 'personal'],
+  queryFn: () => api<ApiKey[]>('GET', '/api_keys'),
+});
+
+export const organizationKeysQuery = (orgId: string) =>
+  queryOptions({
+    queryKey: ['keys', orgId],
+    queryFn: () => api<ApiKey[]>('GET', at`/organizations/${orgId}/api_keys`),
+  });
+
+const projectsOfPage = 100;
+
+export const projectsQuery = (orgId: string, search: string) =>
+  queryOptions({
+    queryKey: ['projects', orgId, search],
+    queryFn: async () => {
+      const query = { org_id: orgId, limit: projectsOfPage, search: search === '' ? undefined : search };
+      return (await api<{ projects: ProjectListItem[] }>('GET', withQuery('/projects', query))).projects;
+    },
+    refetchInterval: () => pollMs('slow'),
+    placeholderData: (previous) => previous,
+  });
+
+export const projectQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'self'],
+    queryFn: async () => (await api<{ project: Project }>('GET', at`/projects/${id}`)).project,
+  });
+
+export const branchesQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'branches'],
+    queryFn: async () => {
+      const path = withQuery(at`/projects/${id}/branches`, { sort_by: 'created_at', sort_order: 'asc', limit: 1000 });
+      return (await api<{ branches: Branch[] }>('GET', path)).branches;
+    },
+    refetchInterval: () => pollMs('slow'),
+  });
+
+export const endpointsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'endpoints'],
+    queryFn: async () => (await api<{ endpoints: Endpoint[] }>('GET', at`/projects/${id}/endpoints`)).endpoints,
+    refetchInterval: () => pollMs('quick'),
+  });
+
+export const operationsQuery = (id: string, limit: number) =>
+  queryOptions({
+    queryKey: ['project', id, 'operations', limit],
+    queryFn: async () => {
+      const path = withQuery(at`/projects/${id}/operations`, { limit });
+      return (await api<{ operations: Operation[] }>('GET', path)).operations;
+    },
+    refetchInterval: () => pollMs('quick'),
+  });
+
+export const rolesQuery = (id: string, branchId: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'roles', branchId],
+    queryFn: async () => (await api<{ roles: Role[] }>('GET', at`/projects/${id}/branches/${branchId}/roles`)).roles,
+  });
+
+export const databasesQuery = (id: string, branchId: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'databases', branchId],
+    queryFn: async () =>
+      (await api<{ databases: Database[] }>('GET', at`/projects/${id}/branches/${branchId}/databases`)).databases,
+  });
+
+export const connectionUriQuery = (
+  id: string,
+  of: { branchId: string; endpointId: string; database: string; role: string; pooled: boolean },
+) =>
+  queryOptions({
+    queryKey: ['project', id, 'uri', of],
+    queryFn: async () => {
+      const query = {
+        branch_id: of.branchId,
+        endpoint_id: of.endpointId,
+        database_name: of.database,
+        role_name: of.role,
+        pooled: of.pooled,
+      };
+      return (await api<{ uri: string }>('GET', withQuery(at`/projects/${id}/connection_uri`, query))).uri;
+    },
+    retry: false,
+    // It holds a password: gone as soon as nobody looks.
+    gcTime: 0,
+  });

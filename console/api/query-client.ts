@@ -1,0 +1,28 @@
+/** The cache of replies. It notices two things for everybody: that the sign-in has ended, and that nobody answers. */
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { ApiError, OfflineError } from './client.ts';
+import { setOffline } from './offline-state.ts';
+import { sessionQuery } from './queries.ts';
+
+const retriesMax = 1;
+
+function look(error: Error): void {
+  if (error instanceof OfflineError) setOffline(true);
+  if (error instanceof ApiError && error.status === 401)
+    client.setQueryData(sessionQuery.queryKey, { signed_in: false });
+}
+
+export const client: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: look, onSuccess: () => setOffline(false) }),
+  mutationCache: new MutationCache({ onError: look, onSuccess: () => setOffline(false) }),
+  defaultOptions: {
+    queries: {
+      // A refusal stays one; a server that restarts is back in a moment.
+      retry: (failures, error) => error instanceof OfflineError && failures < retriesMax,
+      staleTime: 2_000,
+      // The server may well be on a machine that has no internet.
+      networkMode: 'always',
+    },
+    mutations: { networkMode: 'always' },
+  },
+});

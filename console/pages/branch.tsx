@@ -1,0 +1,196 @@
+/** One branch: what it is, its computes, and what can be done to it. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
+import type { Branch } from '../api/types.ts';
+import { Ago, Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { bytes } from '../ui/format.ts';
+import { Icon } from '../ui/icons.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+import { AddCompute } from './add-compute.tsx';
+import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
+import { ComputeRow } from './compute-row.tsx';
+import { CreateBranch } from './create-branch.tsx';
+
+const recentOperations = 30;
+
+export function BranchPage() {
+  const { projectId, branchId } = useParams({ from: '/projects/$projectId/branches/$branchId' });
+  const branches = useQuery(branchesQuery(projectId));
+  return (
+    <Loaded query={branches}>
+      {(found) => {
+        const branch = found.find(({ id }) => id === branchId);
+        return branch === undefined ? (
+          <Empty title="This branch is not there any more.">
+            <Link to="/projects/$projectId" params={{ projectId }}>
+              All branches
+            </Link>
+          </Empty>
+        ) : (
+          <BranchView branch={branch} branches={found} />
+        );
+      }}
+    </Loaded>
+  );
+}
+
+interface BranchViewProps {
+  readonly branch: Branch;
+  readonly branches: readonly Branch[];
+}
+
+function BranchView({ branch, branches }: BranchViewProps) {
+  const [dialog, setDialog] = useState<BranchDialogName | null>(null);
+  const [isBranching, setBranching] = useState(false);
+  const navigate = useNavigate();
+  const { project_id: projectId } = branch;
+  const toDashboard = () => navigate({ to: '/projects/$projectId', params: { projectId } });
+  return (
+    <>
+      <title>{`${branch.name} · Catnap`}</title>
+      <PageHead title={branch.name} lead={<Lead branch={branch} />}>
+        <Button onClick={() => setBranching(true)}>
+          <Icon name="branch" /> Branch from here
+        </Button>
+        <Button
+          tone="primary"
+          onClick={() =>
+            navigate({ to: '/projects/$projectId', params: { projectId }, search: { connect: branch.id } })
+          }
+        >
+          Connect
+        </Button>
+      </PageHead>
+      <div className="stack">
+        <Computes branch={branch} branches={branches} />
+        <div className="grid-two">
+          <Facts branch={branch} branches={branches} />
+          <Card title="Change">
+            <div className="row">
+              <Button onClick={() => setDialog('rename')}>Rename</Button>
+              {!branch.default && <Button onClick={() => setDialog('default')}>Make default</Button>}
+              <Button onClick={() => setDialog('protect')}>{branch.protected ? 'Stop protecting' : 'Protect'}</Button>
+              {!branch.default && <Button onClick={() => setDialog('expiry')}>Expiry</Button>}
+              <Button onClick={() => setDialog('delete')} disabled={branch.default || branch.protected}>
+                Delete
+              </Button>
+            </div>
+            {(branch.default || branch.protected) && (
+              <p className="hint">
+                {branch.default ? 'The default branch cannot be deleted.' : 'A protected branch cannot be deleted.'}
+              </p>
+            )}
+          </Card>
+        </div>
+      </div>
+      {dialog !== null && (
+        <BranchDialogs name={dialog} branch={branch} onClose={() => setDialog(null)} onDeleted={toDashboard} />
+      )}
+      {isBranching && (
+        <CreateBranch
+          projectId={projectId}
+          branches={branches}
+          parentId={branch.id}
+          onClose={() => setBranching(false)}
+        />
+      )}
+    </>
+  );
+}
+
+function Lead({ branch }: { readonly branch: Branch }) {
+  return (
+    <span className="meta">
+      <CopyableId id={branch.id} label="the branch id" />
+      {branch.default && <Badge tone="accent">default</Badge>}
+      {branch.protected && <Badge tone="warn">protected</Badge>}
+      <Badge tone={branch.current_state === 'ready' ? 'good' : 'warn'}>{branch.current_state}</Badge>
+    </span>
+  );
+}
+
+function Facts({ branch, branches }: BranchViewProps) {
+  const parent = branches.find(({ id }) => id === branch.parent_id);
+  return (
+    <Card title="Facts">
+      <dl className="facts">
+        {parent !== undefined && (
+          <>
+            <dt>Made from</dt>
+            <dd>
+              <Link
+                to="/projects/$projectId/branches/$branchId"
+                params={{ projectId: branch.project_id, branchId: parent.id }}
+              >
+                {parent.name}
+              </Link>
+              {branch.parent_lsn !== undefined && <span className="soft"> at {branch.parent_lsn}</span>}
+            </dd>
+          </>
+        )}
+        <dt>Made</dt>
+        <dd>
+          <Ago at={branch.created_at} />
+        </dd>
+        {branch.logical_size !== undefined && (
+          <>
+            <dt>Data</dt>
+            <dd>{bytes(branch.logical_size)}</dd>
+          </>
+        )}
+        <dt>Expires</dt>
+        <dd>{branch.expires_at === undefined ? 'never' : <Ago at={branch.expires_at} />}</dd>
+        {branch.last_reset_at !== undefined && (
+          <>
+            <dt>Last restored</dt>
+            <dd>
+              <Ago at={branch.last_reset_at} />
+            </dd>
+          </>
+        )}
+      </dl>
+    </Card>
+  );
+}
+
+function Computes({ branch, branches }: BranchViewProps) {
+  const [isAdding, setAdding] = useState(false);
+  const endpoints = useQuery(endpointsQuery(branch.project_id));
+  const operations = useQuery(operationsQuery(branch.project_id, recentOperations)).data ?? [];
+  const own = (endpoints.data ?? []).filter(({ branch_id }) => branch_id === branch.id);
+  const hasPrimary = own.some(({ type }) => type === 'read_write');
+  return (
+    <Loaded query={endpoints}>
+      {(all) => (
+        <section className="branch" aria-label="Computes">
+          <header>
+            <h2>Computes</h2>
+            <Button small disabled={branch.current_state !== 'ready'} onClick={() => setAdding(true)}>
+              <Icon name="plus" /> {hasPrimary ? 'Read replica' : 'Primary compute'}
+            </Button>
+          </header>
+          {own.map((endpoint) => (
+            <ComputeRow
+              key={endpoint.id}
+              endpoint={endpoint}
+              branches={branches}
+              endpoints={all}
+              operations={operations}
+            />
+          ))}
+          {own.length === 0 && <p className="compute soft">No compute: nobody can connect until one is added.</p>}
+          {isAdding && (
+            <AddCompute
+              branch={branch}
+              type={hasPrimary ? 'read_only' : 'read_write'}
+              onClose={() => setAdding(false)}
+            />
+          )}
+        </section>
+      )}
+    </Loaded>
+  );
+}

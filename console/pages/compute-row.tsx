@@ -1,0 +1,145 @@
+/** One compute: what it is, its state and the change under way, its size, when it was used, and what can be done. */
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import type { Branch, Endpoint, Operation } from '../api/types.ts';
+import { Ago, CopyableId, useNow } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { bytes, duration } from '../ui/format.ts';
+import { neverDelay, rangeText, usualDelaySeconds } from '../ui/sizes.ts';
+import { type ComputeDialogName, ComputeDialogs } from './compute-dialogs.tsx';
+import { explainAction, isOpen } from './operation-words.ts';
+
+interface ComputeRowProps {
+  readonly endpoint: Endpoint;
+  readonly branches: readonly Branch[];
+  readonly endpoints: readonly Endpoint[];
+  readonly operations: readonly Operation[];
+}
+
+export function ComputeRow({ endpoint, branches, endpoints, operations }: ComputeRowProps) {
+  const [dialog, setDialog] = useState<ComputeDialogName | null>(null);
+  const pending = operations.filter((operation) => operation.endpoint_id === endpoint.id && isOpen(operation));
+  const kind = endpoint.type === 'read_write' ? 'Primary read-write' : 'Read replica';
+  return (
+    <div className="compute">
+      <State endpoint={endpoint} pending={pending.at(-1)} />
+      <div className="compute-facts">
+        <div className="compute-name">
+          <strong>{endpoint.name ?? kind}</strong>
+          {endpoint.name !== undefined && <span className="hint">{kind}</span>}
+          <CopyableId id={endpoint.id} label="the endpoint id" />
+        </div>
+        <div className="meta">
+          <span>{rangeText(endpoint.autoscaling_limit_min_cu, endpoint.autoscaling_limit_max_cu)}</span>
+          <LastActive endpoint={endpoint} />
+          <NextSleep endpoint={endpoint} />
+          {endpoint.replication_lag_bytes !== undefined && (
+            <span>
+              {endpoint.replication_lag_bytes === 0 ? 'up to date' : `${bytes(endpoint.replication_lag_bytes)} behind`}
+            </span>
+          )}
+        </div>
+      </div>
+      <Actions endpoint={endpoint} isPending={pending.length > 0} onDialog={setDialog} />
+      {dialog !== null && (
+        <ComputeDialogs
+          name={dialog}
+          endpoint={endpoint}
+          branches={branches}
+          endpoints={endpoints}
+          onClose={() => setDialog(null)}
+        />
+      )}
+    </div>
+  );
+}
+
+const stateNames = { init: 'New', active: 'Active', idle: 'Idle' } as const;
+const pendingNames = { init: 'Preparing', active: 'Starting', idle: 'Suspending' } as const;
+
+function State({ endpoint, pending }: { readonly endpoint: Endpoint; readonly pending: Operation | undefined }) {
+  const { current_state: state, pending_state: next } = endpoint;
+  const change = next === undefined ? undefined : pendingNames[next];
+  const isChanging = change !== undefined || pending !== undefined;
+  return (
+    <div>
+      <span className="state">
+        <span className={`dot ${isChanging ? 'pending' : state}`} />
+        {endpoint.disabled ? 'Disabled' : stateNames[state]}
+      </span>
+      {isChanging && (
+        <p className="hint" role="status">
+          {change ?? (pending === undefined ? '' : explainAction(pending.action))} …
+        </p>
+      )}
+    </div>
+  );
+}
+
+function LastActive({ endpoint }: { readonly endpoint: Endpoint }) {
+  if (endpoint.last_active === undefined) return <span>not used yet</span>;
+  return (
+    <span>
+      active <Ago at={endpoint.last_active} />
+    </span>
+  );
+}
+
+/** From the last use; a query that runs keeps it awake beyond that. */
+function NextSleep({ endpoint }: { readonly endpoint: Endpoint }) {
+  const now = useNow();
+  const delay = endpoint.suspend_timeout_seconds;
+  if (delay === neverDelay) return <span>always on</span>;
+  const seconds = delay === 0 ? usualDelaySeconds : delay;
+  if (endpoint.current_state !== 'active') return <span>sleeps after {duration(seconds)}</span>;
+  const since = Math.max(Date.parse(endpoint.last_active ?? ''), Date.parse(endpoint.started_at ?? '')) || now;
+  const left = (since - now) / 1000 + seconds;
+  return <span>{left > 0 ? `sleeps in ${duration(left)}` : 'sleeps as soon as it is not busy'}</span>;
+}
+
+interface ActionsProps {
+  readonly endpoint: Endpoint;
+  readonly isPending: boolean;
+  readonly onDialog: (name: ComputeDialogName) => void;
+}
+
+function Actions({ endpoint, isPending, onDialog }: ActionsProps) {
+  const { project_id: projectId, id } = endpoint;
+  const run = useAction(
+    (verb: 'start' | 'suspend' | 'restart') =>
+      api<object>('POST', `${at`/projects/${projectId}/endpoints/${id}`}/${verb}`),
+    { refresh: [['project', projectId]] },
+  );
+  const isBusy = run.isPending;
+  const isActive = endpoint.current_state === 'active';
+  return (
+    <fieldset className="compute-actions plain" aria-label={`Actions of ${id}`}>
+      {isActive ? (
+        <>
+          <Button small busy={isBusy} disabled={isPending} onClick={() => run.mutate('suspend')}>
+            Suspend
+          </Button>
+          <Button small disabled={isBusy || isPending} onClick={() => onDialog('restart')}>
+            Restart
+          </Button>
+        </>
+      ) : (
+        <Button small busy={isBusy} disabled={isPending || endpoint.disabled} onClick={() => run.mutate('start')}>
+          Start
+        </Button>
+      )}
+      <Button small onClick={() => onDialog('edit')}>
+        Edit
+      </Button>
+      {endpoint.type === 'read_write' && (
+        <Button small onClick={() => onDialog('move')}>
+          Move
+        </Button>
+      )}
+      <Button small onClick={() => onDialog('delete')}>
+        Delete
+      </Button>
+    </fieldset>
+  );
+}

@@ -1,0 +1,161 @@
+/** How to connect: branch, compute, database, role, pooled or direct, and a snippet for each client. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { connectionUriQuery, databasesQuery, endpointsQuery, rolesQuery } from '../api/queries.ts';
+import type { Branch } from '../api/types.ts';
+import { CopyButton } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { Dialog } from '../ui/dialog.tsx';
+import { CheckField, SelectField } from '../ui/field.tsx';
+import { Icon } from '../ui/icons.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+import { masked, passwordMask, snippetsFor } from './snippets.ts';
+
+interface ConnectDialogProps {
+  readonly projectId: string;
+  readonly branches: readonly Branch[];
+  readonly initialBranchId: string;
+  readonly onClose: () => void;
+}
+
+export function ConnectDialog({ projectId, branches, initialBranchId, onClose }: ConnectDialogProps) {
+  const known = branches.some(({ id }) => id === initialBranchId) ? initialBranchId : (branches[0]?.id ?? '');
+  const [branchId, setBranchId] = useState(known);
+  return (
+    <Dialog title="Connect" onClose={onClose} wide>
+      <div className="dialog-body">
+        <div className="grid-fields">
+          <SelectField
+            label="Branch"
+            value={branchId}
+            choices={branches.map(({ id, name }) => ({ value: id, text: name }))}
+            onChange={setBranchId}
+          />
+          <Choices key={branchId} projectId={projectId} branchId={branchId} />
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+interface OfBranch {
+  readonly projectId: string;
+  readonly branchId: string;
+}
+
+/** What can be chosen depends on the branch; a choice that is gone falls back to the first. */
+function Choices({ projectId, branchId }: OfBranch) {
+  const endpoints = (useQuery(endpointsQuery(projectId)).data ?? []).filter(({ branch_id }) => branch_id === branchId);
+  const databases = useQuery(databasesQuery(projectId, branchId)).data ?? [];
+  const roles = (useQuery(rolesQuery(projectId, branchId)).data ?? []).filter(
+    ({ authentication_method }) => authentication_method !== 'no_login',
+  );
+  const [endpoint, setEndpoint] = useState('');
+  const [database, setDatabase] = useState('');
+  const [role, setRole] = useState('');
+  const [isPooled, setPooled] = useState(false);
+  const endpointId = (endpoints.find(({ id }) => id === endpoint) ?? endpoints[0])?.id;
+  const chosen = databases.find(({ name }) => name === database) ?? databases[0];
+  const roleName = (roles.find(({ name }) => name === role) ?? roles.find(({ name }) => name === chosen?.owner_name))
+    ?.name;
+  return (
+    <>
+      <SelectField
+        label="Compute"
+        value={endpointId ?? ''}
+        choices={endpoints.map(({ id, type }) => ({
+          value: id,
+          text: `${type === 'read_write' ? 'Primary' : 'Replica'} · ${id}`,
+        }))}
+        onChange={setEndpoint}
+      />
+      <SelectField
+        label="Database"
+        value={chosen?.name ?? ''}
+        choices={databases.map(({ name }) => ({ value: name, text: name }))}
+        onChange={setDatabase}
+      />
+      <SelectField
+        label="Role"
+        value={roleName ?? ''}
+        choices={roles.map(({ name }) => ({ value: name, text: name }))}
+        onChange={setRole}
+      />
+      <div className="whole">
+        <CheckField
+          label="Pooled"
+          hint="Many short connections share a few sessions of the server, as serverless functions like it."
+          checked={isPooled}
+          onChange={setPooled}
+        />
+      </div>
+      <div className="whole">
+        {endpointId === undefined ? (
+          <Empty title="This branch has no compute: add one to connect." />
+        ) : (
+          chosen !== undefined &&
+          roleName !== undefined && (
+            <Uri
+              projectId={projectId}
+              of={{ branchId, endpointId, database: chosen.name, role: roleName, pooled: isPooled }}
+            />
+          )
+        )}
+      </div>
+    </>
+  );
+}
+
+interface UriProps {
+  readonly projectId: string;
+  readonly of: Parameters<typeof connectionUriQuery>[1];
+}
+
+function Uri({ projectId, of }: UriProps) {
+  const uri = useQuery(connectionUriQuery(projectId, of));
+  const [client, setClient] = useState('psql');
+  const [isShown, setShown] = useState(false);
+  return (
+    <Loaded query={uri} lines={3}>
+      {(text) => {
+        const snippets = snippetsFor(text, location.origin);
+        const snippet = snippets.find(({ name }) => name === client) ?? snippets[0];
+        const code = snippet?.code ?? text;
+        return (
+          <div className="stack">
+            <fieldset className="segments" aria-label="Client">
+              {snippets.map(({ name }) => (
+                <button key={name} type="button" aria-pressed={name === client} onClick={() => setClient(name)}>
+                  {name}
+                </button>
+              ))}
+            </fieldset>
+            <div>
+              <div className="row snippet-head">
+                <span className="hint">{snippet?.file}</span>
+                <span className="row">
+                  <Button small aria-pressed={isShown} onClick={() => setShown(!isShown)}>
+                    <Icon name="eye" /> {isShown ? 'Hide password' : 'Show password'}
+                  </Button>
+                  <CopyButton text={code} label="Copy the snippet">
+                    Copy
+                  </CopyButton>
+                </span>
+              </div>
+              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach it. */}
+              <pre className="code-block" tabIndex={0}>
+                {isShown ? code : hidePassword(code, text)}
+              </pre>
+            </div>
+          </div>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+/** Also where a client wants it as a parameter of its own. */
+function hidePassword(code: string, uri: string): string {
+  const password = new URL(uri).password;
+  return code.replaceAll(uri, masked(uri)).replaceAll(decodeURIComponent(password), passwordMask);
+}

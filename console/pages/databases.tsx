@@ -1,0 +1,145 @@
+/** Databases of a branch: make, rename or give to another owner, delete. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import { databasesQuery, rolesQuery } from '../api/queries.ts';
+import type { Branch, Database } from '../api/types.ts';
+import { Card } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
+import { SelectField, TextField } from '../ui/field.tsx';
+import { Icon } from '../ui/icons.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+
+type Open = { readonly kind: 'create' } | { readonly kind: 'edit' | 'delete'; readonly database: Database };
+
+const pathOf = (branch: Branch) => at`/projects/${branch.project_id}/branches/${branch.id}/databases`;
+
+export function Databases({ branch }: { readonly branch: Branch }) {
+  const databases = useQuery(databasesQuery(branch.project_id, branch.id));
+  const [open, setOpen] = useState<Open | null>(null);
+  const onClose = () => setOpen(null);
+  return (
+    <Card
+      title="Databases"
+      actions={
+        <Button small onClick={() => setOpen({ kind: 'create' })}>
+          <Icon name="plus" /> New database
+        </Button>
+      }
+    >
+      <Loaded query={databases}>{(found) => <DatabaseTable databases={found} onOpen={setOpen} />}</Loaded>
+      {open?.kind === 'create' && <SaveDatabase branch={branch} onClose={onClose} />}
+      {open?.kind === 'edit' && <SaveDatabase branch={branch} database={open.database} onClose={onClose} />}
+      {open?.kind === 'delete' && <DeleteDatabase branch={branch} database={open.database} onClose={onClose} />}
+    </Card>
+  );
+}
+
+interface DatabaseTableProps {
+  readonly databases: readonly Database[];
+  readonly onOpen: (open: Open) => void;
+}
+
+function DatabaseTable({ databases, onOpen }: DatabaseTableProps) {
+  if (databases.length === 0) return <Empty title="There is no database." />;
+  return (
+    <div className="table-wrap">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Owner</th>
+            <th scope="col">
+              <span className="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {databases.map((database) => (
+            <tr key={database.id}>
+              <td>
+                <code>{database.name}</code>
+              </td>
+              <td>
+                <code>{database.owner_name}</code>
+              </td>
+              <td className="actions">
+                <Button small tone="quiet" onClick={() => onOpen({ kind: 'edit', database })}>
+                  Edit
+                </Button>
+                <Button small tone="quiet" onClick={() => onOpen({ kind: 'delete', database })}>
+                  Delete
+                </Button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface SaveDatabaseProps {
+  readonly branch: Branch;
+  readonly database?: Database;
+  readonly onClose: () => void;
+}
+
+/** Makes one, or changes the one that is given. */
+function SaveDatabase({ branch, database, onClose }: SaveDatabaseProps) {
+  const roles = useQuery(rolesQuery(branch.project_id, branch.id)).data ?? [];
+  const [name, setName] = useState(database?.name ?? '');
+  const [owner, setOwner] = useState(database?.owner_name ?? '');
+  const ownerName = owner === '' ? (roles[0]?.name ?? '') : owner;
+  const save = useAction(
+    (body: object) =>
+      database === undefined
+        ? api<object>('POST', pathOf(branch), { body })
+        : api<object>('PATCH', `${pathOf(branch)}/${encodeURIComponent(database.name)}`, { body }),
+    { refresh: [['project', branch.project_id]], showsFailure: true, onDone: onClose },
+  );
+  return (
+    <FormDialog
+      title={database === undefined ? 'New database' : 'Edit database'}
+      submit={database === undefined ? 'Create database' : 'Save'}
+      busy={save.isPending}
+      disabled={name === '' || ownerName === ''}
+      error={save.error}
+      onSubmit={() => save.mutate({ database: { name, owner_name: ownerName } })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} maxLength={63} autoFocus />
+      <SelectField
+        label="Owner"
+        value={ownerName}
+        choices={roles.map((role) => ({ value: role.name, text: role.name }))}
+        onChange={setOwner}
+      />
+    </FormDialog>
+  );
+}
+
+function DeleteDatabase(props: { readonly branch: Branch; readonly database: Database; readonly onClose: () => void }) {
+  const { branch, database, onClose } = props;
+  const remove = useAction(() => api<object>('DELETE', `${pathOf(branch)}/${encodeURIComponent(database.name)}`), {
+    refresh: [['project', branch.project_id]],
+    done: `Database ${database.name} is deleted.`,
+    showsFailure: true,
+    onDone: onClose,
+  });
+  return (
+    <ConfirmDialog
+      title="Delete database"
+      submit="Delete database"
+      typed={database.name}
+      busy={remove.isPending}
+      error={remove.error}
+      onSubmit={() => remove.mutate()}
+      onClose={onClose}
+    >
+      <p>All its tables are deleted, on this branch alone. This cannot be undone.</p>
+    </ConfirmDialog>
+  );
+}

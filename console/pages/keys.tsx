@@ -1,0 +1,162 @@
+/** API keys of the three kinds: a person's, an organization's, and those of a single project. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import { organizationKeysQuery, organizationsQuery, personalKeysQuery, sessionQuery } from '../api/queries.ts';
+import type { ApiKey, ApiKeyCreated } from '../api/types.ts';
+import { Ago, Badge, Card, PageHead, Secret } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { ConfirmDialog, Dialog } from '../ui/dialog.tsx';
+import { Icon } from '../ui/icons.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+import { CreateKey } from './create-key.tsx';
+
+export function KeysPage() {
+  const session = useQuery(sessionQuery).data;
+  const organizations = useQuery(organizationsQuery);
+  const isPersonal = session?.key?.kind === 'personal';
+  const [isCreating, setCreating] = useState(false);
+  const [made, setMade] = useState<ApiKeyCreated | null>(null);
+  return (
+    <>
+      <title>API keys · Catnap</title>
+      <PageHead title="API keys" lead="A key is shown once, when it is made. Whoever has it acts as its owner.">
+        <Button tone="primary" onClick={() => setCreating(true)}>
+          <Icon name="plus" /> New key
+        </Button>
+      </PageHead>
+      <div className="stack">
+        {isPersonal && <PersonalKeys />}
+        <Loaded query={organizations}>
+          {(found) => found.map(({ id, name }) => <OrganizationKeys key={id} orgId={id} name={name} />)}
+        </Loaded>
+      </div>
+      {isCreating && (
+        <CreateKey
+          isPersonal={isPersonal}
+          organizations={organizations.data ?? []}
+          onClose={() => setCreating(false)}
+          onMade={(key) => {
+            setCreating(false);
+            setMade(key);
+          }}
+        />
+      )}
+      {made !== null && (
+        <Dialog title={`The key “${made.name}”`} onClose={() => setMade(null)}>
+          <div className="dialog-body">
+            <p>Copy it now: it is not shown again.</p>
+            <Secret text={made.key} label="the key" />
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function PersonalKeys() {
+  const keys = useQuery(personalKeysQuery);
+  return (
+    <Card title="Your own">
+      <Loaded query={keys}>{(found) => <KeyTable keys={found} pathOf={(id) => `/api_keys/${id}`} />}</Loaded>
+    </Card>
+  );
+}
+
+function OrganizationKeys({ orgId, name }: { readonly orgId: string; readonly name: string }) {
+  const keys = useQuery(organizationKeysQuery(orgId));
+  return (
+    <Card title={`Of the organization ${name}`}>
+      <Loaded query={keys}>
+        {(found) => <KeyTable keys={found} pathOf={(id) => `${at`/organizations/${orgId}`}/api_keys/${id}`} />}
+      </Loaded>
+    </Card>
+  );
+}
+
+interface KeyTableProps {
+  readonly keys: readonly ApiKey[];
+  readonly pathOf: (id: number) => string;
+}
+
+function KeyTable({ keys, pathOf }: KeyTableProps) {
+  const [revoking, setRevoking] = useState<ApiKey | null>(null);
+  const ownId = useQuery(sessionQuery).data?.key?.id;
+  if (keys.length === 0) return <Empty title="There is none." />;
+  return (
+    <div className="table-wrap">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Reaches</th>
+            <th scope="col">Made</th>
+            <th scope="col">Last used</th>
+            <th scope="col">
+              <span className="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((key) => (
+            <tr key={key.id}>
+              <td>
+                {key.name} {key.id === ownId && <Badge tone="accent">signed in with it</Badge>}
+              </td>
+              <td>{key.project_id === undefined ? 'everything' : <code>{key.project_id}</code>}</td>
+              <td>
+                <Ago at={key.created_at} /> by {key.created_by.name}
+              </td>
+              <td>{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
+              <td className="actions">
+                <Button small tone="quiet" onClick={() => setRevoking(key)}>
+                  Revoke
+                </Button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {revoking !== null && (
+        <RevokeKey
+          apiKey={revoking}
+          isOwn={revoking.id === ownId}
+          path={pathOf(revoking.id)}
+          onClose={() => setRevoking(null)}
+        />
+      )}
+    </div>
+  );
+}
+
+interface RevokeKeyProps {
+  readonly apiKey: ApiKey;
+  readonly isOwn: boolean;
+  readonly path: string;
+  readonly onClose: () => void;
+}
+
+function RevokeKey({ apiKey, isOwn, path, onClose }: RevokeKeyProps) {
+  const revoke = useAction(() => api<object>('DELETE', path), {
+    refresh: [['keys'], ['session']],
+    done: `The key “${apiKey.name}” no longer works.`,
+    showsFailure: true,
+    onDone: onClose,
+  });
+  return (
+    <ConfirmDialog
+      title="Revoke key"
+      submit="Revoke key"
+      busy={revoke.isPending}
+      error={revoke.error}
+      onSubmit={() => revoke.mutate()}
+      onClose={onClose}
+    >
+      <p>
+        Programs that use “{apiKey.name}” are refused from now on.
+        {isOwn && ' You are signed in with this key, and will be signed out.'}
+      </p>
+    </ConfirmDialog>
+  );
+}

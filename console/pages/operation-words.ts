@@ -1,0 +1,49 @@
+/** Operations in words: what each does, and what a failure means for whoever waits for it. */
+import type { Operation } from '../api/types.ts';
+import type { Tone } from '../ui/bits.tsx';
+
+const actions: Readonly<Record<string, string>> = {
+  create_timeline: 'Creating the project’s data',
+  create_branch: 'Creating the branch',
+  delete_timeline: 'Deleting a branch’s data',
+  start_compute: 'Starting the compute',
+  suspend_compute: 'Suspending the compute',
+  apply_config: 'Applying the change',
+  check_availability: 'Checking availability',
+  create_compute: 'Creating the compute',
+  timeline_archive: 'Archiving the branch',
+  timeline_unarchive: 'Bringing back the branch',
+  sync_dbs_and_roles_from_compute: 'Reading roles and databases',
+};
+
+export function explainAction(action: string): string {
+  return actions[action] ?? action.replaceAll('_', ' ');
+}
+
+const open: readonly string[] = ['scheduling', 'running', 'failed', 'cancelling'];
+
+export const isOpen = (operation: Operation) => open.includes(operation.status);
+
+export const statusTones: Readonly<Record<Operation['status'], Tone>> = {
+  scheduling: 'plain',
+  running: 'accent',
+  finished: 'good',
+  failed: 'warn',
+  error: 'bad',
+  cancelling: 'warn',
+  cancelled: 'plain',
+  skipped: 'plain',
+};
+
+const explanations: Readonly<Record<Operation['status'], string>> = {
+  scheduling: 'It waits for an operation before it.',
+  running: 'It is being done.',
+  finished: 'It is done.',
+  failed: 'The last try failed; it is tried again by itself.',
+  error: 'It was given up after its deadline. What it was to change is as it was, or needs another try by you.',
+  cancelling: 'Something was deleted that it works on; it stops after its present step.',
+  cancelled: 'What it was to change was deleted before it began.',
+  skipped: 'There was nothing to do.',
+};
+
+export const explainStatus = (status: Operation['status']) => explanations[status];

@@ -1,0 +1,106 @@
+/** Organizations and their plans. The operator, who is a person, changes a plan. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import { organizationsQuery, userQuery } from '../api/queries.ts';
+import type { CurrentUser, Organization } from '../api/types.ts';
+import { Ago, Card, CopyableId, PageHead } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { SelectField } from '../ui/field.tsx';
+import { sizeText } from '../ui/sizes.ts';
+import { Loaded } from '../ui/states.tsx';
+
+const plans = [
+  { value: 'free', text: 'Free: up to 2 CU, counted projects and branches' },
+  { value: 'launch', text: 'Launch: up to 16 CU' },
+  { value: 'scale', text: 'Scale: up to 56 CU' },
+] as const;
+
+/** The wire has an older word for one of them. */
+const planOf = (organization: Organization) => (organization.plan === 'free_v2' ? 'free' : organization.plan);
+
+export function OrganizationPage() {
+  const organizations = useQuery(organizationsQuery);
+  const user = useQuery(userQuery);
+  return (
+    <>
+      <title>Organization · Catnap</title>
+      <PageHead title="Organization" lead="Owns projects. Its plan limits their sizes." />
+      <div className="stack narrow">
+        <Loaded query={organizations}>
+          {(found) =>
+            found.map((organization) => <OrganizationCard key={organization.id} organization={organization} />)
+          }
+        </Loaded>
+        <Loaded query={user}>{(found) => <Limits user={found} />}</Loaded>
+      </div>
+    </>
+  );
+}
+
+function OrganizationCard({ organization }: { readonly organization: Organization }) {
+  const current = planOf(organization);
+  const [plan, setPlan] = useState(current);
+  const update = useAction((body: object) => api<object>('PATCH', at`/organizations/${organization.id}`, { body }), {
+    refresh: [['organizations'], ['user']],
+    done: 'The plan is changed.',
+  });
+  return (
+    <Card title={organization.name}>
+      <div className="stack">
+        <dl className="facts">
+          <dt>Id</dt>
+          <dd>
+            <CopyableId id={organization.id} label="the organization id" />
+          </dd>
+          <dt>Made</dt>
+          <dd>
+            <Ago at={organization.created_at} />
+          </dd>
+        </dl>
+        <form
+          className="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            update.mutate({ plan });
+          }}
+        >
+          <SelectField
+            label="Plan"
+            hint="New limits hold for new things at once, for a compute at its next start."
+            value={plan}
+            choices={plans}
+            onChange={setPlan}
+          />
+          <Button type="submit" busy={update.isPending} disabled={plan === current}>
+            Change plan
+          </Button>
+        </form>
+      </div>
+    </Card>
+  );
+}
+
+/** What stands for "no limit" on the wire. */
+const unlimited = 1_000_000;
+
+function Limits({ user }: { readonly user: CurrentUser }) {
+  const limit = (value: number) => (value >= unlimited ? 'no limit' : String(value));
+  return (
+    <Card title="You">
+      <dl className="facts">
+        <dt>Name</dt>
+        <dd>{user.name}</dd>
+        <dt>Address</dt>
+        <dd>{user.email}</dd>
+        <dt>Projects</dt>
+        <dd>{limit(user.projects_limit)}</dd>
+        <dt>Branches of a project</dt>
+        <dd>{limit(user.branches_limit)}</dd>
+        <dt>Largest compute</dt>
+        <dd>{user.max_autoscaling_limit === 0 ? 'no limit' : sizeText(user.max_autoscaling_limit)}</dd>
+      </dl>
+    </Card>
+  );
+}

@@ -1,0 +1,83 @@
+/** Which address shows which page. Pages with heavy parts are loaded when they are first opened. */
+import { createRootRoute, createRoute, createRouter, Link } from '@tanstack/react-router';
+import { AboutPage } from './pages/about.tsx';
+import { BranchPage } from './pages/branch.tsx';
+import { DashboardPage } from './pages/dashboard.tsx';
+import { DataPage } from './pages/data.tsx';
+import { KeysPage } from './pages/keys.tsx';
+import { OperationsPage } from './pages/operations.tsx';
+import { OrganizationPage } from './pages/organization.tsx';
+import { ProjectsPage } from './pages/projects.tsx';
+import { SettingsPage } from './pages/settings.tsx';
+import { Layout } from './shell/layout.tsx';
+import { Empty, Failure } from './ui/states.tsx';
+
+type Search = Record<string, unknown>;
+
+/** Empty ones stay out of the address. */
+const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+
+export interface ProjectsSearch {
+  readonly q?: string | undefined;
+  readonly org?: string | undefined;
+}
+
+const root = createRootRoute({
+  component: Layout,
+  notFoundComponent: () => (
+    <Empty title="There is no such page.">
+      <Link to="/">All projects</Link>
+    </Empty>
+  ),
+  errorComponent: ({ error }) => <Failure error={error instanceof Error ? error : new Error(String(error))} />,
+});
+
+const projectSearch = (search: Search): ProjectsSearch => ({ q: text(search.q), org: text(search.org) });
+const index = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  component: ProjectsPage,
+  validateSearch: projectSearch,
+});
+const keys = createRoute({ getParentRoute: () => root, path: '/keys', component: KeysPage });
+const organization = createRoute({ getParentRoute: () => root, path: '/organization', component: OrganizationPage });
+const about = createRoute({ getParentRoute: () => root, path: '/about', component: AboutPage });
+
+const project = createRoute({ getParentRoute: () => root, path: '/projects/$projectId' });
+const dashboard = createRoute({
+  getParentRoute: () => project,
+  path: '/',
+  component: DashboardPage,
+  validateSearch: (search: Search): { connect?: string | undefined } => ({ connect: text(search.connect) }),
+});
+const branch = createRoute({ getParentRoute: () => project, path: '/branches/$branchId', component: BranchPage });
+const data = createRoute({
+  getParentRoute: () => project,
+  path: '/data',
+  component: DataPage,
+  validateSearch: (search: Search): { branch?: string | undefined } => ({ branch: text(search.branch) }),
+});
+const operations = createRoute({
+  getParentRoute: () => project,
+  path: '/operations',
+  component: OperationsPage,
+  validateSearch: (search: Search): { status?: string | undefined } => ({ status: text(search.status) }),
+});
+const settings = createRoute({ getParentRoute: () => project, path: '/settings', component: SettingsPage });
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    index,
+    keys,
+    organization,
+    about,
+    project.addChildren([dashboard, branch, data, operations, settings]),
+  ]),
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

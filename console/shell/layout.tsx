@@ -1,0 +1,78 @@
+/** The frame: who is signed in decides what is shown, then navigation on the left and the page on the right. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { useLiveChanges } from '../api/live.ts';
+import { getOffline, watchOffline } from '../api/offline-state.ts';
+import { sessionQuery } from '../api/queries.ts';
+import { Button } from '../ui/button.tsx';
+import { Icon, Logo } from '../ui/icons.tsx';
+import { Notices } from '../ui/notices-view.tsx';
+import { Failure, Loading } from '../ui/states.tsx';
+import { Sidebar } from './sidebar.tsx';
+import { SignIn } from './sign-in.tsx';
+
+export function Layout() {
+  const session = useQuery(sessionQuery);
+  return (
+    <>
+      {session.data === undefined ? (
+        <main className="sign-in">
+          {session.error === null ? <Loading /> : <Failure error={session.error} onRetry={() => session.refetch()} />}
+        </main>
+      ) : session.data.signed_in ? (
+        <Frame />
+      ) : (
+        <SignIn />
+      )}
+      <Notices />
+    </>
+  );
+}
+
+function Frame() {
+  useLiveChanges();
+  const [isOpen, setOpen] = useState(false);
+  const isOffline = useSyncExternalStore(watchOffline, getOffline);
+  const main = useFocusOnNavigation(() => setOpen(false));
+  return (
+    <div className="shell">
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <div className="topbar">
+        <Link className="brand" to="/">
+          <Logo /> Catnap
+        </Link>
+        <Button tone="quiet" aria-label="Navigation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <Icon name={isOpen ? 'close' : 'menu'} />
+        </Button>
+      </div>
+      <Sidebar isOpen={isOpen} />
+      <div>
+        {isOffline && (
+          <p className="offline" role="status">
+            Catnap does not answer. What you see is what it said last; the page goes on when it is back.
+          </p>
+        )}
+        <main className="main" id="main" tabIndex={-1} ref={main}>
+          <Outlet />
+        </main>
+      </div>
+    </div>
+  );
+}
+
+/** A new page begins at its beginning, for the keyboard and for screen readers too. */
+function useFocusOnNavigation(onNavigate: () => void) {
+  const main = useRef<HTMLElement>(null);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  const last = useRef(path);
+  useEffect(() => {
+    if (last.current === path) return;
+    last.current = path;
+    main.current?.focus();
+    onNavigate();
+  });
+  return main;
+}

@@ -1,0 +1,116 @@
+/** Navigation: the account, the project that is open, the theme, and the way out. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { send } from '../api/client.ts';
+import { projectQuery, sessionQuery } from '../api/queries.ts';
+import { Button } from '../ui/button.tsx';
+import { Logo } from '../ui/icons.tsx';
+import { applyTheme, readTheme, themes } from '../ui/theme.ts';
+
+export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
+  const { projectId } = useParams({ strict: false });
+  const session = useQuery(sessionQuery).data;
+  const isPersonal = session?.key?.kind === 'personal';
+  return (
+    <div className={isOpen ? 'sidebar open' : 'sidebar'}>
+      <Link className="brand" to="/">
+        <Logo /> Catnap
+      </Link>
+      <nav aria-label="Account">
+        <ul className="nav">
+          <li>
+            <Link to="/" activeOptions={{ exact: true }}>
+              Projects
+            </Link>
+          </li>
+          {session?.key?.kind !== 'project' && (
+            <li>
+              <Link to="/keys">API keys</Link>
+            </li>
+          )}
+          {isPersonal && (
+            <li>
+              <Link to="/organization">Organization</Link>
+            </li>
+          )}
+          <li>
+            <Link to="/about">About</Link>
+          </li>
+        </ul>
+      </nav>
+      {projectId !== undefined && <ProjectNavigation projectId={projectId} />}
+      <div className="sidebar-foot">
+        <ThemeChoice />
+        <SignOut keyName={session?.key?.name ?? ''} />
+      </div>
+    </div>
+  );
+}
+
+const projectPages = [
+  ['/projects/$projectId', 'Dashboard'],
+  ['/projects/$projectId/data', 'Roles and databases'],
+  ['/projects/$projectId/operations', 'Operations'],
+  ['/projects/$projectId/settings', 'Settings'],
+] as const;
+
+function ProjectNavigation({ projectId }: { readonly projectId: string }) {
+  const project = useQuery(projectQuery(projectId)).data;
+  return (
+    <nav aria-label="Project">
+      <p className="nav-title">{project?.name ?? projectId}</p>
+      <ul className="nav">
+        {projectPages.map(([to, text]) => (
+          <li key={to}>
+            <Link to={to} params={{ projectId }} activeOptions={{ exact: true, includeSearch: false }}>
+              {text}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+const themeNames = { system: 'Auto', light: 'Light', dark: 'Dark' } as const;
+
+function ThemeChoice() {
+  const [theme, setTheme] = useState(readTheme);
+  return (
+    <fieldset className="segments" aria-label="Theme">
+      {themes.map((name) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={theme === name}
+          onClick={() => {
+            applyTheme(name);
+            setTheme(name);
+          }}
+        >
+          {themeNames[name]}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+function SignOut({ keyName }: { readonly keyName: string }) {
+  const signOut = useAction(() => send<object>('DELETE', '/console/session'), {
+    refresh: [],
+    // Nothing of what was seen stays in the memory of the page.
+    onDone: () => location.assign('/'),
+  });
+  return (
+    <Button
+      small
+      busy={signOut.isPending}
+      title={`Signed in with the key “${keyName}”`}
+      onClick={() => signOut.mutate()}
+    >
+      Sign out
+    </Button>
+  );
+}

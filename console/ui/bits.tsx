@@ -1,0 +1,130 @@
+/** Small things that many pages use: badges, times, ids to copy, headings with buttons. */
+import { type ReactNode, useEffect, useState } from 'react';
+import { Button } from './button.tsx';
+import { fullTime, relative } from './format.ts';
+import { Icon } from './icons.tsx';
+import { notify } from './notices.ts';
+
+export type Tone = 'plain' | 'accent' | 'good' | 'warn' | 'bad';
+
+export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ReactNode }) {
+  return <span className={`badge ${tone}`}>{children}</span>;
+}
+
+const tickMs = 5_000;
+
+export function useNow(everyMs = tickMs): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
+
+export function Ago({ at }: { readonly at: string }) {
+  const now = useNow();
+  return (
+    <time dateTime={at} title={fullTime(at)}>
+      {relative(at, now)}
+    </time>
+  );
+}
+
+const copiedMs = 1_500;
+
+interface CopyButtonProps {
+  readonly text: string;
+  readonly label: string;
+  /** Words on the button; otherwise a picture. */
+  readonly children?: ReactNode;
+}
+
+export function CopyButton({ text, label, children }: CopyButtonProps) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    if (!(await writeClipboard(text))) return notify('bad', 'The browser does not let the page copy; select the text.');
+    setCopied(true);
+    setTimeout(() => setCopied(false), copiedMs);
+  };
+  return (
+    <Button
+      tone={children === undefined ? 'quiet' : 'plain'}
+      small
+      aria-label={isCopied ? 'Copied' : label}
+      onClick={copy}
+    >
+      <Icon name={isCopied ? 'check' : 'copy'} />
+      {children !== undefined && <span>{isCopied ? 'Copied' : children}</span>}
+    </Button>
+  );
+}
+
+/** The clipboard is there on https and on this machine only. */
+async function writeClipboard(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function CopyableId({ id, label }: { readonly id: string; readonly label: string }) {
+  return (
+    <span className="copyable">
+      <code>{id}</code>
+      <CopyButton text={id} label={`Copy ${label}`} />
+    </span>
+  );
+}
+
+interface PageHeadProps {
+  readonly title: ReactNode;
+  readonly lead?: ReactNode;
+  readonly children?: ReactNode;
+}
+
+export function PageHead({ title, lead, children }: PageHeadProps) {
+  return (
+    <header className="page-head">
+      <div>
+        <h1>{title}</h1>
+        {lead !== undefined && <p className="lead">{lead}</p>}
+      </div>
+      {children !== undefined && <div className="page-actions">{children}</div>}
+    </header>
+  );
+}
+
+interface CardProps {
+  readonly title?: string;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+export function Card({ title, actions, children }: CardProps) {
+  return (
+    <section className="card">
+      {title !== undefined && (
+        <header className="card-head">
+          <h2>{title}</h2>
+          {actions !== undefined && <div className="row">{actions}</div>}
+        </header>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** Shown once: a secret that cannot be asked for again, or only with a click. */
+export function Secret({ text, label }: { readonly text: string; readonly label: string }) {
+  return (
+    <div className="secret">
+      <code>{text}</code>
+      <CopyButton text={text} label={`Copy ${label}`}>
+        Copy
+      </CopyButton>
+    </div>
+  );
+}

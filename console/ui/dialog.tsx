@@ -1,0 +1,95 @@
+/** Dialogs, by the browser's own element: it keeps the focus inside, and Escape closes it. */
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { Button } from './button.tsx';
+import { TextField } from './field.tsx';
+import { Icon } from './icons.tsx';
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  readonly wide?: boolean;
+}
+
+export function Dialog({ title, onClose, children, wide = false }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      className={wide ? 'dialog wide' : 'dialog'}
+      aria-labelledby={titleId}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header>
+        <h2 id={titleId}>{title}</h2>
+        <Button tone="quiet" small aria-label="Close" onClick={onClose}>
+          <Icon name="close" />
+        </Button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface FormDialogProps extends DialogProps {
+  readonly submit: string;
+  readonly tone?: 'primary' | 'danger';
+  readonly busy: boolean;
+  readonly disabled?: boolean;
+  readonly error: Error | null;
+  readonly onSubmit: () => void;
+}
+
+/** A dialog with one thing to do. A failure is shown inside, so that nothing that was typed is lost. */
+export function FormDialog(props: FormDialogProps) {
+  const { title, onClose, children, submit, tone = 'primary', busy, disabled = false, error, onSubmit } = props;
+  return (
+    <Dialog title={title} onClose={onClose} wide={props.wide ?? false}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!busy && !disabled) onSubmit();
+        }}
+      >
+        <div className="dialog-body">{children}</div>
+        {error !== null && (
+          <p className="failure-line" role="alert">
+            {error.message}
+          </p>
+        )}
+        <footer>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone={tone} busy={busy} disabled={disabled}>
+            {submit}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+interface ConfirmDialogProps extends Omit<FormDialogProps, 'disabled' | 'tone'> {
+  /** What must be typed first, for what cannot be undone. */
+  readonly typed?: string;
+}
+
+export function ConfirmDialog({ typed, children, ...rest }: ConfirmDialogProps) {
+  const [text, setText] = useState('');
+  return (
+    <FormDialog {...rest} tone="danger" disabled={typed !== undefined && text !== typed}>
+      {children}
+      {typed !== undefined && (
+        <TextField label={`Type “${typed}” to confirm`} value={text} onChange={setText} autoFocus />
+      )}
+    </FormDialog>
+  );
+}

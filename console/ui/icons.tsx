@@ -1,0 +1,35 @@
+/** The few pictures there are, drawn with lines in the colour of the text. They say nothing to screen readers. */
+
+const paths = {
+  copy: 'M9 9h10v11H9zM5 15V4h10',
+  check: 'M5 12.500l4.500 4.500L19 7.500',
+  close: 'M6 6l12 12M18 6L6 18',
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  branch: 'M7 4v16M7 14c0-5 10-2 10-8M17 3.500v3',
+  plus: 'M12 5v14M5 12h14',
+  play: 'M8 5l11 7-11 7z',
+  moon: 'M19 14a8 8 0 1 1-9-9 6.500 6.500 0 0 0 9 9z',
+  eye: 'M3 12q9-12 18 0-9 12-18 0zM12 9.500a2.500 2.500 0 1 1 0 5 2.500 2.500 0 0 1 0-5',
+  lock: 'M6 11h12v9H6zM8.500 11V8a3.500 3.500 0 0 1 7 0v3',
+  chevron: 'M9 6l6 6-6 6',
+} as const;
+
+export type IconName = keyof typeof paths;
+
+export function Icon({ name }: { readonly name: IconName }) {
+  return (
+    <svg className="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+      <path d={paths[name]} />
+    </svg>
+  );
+}
+
+/** A cat's head with closed eyes. */
+export function Logo() {
+  return (
+    <svg className="logo" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+      <path className="logo-head" d="M6 6l6 4h8l6-4v12a10 9 0 0 1-20 0z" />
+      <path className="logo-eyes" d="M10.500 17.500q1.700 1.600 3.500 0M18 17.500q1.700 1.600 3.500 0" />
+    </svg>
+  );
+}

@@ -1,0 +1,49 @@
+/** Serves the console: one page under every path that it knows, and its scripts and styles. */
+import { randomBytes } from 'node:crypto';
+import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
+import { notFound } from '../../errors.ts';
+import type { App } from '../app-type.ts';
+import type { ConsoleFiles } from '../console-files.ts';
+
+const open = { config: { isPublic: true }, schema: { hide: true } };
+
+/** The console's own router looks at what follows. Paths that are not here stay a 404 of the API. */
+const pagePaths = ['/', '/keys', '/organization', '/about', '/projects', '/projects/*'];
+const AssetParams = Type.Object({ name: Type.String({ maxLength: 200 }) });
+
+export function consolePages(app: App, files: ConsoleFiles): void {
+  for (const path of pagePaths) app.get(path, open, async (_request, reply) => sendConsole(reply, files));
+
+  app.get('/assets/:name', { config: open.config, schema: { hide: true, params: AssetParams } }, (request, reply) => {
+    const file = files.assets.get(request.params.name);
+    if (file === undefined) throw notFound('file');
+    reply
+      .type(file.type)
+      .header('cache-control', 'public, max-age=31536000, immutable')
+      .header('vary', 'accept-encoding');
+    const takesBrotli = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''));
+    if (file.brotli === null || !takesBrotli) return reply.send(file.body);
+    return reply.header('content-encoding', 'br').send(file.brotli);
+  });
+}
+
+/** The editor adds its own style sheet, which the nonce of the page lets it do; nothing else may be inline. */
+function sendConsole(reply: FastifyReply, { page }: ConsoleFiles): FastifyReply {
+  const nonce = randomBytes(16).toString('base64');
+  const policy = [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+  return reply
+    .type('text/html; charset=utf-8')
+    .header('content-security-policy', policy)
+    .header('cross-origin-opener-policy', 'same-origin')
+    .send(page.replaceAll('%CSP_NONCE%', nonce));
+}

@@ -1,0 +1,69 @@
+/** Signing in to the console and out of it. The API itself is then reached with the cookie that this sets. */
+import { Type } from 'typebox';
+import { runCommand } from '../../core/command.ts';
+import { findConsoleSession, signInWithKey, signInWithLink, signOut } from '../../core/console-session.ts';
+import { readScope } from '../../core/context.ts';
+import { CatnapError, invalid } from '../../errors.ts';
+import type { App } from '../app-type.ts';
+import type { ApiParts } from '../parts.ts';
+import { type Access, authenticateToken, tokenLengthMax } from '../plugins/auth.ts';
+import { clearSessionCookie, isFromConsole, sessionTokenOf, setSessionCookie } from '../plugins/console-cookie.ts';
+import { closed } from '../schemas/common.ts';
+
+const SignInBody = Type.Object(
+  {
+    api_key: Type.Optional(Type.String({ minLength: 1, maxLength: tokenLengthMax })),
+    link: Type.Optional(Type.String({ minLength: 1, maxLength: tokenLengthMax })),
+  },
+  closed,
+);
+
+const path = '/console/session';
+const open = { config: { isPublic: true }, schema: { hide: true } };
+
+export function consoleSessionRoutes(app: App, parts: ApiParts, access: Access): void {
+  const { config } = parts;
+
+  app.get(path, open, async (request) => {
+    const token = sessionTokenOf(request, config);
+    const session = token === undefined ? undefined : await findConsoleSession(readScope(parts.core), token);
+    if (session === undefined) return { signed_in: false };
+    const { kind, keyId, projectId } = session.caller;
+    return { signed_in: true, key: { id: keyId, name: session.keyName, kind, project_id: projectId } };
+  });
+
+  app.post(path, { config: open.config, schema: { hide: true, body: SignInBody } }, async (request, reply) => {
+    if (!isFromConsole(request, config)) throw new CatnapError('forbidden', 'only the console signs in here');
+    const { api_key: apiKey, link } = request.body;
+    if ((apiKey === undefined) === (link === undefined)) throw invalid('invalid request: body needs api_key or link');
+    const secret = apiKey ?? link ?? '';
+    // Links are guarded like keys: both are guesses until they are found.
+    access.guard.check(request.ip, secret);
+    if (apiKey !== undefined && (await authenticateToken(request, apiKey, access)) === undefined) throw wrongKey();
+    const made = await runCommand(parts.core, null, async (scope) => ({
+      token: apiKey === undefined ? await signInWithLink(scope, secret) : await signInWithKey(scope, secret),
+    }));
+    if (made.token === undefined) {
+      access.guard.failed(request.ip);
+      throw apiKey === undefined ? spentLink() : wrongKey();
+    }
+    setSessionCookie(reply, config, made.token);
+    return { signed_in: true };
+  });
+
+  app.delete(path, open, async (request, reply) => {
+    if (!isFromConsole(request, config)) throw new CatnapError('forbidden', 'only the console signs out here');
+    const token = sessionTokenOf(request, config);
+    if (token !== undefined) {
+      await runCommand(parts.core, null, async (scope) => {
+        await signOut(scope, token);
+        return {};
+      });
+    }
+    clearSessionCookie(reply, config);
+    return { signed_in: false };
+  });
+}
+
+const wrongKey = () => new CatnapError('unauthenticated', 'this key does not work here');
+const spentLink = () => new CatnapError('unauthenticated', 'this link was used before or is too old');

@@ -1,0 +1,66 @@
+/**
+ * Signing in to the console. A sign-in stands for an API key: it is kept as the hash of a random token, ends when the
+ * key is revoked, and never holds the key itself. A link from the terminal signs in once.
+ */
+import { type ApiKeyRow, selectApiKeyByHash } from '../db/api-keys.ts';
+import {
+  deleteConsoleSession,
+  insertConsoleLink,
+  insertConsoleSession,
+  selectConsoleSession,
+  takeConsoleLink,
+} from '../db/console-sessions.ts';
+import { newSecret } from '../ids.ts';
+import { hashToken } from '../secrets.ts';
+import type { Caller } from './access.ts';
+import { callerOfKey } from './api-key.ts';
+import type { CommandScope, Scope } from './context.ts';
+
+export const sessionDays = 14;
+const linkMinutes = 60;
+const sessionsOfEachKey = 50;
+const minuteMs = 60_000;
+
+/** The token of a new sign-in, or undefined when the key is none. */
+export async function signInWithKey(scope: CommandScope, apiKey: string): Promise<string | undefined> {
+  const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey));
+  return key === undefined ? undefined : makeSession(scope, key.id);
+}
+
+/** The token of a new sign-in, or undefined when the link was used before, is too old, or never was. */
+export async function signInWithLink(scope: CommandScope, link: string): Promise<string | undefined> {
+  const keyId = await takeConsoleLink(scope.tx, hashToken(link), scope.clock.now());
+  return keyId === undefined ? undefined : makeSession(scope, keyId);
+}
+
+async function makeSession(scope: CommandScope, apiKeyId: number): Promise<string> {
+  const token = newSecret();
+  const expiresAt = new Date(scope.clock.now().getTime() + sessionDays * 24 * 60 * minuteMs);
+  await insertConsoleSession(scope.tx, { tokenHash: hashToken(token), apiKeyId, expiresAt }, sessionsOfEachKey);
+  return token;
+}
+
+export interface ConsoleSession {
+  readonly caller: Caller;
+  readonly keyName: string;
+}
+
+/** The caller behind the token of a sign-in, or undefined. */
+export async function findConsoleSession(scope: Scope, token: string): Promise<ConsoleSession | undefined> {
+  const key: ApiKeyRow | undefined = await selectConsoleSession(scope.sql, hashToken(token), scope.clock.now());
+  return key === undefined ? undefined : { caller: callerOfKey(key), keyName: key.name };
+}
+
+export async function signOut(scope: CommandScope, token: string): Promise<void> {
+  await deleteConsoleSession(scope.tx, hashToken(token));
+}
+
+/** A token that signs in once, as the owner of this key. */
+export async function makeConsoleLink(scope: CommandScope, apiKey: string): Promise<string | undefined> {
+  const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey));
+  if (key === undefined) return undefined;
+  const token = newSecret();
+  const expiresAt = new Date(scope.clock.now().getTime() + linkMinutes * minuteMs);
+  await insertConsoleLink(scope.tx, { tokenHash: hashToken(token), apiKeyId: key.id, expiresAt });
+  return token;
+}
