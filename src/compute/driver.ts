@@ -135,6 +135,25 @@ export interface ReplicaObservation {
   readonly lag: { readonly bytes: number; readonly seconds: number } | null;
 }
 
+export interface ServerWork {
+  readonly kind: 'query' | 'transaction' | 'background_worker' | 'replication';
+  /** For people. */
+  readonly description: string;
+  readonly pid: number;
+  readonly role: string | null;
+  readonly applicationName: string | null;
+  /** Of replication through one. */
+  readonly slot: string | null;
+  readonly since: Date;
+}
+
+export interface WorkObservation {
+  /** Null when nothing keeps the server awake. */
+  readonly work: ServerWork | null;
+  /** When the sessions that are open and idle last had something to do. */
+  readonly lastWorkAt: Date | null;
+}
+
 export interface DesiredRole {
   readonly name: string;
   /** SCRAM verifier, or null for a role that cannot log in. */
@@ -203,10 +222,10 @@ export interface ComputeDriver {
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
 
   /**
-   * What a running server is busy with, in words for people, or null when nothing keeps it awake: no query runs, no
-   * transaction is open, no background work is under way. Open idle sessions, and Catnap's own, do not count.
+   * What a running server is busy with: a query, an open transaction, background work, a client's own replication.
+   * Open idle sessions, and Catnap's own, do not count.
    */
-  observeWork(ref: ComputeRef): Promise<string | null>;
+  observeWork(ref: ComputeRef): Promise<WorkObservation>;
 
   /** Bytes of all databases of a running server, as Postgres counts them; null when none runs. */
   observeSize(ref: ComputeRef): Promise<number | null>;

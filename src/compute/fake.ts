@@ -20,6 +20,7 @@ import {
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
+  type WorkObservation,
 } from './driver.ts';
 import { applyChange, catalogOf, type FakeBranch } from './fake-branch.ts';
 import { type FakeCompute, type FakeWorld, observation, refOf, sampleOf } from './fake-world.ts';
@@ -52,11 +53,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   /** Every call in the order it came, for tests that count them. */
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
   /** What computes are busy with, by endpoint, for tests to set. */
-  readonly work = new Map<string, string>();
   /** What computes have used, by endpoint, for tests to set. */
   readonly usage = new Map<string, Partial<ComputeSample>>();
   /** Bytes of branches, for tests to set. */
   readonly sizes = new Map<string, number>();
+  readonly work = new Map<string, WorkObservation>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid = 1000;
@@ -174,9 +175,9 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     });
   }
 
-  async observeWork(ref: ComputeRef): Promise<string | null> {
+  async observeWork(ref: ComputeRef): Promise<WorkObservation> {
     await this.#enter('observeWork', ref.endpointId);
-    return this.work.get(ref.endpointId) ?? null;
+    return this.work.get(ref.endpointId) ?? { work: null, lastWorkAt: null };
   }
 
   async observeSize(ref: ComputeRef): Promise<number | null> {

@@ -1,14 +1,66 @@
-/** When a compute that nobody uses falls asleep. Pure. */
-import type { EndpointRow } from '../db/endpoints.ts';
+/** When a compute that nobody uses falls asleep, and what keeps one awake. Pure; the loop and the API both ask here. */
+import type { EndpointRow, WorkKind, WorkSeen } from '../db/endpoints.ts';
 
 export const defaultSuspendSeconds = 300;
+/** What was busy is looked at again after this long, so that what is shown is no older. */
+export const workSeenMs = 5_000;
 
-/** Null for a compute that never sleeps. Every connection request moves it; the start itself counts as one. */
-export function sleepsAt(
-  endpoint: Pick<EndpointRow, 'suspendTimeoutSeconds' | 'lastActive' | 'startedAt' | 'createdAt'>,
-): Date | null {
-  const { suspendTimeoutSeconds: chosen, lastActive, startedAt, createdAt } = endpoint;
+type TimedEndpoint = Pick<EndpointRow, 'suspendTimeoutSeconds' | 'lastActive' | 'startedAt' | 'createdAt' | 'workSeen'>;
+
+/**
+ * Null for a compute that never sleeps. Every connection request moves it; the start itself counts as one, and so does
+ * the end of what it was busy with.
+ */
+export function sleepsAt(endpoint: TimedEndpoint): Date | null {
+  const { suspendTimeoutSeconds: chosen, lastActive, workSeen } = endpoint;
   if (chosen < 0) return null;
-  const lastUse = Math.max(lastActive?.getTime() ?? 0, (startedAt ?? createdAt).getTime());
+  const lastUse = Math.max(
+    lastActive?.getTime() ?? 0,
+    awakeSince(endpoint),
+    workSeen?.lastWorkAt ? Date.parse(workSeen.lastWorkAt) : 0,
+  );
   return new Date(lastUse + (chosen === 0 ? defaultSuspendSeconds : chosen) * 1_000);
+}
+
+/** Whether the server should be asked what it is doing: it may sleep, or it was busy when it was last asked. */
+export function isDueForLook(endpoint: TimedEndpoint, now: Date): boolean {
+  const at = sleepsAt(endpoint);
+  if (at === null) return false;
+  const busy = currentWork(endpoint);
+  return at <= now || (busy !== null && Date.parse(busy.observedAt) + workSeenMs <= now.getTime());
+}
+
+export type AwakeReason = 'recent_activity' | 'never_suspends' | WorkKind;
+
+export interface WhyAwake {
+  readonly reason: AwakeReason;
+  readonly description: string;
+  /** Null while something keeps it up that has no known end. */
+  readonly sleepsAt: Date | null;
+  readonly work: WorkSeen | null;
+}
+
+/** Null for a compute that is asleep, or on its way there. */
+export function whyAwake(
+  endpoint: TimedEndpoint & Pick<EndpointRow, 'currentState' | 'pendingState'>,
+): WhyAwake | null {
+  if (endpoint.currentState !== 'active' || endpoint.pendingState === 'idle') return null;
+  const at = sleepsAt(endpoint);
+  if (at === null) {
+    return { reason: 'never_suspends', description: 'suspend_timeout_seconds is -1', sleepsAt: null, work: null };
+  }
+  const seen = currentWork(endpoint);
+  if (seen?.work) return { reason: seen.work.kind, description: seen.work.description, sleepsAt: null, work: seen };
+  const description = 'it was used, or busy, within suspend_timeout_seconds';
+  return { reason: 'recent_activity', description, sleepsAt: at, work: null };
+}
+
+/** What it was busy with when last asked; nothing of an earlier life. */
+function currentWork(endpoint: TimedEndpoint): WorkSeen | null {
+  const { workSeen } = endpoint;
+  return workSeen?.work && Date.parse(workSeen.observedAt) >= awakeSince(endpoint) ? workSeen : null;
+}
+
+function awakeSince({ startedAt, createdAt }: TimedEndpoint): number {
+  return (startedAt ?? createdAt).getTime();
 }

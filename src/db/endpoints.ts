@@ -38,6 +38,23 @@ export interface ReplicationLag {
   readonly lagSeconds: number;
 }
 
+export type WorkKind = 'query' | 'transaction' | 'background_worker' | 'replication' | 'operation';
+
+/** What a compute was doing when it was last asked; times are ISO texts. */
+export interface WorkSeen {
+  readonly observedAt: string;
+  readonly lastWorkAt: string | null;
+  readonly work: {
+    readonly kind: WorkKind;
+    readonly description: string;
+    readonly pid?: number;
+    readonly role?: string;
+    readonly applicationName?: string;
+    readonly slot?: string;
+    readonly since?: string;
+  } | null;
+}
+
 export interface EndpointRow {
   readonly id: EndpointId;
   readonly projectId: ProjectId;
@@ -63,6 +80,7 @@ export interface EndpointRow {
   readonly currentCu: number | null;
   /** What it takes of an installation with a stated capacity, from its start on. */
   readonly reservedCu: number | null;
+  readonly workSeen: WorkSeen | null;
   /** Of the project's organization; only where a row is read to be shown. */
   readonly plan?: PlanName;
   readonly lastActive: Date | null;
@@ -137,7 +155,7 @@ export async function selectActiveEndpoints(sql: Sql): Promise<EndpointRow[]> {
 }
 
 export type EndpointChange = Partial<
-  Omit<EndpointRow, 'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'replication'>
+  Omit<EndpointRow, 'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'replication' | 'workSeen'>
 >;
 
 export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointChange): Promise<EndpointRow> {
@@ -155,6 +173,11 @@ export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointC
 /** Not a change of the endpoint, so `updated_at` stays. */
 export async function updateReplication(sql: Sql, id: EndpointId, lag: ReplicationLag | null): Promise<void> {
   await sql`update endpoints set replication = ${lag === null ? null : json(sql, lag)} where id = ${id}`;
+}
+
+/** Not a change of the endpoint either. */
+export async function updateWorkSeen(sql: Sql, id: EndpointId, seen: WorkSeen): Promise<void> {
+  await sql`update endpoints set work_seen = ${json(sql, seen)} where id = ${id}`;
 }
 
 /** The fence for the next start. */

@@ -253,6 +253,7 @@ create table endpoints (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
+  work_seen jsonb,
   current_cu double precision,
   reserved_cu double precision,
   metered_until timestamp with time zone,

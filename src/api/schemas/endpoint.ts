@@ -6,6 +6,15 @@ import { EndpointSettings } from './settings.ts';
 
 export const endpointTypes = ['read_write', 'read_only'] as const;
 const states = ['init', 'active', 'idle'] as const;
+const awakeReasons = [
+  'recent_activity',
+  'never_suspends',
+  'query',
+  'transaction',
+  'background_worker',
+  'replication',
+  'operation',
+] as const;
 
 export const Endpoint = Type.Object(
   {
@@ -68,6 +77,26 @@ export const Endpoint = Type.Object(
       }),
     ),
     replication_lag_seconds: Type.Optional(Type.Number({ description: 'The same, in time.' })),
+    why_awake: Type.Optional(
+      Type.Object(
+        {
+          reason: Type.Enum(awakeReasons, {
+            description:
+              '`recent_activity`: its timeout is not over. `never_suspends`: its setting. `operation`: one that needs ' +
+              'it is under way. The others: what the server said when it was last asked.',
+          }),
+          description: Type.String({ description: 'The same for people.' }),
+          sleeps_at: Type.Optional(time('When it falls asleep if nobody uses it; absent while that is not known.')),
+          pid: Type.Optional(Type.Integer({ description: 'Server process.' })),
+          role: Type.Optional(Type.String({ description: 'Whose session.' })),
+          application_name: Type.Optional(Type.String({ description: 'What the session calls itself.' })),
+          slot: Type.Optional(Type.String({ description: 'Replication slot that the session uses.' })),
+          since: Type.Optional(time('When that began.')),
+          observed_at: Type.Optional(time('When the server was last asked.')),
+        },
+        { description: 'What keeps it awake, as the loop sees it that puts computes to sleep. An addition of Catnap.' },
+      ),
+    ),
     pending_update: Type.Optional(
       Type.Object(
         {

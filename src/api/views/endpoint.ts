@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { endpointHost, proxyHost } from '../../core/connection-uri.ts';
 import type { Endpoint, EndpointOptions } from '../../core/endpoint.ts';
 import type { EndpointChanges } from '../../core/endpoint-update.ts';
+import { whyAwake } from '../../core/idleness.ts';
 import { planOf } from '../../core/plan.ts';
 import { clampSize, temporaryDiskLimit } from '../../core/sizing.ts';
 import { asBranchId } from '../../ids.ts';
@@ -48,6 +49,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     ...(row.currentState === 'active' && row.replication
       ? { replication_lag_bytes: row.replication.lagBytes, replication_lag_seconds: row.replication.lagSeconds }
       : {}),
+    ...awakeView(row),
     ...waitingUpdate(config, row),
     temporary_disk: { limit_bytes: temporaryDiskLimit(config, row), enforcement: config.temporaryDiskEnforcement },
   };
@@ -57,6 +59,27 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
 function sizeView(config: ApiConfig, { currentState, currentCu }: Endpoint) {
   if (currentState !== 'active') return { limits_enforced: config.limitsEnforced };
   return { ...present({ current_cu: currentCu }), limits_enforced: currentCu !== null };
+}
+
+function awakeView(row: Endpoint): Partial<EndpointView> {
+  const why = whyAwake(row);
+  if (why === null) return {};
+  const { work } = why.work ?? {};
+  return {
+    why_awake: {
+      reason: why.reason,
+      description: why.description,
+      ...present({
+        sleeps_at: optionalTime(why.sleepsAt),
+        pid: work?.pid,
+        role: work?.role,
+        application_name: work?.applicationName,
+        slot: work?.slot,
+        since: work?.since && time(new Date(work.since)),
+        observed_at: why.work && time(new Date(why.work.observedAt)),
+      }),
+    },
+  };
 }
 
 /** A running server keeps its build and its plan's limits until it is started again. */

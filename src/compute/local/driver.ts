@@ -33,6 +33,7 @@ import {
   type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
+  type WorkObservation,
 } from '../driver.ts';
 import { takesLogins } from '../probe.ts';
 import { quoteLiteral } from '../sql-text.ts';
@@ -117,9 +118,9 @@ export class LocalDriver implements ComputeDriver {
     return refs.length === 0 ? Promise.resolve([]) : this.#host.sample(refs);
   }
 
-  async observeWork(ref: ComputeRef): Promise<string | null> {
+  async observeWork(ref: ComputeRef): Promise<WorkObservation> {
     const compute = await this.#host.inspect(ref);
-    if (!compute?.process) return null;
+    if (!compute?.process) return { work: null, lastWorkAt: null };
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), readWork);
   }
 
