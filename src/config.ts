@@ -35,6 +35,9 @@ export interface Config {
   readonly suspendMinSeconds: number;
   readonly tempDiskBytes: number | undefined;
   readonly apiKey: string | undefined;
+  /** The server that takes mails of the embedded auth provider; without one they stay in the outbox. */
+  readonly smtpUrl: string | undefined;
+  readonly mailFrom: string;
   readonly defaultPlan: PlanName;
   /** Directories of binaries that replace the embedded ones, by major. */
   readonly pgBin: Readonly<Record<number, string>>;
@@ -91,6 +94,14 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,
     apiKey: readApiKey(env),
+    smtpUrl: readUrl(env, 'CATNAP_SMTP_URL', ['smtp:', 'smtps:']),
+    mailFrom: text(
+      env,
+      'CATNAP_MAIL_FROM',
+      'catnap@localhost',
+      /^([^<>\r\n]*<[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/,
+      'an address, or a name and <address>',
+    ),
     defaultPlan: choice(env, 'CATNAP_DEFAULT_PLAN', planNames, 'scale'),
     pgBin,
     pgVersions: [...new Set([...embeddedMajors, ...Object.keys(pgBin).map(Number)])].sort((a, b) => a - b),
@@ -127,6 +138,12 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'Bound of a compute’s temporary files, in place of the rule.',
   ],
   ['CATNAP_API_KEY', 'generated', 'First personal API key, 32 characters or more, in place of a generated one.'],
+  [
+    'CATNAP_SMTP_URL',
+    'none',
+    'Server for mails of the auth provider, `smtp://` or `smtps://`; without one see `catnap outbox`.',
+  ],
+  ['CATNAP_MAIL_FROM', '`catnap@localhost`', 'Sender of those mails.'],
   ['CATNAP_DEFAULT_PLAN', '`scale`', 'Plan of the first organization: `free`, `launch` or `scale`.'],
   [
     'CATNAP_PG_BIN_<major>',

@@ -2,6 +2,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
+import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
 import { addStatus } from './commands/status.ts';
@@ -23,6 +24,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addStatus(program, run);
   addKeys(program, run);
   addPlan(program, run);
+  addOutbox(program, run);
   addPsql(program, run);
   addDoctor(program, run);
   addStorage(program, run);

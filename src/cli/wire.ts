@@ -51,3 +51,13 @@ export interface WireStatus {
     readonly endpoints: { readonly active: number; readonly idle: number; readonly init: number };
   };
 }
+
+export interface WireMail {
+  readonly id: number;
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly status: string;
+  readonly error?: string;
+  readonly created_at: string;
+}

@@ -13,7 +13,7 @@ import {
   type UserRow,
   updatePlan,
 } from '../db/users.ts';
-import { notFound } from '../errors.ts';
+import { CatnapError, notFound } from '../errors.ts';
 import { newApiKeyToken, newOrganizationId, newUserId, type OrganizationId } from '../ids.ts';
 import { hashToken } from '../secrets.ts';
 import { type Caller, organizationsOf, requireOrganization, requirePersonal } from './access.ts';
@@ -71,6 +71,13 @@ export async function setPlan(
   const organization = await requireOrganization(scope, caller, id);
   requirePersonal(caller);
   return organization.plan === plan ? organization : updatePlan(scope.tx, id, plan);
+}
+
+/** For what belongs to the installation as a whole: the person who started it, with a key of their own. */
+export async function requireOperator(scope: Scope, caller: Caller): Promise<void> {
+  requirePersonal(caller);
+  const first = await selectAnyUser(scope.sql);
+  if (first?.id !== caller.userId) throw new CatnapError('forbidden', 'this is for the operator of the installation');
 }
 
 /** Whether somebody has used this system database before. */

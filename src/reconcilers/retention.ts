@@ -2,6 +2,7 @@
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
+import { forgetOldStackRecords } from '../provider/embedded/retention.ts';
 import type { Reconciler } from './reconciler.ts';
 
 const operationDays = 183;
@@ -14,6 +15,7 @@ export const retention: Reconciler = {
     const replies = await deleteOldIdempotencyKeys(core.database.sql, replyHours);
     const operations = await deleteOldOperations(core.database.sql, operationDays);
     const signIns = await deleteExpiredConsoleTokens(core.database.sql);
+    await forgetOldStackRecords(core.database.sql, core.clock.now());
     if (replies + operations + signIns > 0) log.debug({ replies, operations, signIns }, 'old records were removed');
   },
 };

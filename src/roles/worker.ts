@@ -3,6 +3,7 @@
 import { LocalDriver } from '../compute/local/driver.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { OperationRunner } from '../operations/runner.ts';
+import { startDeliveries } from '../provider/embedded/deliveries.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
@@ -14,6 +15,7 @@ import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 import { rolesProviders } from './providers.ts';
+import { stackParts } from './stack.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
 const concurrency = 8;
@@ -34,8 +36,12 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
     providerLeftovers(providers),
   ];
   const reconcilers = startReconcilers(all, { core, driver, log });
+  const { smtpUrl, mailFrom } = core.config;
+  const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
+  const deliveries = await startDeliveries(stackParts(core, init), log, mail);
   return {
     stop: async () => {
+      await deliveries.stop();
       await reconcilers.stop();
       await runner.stop();
       await core.database.close();

@@ -244,6 +244,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     .filter((name) => !published.has(name));
   expect(unknown.sort()).toEqual([
     'GET /events',
+    'GET /outbox',
     'PATCH /organizations/{}',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',

@@ -10,6 +10,7 @@ import { branchRoutes } from './branches.ts';
 import { databaseRoutes } from './databases.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { operationRoutes } from './operations.ts';
+import { outboxRoutes } from './outbox.ts';
 import { projectRoutes } from './projects.ts';
 import { roleRoutes } from './roles.ts';
 
@@ -25,4 +26,5 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   authUserRoutes(app, parts);
   authSettingsRoutes(app, parts);
   accountRoutes(app, parts);
+  outboxRoutes(app, parts);
 }

@@ -49,6 +49,7 @@ export async function sendCodeMail(
       ...{ projectId: project.id, kind: mail.kind, recipient },
       subject: `${letter.subject} for ${oneLine(project.displayName)}`,
       body: parts.box.seal(text, sealPlace(recipient)),
+      createdAt: parts.clock.now(),
     });
   });
 }

@@ -27,8 +27,8 @@ export async function insertChange(
   );
   const body = JSON.stringify({ type: `user.${kind}`, data: user });
   await tx`
-    insert into stack_webhook_messages (endpoint_id, seq, body)
-    select id, ${seq}, ${body} from stack_webhook_endpoints where project_id = ${projectId} and disabled_at is null`;
+    insert into stack_webhook_messages (endpoint_id, seq, body, created_at, due_at)
+    select id, ${seq}, ${body}, ${at}, ${at} from stack_webhook_endpoints where project_id = ${projectId} and disabled_at is null`;
   await tx`select pg_notify(${userChangesChannel}, ${projectId})`;
 }
 

@@ -1,6 +1,8 @@
 /** Rows of `stack_mails`: the outbox. */
 import { first, type Sql } from '../../../db/client.ts';
 
+export const mailsChannel = 'stack_mails';
+
 export type MailKind = 'password_reset' | 'email_verification';
 
 export interface MailRow {
@@ -20,9 +22,10 @@ export interface MailRow {
 
 export async function insertMail(
   sql: Sql,
-  mail: Pick<MailRow, 'projectId' | 'kind' | 'recipient' | 'subject' | 'body'>,
+  mail: Pick<MailRow, 'projectId' | 'kind' | 'recipient' | 'subject' | 'body' | 'createdAt'>,
 ): Promise<void> {
-  await sql`insert into stack_mails ${sql(mail, 'projectId', 'kind', 'recipient', 'subject', 'body')}`;
+  await sql`insert into stack_mails ${sql({ ...mail, dueAt: mail.createdAt })}`;
+  await sql`select pg_notify(${mailsChannel}, '')`;
 }
 
 /** The newest first; `before` is the id that the last page ended with. */
@@ -36,15 +39,20 @@ export async function selectMails(
     order by m.id desc limit ${page.limit}`;
 }
 
+/** A mail that nobody could send for so long is not news any more; its code has run out. */
+const newsMs = 24 * 3_600_000;
+
 /**
  * The next mail that is due, put off for as long as an attempt may take: another process leaves it alone meanwhile,
  * and if this one dies it is tried again.
  */
 export async function claimMail(sql: Sql, now: Date, until: Date): Promise<MailRow | undefined> {
+  const tooOld = new Date(now.getTime() - newsMs);
   return first(
     await sql<MailRow[]>`
       update stack_mails set attempts = attempts + 1, due_at = ${until} where id = (
-        select id from stack_mails where sent_at is null and given_up_at is null and due_at <= ${now}
+        select id from stack_mails where sent_at is null and given_up_at is null and created_at > ${tooOld}
+          and due_at <= ${now}
         order by due_at limit 1 for update skip locked)
       returning *`,
   );

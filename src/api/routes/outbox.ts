@@ -1,0 +1,27 @@
+/** Mails of the embedded auth provider, for the operator: they hold codes that let their reader in. */
+import { requireOperator } from '../../core/account.ts';
+import { listOutbox } from '../../provider/embedded/outbox.ts';
+import type { App } from '../app-type.ts';
+import { ask } from '../command.ts';
+import type { ApiParts } from '../parts.ts';
+import { errorReply } from '../schemas/error.ts';
+import { OutboxQuery, OutboxReply } from '../schemas/outbox.ts';
+import { outboxMailView } from '../views/outbox.ts';
+
+export function outboxRoutes(app: App, parts: ApiParts): void {
+  const schema = {
+    tags: ['Account'],
+    operationId: 'listOutbox',
+    summary: 'List mails of the auth provider',
+    description: 'The newest first. For personal keys of the operator. With CATNAP_SMTP_URL they are also sent.',
+    querystring: OutboxQuery,
+    response: { 200: OutboxReply, ...errorReply },
+  };
+  app.get('/outbox', { schema }, (request) =>
+    ask(parts, request, async (scope, caller) => {
+      await requireOperator(scope, caller);
+      const { limit = 20, before } = request.query;
+      return { mails: (await listOutbox(parts.stack, { limit, before })).map(outboxMailView) };
+    }),
+  );
+}
