@@ -8,6 +8,7 @@ import { useBodies } from './http/bodies.ts';
 import { plain, sendStackError } from './http/errors.ts';
 import { corsHeaders, preflightHeaders } from './http/headers.ts';
 import { createLimits, type Limits } from './limits.ts';
+import { pageRoutes } from './pages/plugin.ts';
 import type { StackParts } from './parts.ts';
 import { codeRoutes } from './routes/codes.ts';
 import { contactChannelRoutes } from './routes/contact-channels.ts';
@@ -33,6 +34,7 @@ export async function stackProvider(app: StackApp, parts: StackParts): Promise<v
   useAccess(app, parts);
   const limits = createLimits(parts);
   app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
+  await app.register(async (pages: StackApp) => pageRoutes(pages, parts, limits));
   for (const prefix of versions) {
     await app.register(async (api: StackApp) => apiRoutes(api, parts, limits), { prefix });
   }

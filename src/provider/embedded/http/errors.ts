@@ -127,7 +127,8 @@ function toStackError(thrown: unknown): StackError {
   return plain(500, 'Internal error. The log has the cause under the request id.');
 }
 
-function statusOf(thrown: unknown): number | undefined {
+export function statusOf(thrown: unknown): number | undefined {
+  if (thrown instanceof StackError) return thrown.status;
   if (thrown instanceof CatnapError) return thrown.facts.status;
   if (typeof thrown !== 'object' || thrown === null) return undefined;
   if ('code' in thrown && typeof thrown.code === 'string' && unreachableCodes.has(thrown.code)) return 503;
