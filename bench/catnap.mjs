@@ -1,5 +1,5 @@
 /** A Catnap of its own for a benchmark: built, in a temporary home, on free ports. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -11,10 +11,23 @@ import pg from 'pg';
 
 const entry = fileURLToPath(new URL('../dist/bin.js', import.meta.url));
 
-/** `onLog` is called with each line of its log. */
-export async function startCatnap(env = {}, onLog = null) {
+/** For a benchmark that prepares its home itself, and removes it. */
+export async function makeHome() {
   const home = await mkdtemp(join(tmpdir(), 'cnb-'));
   await chmod(home, 0o711);
+  return home;
+}
+
+/** Any other command of the same Catnap. */
+export function runCatnap(home, args) {
+  const run = spawnSync(process.execPath, [entry, ...args], { env: { ...process.env, CATNAP_HOME: home } });
+  if (run.status !== 0) throw new Error(`catnap ${args.join(' ')}: ${run.stderr}`);
+  return String(run.stdout);
+}
+
+/** `onLog` is called with each line of its log. */
+export async function startCatnap(env = {}, onLog = null) {
+  const home = env.CATNAP_HOME ?? (await makeHome());
   const [httpPort, pgPort] = [await freePort(), await freePort()];
   const child = spawn(process.execPath, [entry, 'up', '--stop-computes'], {
     env: {
@@ -42,7 +55,7 @@ export async function startCatnap(env = {}, onLog = null) {
     stop: async () => {
       child.kill('SIGINT');
       await once(child, 'exit');
-      await rm(home, { recursive: true, force: true });
+      if (env.CATNAP_HOME === undefined) await rm(home, { recursive: true, force: true });
     },
   };
 }

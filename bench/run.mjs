@@ -1,10 +1,11 @@
 /** `npm run bench -- NAME`: builds, runs one benchmark or all of them, and prints one table each. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
 import { benchWake } from './wake.mjs';
 
-const benchmarks = { create: benchCreate, wake: benchWake };
+const benchmarks = { branch: benchBranch, create: benchCreate, wake: benchWake };
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const wanted = process.argv.slice(2);

@@ -22,8 +22,10 @@ const readParent: Step = async (context) => {
   const seen = await context.driver.observe(parent.ref);
   if (seen.state === 'starting') return wait(parentStartsMs);
   if (seen.state === 'absent') return goto('copy');
-  const catalog = await context.driver.configure(parent.ref, emptyChange);
-  const bytes = await context.driver.observeSize(parent.ref);
+  const [catalog, bytes] = await Promise.all([
+    context.driver.configure(parent.ref, emptyChange),
+    context.driver.observeSize(parent.ref),
+  ]);
   return goto('copy', async (tx) => {
     const nothing = { roles: [], databases: [] };
     await recordCatalog(tx, parent.branch.id, nothing, catalog);

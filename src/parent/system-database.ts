@@ -5,12 +5,12 @@
  * no password and is refused at the door.
  */
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { delay } from '../clock.ts';
 import { type Build, ensureBuild } from '../compute/local/builds.ts';
-import { withNewCluster } from '../compute/local/cluster.ts';
+import { newClusterPrefix, withNewCluster } from '../compute/local/cluster.ts';
 import { renameDurably } from '../compute/local/copy-tree.ts';
 import { type Layout, socketFile } from '../compute/local/layout.ts';
 import { findPostmaster, startPostmaster, stopPostmaster } from '../compute/local/postmaster.ts';
@@ -108,7 +108,11 @@ async function ensureCluster(parts: Parts, progress: (line: string) => void): Pr
     `CREATE DATABASE ${database} OWNER ${login} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${database} FROM PUBLIC`,
   ];
-  await withNewCluster({ build, superuser: 'postgres', uid, statements }, layout.work, (made) =>
+  // Beside its place, for the layout's own folder for such work may be on another filesystem.
+  for (const name of await readdir(layout.system)) {
+    if (name.startsWith(newClusterPrefix)) await rm(join(layout.system, name), { recursive: true, force: true });
+  }
+  await withNewCluster({ build, superuser: 'postgres', uid, statements }, layout.system, (made) =>
     renameDurably(made, dataDirectory),
   );
 }

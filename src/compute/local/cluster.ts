@@ -19,13 +19,16 @@ export interface ClusterSpec {
   readonly statements: readonly string[];
 }
 
+/** What a killed Catnap leaves of one begins like this. */
+export const newClusterPrefix = 'cluster-';
+
 /** Calls `use` with the finished, durable data directory, for it to rename into place; nothing else stays behind. */
 export async function withNewCluster<T>(
   spec: ClusterSpec,
   workFolder: string,
   use: (dataDirectory: string) => Promise<T>,
 ): Promise<T> {
-  const work = await mkdtemp(join(workFolder, 'cluster-'));
+  const work = await mkdtemp(join(workFolder, newClusterPrefix));
   const dataDirectory = join(work, 'pgdata');
   try {
     await mkdir(dataDirectory, { mode: 0o700 });

@@ -134,9 +134,12 @@ async function mountStorage(image: string, point: string): Promise<void> {
     if (error.code !== 'EEXIST') throw error;
   });
   const losetup = loopPrograms.find((path) => existsSync(path)) ?? 'losetup';
-  const attach = (...options: string[]) => runProgram(losetup, ['--find', '--show', ...options, image]);
-  const device = (await attach('--direct-io=on').catch(() => attach())).trim();
+  // It may print warnings beside the name.
+  const said = await runProgram(losetup, ['--find', '--show', image]);
+  const device = /^\/dev\/\S+$/m.exec(said)?.[0];
+  if (device === undefined) throw new Error(`losetup said ${said.trim()}`);
   try {
+    await runProgram(losetup, ['--direct-io=on', device]).catch(() => undefined);
     await runProgram('mount', ['-t', 'xfs', '-o', 'noatime,nosuid,nodev,noexec,discard', device, point]);
     await chmod(point, 0o711);
   } finally {

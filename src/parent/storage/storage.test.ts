@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { chown, cp, lstat, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chown, cp, lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
@@ -26,8 +26,15 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await place.remove();
-  await eventually(async () => expect(await mountsUnder(home)).toEqual([]));
+  await eventually(async () => expect([...(await mountsUnder(home)), ...(await loopDevices())]).toEqual([]));
 });
+
+/** Files of this home that a loop device holds, deleted ones too. */
+async function loopDevices(): Promise<string[]> {
+  const devices = (await readdir('/sys/block').catch(() => [])).filter((name) => name.startsWith('loop'));
+  const files = devices.map((name) => readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => ''));
+  return (await Promise.all(files)).filter((file) => file.startsWith(`${home}/`));
+}
 
 const branch = 'projects/wild-bird-1/branches/br-one-2/pgdata';
 const read = (root: string) => readFile(join(root, branch, 'base'), 'utf8');

@@ -1,0 +1,166 @@
+/**
+ * From the POST that makes a branch to its first row, on an XFS image that `catnap storage create` made, for parents of
+ * several sizes, quiet and written to by pgbench; beside `cp --reflink` of the same directory in the same run. As root.
+ * BENCH_BRANCH_SIZES (100M,1G,10G) and BENCH_BRANCH_REPEATS (7) choose less; 10G wants 30 GB of free disk.
+ */
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
+import { printTable, summarize, timed } from './stats.mjs';
+
+const run = promisify(execFile);
+const repeats = Number(process.env.BENCH_BRANCH_REPEATS ?? 7);
+/** pgbench's scale, and the free disk that the image wants. */
+const sizes = {
+  '100M': { scale: 5, freeGb: 6 },
+  '1G': { scale: 66, freeGb: 10 },
+  '10G': { scale: 680, freeGb: 30 },
+};
+const cpName = 'cp -a --reflink=always of the directory';
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function benchBranch() {
+  const problem = await whyNot();
+  if (problem !== null) return console.log(`\nBranches: not measured here: ${problem}`);
+  const { bsize, bavail } = await statfs(tmpdir());
+  const freeGb = (bsize * bavail) / 1e9;
+  const asked = (process.env.BENCH_BRANCH_SIZES ?? Object.keys(sizes).join(',')).split(',');
+  const found = {};
+  for (const name of asked) {
+    if (sizes[name] === undefined) throw new Error(`BENCH_BRANCH_SIZES: ${name} is none of ${Object.keys(sizes)}`);
+    if (freeGb < sizes[name].freeGb) console.log(`\nBranches of ${name}: left out, ${freeGb.toFixed(0)} GB are free`);
+    else found[name] = await inNewHome(sizes[name], (place) => measureSize(name, place));
+  }
+  judge(found);
+}
+
+async function whyNot() {
+  if (process.getuid() !== 0) return 'only root can mount an XFS image';
+  const works = (command) => spawnSync('sh', ['-c', `PATH=$PATH:/usr/sbin:/sbin; ${command}`]).status === 0;
+  if (!works('command -v mkfs.xfs && command -v filefrag')) return 'xfsprogs and e2fsprogs must be installed';
+  // Debian has a wrapper of that name without the program.
+  return works('pgbench --version') ? null : 'pgbench is not installed (Debian: apt install postgresql-contrib)';
+}
+
+async function inNewHome({ scale, freeGb }, work) {
+  const home = await makeHome();
+  let catnap;
+  try {
+    runCatnap(home, ['storage', 'create', '--size', `${Math.floor(freeGb * 0.8)}G`, '--yes']);
+    catnap = await startCatnap({ CATNAP_HOME: home });
+    const made = await catnap.api('POST', '/projects', {
+      project: { default_endpoint_settings: { suspend_timeout_seconds: -1 } },
+    });
+    const uri = made.connection_uris[0].connection_uri;
+    await run('pgbench', ['-i', '-q', '-I', 'dtGvp', '-s', String(scale), uri]);
+    return await work({ catnap, home, uri, projectId: made.project.id, branchId: made.branch.id });
+  } finally {
+    await catnap?.stop();
+    if (existsSync(join(home, 'storage'))) spawnSync('umount', [join(home, 'storage')]);
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function measureSize(name, place) {
+  const quiet = await measureSeries(place);
+  const tpsAlone = await withPgbench(place.uri, () => pause(8_000));
+  let loaded;
+  const tpsDuring = await withPgbench(place.uri, async () => (loaded = await measureSeries(place)));
+  printTable(`Branch of a ${name} parent, quiet (ms)`, rowsOf(quiet), cpName);
+  printTable(`Branch of a ${name} parent under pgbench -c 4 (ms)`, rowsOf(loaded), cpName);
+  const mb = (bytes) => (bytes / 2 ** 20).toFixed(1);
+  console.log(`  parent: ${tpsAlone} tps alone, ${tpsDuring} tps while branches are made and started`);
+  console.log(`  space of its own (MiB): ${mb(quiet.ownBefore)} before, ${mb(quiet.ownAfter)} after the first start`);
+  return { first: summarize(quiet.first).median, ownBefore: quiet.ownBefore, ownAfter: quiet.ownAfter };
+}
+
+const rowsOf = ({ cp, reply, copy, first }) => [
+  [cpName, cp],
+  ['Catnap: the reply to POST …/branches', reply],
+  ['Catnap: the copy itself (its receipt)', copy],
+  ['Catnap: until SELECT 1 has answered', first],
+];
+
+async function measureSeries(place) {
+  const { catnap, home, projectId, branchId } = place;
+  const path = `/projects/${projectId}/branches`;
+  const series = { cp: [], reply: [], copy: [], first: [], ownBefore: 0, ownAfter: 0 };
+  const source = join(home, 'storage', 'projects', projectId, 'branches', branchId, 'pgdata');
+  for (let i = 0; i < repeats; i++) {
+    const copy = join(home, 'storage', 'work', 'peer');
+    // Under load files vanish while it copies; it goes on with the others.
+    series.cp.push(await timed(() => run('cp', ['-a', '--reflink=always', source, copy]).catch(() => undefined)));
+    await rm(copy, { recursive: true });
+    const startedAt = performance.now();
+    const made = await catnap.api('POST', path, {
+      branch: { parent_id: branchId },
+      endpoints: [{ type: 'read_write' }],
+    });
+    series.reply.push(performance.now() - startedAt);
+    await selectOne({ connectionString: made.connection_uris[0].connection_uri });
+    series.first.push(performance.now() - startedAt);
+    const { branch } = await catnap.api('GET', `${path}/${made.branch.id}`);
+    series.copy.push(branch.receipt.duration_ms);
+    if (i === 0) series.ownAfter = await ownBytes(home, branch.id);
+    await removeBranch(catnap, path, branch.id);
+  }
+  const { branch } = await catnap.api('POST', path, { branch: { parent_id: branchId } });
+  while ((await catnap.api('GET', `${path}/${branch.id}`)).branch.current_state !== 'ready') await pause(10);
+  series.ownBefore = await ownBytes(home, branch.id);
+  await removeBranch(catnap, path, branch.id);
+  return series;
+}
+
+async function ownBytes(home, branchId) {
+  await run('sync', ['-f', join(home, 'storage')]);
+  const { branches } = JSON.parse(runCatnap(home, ['storage', 'status', '--json']));
+  const { bytes, shared } = branches.find((use) => use.branch === branchId);
+  return bytes - shared;
+}
+
+async function removeBranch(catnap, path, id) {
+  await catnap.api('DELETE', `${path}/${id}`);
+  const listed = async () => (await catnap.api('GET', path)).branches.some((branch) => branch.id === id);
+  const busy = async () =>
+    (await catnap.api('GET', `${path.replace('/branches', '/operations')}`)).operations.some((operation) =>
+      ['scheduling', 'running', 'failed'].includes(operation.status),
+    );
+  while ((await listed()) || (await busy())) await pause(20);
+}
+
+/** Runs pgbench while the work lasts, and tells its transactions a second. */
+async function withPgbench(uri, work) {
+  const child = spawn('pgbench', ['-n', '-c', '4', '-T', '3600', '-P', '1', uri], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const tps = [];
+  child.stderr.on('data', (chunk) => {
+    for (const [, rate] of String(chunk).matchAll(/progress: [\d.]+ s, ([\d.]+) tps/g)) tps.push(Number(rate));
+  });
+  await pause(1_500);
+  tps.length = 0;
+  await work();
+  child.kill('SIGINT');
+  await once(child, 'exit');
+  return tps.length === 0 ? 0 : Math.round(tps.reduce((sum, rate) => sum + rate, 0) / tps.length);
+}
+
+function judge(found) {
+  const line = (what, value, target, unit) =>
+    console.log(
+      `  ${value <= target ? 'met   ' : 'MISSED'} ${what}: ${value.toFixed(1)} ${unit}, at most ${target.toFixed(1)}`,
+    );
+  console.log('\nTargets');
+  const { '1G': one, '10G': ten } = found;
+  if (one) line('quiet 1G until the first row', one.first, 300, 'ms');
+  if (one && ten) line('quiet 10G, against four times 1G', ten.first, 4 * one.first, 'ms');
+  for (const [name, { ownBefore, ownAfter }] of Object.entries(found)) {
+    line(`space of a branch of ${name} before its first start`, ownBefore / 2 ** 20, 5, 'MiB');
+    line(`space of a branch of ${name} after its first start`, ownAfter / 2 ** 20, 40, 'MiB');
+  }
+}
