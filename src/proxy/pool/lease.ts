@@ -74,15 +74,20 @@ export class Lease implements Waiter {
     server.replies.answerLocally();
   }
 
-  /** Rejects when the connection is lost, or released. A FATAL error of the server comes as a message first. */
-  async receive(): Promise<Message> {
+  /**
+   * Rejects when the connection is lost, or released, and with ProtocolError at a message longer than `maxBytes`. A
+   * FATAL error of the server comes as a message first.
+   */
+  async receive(maxBytes = messageBytesMax): Promise<Message> {
     for (;;) {
-      const message = this.#frames.nextMessage(messageBytesMax);
+      const message = this.#frames.nextMessage(maxBytes);
       if (message !== null) {
         if (this.#frames.length < unreadBytesMax) this.#server?.resume();
         return message;
       }
       if (this.#failure !== null) throw this.#failure;
+      // One message may be longer than what makes the server wait.
+      this.#server?.resume();
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });

@@ -3,7 +3,7 @@
  * both ways; one statement at a time, so that the first error ends a batch.
  */
 import { CatnapError } from '../../errors.ts';
-import { type MessageStream, PeerGone } from '../message-stream.ts';
+import { PeerGone } from '../message-stream.ts';
 import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError } from '../wire.ts';
 import { beginStatement, type SqlBody, type SqlOptions, type SqlStatement } from './request.ts';
 import { jsonOfValue } from './values.ts';
@@ -34,38 +34,45 @@ export class UnfitStatement extends Error {
   }
 }
 
+/** A session at a server, message by message. */
+export interface ServerTalk {
+  send(messages: Buffer): void;
+  /** ProtocolError when the message is longer than that. */
+  receive(maxBytes: number): Promise<Message>;
+}
+
 /** Counts what is kept for the reply, all statements together. */
 export interface Budget {
   readonly max: number;
   used: number;
 }
 
-/** The reply's body. The session is between transactions afterwards, unless this rejects. */
+/** The reply's body. */
 export async function executeBody(
-  messages: MessageStream,
+  server: ServerTalk,
   body: SqlBody,
   options: SqlOptions,
   budget: Budget,
 ): Promise<string> {
   if (body.kind === 'single') {
-    const { json, status } = await runStatement(messages, body.statement, options, budget);
+    const { json, status } = await runStatement(server, body.statement, options, budget);
     // Nobody else can end it: the next request may meet another session.
     if (status !== 'I') throw new UnfitStatement('a transaction needs a batch: send its statements as `queries`');
     return json;
   }
-  await runCommand(messages, beginStatement(options.batch));
+  await runCommand(server, beginStatement(options.batch));
   const results: string[] = [];
   try {
     for (const statement of body.statements) {
-      const { json, status } = await runStatement(messages, statement, options, budget);
+      const { json, status } = await runStatement(server, statement, options, budget);
       results.push(json);
       if (status === 'I') throw new UnfitStatement('a statement of the batch ended its transaction');
     }
   } catch (thrown) {
-    if (thrown instanceof StatementFailed) await runCommand(messages, 'ROLLBACK');
+    if (thrown instanceof StatementFailed) await runCommand(server, 'ROLLBACK');
     throw thrown;
   }
-  await runCommand(messages, 'COMMIT');
+  await runCommand(server, 'COMMIT');
   return `{"results":[${results.join(',')}]}`;
 }
 
@@ -75,31 +82,34 @@ interface StatementResult {
   readonly status: string;
 }
 
-async function runCommand(messages: MessageStream, text: string): Promise<StatementResult> {
+/** What triggers have to say at a commit comes along. */
+const noticeBytesMax = 10 * 1024 * 1024;
+
+async function runCommand(server: ServerTalk, text: string): Promise<StatementResult> {
   const plain = { rawText: true, arrayMode: true };
-  return runStatement(messages, { query: text, params: [], arrayMode: true }, plain, { max: 1_000, used: 0 });
+  return runStatement(server, { query: text, params: [], arrayMode: true }, plain, { max: noticeBytesMax, used: 0 });
 }
 
 async function runStatement(
-  messages: MessageStream,
+  server: ServerTalk,
   statement: SqlStatement,
   options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,
   budget: Budget,
 ): Promise<StatementResult> {
-  messages.write(encodeStatement(statement));
+  server.send(encodeStatement(statement));
   const result = new ResultText(statement.arrayMode ?? options.arrayMode, options.rawText, budget);
   let failure: StatementFailed | null = null;
   let unfit: UnfitStatement | null = null;
   for (;;) {
-    const message = await readNext(messages, budget).catch((thrown) => {
+    const message = await readNext(server, budget).catch((thrown) => {
       // A server that ends a session says why and closes.
       throw failure ?? thrown;
     });
     if (message.type === 'E') failure = new StatementFailed(readErrorFields(message.body));
     else if (message.type === 'G') {
-      messages.write(encodeMessage('f', cstring('COPY FROM STDIN is not possible over HTTP')));
+      server.send(encodeMessage('f', cstring('COPY FROM STDIN is not possible over HTTP')));
       // A server that waits for data skips the Sync that came with the statement.
-      messages.write(sync);
+      server.send(sync);
     } else if (message.type === 'H') unfit = new UnfitStatement('COPY TO STDOUT is not possible over HTTP');
     else if (message.type === 'Z') {
       if (failure) throw failure;
@@ -109,9 +119,9 @@ async function runStatement(
   }
 }
 
-async function readNext(messages: MessageStream, budget: Budget): Promise<Message> {
+async function readNext(server: ServerTalk, budget: Budget): Promise<Message> {
   try {
-    return await messages.readMessage();
+    return await server.receive(budget.max);
   } catch (thrown) {
     // The bound of one message is that of the whole reply.
     if (thrown instanceof ProtocolError) throw new ResponseTooLarge(budget.max);
@@ -231,4 +241,9 @@ export function readErrorFields(body: Buffer): ReadonlyMap<string, string> {
     fields.set(String.fromCharCode(field), reader.cstringBytes().toString('utf8'));
   }
   return fields;
+}
+
+/** Leaves nothing of a caller behind on a session that others use after it. */
+export async function forget(server: ServerTalk): Promise<void> {
+  await runCommand(server, 'DISCARD ALL');
 }

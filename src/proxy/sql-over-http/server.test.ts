@@ -184,6 +184,24 @@ describe('a statement', () => {
   });
 });
 
+it('sessions are used again, and keep nothing of who used them before', async () => {
+  await start();
+  const pids = new Set<number>();
+  for (let turn = 0; turn < 10; turn++) {
+    const { body } = await send({
+      queries: [
+        { query: `select pg_backend_pid() as pid, current_setting('my.mark', true) as mark` },
+        { query: `select set_config('my.mark', 'left', false)` },
+        { query: 'create temp table left_behind (a int)' },
+      ],
+    });
+    const [row] = body.results[0].rows;
+    expect(row.mark || null).toBeNull();
+    pids.add(row.pid);
+  }
+  expect(pids.size).toBeLessThan(5);
+});
+
 describe('a batch', () => {
   it('is one transaction with the modes of its headers, which are echoed', async () => {
     await start();
@@ -346,7 +364,7 @@ describe('limits', () => {
   });
 
   it('of sessions count here too', async () => {
-    await start({}, { connectionsPerEndpoint: 0 });
+    await start({}, { pooledPerEndpoint: 0 });
     expect((await select('select 1')).status).toBe(429);
   });
 });

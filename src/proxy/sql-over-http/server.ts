@@ -1,7 +1,7 @@
 /**
  * SQL over HTTP: one request is one statement, or one transaction. Listens on a socket of the machine that the API
  * passes requests to, and uses what the database port uses: the same proof of the password before anything else, the
- * same limits, the same wake.
+ * same limits, the same wake, the same pools.
  */
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
@@ -9,14 +9,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { CatnapError, errorText } from '../../errors.ts';
 import { plainAddress, requireAccess } from '../access.ts';
 import { type Identity, provePassword } from '../authenticate.ts';
-import { forwardCancel } from '../cancel.ts';
 import type { ConnectionContext } from '../connection.ts';
-import type { ComputeLogin } from '../login.ts';
-import { MessageStream, PeerGone } from '../message-stream.ts';
+import { PeerGone } from '../message-stream.ts';
+import type { Lease } from '../pool/lease.ts';
 import { asksForPast } from '../route.ts';
-import { connectToCompute } from '../session.ts';
-import { encodeMessage } from '../wire.ts';
-import { executeBody, StatementFailed } from './execute.ts';
+import { executeBody, forget, type ServerTalk, StatementFailed } from './execute.ts';
 import {
   describeFailure,
   echoBatchHeaders,
@@ -91,7 +88,7 @@ async function serve(
 
 /** The headers come first and hold all that a stranger needs to be told no; its body is then never kept. */
 async function answer(request: IncomingMessage, context: ConnectionContext, signal: AbortSignal) {
-  const { limits, slots, activity } = context;
+  const { limits, pooledSlots, activity } = context;
   const target = readTarget(request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
@@ -101,13 +98,13 @@ async function answer(request: IncomingMessage, context: ConnectionContext, sign
     throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
   }
   const { endpointId } = target.route;
-  const releaseSlot = slots.take(endpointId);
+  const releaseSlot = pooledSlots.take(endpointId);
   try {
     const body = readBody(await readText(request, limits.httpRequestBytes));
     activity.note(endpointId);
     const budget = { max: limits.httpResponseBytes, used: 0 };
-    const text = await withSession(identity, target, context, signal, (messages) =>
-      executeBody(messages, body, options, budget),
+    const text = await withSession(identity, target, context, signal, (server) =>
+      executeBody(server, body, options, budget),
     );
     return { body: text, options: body.kind === 'batch' ? options.batch : null };
   } finally {
@@ -130,38 +127,34 @@ async function authenticate(target: SqlTarget, address: string, context: Connect
   }
 }
 
-/** A session of its own for each request. A caller that leaves takes its query along. */
+/** A caller that leaves takes its query along: a session that is given back in the middle of one is cancelled. */
 async function withSession<T>(
   identity: Identity,
   target: SqlTarget,
-  { waker, limits, log }: ConnectionContext,
+  { pools, log }: ConnectionContext,
   signal: AbortSignal,
-  work: (messages: MessageStream) => Promise<T>,
+  work: (server: ServerTalk) => Promise<T>,
 ): Promise<T> {
   const parameters = new Map([['user', target.role], ['database', target.database], ...target.parameters]);
-  const compute = await connectToCompute({ identity, parameters, waker, limits, signal });
-  const messages = new MessageStream(compute.socket, limits.httpResponseBytes);
-  const leave = () => {
-    messages.interrupt(signal.reason);
-    void cancelQuery(compute, limits.dialMs).catch((thrown) =>
-      log.warn({ reason: errorText(thrown) }, 'a query that nobody waits for was not cancelled'),
-    );
-  };
+  const lease = await pools.lease({ identity, parameters, signal });
+  const leave = () => lease.release();
   signal.addEventListener('abort', leave, { once: true });
   try {
     signal.throwIfAborted();
-    return await work(messages);
+    return await work(lease);
   } finally {
     signal.removeEventListener('abort', leave);
-    messages.write(terminate);
-    compute.socket.destroySoon();
+    void giveBack(lease).catch((thrown) => log.debug({ reason: errorText(thrown) }, 'a session was not given back'));
   }
 }
 
-const terminate = encodeMessage('X');
-
-function cancelQuery({ address, key }: ComputeLogin, timeoutMs: number): Promise<void> {
-  return forwardCancel({ address, key }, timeoutMs);
+/** Nobody waits for it. A session that is not between transactions is closed instead. */
+async function giveBack(lease: Lease): Promise<void> {
+  try {
+    if (lease.isIdle) await forget(lease);
+  } finally {
+    lease.release();
+  }
 }
 
 /** Not by iteration: leaving the loop early would destroy the request, and with it the way for the answer. */
