@@ -7,6 +7,7 @@ import { newBranchId, newEndpointId } from '../ids.ts';
 import { Bench, type DriverSubject, noChange, ownerAndDatabase } from './contract/bench.ts';
 import { describeBranches, describeConfigure } from './contract/catalog.ts';
 import { describeAccidents, describeGenerations, describeLife } from './contract/life.ts';
+import { describeReplacement } from './contract/replacement.ts';
 import { describeReplicas } from './contract/replicas.ts';
 import { describeSizes } from './contract/sizes.ts';
 
@@ -36,6 +37,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('restarts and accidents', () => describeAccidents(bench));
     describe('read replicas', () => describeReplicas(bench));
     describe('sizes', () => describeSizes(bench));
+    describe('exchange of data', () => describeReplacement(bench));
     describe('removal', () => describeRemoval(bench));
     test('with every project removed the place is empty', async () => {
       expect(await subject.leftovers()).not.toEqual([]);

@@ -39,6 +39,11 @@ export interface BranchSpec extends BranchRef {
   readonly source: BranchSource;
 }
 
+export interface BranchReplacement {
+  readonly stagingId: BranchId;
+  readonly keepAs: BranchId | null;
+}
+
 /** How a branch's data came to be; shown to people. */
 export interface BranchReceipt {
   readonly method: 'reflink' | 'copy';
@@ -187,6 +192,12 @@ export interface ComputeDriver {
 
   createBranch(spec: BranchSpec): Promise<BranchReceipt>;
   removeBranch(ref: BranchRef): Promise<void>;
+  /**
+   * Puts the data of another branch, which is no more after it, in the place of a branch's. Whatever serves the branch
+   * is stopped, and its replicas lose their data: their next start copies the primary anew. The data that were there
+   * go, or become those of the branch `keepAs`.
+   */
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
 
   /**
    * Before each start of a replica: sees to it that it has data. Without a running primary it keeps what it has, and

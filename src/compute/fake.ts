@@ -6,6 +6,7 @@ import { delay } from '../clock.ts';
 import {
   type BranchReceipt,
   type BranchRef,
+  type BranchReplacement,
   type BranchSpec,
   type CatalogChange,
   type ComputeDriver,
@@ -104,6 +105,21 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     const holder = this.#holder(ref.branchId);
     if (holder) holder.process = null;
     this.branches.delete(ref.branchId);
+  }
+
+  async replaceBranch(ref: BranchRef, { stagingId, keepAs }: BranchReplacement): Promise<void> {
+    await this.#enter('replaceBranch', ref.branchId);
+    const [staged, old] = [this.branches.get(stagingId), this.branches.get(ref.branchId)];
+    if (!staged && !old) throw new Error(`branch ${ref.branchId} has no data`);
+    if (!staged) return;
+    for (const [id, compute] of this.computes) {
+      if (compute.ref.branchId !== ref.branchId) continue;
+      compute.process = null;
+      if (compute.readOnly) this.replicas.delete(id);
+    }
+    if (old && keepAs !== null) this.branches.set(keepAs, old);
+    this.branches.set(ref.branchId, staged);
+    this.branches.delete(stagingId);
   }
 
   async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {

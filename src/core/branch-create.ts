@@ -7,7 +7,7 @@ import { copyRoles, type RoleRow } from '../db/roles.ts';
 import { CatnapError, notFound, withDetails } from '../errors.ts';
 import { type BranchId, newBranchId, type ProjectId } from '../ids.ts';
 import { type Caller, planOfProject, requireBranch, requireProjectLocked } from './access.ts';
-import { type Branch, requireExpiry, requireFreeBranchName } from './branch.ts';
+import { type Branch, requireExpiry, requireFreeBranchName, requireNotResetting } from './branch.ts';
 import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type Endpoint, type EndpointOptions, insertNewEndpoint } from './endpoint.ts';
@@ -98,25 +98,26 @@ async function queueCopy(scope: CommandScope, branch: Branch, parent: Branch): P
 function requireSupported(input: BranchInput): void {
   if (input.parentLsn !== undefined || input.parentTimestamp !== undefined) {
     throw new CatnapError(
-      'not_supported',
-      'branches are made from the head of their parent in this version: leave branch.parent_lsn and branch.parent_timestamp out',
+      'unprocessable',
+      'a branch from a point in the past comes with a later version: leave branch.parent_lsn and branch.parent_timestamp out to branch from the head of the parent',
     );
   }
   if (input.initSource !== undefined && input.initSource !== 'parent-data') {
     throw new CatnapError('not_supported', 'branch.init_source must be parent-data in this version');
   }
   if (input.archived === true)
-    throw new CatnapError('not_supported', 'archived branches do not exist here: leave branch.archived out');
+    throw new CatnapError('unprocessable', 'archived branches do not exist here: leave branch.archived out');
 }
 
 async function findParent(scope: CommandScope, projectId: ProjectId, id: BranchId | undefined): Promise<Branch> {
   const parent = id ? await requireBranch(scope, projectId, id) : await selectDefaultBranch(scope.tx, projectId);
   if (parent === undefined) throw notFound('branch');
+  requireNotResetting(parent);
   if (parent.expiresAt !== null) throw new CatnapError('unprocessable', 'a branch that expires cannot have children');
   return parent;
 }
 
-async function requireRoomForBranch(scope: CommandScope, project: ProjectRow): Promise<void> {
+export async function requireRoomForBranch(scope: CommandScope, project: ProjectRow): Promise<void> {
   const { branchesPerProjectMax: max } = await planOfProject(scope, project);
   if (max !== null && (await countBranches(scope.tx, project.id, null)) >= max) {
     throw new CatnapError('branches_limit', withDetails('branches limit exceeded', { limit: max }));

@@ -126,6 +126,7 @@ export async function deleteBranch(
 
 /** For branches that expire too. The caller holds the project. */
 export async function queueBranchDeletion(scope: CommandScope, branch: Branch): Promise<BranchDeletion> {
+  requireNotResetting(branch);
   await requireDeletable(scope, branch);
   const { id, projectId } = branch;
   const endpoints = await selectEndpoints(scope.tx, projectId, id);
@@ -155,16 +156,28 @@ async function requireDeletable(scope: CommandScope, branch: Branch): Promise<vo
   if (branch.parentId === null) throw refuse('the root branch');
   const children = (await selectChildren(scope.tx, branch.id)).filter((child) => child.deletingAt === null);
   if (children.length > 0) {
-    const named = children.map((child) => `${child.name} (${child.id})`).join(', ');
-    throw new CatnapError(
-      'unprocessable',
-      withDetails('cannot delete a branch that has children', { children: named }),
-    );
+    const details = { children: namesOf(children) };
+    throw new CatnapError('unprocessable', withDetails('cannot delete a branch that has children', details));
   }
 }
 
-export async function requireFreeBranchName(scope: CommandScope, projectId: ProjectId, name: string): Promise<void> {
-  if (name.trim() === '') throw invalid('invalid request: body.branch.name must not be blank');
+export const namesOf = (branches: readonly Pick<Branch, 'id' | 'name'>[]) =>
+  branches.map(({ name, id }) => `${name} (${id})`).join(', ');
+
+/** For what would have to be thought of twice: with the data as they are, and with those that will take their place. */
+export function requireNotResetting(branch: Branch): void {
+  if (branch.currentState !== 'resetting') return;
+  const message = 'the branch is being restored; try again when its operations have finished';
+  throw new CatnapError('locked', withDetails(message, { branch_id: branch.id }), { retryAfterSeconds: 2 });
+}
+
+export async function requireFreeBranchName(
+  scope: CommandScope,
+  projectId: ProjectId,
+  name: string,
+  field = 'body.branch.name',
+): Promise<void> {
+  if (name.trim() === '') throw invalid(`invalid request: ${field} must not be blank`);
   if (await isBranchNameTaken(scope.tx, projectId, name))
     throw new CatnapError('branch_exists', withDetails('branch already exists', { branch_name: name }));
 }

@@ -25,6 +25,7 @@ import {
   updateRole,
 } from '../db/roles.ts';
 import type { BranchId } from '../ids.ts';
+import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
 import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 
@@ -40,6 +41,7 @@ export interface SeenCatalog {
 
 /** A branch without a compute has nothing to run now: its next start applies what is pending. */
 export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
+  requireNotResetting(branch);
   const endpoint = await selectReadWriteEndpoint(scope.tx, branch.id);
   if (endpoint === undefined) return [];
   await requireRoomInQueue(scope, branch.projectId);

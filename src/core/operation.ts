@@ -40,6 +40,8 @@ const dayMs = 24 * 60 * minuteMs;
 export const jobs = {
   create_timeline: { action: 'create_timeline', firstStep: 'copy', deadlineMs: 10 * minuteMs },
   create_branch: { action: 'create_branch', firstStep: 'read_parent', deadlineMs: 60 * minuteMs },
+  restore_branch: { action: 'create_branch', firstStep: 'read_source', deadlineMs: 60 * minuteMs },
+  discard_copy: { action: null, firstStep: 'discard', deadlineMs: dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
@@ -56,6 +58,7 @@ export type JobName = keyof typeof jobs;
 
 /** Never cancelled: what they were to remove would stay. */
 const removals: readonly JobName[] = [
+  'discard_copy',
   'delete_timeline',
   'suspend_and_remove_compute',
   'remove_compute',

@@ -9,7 +9,7 @@ export interface BranchRow {
   readonly parentId: BranchId | null;
   readonly parentLsn: string | null;
   readonly parentTimestamp: Date | null;
-  readonly currentState: 'init' | 'ready';
+  readonly currentState: 'init' | 'resetting' | 'ready';
   readonly pendingState: string | null;
   readonly stateChangedAt: Date;
   readonly logicalSize: number | null;
@@ -21,6 +21,7 @@ export interface BranchRow {
   readonly receipt: Readonly<Record<string, string | number | null>> | null;
   /** No server has run since roles and databases were recorded as the last one left them. */
   readonly catalogKept: boolean;
+  readonly lastResetAt: Date | null;
   readonly createdBy: UserId;
   readonly createdByName: string;
   readonly createdAt: Date;
@@ -157,6 +158,11 @@ export async function selectChildren(sql: Sql, id: BranchId): Promise<Pick<Branc
   return sql`select id, name, deleting_at from branches where parent_id = ${id} order by created_at`;
 }
 
+/** Hands all children of a branch to another one. */
+export async function moveChildren(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+  await sql`update branches set parent_id = ${to}, updated_at = now() where parent_id = ${from} and id <> ${to}`;
+}
+
 export type BranchChange = Partial<
   Pick<
     BranchRow,
@@ -168,14 +174,18 @@ export type BranchChange = Partial<
     | 'currentState'
     | 'logicalSize'
     | 'deletingAt'
+    | 'parentId'
     | 'parentLsn'
+    | 'parentTimestamp'
+    | 'initSource'
+    | 'lastResetAt'
   >
-> & { readonly receipt?: object };
+> & { readonly receipt?: object | null };
 
 export async function updateBranch(sql: Sql, id: BranchId, change: BranchChange): Promise<BranchRow> {
   const stateChangedAt =
     change.currentState === undefined && change.pendingState === undefined ? undefined : new Date();
-  const receipt = change.receipt === undefined ? undefined : json(sql, change.receipt);
+  const receipt = change.receipt && json(sql, change.receipt);
   return one(
     await sql<BranchRow[]>`
       with b as (update branches ${assignments(sql, { ...change, receipt, stateChangedAt })} where id = ${id} returning *)

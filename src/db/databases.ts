@@ -18,8 +18,9 @@ export interface DatabaseRow {
 export async function insertDatabase(
   sql: Sql,
   database: Pick<DatabaseRow, 'branchId' | 'name' | 'ownerName'> & {
-    readonly appliedName?: string;
+    readonly appliedName?: string | null;
     readonly pending?: boolean;
+    readonly droppedAt?: Date | null;
   },
 ): Promise<DatabaseRow> {
   return one(await sql<DatabaseRow[]>`insert into databases ${sql(database)} returning *`);
@@ -70,6 +71,17 @@ export async function copyDatabases(sql: Sql, from: BranchId, to: BranchId): Pro
     insert into databases (branch_id, name, owner_name, applied_name, pending, dropped_at)
     select ${to}, name, owner_name, applied_name, pending, dropped_at from databases
     where branch_id = ${from} order by id returning *`;
+}
+
+/** With those marked dropped, for a copy of a whole branch. */
+export async function selectAllDatabases(sql: Sql, branchId: BranchId): Promise<DatabaseRow[]> {
+  return sql<DatabaseRow[]>`select * from databases where branch_id = ${branchId} order by id`;
+}
+
+/** To another branch, or away with `to` null. */
+export async function moveDatabases(sql: Sql, from: BranchId, to: BranchId | null): Promise<void> {
+  if (to === null) await sql`delete from databases where branch_id = ${from}`;
+  else await sql`update databases set branch_id = ${to} where branch_id = ${from}`;
 }
 
 export async function deleteDatabaseRow(sql: Sql, id: number): Promise<void> {

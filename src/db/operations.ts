@@ -193,6 +193,13 @@ export async function cancelOperations(
       and (${of.endpointId ?? null}::text is null or endpoint_id = ${of.endpointId ?? null})`;
 }
 
+/** What was queued to follow an operation that has failed, and has not begun. */
+export async function cancelFollowers(tx: Tx, operationId: OperationId): Promise<void> {
+  await tx`
+    update operations set status = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp()
+    where status in ${unfinished(tx)} and state ->> 'follows' = ${operationId} and lease is null`;
+}
+
 export async function countUnfinished(sql: Sql, projectId: ProjectId): Promise<number> {
   return one(
     await sql<{ count: number }[]>`

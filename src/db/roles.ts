@@ -19,7 +19,7 @@ export interface RoleRow {
 }
 
 export type NewRole = Pick<RoleRow, 'branchId' | 'name' | 'verifier' | 'password' | 'noLogin'> &
-  Partial<Pick<RoleRow, 'applied' | 'pending'>>;
+  Partial<Pick<RoleRow, 'protected' | 'applied' | 'pending' | 'droppedAt'>>;
 
 export async function insertRole(sql: Sql, role: NewRole): Promise<RoleRow> {
   return one(await sql<RoleRow[]>`insert into roles ${sql(role)} returning *`);
@@ -65,6 +65,17 @@ export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise
     insert into roles (branch_id, name, verifier, password, no_login, protected, applied, pending, dropped_at)
     select ${to}, name, verifier, password, no_login, protected, applied, pending, dropped_at from roles
     where branch_id = ${from} order by id returning *`;
+}
+
+/** With those marked dropped, for a copy of a whole branch. */
+export async function selectAllRoles(sql: Sql, branchId: BranchId): Promise<RoleRow[]> {
+  return sql<RoleRow[]>`select * from roles where branch_id = ${branchId} order by id`;
+}
+
+/** To another branch, or away with `to` null. */
+export async function moveRoles(sql: Sql, from: BranchId, to: BranchId | null): Promise<void> {
+  if (to === null) await sql`delete from roles where branch_id = ${from}`;
+  else await sql`update roles set branch_id = ${to} where branch_id = ${from}`;
 }
 
 export async function deleteRoleRow(sql: Sql, id: number): Promise<void> {

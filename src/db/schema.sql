@@ -125,6 +125,7 @@ create table branches (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
+  last_reset_at timestamp with time zone,
   metered_until timestamp with time zone,
   metered_wal bigint,
   usage jsonb default '{}'::jsonb not null,
@@ -133,7 +134,7 @@ create table branches (
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
   constraint branches_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
-  constraint branches_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'ready'::text])))
+  constraint branches_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'resetting'::text, 'ready'::text])))
 );
 CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));

@@ -25,7 +25,7 @@ export function bringUpSteps(next: string): Record<'fence' | 'spawn' | 'await_re
 const fence: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
-  if (target.branch.currentState !== 'ready') return abandon('the branch has no data to serve');
+  if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
   context.memory.compute = target;
   return goto('spawn', async (tx) => ({ generation: await raiseGeneration(tx, target.endpoint.id) }));
 };

@@ -4,33 +4,24 @@
  */
 import { recordCatalog } from '../core/catalog.ts';
 import { copyLogicalSize, updateBranch, updateLogicalSize } from '../db/branches.ts';
-import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { emptyChange } from './compute-steps.ts';
+import { readSource } from './copy-source.ts';
 import { abandonIfFull, done, goto, type Job, type Step, skip, wait } from './step.ts';
-import { findBranch, findCompute } from './target.ts';
+import { findBranch } from './target.ts';
 
 const parentStartsMs = 50;
 
-/** Roles and passwords that were changed by SQL are in the copy, so the new branch must know them. */
 const readParent: Step = async (context) => {
   const target = await findBranch(context);
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
-  const compute = await selectReadWriteEndpoint(context.core.database.sql, parentId);
-  const parent = compute && (await findCompute(context, compute.id));
-  if (parent === undefined) return goto('copy');
-  const seen = await context.driver.observe(parent.ref);
-  if (seen.state === 'starting') return wait(parentStartsMs);
-  if (seen.state === 'absent') return goto('copy');
-  const [catalog, bytes] = await Promise.all([
-    context.driver.configure(parent.ref, emptyChange),
-    context.driver.observeSize(parent.ref),
-  ]);
+  const seen = await readSource(context, parentId);
+  if (seen === 'starting') return wait(parentStartsMs);
+  if (seen === 'asleep') return goto('copy');
   return goto('copy', async (tx) => {
     const nothing = { roles: [], databases: [] };
-    await recordCatalog(tx, parent.branch.id, nothing, catalog);
-    await recordCatalog(tx, target.branch.id, nothing, catalog);
-    if (bytes !== null) await updateLogicalSize(tx, parent.branch.id, bytes);
+    await recordCatalog(tx, parentId, nothing, seen.catalog);
+    await recordCatalog(tx, target.branch.id, nothing, seen.catalog);
+    if (seen.bytes !== null) await updateLogicalSize(tx, parentId, seen.bytes);
     return undefined;
   });
 };

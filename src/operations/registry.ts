@@ -6,6 +6,7 @@ import { createAuthIntegration } from './create-auth-integration.ts';
 import { createBranch } from './create-branch.ts';
 import { createTimeline } from './create-timeline.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
+import { discardCopy, restoreBranch } from './restore-branch.ts';
 import { startCompute } from './start-compute.ts';
 import type { Job } from './step.ts';
 import { suspendCompute } from './suspend-compute.ts';
@@ -13,6 +14,8 @@ import { suspendCompute } from './suspend-compute.ts';
 export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_timeline: createTimeline,
   create_branch: createBranch,
+  restore_branch: restoreBranch,
+  discard_copy: discardCopy,
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
   suspend_compute: suspendCompute,

@@ -14,7 +14,7 @@ export const expiredBranches: Reconciler = {
       await core.database.transaction(async (tx) => {
         await lockProject(tx, expired.projectId);
         const branch = await selectBranch(tx, expired.projectId, expired.id);
-        if (branch?.expiresAt == null || branch.expiresAt > now) return;
+        if (branch?.expiresAt == null || branch.expiresAt > now || branch.currentState === 'resetting') return;
         log.info({ branch: branch.id }, 'a branch has expired and is deleted');
         await queueBranchDeletion(commandScope(core, tx), branch);
       });

@@ -8,6 +8,7 @@ import { FakeDriver } from '../../src/compute/fake.ts';
 import { beginIntegration } from '../../src/core/auth-integration.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
 import { createBranch } from '../../src/core/branch-create.ts';
+import { restoreBranch } from '../../src/core/branch-restore.ts';
 import type { Core } from '../../src/core/context.ts';
 import {
   createEndpoint,
@@ -21,7 +22,7 @@ import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { deleteProject } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
-import type { EndpointId } from '../../src/ids.ts';
+import type { BranchId, EndpointId } from '../../src/ids.ts';
 import { createLogger } from '../../src/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
@@ -75,6 +76,21 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       await removeEndpoint(made, replica);
     }),
   ],
+  restore_branch: [
+    // A root that has a child and a replica, from that child, keeping what it has.
+    withReplica(async (made, _, driver) => {
+      const { branch } = await addBranch(made);
+      await drain(test.core, driver);
+      await restore(made, made.branch.id, branch.id, `kept ${randomUUID()}`);
+    }),
+    // Everybody sleeps.
+    async ({ driver, made }) => {
+      const { branch } = await addBranch(made, []);
+      await suspend(made);
+      await drain(test.core, driver);
+      await restore(made, branch.id, made.branch.id, `kept ${randomUUID()}`);
+    },
+  ],
   delete_timeline: [
     async ({ driver, made }) => {
       const { branch } = await addBranch(made, [{ type: 'read_write' }, { type: 'read_only' }]);
@@ -110,6 +126,18 @@ const scenarios: Record<JobName, Scenario> = {
     );
   },
   create_branch: ({ made }) => addBranch(made),
+  restore_branch: async ({ driver, made }) => {
+    const { branch } = await addBranch(made);
+    await drain(test.core, driver);
+    await restore(made, branch.id, made.branch.id);
+  },
+  discard_copy: async ({ driver, made }) => {
+    const { branch } = await addBranch(made);
+    await drain(test.core, driver);
+    await restore(made, branch.id, made.branch.id);
+    await test.core.database.sql`update operations set deadline_at = now() where job = 'restore_branch'`;
+    driver.failNext('suspend', new Error('the machine said no'), 1);
+  },
   delete_timeline: (stage) => removeBranch(stage),
   remove_compute: async ({ driver, made }) => {
     await suspend(made);
@@ -140,6 +168,10 @@ const removeProject = (made: CreatedProject) =>
   command(test, (scope) => deleteProject(scope, test.caller, made.project.id));
 const addBranch = (made: CreatedProject, endpoints: readonly EndpointOptions[] = [{ type: 'read_write' }]) =>
   command(test, (scope) => createBranch(scope, test.caller, made.project.id, { annotation: {}, endpoints }));
+const restore = (made: CreatedProject, branchId: BranchId, sourceId: BranchId, name: string | null = null) =>
+  command(test, (scope) =>
+    restoreBranch(scope, test.caller, { projectId: made.project.id, branchId, sourceId, preserveUnderName: name }),
+  );
 const addReplica = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
 const addIntegration = ({ project, branch }: CreatedProject) =>
@@ -288,6 +320,7 @@ describe.each(Object.entries(accidents))('%s:', (name, accident) => {
 const methods = [
   'createBranch',
   'removeBranch',
+  'replaceBranch',
   'buildReplica',
   'start',
   'observe',

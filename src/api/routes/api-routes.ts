@@ -3,9 +3,13 @@ import type { App } from '../app-type.ts';
 import type { ApiParts } from '../parts.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
+
 import { authIntegrationRoutes } from './auth-integrations.ts';
 import { authSettingsRoutes } from './auth-settings.ts';
 import { authUserRoutes } from './auth-users.ts';
+
+import { branchContentRoutes } from './branch-content.ts';
+
 import { branchRoutes } from './branches.ts';
 import { databaseRoutes } from './databases.ts';
 import { endpointRoutes } from './endpoints.ts';
@@ -17,6 +21,7 @@ import { roleRoutes } from './roles.ts';
 export function apiRoutes(app: App, parts: ApiParts): void {
   projectRoutes(app, parts);
   branchRoutes(app, parts);
+  branchContentRoutes(app, parts);
   endpointRoutes(app, parts);
   databaseRoutes(app, parts);
   roleRoutes(app, parts);

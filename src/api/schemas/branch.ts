@@ -22,6 +22,7 @@ const BranchReceipt = Type.Object(
   },
   { description: 'How its data came to be. An addition of Catnap’s.' },
 );
+const lsn = (description: string) => Type.String({ pattern: '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$', description });
 
 export const Branch = Type.Object(
   {
@@ -31,7 +32,7 @@ export const Branch = Type.Object(
     parent_lsn: Type.Optional(Type.String({ description: 'Point in the parent’s log that it was made at.' })),
     parent_timestamp: Type.Optional(time('Moment of the parent that it was made at.')),
     name: Type.String({ description: 'Name, unique in the project.' }),
-    current_state: Type.String({ description: '`init`, `resetting`, `ready` or `archived`.' }),
+    current_state: Type.String({ description: '`init`, `resetting` or `ready`; nothing is ever archived here.' }),
     pending_state: Type.Optional(Type.String({ description: 'The state it is on its way to.' })),
     state_changed_at: time('When the state last changed.'),
     logical_size: Type.Optional(count('Bytes of data; absent until measured.')),
@@ -109,13 +110,8 @@ export const BranchCreateBody = Type.Object(
             }),
           ),
           name: Type.Optional(branchName('Name; the id when left out.')),
-          parent_lsn: Type.Optional(
-            Type.String({
-              pattern: '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$',
-              description: 'Branch from this point of the parent’s log.',
-            }),
-          ),
-          parent_timestamp: Type.Optional(time('Branch from this moment of the parent.')),
+          parent_lsn: Type.Optional(lsn('Not yet: branches are made from the head of their parent.')),
+          parent_timestamp: Type.Optional(time('Not yet: branches are made from the head of their parent.')),
           protected: Type.Optional(Type.Boolean({ description: 'Make it a protected branch.' })),
           archived: Type.Optional(Type.Boolean({ description: 'Only false is possible here.' })),
           init_source: Type.Optional(
@@ -149,6 +145,24 @@ export const BranchUpdateBody = Type.Object(
         ),
       },
       closed,
+    ),
+  },
+  closed,
+);
+
+export const BranchRestoreBody = Type.Object(
+  {
+    source_branch_id: Type.String({
+      pattern: '^[a-z0-9-]{1,60}$',
+      description: 'The branch whose head it is restored to: its parent, or any other of the project.',
+    }),
+    source_lsn: Type.Optional(lsn('Not yet: restores go to the head of the source.')),
+    source_timestamp: Type.Optional(time('Not yet: restores go to the head of the source.')),
+    preserve_under_name: Type.Optional(
+      Type.String({
+        maxLength: 256,
+        description: 'A new branch of this name keeps the data as they were, and takes over all children.',
+      }),
     ),
   },
   closed,

@@ -2,6 +2,7 @@
 import type { Static } from 'typebox';
 import type { Branch, BranchPage } from '../../core/branch.ts';
 import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
+import type { RestoreInput } from '../../core/branch-restore.ts';
 import { asBranchId } from '../../ids.ts';
 import type { ApiConfig } from '../parts.ts';
 import type {
@@ -10,6 +11,7 @@ import type {
   BranchCreateReply,
   BranchesQuery,
   BranchesReply,
+  BranchRestoreBody,
   Branch as BranchSchema,
   BranchUpdateBody,
 } from '../schemas/branch.ts';
@@ -46,7 +48,7 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     data_transfer_bytes: 0,
     created_at: time(row.createdAt),
     updated_at: time(row.updatedAt),
-    ...present({ expires_at: optionalTime(row.expiresAt) }),
+    ...present({ expires_at: optionalTime(row.expiresAt), last_reset_at: optionalTime(row.lastResetAt) }),
     created_by: { name: row.createdByName, image: '' },
     init_source: row.initSource,
     ...present({ receipt: receiptView(row.receipt) }),
@@ -122,6 +124,19 @@ export function branchInput(body: Static<typeof BranchCreateBody>): BranchInput 
     archived: branch.archived,
     annotation: body.annotation_value ?? {},
     endpoints: (body.endpoints ?? []).map(endpointOptions),
+  };
+}
+
+export function restoreInput(
+  address: Pick<RestoreInput, 'projectId' | 'branchId'>,
+  body: Static<typeof BranchRestoreBody>,
+): RestoreInput {
+  return {
+    ...address,
+    sourceId: asBranchId(body.source_branch_id),
+    preserveUnderName: body.preserve_under_name || null,
+    sourceLsn: body.source_lsn,
+    sourceTimestamp: body.source_timestamp,
   };
 }
 

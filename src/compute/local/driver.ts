@@ -18,6 +18,7 @@ import {
   adminRole,
   type BranchReceipt,
   type BranchRef,
+  type BranchReplacement,
   type BranchSpec,
   type CatalogChange,
   type ComputeAddress,
@@ -71,6 +72,10 @@ export class LocalDriver implements ComputeDriver {
 
   removeBranch(ref: BranchRef): Promise<void> {
     return this.#host.removeBranch(ref);
+  }
+
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
+    return this.#host.replaceBranch(ref, by);
   }
 
   buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {

@@ -3,6 +3,7 @@ import type { BranchId, EndpointId, ProjectId } from '../../ids.ts';
 import type {
   BranchReceipt,
   BranchRef,
+  BranchReplacement,
   BranchSpec,
   ComputeLimits,
   ComputeRef,
@@ -55,6 +56,7 @@ export interface ComputeHost {
   finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt>;
   abandonLiveClone(token: string): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
   /** The server that runs on the branch's data: its primary. */
   findServer(ref: BranchRef): Promise<HostedCompute | null>;
   /** Whether a replica has data of its own. */

@@ -9,6 +9,7 @@ import { asBranchId, asEndpointId, asProjectId } from '../../ids.ts';
 import type {
   BranchReceipt,
   BranchRef,
+  BranchReplacement,
   BranchSpec,
   ComputeLimits,
   ComputeRef,
@@ -19,7 +20,8 @@ import type {
 } from '../driver.ts';
 import { StaleGenerationError } from '../driver.ts';
 import { type BackupEnd, removeSlotDirectory } from './backup-files.ts';
-import { createBranchDirectory, removeUnfinished } from './branch-directory.ts';
+import { type BranchDataParts, removeBranchData, replaceBranchData } from './branch-data.ts';
+import { createBranchDirectory } from './branch-directory.ts';
 import { removeUnusedBuilds } from './builds.ts';
 import { Cgroups, type LimitsProblem } from './cgroups.ts';
 import { readControlFile } from './control-file.ts';
@@ -63,6 +65,7 @@ export class LocalHost implements ComputeHost {
   readonly #cgroups: Cgroups;
   readonly #spares: Spares;
   readonly #serverParts: ServerParts;
+  readonly #branchDataParts: BranchDataParts;
 
   constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
     this.#spares = new Spares(spareCount);
@@ -74,6 +77,7 @@ export class LocalHost implements ComputeHost {
     this.#cgroups = new Cgroups(config, log, () => findEnforcedServer(layout, this.#tenants));
     const { uids } = config;
     const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
+    this.#branchDataParts = { layout, locks: this.#locks, disks, cgroups };
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
   }
 
@@ -151,17 +155,12 @@ export class LocalHost implements ComputeHost {
 
   async removeBranch(ref: BranchRef): Promise<void> {
     await this.#tenants.check(ref);
-    await this.#locks.exclusive(branchLock(ref), async () => {
-      const holder = await this.#holder(ref);
-      await stopPostmaster(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
-      const endpointId = holder?.endpointId;
-      if (endpointId) await this.#cgroups.remove(endpointId);
-      if (endpointId)
-        await this.#disks.detach(diskPlaceOf(this.#layout, { ...ref, endpointId: asEndpointId(endpointId) }));
-      await discard(this.#layout.branch(ref.projectId, ref.branchId), this.#layout);
-      await removeUnfinished(this.#layout.branches(ref.projectId), ref.branchId);
-      await discard(this.#layout.replicationDirectory(ref.branchId), this.#layout);
-    });
+    await removeBranchData(this.#branchDataParts, ref);
+  }
+
+  async replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
+    await this.#tenants.check(ref);
+    await replaceBranchData(this.#branchDataParts, ref, by);
   }
 
   async start(spec: ComputeSpec): Promise<void> {

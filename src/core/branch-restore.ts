@@ -1,0 +1,134 @@
+/**
+ * Restore of a branch: its data become those of another branch's head. It keeps its id, its name, its computes and
+ * their hosts. Only intent is written here; the operation copies first and exchanges the data at its end, so a restore
+ * that fails leaves the branch as it was.
+ */
+import { insertBranch, moveChildren, selectChildren, updateBranch } from '../db/branches.ts';
+import { selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { CatnapError, invalid, withDetails } from '../errors.ts';
+import { type BranchId, newBranchId, type ProjectId } from '../ids.ts';
+import { type Caller, requireBranch, requireProjectLocked } from './access.ts';
+import { type Branch, namesOf, requireFreeBranchName, requireNotResetting } from './branch.ts';
+import { requireRoomForBranch } from './branch-create.ts';
+import { computeKeys } from './catalog.ts';
+import type { CommandScope } from './context.ts';
+import { isOrWillBe } from './endpoint.ts';
+import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+
+export interface RestoreInput {
+  readonly projectId: ProjectId;
+  readonly branchId: BranchId;
+  readonly sourceId: BranchId;
+  /** A branch of this name keeps what is there now. */
+  readonly preserveUnderName: string | null;
+  readonly sourceLsn?: string | undefined;
+  readonly sourceTimestamp?: string | undefined;
+}
+
+export interface RestoreResult {
+  readonly branch: Branch;
+  readonly operations: readonly Operation[];
+}
+
+export async function restoreBranch(scope: CommandScope, caller: Caller, input: RestoreInput): Promise<RestoreResult> {
+  const { projectId, branchId, sourceId } = input;
+  const project = await requireProjectLocked(scope, caller, projectId);
+  const branch = await requireBranch(scope, projectId, branchId);
+  requireHead(input);
+  const source = await requireBranch(scope, projectId, sourceId);
+  await requireRestorable(scope, branch, source, input.preserveUnderName);
+  await requireRoomInQueue(scope, projectId);
+  let backup: Branch | null = null;
+  if (input.preserveUnderName !== null) {
+    await requireFreeBranchName(scope, projectId, input.preserveUnderName, 'body.preserve_under_name');
+    await requireRoomForBranch(scope, project);
+    backup = await insertBackup(scope, caller, branch, input.preserveUnderName);
+    await moveChildren(scope.tx, branch.id, backup.id);
+  }
+  const resetting = await updateBranch(scope.tx, branch.id, {
+    currentState: 'resetting',
+    pendingState: 'ready',
+    // A root stays one, so that what it was restored from can still be deleted.
+    ...(branch.parentId === null ? {} : { parentId: source.id }),
+  });
+  return { branch: resetting, operations: await queueRestore(scope, branch, source, backup) };
+}
+
+function requireHead({ branchId, sourceId, sourceLsn, sourceTimestamp }: RestoreInput): void {
+  if (sourceLsn !== undefined || sourceTimestamp !== undefined) {
+    throw new CatnapError(
+      'unprocessable',
+      'restoring to a point in the past comes with a later version: leave source_lsn and source_timestamp out to restore the head of source_branch_id',
+    );
+  }
+  if (sourceId === branchId) {
+    throw invalid(
+      'invalid request: body.source_branch_id must be another branch: restoring a branch from its own past comes with a later version',
+    );
+  }
+}
+
+async function requireRestorable(
+  scope: CommandScope,
+  branch: Branch,
+  source: Branch,
+  preserveUnderName: string | null,
+): Promise<void> {
+  const refuse = (reason: string) => new CatnapError('unprocessable', reason);
+  if (branch.protected) throw refuse('cannot restore protected branch');
+  requireNotResetting(branch);
+  requireNotResetting(source);
+  if (branch.currentState !== 'ready') throw refuse('cannot restore a branch that has no data yet');
+  if (source.currentState !== 'ready' && source.pendingState === null) {
+    throw refuse('body.source_branch_id names a branch that has no data');
+  }
+  if (source.expiresAt !== null && branch.parentId !== null && branch.parentId !== source.id) {
+    throw refuse('a branch that expires cannot have children: restore from another one, or clear its expires_at');
+  }
+  const children = (await selectChildren(scope.tx, branch.id)).filter((child) => child.deletingAt === null);
+  if (children.length > 0 && preserveUnderName === null) {
+    const message = 'preserve_under_name is required for a branch that has children, which move to the branch it names';
+    throw refuse(withDetails(message, { children: namesOf(children) }));
+  }
+}
+
+/** It takes over what the branch says about the origin of its data. Until it has them nobody may rely on it. */
+async function insertBackup(scope: CommandScope, caller: Caller, branch: Branch, name: string): Promise<Branch> {
+  const { projectId, parentId, parentTimestamp, parentLsn, initSource } = branch;
+  const { id } = await insertBranch(scope.tx, {
+    ...{ id: newBranchId(), projectId, name, parentId, parentTimestamp, initSource },
+    ...{ isDefault: false, protected: false, expiresAt: null, annotation: {}, createdBy: caller.userId },
+  });
+  return updateBranch(scope.tx, id, { currentState: 'resetting', pendingState: 'ready', parentLsn });
+}
+
+/** The source may go on serving, as for a new branch. Computes that are awake are started again behind the restore. */
+async function queueRestore(
+  scope: CommandScope,
+  branch: Branch,
+  source: Branch,
+  backup: Branch | null,
+): Promise<Operation[]> {
+  const { projectId } = branch;
+  const endpoints = await selectEndpoints(scope.tx, projectId, branch.id);
+  const sourceCompute = await selectReadWriteEndpoint(scope.tx, source.id);
+  const restore = await enqueue(scope, 'restore_branch', {
+    ...{ projectId, branchId: branch.id },
+    exclusive: [
+      branchKey(branch.id),
+      ...(backup === null ? [] : [branchKey(backup.id)]),
+      ...endpoints.map(({ id }) => endpointKey(id)),
+    ],
+    shared: [branchKey(source.id), ...(sourceCompute === undefined ? [] : [endpointKey(sourceCompute.id)])],
+    // `staging` is the driver's name for the copy until it takes the place of the branch's data.
+    state: { source: source.id, staging: newBranchId(), backup: backup?.id ?? null, parent: branch.parentId },
+  });
+  const awake = endpoints.filter((endpoint) => isOrWillBe(endpoint, 'active') && !endpoint.disabled);
+  // The primary first: replicas are copied from it.
+  awake.sort((a, b) => Number(a.type === 'read_only') - Number(b.type === 'read_only'));
+  const starts: Operation[] = [];
+  for (const endpoint of awake) {
+    starts.push(await enqueue(scope, 'start_compute', { ...computeKeys(endpoint), state: { follows: restore.id } }));
+  }
+  return [restore, ...starts];
+}

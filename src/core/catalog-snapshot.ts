@@ -1,0 +1,66 @@
+/**
+ * All rows about a branch's roles and databases as one value, so that a restore can carry them in its operation from
+ * the moment at which the source was copied to the moment at which the copy is put in place. Passwords stay sealed.
+ */
+import type { JsonValue, Sql } from '../db/client.ts';
+import { insertDatabase, moveDatabases, selectAllDatabases } from '../db/databases.ts';
+import { insertRole, moveRoles, selectAllRoles } from '../db/roles.ts';
+import type { BranchId } from '../ids.ts';
+
+export type CatalogSnapshot = {
+  readonly roles: readonly {
+    readonly name: string;
+    readonly verifier: string | null;
+    /** Base64 of the sealed password. */
+    readonly password: string | null;
+    readonly noLogin: boolean;
+    readonly protected: boolean;
+    readonly applied: boolean;
+    readonly pending: boolean;
+    readonly droppedAt: string | null;
+  }[];
+  readonly databases: readonly {
+    readonly name: string;
+    readonly ownerName: string;
+    readonly appliedName: string | null;
+    readonly pending: boolean;
+    readonly droppedAt: string | null;
+  }[];
+};
+
+/** JSON already, so that it can be part of an operation's state. */
+export async function takeCatalogSnapshot(sql: Sql, branchId: BranchId): Promise<JsonValue> {
+  const [roles, databases] = await Promise.all([selectAllRoles(sql, branchId), selectAllDatabases(sql, branchId)]);
+  return {
+    roles: roles.map(({ name, verifier, password, noLogin, applied, pending, droppedAt, protected: isProtected }) => ({
+      ...{ name, verifier, noLogin, applied, pending },
+      protected: isProtected,
+      password: password === null ? null : Buffer.from(password).toString('base64'),
+      droppedAt: droppedAt?.toISOString() ?? null,
+    })),
+    databases: databases.map(({ name, ownerName, appliedName, pending, droppedAt }) => ({
+      ...{ name, ownerName, appliedName, pending },
+      droppedAt: droppedAt?.toISOString() ?? null,
+    })),
+  };
+}
+
+/** Gives a branch these rows; those it had go to `keepAs`, or away. */
+export async function putCatalogSnapshot(
+  sql: Sql,
+  branchId: BranchId,
+  snapshot: CatalogSnapshot,
+  keepAs: BranchId | null,
+): Promise<void> {
+  await moveRoles(sql, branchId, keepAs);
+  await moveDatabases(sql, branchId, keepAs);
+  for (const { password, droppedAt, ...role } of snapshot.roles) {
+    const sealed = password === null ? null : Buffer.from(password, 'base64');
+    await insertRole(sql, { ...role, branchId, password: sealed, droppedAt: dateOf(droppedAt) });
+  }
+  for (const { droppedAt, ...database } of snapshot.databases) {
+    await insertDatabase(sql, { ...database, branchId, droppedAt: dateOf(droppedAt) });
+  }
+}
+
+const dateOf = (text: string | null) => (text === null ? null : new Date(text));

@@ -1,0 +1,34 @@
+/**
+ * What the server of a branch says before the branch is copied: its size, and its roles and databases. Roles and
+ * passwords that were changed by SQL are in the copy, so whoever gets the copy must know them.
+ */
+import type { ServerCatalog } from '../compute/driver.ts';
+import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import type { BranchId } from '../ids.ts';
+import { emptyChange } from './compute-steps.ts';
+import type { StepContext } from './step.ts';
+import { findCompute } from './target.ts';
+
+interface SourceState {
+  readonly catalog: ServerCatalog;
+  /** Size of its databases, where it says so. */
+  readonly bytes: number | null;
+}
+
+/** `asleep` when no server runs, and the rows are all that is known. */
+export async function readSource(
+  context: StepContext,
+  branchId: BranchId,
+): Promise<SourceState | 'asleep' | 'starting'> {
+  const compute = await selectReadWriteEndpoint(context.core.database.sql, branchId);
+  const source = compute && (await findCompute(context, compute.id));
+  if (source === undefined) return 'asleep';
+  const seen = await context.driver.observe(source.ref);
+  if (seen.state === 'starting') return 'starting';
+  if (seen.state === 'absent') return 'asleep';
+  const [catalog, bytes] = await Promise.all([
+    context.driver.configure(source.ref, emptyChange),
+    context.driver.observeSize(source.ref),
+  ]);
+  return { catalog, bytes };
+}

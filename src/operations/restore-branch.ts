@@ -1,0 +1,176 @@
+/**
+ * Restores a branch: copies the source under a name of its own while the branch goes on serving what it has, then stops
+ * its computes and lets the copy take the place of its data. Until that exchange a failure changes nothing for anybody.
+ * The computes that were awake are started by the operations behind this one.
+ */
+import { recordCatalog } from '../core/catalog.ts';
+import { type CatalogSnapshot, putCatalogSnapshot, takeCatalogSnapshot } from '../core/catalog-snapshot.ts';
+import { commandScope } from '../core/context.ts';
+import { branchKey, enqueue } from '../core/operation.ts';
+import {
+  copyLogicalSize,
+  moveChildren,
+  selectBranchInAnyState,
+  updateBranch,
+  updateCatalogKept,
+  updateLogicalSize,
+} from '../db/branches.ts';
+import type { JsonValue, Tx } from '../db/client.ts';
+import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { asBranchId, type BranchId } from '../ids.ts';
+import { emptyChange } from './compute-steps.ts';
+import { readSource } from './copy-source.ts';
+import {
+  abandon,
+  abandonIfFull,
+  done,
+  goto,
+  type Job,
+  nothingToUndo,
+  type Step,
+  type StepContext,
+  skip,
+  wait,
+} from './step.ts';
+import { type BranchTarget, findBranch, findCompute } from './target.ts';
+
+const sourceStartsMs = 50;
+
+const lookAtSource: Step = async (context) => {
+  const target = await findBranch(context);
+  if (target === undefined) return skip('the branch is gone');
+  const sourceId = sourceOf(context);
+  const source = await selectBranchInAnyState(context.core.database.sql, sourceId);
+  if (source?.currentState !== 'ready') return abandon('the source has no data to restore from');
+  const seen = await readSource(context, sourceId);
+  if (seen === 'starting') return wait(sourceStartsMs);
+  return goto('copy', async (tx) => {
+    if (seen !== 'asleep') {
+      await recordCatalog(tx, sourceId, { roles: [], databases: [] }, seen.catalog);
+      if (seen.bytes !== null) await updateLogicalSize(tx, sourceId, seen.bytes);
+    }
+    return { catalog: await takeCatalogSnapshot(tx, sourceId), copied_at: context.core.clock.now().toISOString() };
+  });
+};
+
+const copy: Step = async (context) => {
+  const target = await findBranch(context);
+  if (target === undefined) return skip('the branch is gone');
+  const spec = {
+    ...{ ...target.ref, branchId: stagingOf(context) },
+    pgVersion: target.project.pgVersion,
+    source: { kind: 'branch', branchId: sourceOf(context) } as const,
+  };
+  return abandonIfFull(async () => {
+    const receipt = await context.driver.createBranch(spec);
+    return goto('stop', async () => ({ receipt: { ...receipt } }));
+  });
+};
+
+/** What owners changed by SQL belongs to the data that are put aside, so it is read before they are. */
+const stop: Step = async (context) => {
+  const target = await findBranch(context);
+  if (target === undefined) return skip('the branch is gone');
+  const endpoints = await selectEndpoints(context.core.database.sql, target.project.id, target.branch.id);
+  for (const { id } of endpoints) await stopCompute(context, id);
+  return goto('exchange', async (tx) => {
+    for (const { id } of endpoints) {
+      const last = await selectUnfinishedForEndpoint(tx, id);
+      const pendingState = last?.job === 'start_compute' ? 'active' : null;
+      await updateEndpoint(tx, id, { currentState: 'idle', pendingState, address: null });
+    }
+    return undefined;
+  });
+};
+
+async function stopCompute(context: StepContext, id: Parameters<typeof findCompute>[1]): Promise<void> {
+  const compute = await findCompute(context, id);
+  if (compute === undefined) return;
+  const isPrimary = compute.endpoint.type === 'read_write';
+  if (isPrimary && (await context.driver.observe(compute.ref)).state === 'running') {
+    const seen = await context.driver.configure(compute.ref, emptyChange);
+    await context.core.database.transaction((tx) =>
+      recordCatalog(tx, compute.branch.id, { roles: [], databases: [] }, seen),
+    );
+  }
+  await context.driver.suspend(compute.ref, compute.endpoint.generation);
+}
+
+const exchange: Step = async (context) => {
+  const target = await findBranch(context);
+  if (target === undefined) return skip('the branch is gone');
+  const by = { stagingId: stagingOf(context), keepAs: backupOf(context) };
+  await context.driver.replaceBranch(target.ref, by);
+  return done(async (tx) => {
+    await recordRestored(tx, context, target);
+    return undefined;
+  });
+};
+
+async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTarget): Promise<void> {
+  const { catalog, receipt, copied_at: copiedAt } = context.operation.state;
+  const backup = backupOf(context);
+  const now = context.core.clock.now();
+  await putCatalogSnapshot(tx, branch.id, catalog as CatalogSnapshot, backup);
+  for (const id of [branch.id, ...(backup === null ? [] : [backup])]) await updateCatalogKept(tx, id, false);
+  if (backup !== null) {
+    await updateBranch(tx, backup, { currentState: 'ready', pendingState: null, receipt: branch.receipt });
+    await copyLogicalSize(tx, branch.id, backup);
+  }
+  await updateBranch(tx, branch.id, {
+    ...{ currentState: 'ready', pendingState: null, lastResetAt: now, initSource: 'parent-data' },
+    receipt: receipt as object,
+    ...(branch.parentId !== null && { parentLsn: lsnOf(receipt), parentTimestamp: new Date(String(copiedAt)) }),
+  });
+  await copyLogicalSize(tx, sourceOf(context), branch.id);
+}
+
+function lsnOf(receipt: JsonValue | undefined): string | null {
+  const lsn = typeof receipt === 'object' && receipt !== null && 'lsn' in receipt ? receipt.lsn : null;
+  return typeof lsn === 'string' ? lsn : null;
+}
+
+const sourceOf = (context: StepContext) => branchIn(context, 'source');
+const stagingOf = (context: StepContext) => branchIn(context, 'staging');
+
+function branchIn({ operation }: StepContext, name: string): BranchId {
+  const id = operation.state[name];
+  if (typeof id !== 'string') throw new Error(`BUG: the operation has no ${name}`);
+  return asBranchId(id);
+}
+
+function backupOf({ operation }: StepContext): BranchId | null {
+  const { backup } = operation.state;
+  return typeof backup === 'string' ? asBranchId(backup) : null;
+}
+
+/** The branch has what it had. Its computes are started again only if they were stopped. */
+const giveUp: Job['giveUp'] = async (tx, context) => {
+  const { operation, core } = context;
+  const { branchId, projectId } = operation;
+  if (branchId === null) return;
+  const backup = backupOf(context);
+  if (backup !== null) {
+    await moveChildren(tx, backup, branchId);
+    await updateBranch(tx, backup, { currentState: 'init', pendingState: null });
+  }
+  const { parent } = operation.state;
+  const parentId = typeof parent === 'string' ? asBranchId(parent) : null;
+  await updateBranch(tx, branchId, { currentState: 'ready', pendingState: null, parentId });
+  if (['read_source', 'copy'].includes(operation.step)) await cancelFollowers(tx, operation.id);
+  const keys = { projectId, branchId, exclusive: [branchKey(branchId)] };
+  await enqueue(commandScope(core, tx), 'discard_copy', { ...keys, state: { staging: stagingOf(context) } });
+};
+
+export const restoreBranch: Job = { steps: { read_source: lookAtSource, copy, stop, exchange }, giveUp };
+
+const discard: Step = async (context) => {
+  const target = await findBranch(context);
+  if (target === undefined) return skip('the branch is gone');
+  await context.driver.removeBranch({ ...target.ref, branchId: stagingOf(context) });
+  return done();
+};
+
+/** Removes the copy of a restore that was given up. */
+export const discardCopy: Job = { steps: { discard }, giveUp: nothingToUndo };

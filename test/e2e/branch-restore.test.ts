@@ -1,0 +1,181 @@
+/** Restore through the front door: real data, real connections, and kill -9 of Catnap at the moments that matter. */
+import { readdirSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { delay } from '../../src/clock.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+let program: Program;
+let projectId: string;
+let rootId: string;
+let rootUri: string;
+let rootEndpoint: string;
+let devId: string;
+let devEndpoint: string;
+let replicaId: string;
+
+const branches = () => `/projects/${projectId}/branches`;
+const uriOf = (endpointId: string) => rootUri.replaceAll(rootEndpoint, endpointId);
+const folder = (...names: string[]) => join(program.home.path, 'projects', projectId, ...names);
+const valueOn = (endpointId: string) => ask(uriOf(endpointId), 'select value from t');
+const stateOf = async (id: string) =>
+  (await program.api('GET', `/projects/${projectId}/endpoints/${id}`)).body.endpoint.current_state;
+
+async function restore(name?: string) {
+  const body = { source_branch_id: rootId, ...(name === undefined ? {} : { preserve_under_name: name }) };
+  const reply = await program.api('POST', `${branches()}/${devId}/restore`, body);
+  expect(reply.status).toBe(200);
+  return reply.body;
+}
+
+async function branchByName(name: string) {
+  const { body } = await program.api('GET', branches());
+  return body.branches.find((branch: { name: string }) => branch.name === name);
+}
+
+async function removeBranch(id: string): Promise<void> {
+  expect((await program.api('DELETE', `${branches()}/${id}`)).status).toBe(200);
+  await program.settle(projectId, 60_000);
+}
+
+/** Every directory is that of a branch that the API knows, and nothing is half made or half removed. */
+async function expectNoLeak(): Promise<void> {
+  const { body } = await program.api('GET', branches());
+  const ids = body.branches.map(({ id }: { id: string }) => id);
+  await eventually(async () => expect((await readdir(folder('branches'))).sort()).toEqual(ids.sort()));
+  await eventually(async () => expect(await readdir(join(program.home.path, 'trash'))).toEqual([]));
+}
+
+beforeAll(async () => {
+  program = await Program.create();
+  await program.start();
+  const { body } = await program.api('POST', '/projects', { project: { name: 'restored' } });
+  projectId = body.project.id;
+  rootId = body.branch.id;
+  rootEndpoint = body.endpoints[0].id;
+  rootUri = body.connection_uris[0].connection_uri;
+  await ask(rootUri, "create table t as select 'root' as value");
+  const made = await program.api('POST', branches(), {
+    branch: { name: 'dev' },
+    endpoints: [{ type: 'read_write' }, { type: 'read_only' }],
+  });
+  devId = made.body.branch.id;
+  [devEndpoint, replicaId] = made.body.endpoints.map(({ id }: { id: string }) => id);
+  await program.settle(projectId, 60_000);
+});
+afterAll(() => program.destroy());
+
+describe('restore', () => {
+  it('brings the parent’s data to the same host, drops connections, and keeps the old data by name', async () => {
+    await ask(uriOf(devEndpoint), "update t set value = 'dev'");
+    await ask(uriOf(devEndpoint), "create role dev_only login password 'a secret of dev'");
+    await eventually(async () => expect(await valueOn(replicaId)).toBe('dev'));
+    const open = new pg.Client({ connectionString: uriOf(devEndpoint) });
+    const dropped = new Promise((resolve) => open.on('error', resolve));
+    await open.connect();
+
+    const { operations } = await restore('dev_old');
+    expect(operations.map(({ action }: { action: string }) => action)).toEqual([
+      ...['create_branch', 'start_compute', 'start_compute'],
+    ]);
+    await dropped;
+    // A client that comes meanwhile waits instead of failing.
+    expect(await valueOn(devEndpoint)).toBe('root');
+    await program.settle(projectId, 60_000);
+    expect(await valueOn(replicaId)).toBe('root');
+    const roles = (await program.api('GET', `${branches()}/${devId}/roles`)).body.roles;
+    expect(roles.map(({ name }: { name: string }) => name)).toEqual(['neondb_owner']);
+
+    const old = await branchByName('dev_old');
+    const reply = await program.api('POST', `/projects/${projectId}/endpoints`, {
+      endpoint: { branch_id: old.id, type: 'read_write' },
+    });
+    const login = new URL(uriOf(reply.body.endpoint.id));
+    expect(await ask(login.href, 'select value from t')).toBe('dev');
+    login.username = 'dev_only';
+    login.password = 'a secret of dev';
+    expect(await ask(login.href, 'select current_user')).toBe('dev_only');
+    await removeBranch(old.id);
+    await expectNoLeak();
+  });
+
+  it('leaves sleeping computes asleep; they wake on the restored data, replicas too', async () => {
+    await ask(uriOf(devEndpoint), "update t set value = 'asleep'");
+    await eventually(async () => expect(await valueOn(replicaId)).toBe('asleep'));
+    for (const id of [replicaId, devEndpoint]) {
+      await program.api('POST', `/projects/${projectId}/endpoints/${id}/suspend`);
+    }
+    await program.settle(projectId);
+    const { operations } = await restore();
+    expect(operations.map(({ action }: { action: string }) => action)).toEqual(['create_branch']);
+    await program.settle(projectId, 60_000);
+    expect([await stateOf(devEndpoint), await stateOf(replicaId)]).toEqual(['idle', 'idle']);
+    expect(await valueOn(replicaId)).toBe('root');
+    expect(await valueOn(devEndpoint)).toBe('root');
+    await expectNoLeak();
+  });
+});
+
+/** Names in the project's folder of branches, seen from outside while the operation works. */
+const moments: Record<string, (names: readonly string[]) => boolean> = {
+  'the source is being copied': (names) => names.some((name) => name.startsWith('.')),
+  'the copy is made, the computes still serve': (names) =>
+    names.filter((name) => !name.startsWith('.') && name !== rootId && name !== devId).length === 1,
+  'the old data have left their place': (names) => !names.includes(devId),
+};
+
+async function untilMoment(isThere: (names: readonly string[]) => boolean): Promise<void> {
+  const giveUpAt = Date.now() + 5_000;
+  // Without a pause: the moment between two renames is short. Whoever misses it kills at another one.
+  while (!isThere(readdirSync(folder('branches'))) && Date.now() < giveUpAt) {
+    if (Math.random() < 0.01) await delay(0);
+  }
+}
+
+async function restoreAndKill(round: string, kill: () => Promise<unknown>, when: () => Promise<void>): Promise<void> {
+  await ask(uriOf(devEndpoint), `update t set value = 'before ${round}'`);
+  const name = `kept ${round}`;
+  await restore(name);
+  await when();
+  await kill();
+  await program.settle(projectId, 60_000);
+  expect((await program.api('GET', `${branches()}/${devId}`)).body.branch.current_state).toBe('ready');
+  expect(await valueOn(devEndpoint)).toBe('root');
+  expect(await valueOn(replicaId)).toBe('root');
+  const kept = await branchByName(name);
+  const made = await program.api('POST', `/projects/${projectId}/endpoints`, {
+    endpoint: { branch_id: kept.id, type: 'read_write' },
+  });
+  expect(await valueOn(made.body.endpoint.id)).toBe(`before ${round}`);
+  await removeBranch(kept.id);
+  await expectNoLeak();
+}
+
+const killCatnap = async () => {
+  await program.killHard();
+  await program.start();
+};
+
+describe('kill -9 during a restore', () => {
+  /** Each kill waits for a lease to run out, so a plain run makes the two that no other test comes by. */
+  const rounds = Number(process.env.CATNAP_TEST_RESTORE_ROUNDS ?? 0);
+  const chosen = Object.entries(moments).slice(rounds > 0 ? 0 : 1);
+
+  it.each(chosen)('of Catnap while %s', { timeout: 120_000 }, async (name, isThere) => {
+    await restoreAndKill(name, killCatnap, () => untilMoment(isThere));
+  });
+
+  it.runIf(rounds > 0)(`of both at any moment, ${rounds} times`, { timeout: rounds * 120_000 }, async () => {
+    const killWorker = async () => {
+      for (const pid of await program.rolePids('worker')) process.kill(pid, 'SIGKILL');
+    };
+    for (let round = 0; round < rounds; round++) {
+      await restoreAndKill(`worker ${round}`, killWorker, () => delay(Math.random() * 1_000));
+      await restoreAndKill(`catnap ${round}`, killCatnap, () => delay(Math.random() * 1_000));
+    }
+  });
+});
