@@ -39,6 +39,11 @@ export interface BranchSpec extends BranchRef {
   readonly source: BranchSource;
 }
 
+export interface EmptySpec extends BranchRef {
+  readonly pgVersion: number;
+  readonly adminSecret: string;
+}
+
 export interface BranchReplacement {
   readonly stagingId: BranchId;
   readonly keepAs: BranchId | null;
@@ -191,6 +196,11 @@ export interface ComputeDriver {
   prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
 
   createBranch(spec: BranchSpec): Promise<BranchReceipt>;
+  /**
+   * Leaves nothing in a branch but its schema, roles and databases: no value of the branch that it is a copy of is
+   * left in any of its files. Nothing may serve it yet.
+   */
+  emptyBranch(spec: EmptySpec): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
   /**
    * Puts the data of another branch, which is no more after it, in the place of a branch's. Whatever serves the branch

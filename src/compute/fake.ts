@@ -15,6 +15,7 @@ import {
   type ComputeRef,
   type ComputeSample,
   type ComputeSpec,
+  type EmptySpec,
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
@@ -98,6 +99,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
       databases: new Map(source?.databases),
     });
     return receipt;
+  }
+
+  async emptyBranch(spec: EmptySpec): Promise<void> {
+    await this.#enter('emptyBranch', spec.branchId);
+    if (!this.branches.has(spec.branchId)) throw new Error(`branch ${spec.branchId} has no data`);
   }
 
   async removeBranch(ref: BranchRef): Promise<void> {

@@ -60,7 +60,7 @@ export async function createBranch(
     parentTimestamp: scope.clock.now(),
     isDefault: false,
     protected: input.protected ?? false,
-    initSource: 'parent-data',
+    initSource: input.initSource ?? 'parent-data',
     expiresAt: input.expiresAt ?? null,
     annotation: input.annotation,
     createdBy: caller.userId,
@@ -101,9 +101,6 @@ function requireSupported(input: BranchInput): void {
       'unprocessable',
       'a branch from a point in the past comes with a later version: leave branch.parent_lsn and branch.parent_timestamp out to branch from the head of the parent',
     );
-  }
-  if (input.initSource !== undefined && input.initSource !== 'parent-data') {
-    throw new CatnapError('not_supported', 'branch.init_source must be parent-data in this version');
   }
   if (input.archived === true)
     throw new CatnapError('unprocessable', 'archived branches do not exist here: leave branch.archived out');

@@ -64,7 +64,11 @@ export async function findStartingCompute(context: StepContext): Promise<Compute
   return target;
 }
 
-export function computeSpec({ core }: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
+/** Password of Catnap's own login in the project's servers. */
+export const adminSecretOf = ({ core }: StepContext, project: ProjectRow) =>
+  core.box.open(project.adminSecret, adminSecretPlace(project.id));
+
+export function computeSpec(context: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
   const { project, endpoint } = target;
   const settings = withPrimarySettings(wantedSettings(project, endpoint, target.size), target.primarySettings);
   return {
@@ -75,7 +79,7 @@ export function computeSpec({ core }: StepContext, target: ComputeTarget, genera
     // It begins small; the autoscaler makes it larger when it has to be.
     limits: limitsAt(target.size.minCu, target.size, settings, endpoint.settings.pg_settings ?? {}),
     readOnly: endpoint.type === 'read_only',
-    tempDiskBytes: temporaryDiskLimit(core.config, target.size),
-    adminSecret: core.box.open(project.adminSecret, adminSecretPlace(project.id)),
+    tempDiskBytes: temporaryDiskLimit(context.core.config, target.size),
+    adminSecret: adminSecretOf(context, project),
   };
 }

@@ -76,6 +76,14 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       await removeEndpoint(made, replica);
     }),
   ],
+  create_branch: [
+    ({ made }) =>
+      command(test, (scope) =>
+        createBranch(scope, test.caller, made.project.id, {
+          ...{ initSource: 'schema-only', annotation: {}, endpoints: [{ type: 'read_write' }] },
+        }),
+      ),
+  ],
   restore_branch: [
     // A root that has a child and a replica, from that child, keeping what it has.
     withReplica(async (made, _, driver) => {
@@ -321,6 +329,7 @@ const methods = [
   'createBranch',
   'removeBranch',
   'replaceBranch',
+  'emptyBranch',
   'buildReplica',
   'start',
   'observe',

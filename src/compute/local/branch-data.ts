@@ -8,6 +8,7 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asEndpointId } from '../../ids.ts';
 import type { BranchRef, BranchReplacement } from '../driver.ts';
+import { removeSlotDirectory } from './backup-files.ts';
 import { removeUnfinished } from './branch-directory.ts';
 import type { Cgroups } from './cgroups.ts';
 import { renameDurably } from './copy-tree.ts';
@@ -21,17 +22,19 @@ import { stopPostmaster } from './postmaster.ts';
 import { readBranchRecord, readEndpointRecord } from './records.ts';
 import { diskPlaceOf } from './start-server.ts';
 import type { TemporaryDisks } from './temporary-disks.ts';
-import { discard, idsIn } from './tenant-directories.ts';
+import { discard, idsIn, type TenantDirectories } from './tenant-directories.ts';
 
 export interface BranchDataParts {
   readonly layout: Layout;
+  readonly tenants: TenantDirectories;
   readonly locks: KeyedLock;
   readonly disks: TemporaryDisks;
   readonly cgroups: Cgroups;
 }
 
 export async function removeBranchData(parts: BranchDataParts, ref: BranchRef): Promise<void> {
-  const { layout, locks } = parts;
+  const { layout, locks, tenants } = parts;
+  await tenants.check(ref);
   await locks.exclusive(branchLock(ref), async () => {
     await stopServer(parts, ref);
     await discard(layout.branch(ref.projectId, ref.branchId), layout);
@@ -40,7 +43,18 @@ export async function removeBranchData(parts: BranchDataParts, ref: BranchRef): 
   });
 }
 
+/** Takes a replica's slot from a branch that sleeps. */
+export async function removeSlotOf({ layout, locks }: BranchDataParts, ref: BranchRef, slot: string): Promise<void> {
+  const { projectId, branchId, tenantUid } = ref;
+  const data = dataDirectoryOf(layout, { projectId, branchId, tenantUid });
+  await locks.exclusive(branchLock(ref), async () => {
+    if (await findHolder(data, tenantUid)) throw new Error(`branch ${branchId} is not asleep`);
+    await removeSlotDirectory(data, slot, layout);
+  });
+}
+
 export async function replaceBranchData(parts: BranchDataParts, ref: BranchRef, by: BranchReplacement): Promise<void> {
+  await parts.tenants.check(ref);
   if (!(await isStaged(parts, ref, by))) return;
   for (const endpointId of await idsIn(parts.layout.endpoints(ref.projectId))) {
     await discardReplica(parts, ref, { ...ref, endpointId: asEndpointId(endpointId) });

@@ -28,6 +28,7 @@ import {
   type ComputeRef,
   type ComputeSample,
   type ComputeSpec,
+  type EmptySpec,
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
@@ -42,6 +43,7 @@ import { readSize, readWork } from '../work.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
 import { cloneLive } from './live-clone.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
+import { emptyBranch } from './schema-only.ts';
 import { nothingWritten, settle } from './settle.ts';
 
 const reloadMsMax = 5_000;
@@ -68,6 +70,10 @@ export class LocalDriver implements ComputeDriver {
     const { projectId, tenantUid, branchId, pgVersion } = spec;
     const clone = { projectId, tenantUid, branchId, pgVersion, sourceId: parent.branchId, replica: null };
     return cloneLive(this.#host, parent, clone);
+  }
+
+  emptyBranch(spec: EmptySpec): Promise<void> {
+    return emptyBranch(this.#host, spec);
   }
 
   removeBranch(ref: BranchRef): Promise<void> {

@@ -12,8 +12,10 @@ import type {
   ResizeOutcome,
   TenantRef,
 } from '../driver.ts';
+import type { KeptFiles } from '../empty-tables.ts';
 import type { BackupEnd } from './backup-files.ts';
 import type { LiveClone } from './live-clones.ts';
+import type { PrivateServer } from './private-server.ts';
 
 export interface HostedProcess {
   readonly pid: number;
@@ -55,6 +57,10 @@ export interface ComputeHost {
   /** Makes the copy a branch, once the caller has ended the backup. */
   finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt>;
   abandonLiveClone(token: string): Promise<void>;
+  /** A server that only Catnap's login can reach: the path of its socket, or null for a branch that is still empty. */
+  openPrivateServer(ref: PrivateServer): Promise<string | null>;
+  /** Stops it, and removes what old contents may lie in; with a list, also the files that are not in it. */
+  closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
   /** The server that runs on the branch's data: its primary. */

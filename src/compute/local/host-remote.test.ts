@@ -47,6 +47,7 @@ function hostWith(methods: Partial<ComputeHost>): ComputeHost {
     ...{ findParent: missing, beginLiveClone: missing, finishLiveClone: missing, abandonLiveClone: missing },
     ...{ prepare: missing, createBranch: missing, removeBranch: missing, start: missing, inspect: missing },
     ...{ forgetFirstSecret: missing, stop: missing, removeCompute: missing, removeProject: missing },
+    ...{ openPrivateServer: missing, closePrivateServer: missing },
     ...{ replaceBranch: missing, resize: missing, sample: missing },
     ...{ list: missing, reload: missing, checkSettings: missing, ...methods },
   };

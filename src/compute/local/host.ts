@@ -19,8 +19,9 @@ import type {
   TenantRef,
 } from '../driver.ts';
 import { StaleGenerationError } from '../driver.ts';
-import { type BackupEnd, removeSlotDirectory } from './backup-files.ts';
-import { type BranchDataParts, removeBranchData, replaceBranchData } from './branch-data.ts';
+import type { KeptFiles } from '../empty-tables.ts';
+import type { BackupEnd } from './backup-files.ts';
+import { type BranchDataParts, removeBranchData, removeSlotOf, replaceBranchData } from './branch-data.ts';
 import { createBranchDirectory } from './branch-directory.ts';
 import { removeUnusedBuilds } from './builds.ts';
 import { Cgroups, type LimitsProblem } from './cgroups.ts';
@@ -38,6 +39,12 @@ import { branchLock, endpointLock } from './lock-names.ts';
 import { Majors } from './majors.ts';
 import { stopPostmaster } from './postmaster.ts';
 import {
+  closePrivateServer,
+  openPrivateServer,
+  type PrivateServer,
+  type PrivateServerParts,
+} from './private-server.ts';
+import {
   type BranchRecord,
   type EndpointRecord,
   readBranchRecord,
@@ -45,11 +52,11 @@ import {
   removeFirstSecret,
   writeEndpointRecord,
 } from './records.ts';
-import { trimLog, writeServerConfig } from './server-files.ts';
+import { trimLog } from './server-files.ts';
 import { checkSettings } from './settings-check.ts';
 import { resizeCompute, sampleComputes } from './sizes.ts';
 import { Spares } from './spares.ts';
-import { diskPlaceOf, type ServerParts, startServer } from './start-server.ts';
+import { diskPlaceOf, reloadServer, type ServerParts, startServer } from './start-server.ts';
 import { type DiskLog, type TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
 import { discard, idsIn, TenantDirectories } from './tenant-directories.ts';
 
@@ -66,6 +73,7 @@ export class LocalHost implements ComputeHost {
   readonly #spares: Spares;
   readonly #serverParts: ServerParts;
   readonly #branchDataParts: BranchDataParts;
+  readonly #privateParts: PrivateServerParts;
 
   constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
     this.#spares = new Spares(spareCount);
@@ -77,7 +85,8 @@ export class LocalHost implements ComputeHost {
     this.#cgroups = new Cgroups(config, log, () => findEnforcedServer(layout, this.#tenants));
     const { uids } = config;
     const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
-    this.#branchDataParts = { layout, locks: this.#locks, disks, cgroups };
+    this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
+    this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids };
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
   }
 
@@ -128,11 +137,7 @@ export class LocalHost implements ComputeHost {
 
   async removeSlot(ref: ComputeRef, slot: string): Promise<void> {
     await this.#tenants.check(ref);
-    await this.#locks.exclusive(branchLock(ref), async () => {
-      const branch = { ...ref, readOnly: false };
-      if (await this.#holder(branch)) throw new Error(`branch ${ref.branchId} is not asleep`);
-      await removeSlotDirectory(dataDirectoryOf(this.#layout, branch), slot, this.#layout);
-    });
+    await removeSlotOf(this.#branchDataParts, ref, slot);
   }
 
   async findServer(ref: BranchRef): Promise<HostedCompute | null> {
@@ -153,14 +158,20 @@ export class LocalHost implements ComputeHost {
     return this.#liveClones.abandon(token);
   }
 
-  async removeBranch(ref: BranchRef): Promise<void> {
-    await this.#tenants.check(ref);
-    await removeBranchData(this.#branchDataParts, ref);
+  openPrivateServer(ref: PrivateServer): Promise<string | null> {
+    return openPrivateServer(this.#privateParts, ref);
   }
 
-  async replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
-    await this.#tenants.check(ref);
-    await replaceBranchData(this.#branchDataParts, ref, by);
+  closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void> {
+    return closePrivateServer(this.#privateParts, ref, kept);
+  }
+
+  removeBranch(ref: BranchRef): Promise<void> {
+    return removeBranchData(this.#branchDataParts, ref);
+  }
+
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
+    return replaceBranchData(this.#branchDataParts, ref, by);
   }
 
   async start(spec: ComputeSpec): Promise<void> {
@@ -182,14 +193,7 @@ export class LocalHost implements ComputeHost {
     await this.#tenants.check(spec);
     await this.#locks.exclusive(endpointLock(spec), async () => {
       await this.#fence(spec, spec.generation);
-      const holder = await this.#holder(spec);
-      if (holder?.endpointId !== spec.endpointId || holder.generation !== spec.generation) {
-        throw new Error(`compute ${spec.endpointId} is not running`);
-      }
-      const directory = await this.#tenants.ensureEndpoint(spec);
-      const enforcement = await this.#disks.inForce(directory);
-      await writeServerConfig({ spec, enforcement, directory, layout: this.#layout });
-      process.kill(holder.pid, 'SIGHUP');
+      await reloadServer(this.#serverParts, spec);
     });
   }
 

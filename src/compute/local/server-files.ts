@@ -107,7 +107,11 @@ export async function trimLog(endpointDirectory: string): Promise<void> {
 }
 
 /** The server's uid makes its socket in it; Catnap's roles, who have the group, may enter; nobody else. */
-async function prepareSocketDirectory(directory: string, tenantUid: number | null, uids: Uids | null): Promise<void> {
+export async function prepareSocketDirectory(
+  directory: string,
+  tenantUid: number | null,
+  uids: Uids | null,
+): Promise<void> {
   await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
@@ -120,7 +124,7 @@ async function prepareSocketDirectory(directory: string, tenantUid: number | nul
 }
 
 /** Readable by the server, writable only by the parent. */
-async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
+export async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
   await writeFile(path, text, { mode: 0o600 });
   if (tenantUid === null) return;
   await chown(path, 0, tenantUid);

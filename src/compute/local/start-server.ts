@@ -1,4 +1,4 @@
-/** Starts a compute's server on its data. The caller holds the locks of the endpoint and of its branches. */
+/** Starts a compute's server on its data, and reloads it. The caller holds the locks of endpoint and branches. */
 import { join } from 'node:path';
 import type { Uids } from '../../config.ts';
 import type { ComputeRef, ComputeSpec } from '../driver.ts';
@@ -99,4 +99,15 @@ async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {
 
 export function diskPlaceOf(layout: Layout, ref: ComputeRef & DataRef): DiskPlace {
   return { directory: layout.endpoint(ref.projectId, ref.endpointId), dataDirectory: dataDirectoryOf(layout, ref) };
+}
+
+/** Has the running server read its configuration anew. The caller holds the lock of the endpoint. */
+export async function reloadServer({ layout, tenants, disks }: ServerParts, spec: ComputeSpec): Promise<void> {
+  const holder = await findHolder(dataDirectoryOf(layout, spec), spec.tenantUid);
+  if (holder?.endpointId !== spec.endpointId || holder.generation !== spec.generation) {
+    throw new Error(`compute ${spec.endpointId} is not running`);
+  }
+  const directory = await tenants.ensureEndpoint(spec);
+  await writeServerConfig({ spec, enforcement: await disks.inForce(directory), directory, layout });
+  process.kill(holder.pid, 'SIGHUP');
 }
