@@ -24,6 +24,8 @@ export interface Config {
   readonly domain: string;
   readonly region: string;
   readonly publicUrl: string;
+  /** The operator's own certificate and key for the database port. */
+  readonly tlsFiles: { readonly cert: string; readonly key: string } | undefined;
   readonly databaseUrl: string | undefined;
   /** An auth provider elsewhere, in place of the embedded one. */
   readonly stack: StackAccess | undefined;
@@ -84,6 +86,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
     region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
     publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
+    tlsFiles: readTlsFiles(env),
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
     stack: readStack(env),
     driver: readDriver(env),
@@ -124,6 +127,8 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],
   ['CATNAP_PUBLIC_URL', '`http://<bind>:<port>`', 'URL under which people reach the API.'],
+  ['CATNAP_TLS_CERT', 'made by Catnap', 'Your certificate for the database port: a PEM file, its chain included.'],
+  ['CATNAP_TLS_KEY', 'made by Catnap', 'Its private key, PEM. Both files are read again when they change.'],
   ['CATNAP_DATABASE_URL', 'embedded Postgres', 'External system database, Postgres 14 or newer.'],
   ['CATNAP_STACK_URL', 'embedded provider', 'Auth provider elsewhere: base URL of a Stack Auth deployment’s API.'],
   ['CATNAP_STACK_CLIENT_ID', '', 'Id of the integration client that Catnap is for that provider.'],
@@ -222,6 +227,19 @@ function readStack(env: Environment): StackAccess | undefined {
     throw new ConfigError(given, '…', `all of ${stackVariables.join(', ')}, or none of them`);
   }
   return { url, clientId: env.CATNAP_STACK_CLIENT_ID ?? '', clientSecret: env.CATNAP_STACK_CLIENT_SECRET ?? '' };
+}
+
+function readTlsFiles(env: Environment): Config['tlsFiles'] {
+  const names = ['CATNAP_TLS_CERT', 'CATNAP_TLS_KEY'] as const;
+  const [cert, key] = names.map((name) => {
+    const path = env[name] ?? '';
+    if (path !== '' && !isAbsolute(path)) throw new ConfigError(name, path, 'an absolute path of a PEM file');
+    return path;
+  });
+  if (!cert && !key) return undefined;
+  if (!cert || !key)
+    throw new ConfigError(cert ? names[1] : names[0], '', 'both of CATNAP_TLS_CERT and CATNAP_TLS_KEY');
+  return { cert, key };
 }
 
 function readDriver(env: Environment): Config['driver'] {

@@ -3,9 +3,9 @@
  * them in order. It alone keeps the rights it was started with; the roles give theirs up. Tenants' servers are not
  * its children: they go on when it ends, and are found again when it starts.
  */
+import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureCertificates } from './certificates.ts';
 import { systemClock } from './clock.ts';
 import { currentRelease } from './compute/local/builds.ts';
 import { LocalHost } from './compute/local/host.ts';
@@ -15,6 +15,7 @@ import { type Config, ConfigError } from './config.ts';
 import { errorText } from './errors.ts';
 import { createLogger, type Logger } from './log.ts';
 import { renderBanner } from './parent/banner.ts';
+import { type CertificateSource, startCertificateSource } from './parent/certificate-source.ts';
 import { ensureHome } from './parent/home.ts';
 import { takeInstanceLock } from './parent/instance-lock.ts';
 import { choosePorts } from './parent/ports.ts';
@@ -74,18 +75,18 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const limitsProblem = await host.limitsProblem();
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
   const version = readVersion();
-  const certificates = await ensureCertificates({
-    ...config,
+  const certificates = await startCertificateSource({
+    ...{ config, log, clock: systemClock },
     directory: join(layout.home, 'certificates'),
-    clock: systemClock,
   });
+  undo.push(async () => certificates.stop());
   const shared = {
     kind: 'init' as const,
     config,
     database: system.database,
     secretKey: system.secretKey,
     stackSecret: system.stackSecret,
-    certificate: { key: certificates.key, cert: certificates.cert },
+    certificate: certificates.current(),
     sqlSocket: join(layout.roleSocketDirectory, 'sql'),
     version,
     releases: await findReleases(config),
@@ -95,7 +96,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const started = new Map<RoleName, RoleProcess>();
   undo.push(() => stopRoles(started));
   await Promise.all(
-    options.roles.map(async (role) => started.set(role, await startRole({ ...shared, role }, host, log))),
+    options.roles.map(async (role) => started.set(role, await startRole({ ...shared, role }, host, certificates, log))),
   );
   const fullCopies = system.newApiKey === null ? null : await fullCopyNote(layout);
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
@@ -106,10 +107,19 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
 }
 
 /** The worker reaches the whole host, which acts with the parent's rights; the API may ask it one question. */
-function startRole(init: RoleInit, host: LocalHost, log: Logger): Promise<RoleProcess> {
+function startRole(
+  init: RoleInit,
+  host: LocalHost,
+  certificates: CertificateSource,
+  log: Logger,
+): Promise<RoleProcess> {
   const forApi = { checkSettings: host.checkSettings.bind(host) };
   const reachable: Record<RoleName, Partial<LocalHost>> = { worker: host, api: forApi, proxy: {} };
-  return startRoleProcess({ init, log, onSpawn: (child) => serveHost(reachable[init.role], child) });
+  const onSpawn = (child: ChildProcess) => {
+    serveHost(reachable[init.role], child);
+    if (init.role === 'proxy') certificates.follow(child);
+  };
+  return startRoleProcess({ init, log, onSpawn });
 }
 
 async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<LocalHost> {

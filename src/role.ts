@@ -13,6 +13,7 @@ const stopMs = 10_000;
 const starters = { api: startApi, worker: startWorker, proxy: startProxyRole };
 
 let running: RunningRole | undefined;
+let certificate: RoleInit['certificate'] | undefined;
 
 // The parent decides when to stop; a Ctrl-C in the terminal reaches the whole group.
 process.on('SIGINT', () => {});
@@ -21,13 +22,14 @@ process.on('disconnect', () => process.exit(1));
 process.on('message', (message) => {
   if (!isParentMessage(message)) return;
   if (message.kind === 'init') void begin(message);
+  if (message.kind === 'certificate') certificate = message.certificate;
   if (message.kind === 'stop') void end();
 });
 
 async function begin(init: RoleInit): Promise<void> {
   try {
     dropPrivileges(init);
-    running = await starters[init.role](buildParts(init));
+    running = await starters[init.role](buildParts(init, () => certificate ?? init.certificate));
     tell({ kind: 'ready' });
   } catch (error) {
     tell({ kind: 'failed', reason: errorText(error) });

@@ -31,7 +31,7 @@ export function createTlsContexts(source: TlsSource): () => TlsContext {
   return () => {
     const material = source();
     if (current?.material.cert !== material.cert || current.material.key !== material.key) {
-      const secureContext = createSecureContext({ key: material.key, cert: material.cert });
+      const secureContext = createSecureContext({ key: material.key, cert: material.cert, minVersion: 'TLSv1.2' });
       current = { material, context: { secureContext, channelBinding: endPointHash(material.cert) } };
     }
     return current.context;

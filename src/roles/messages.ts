@@ -27,7 +27,11 @@ export interface RoleInit {
   readonly limitsProblem: string | null;
 }
 
-export type ParentMessage = RoleInit | { readonly kind: 'stop' };
+export type ParentMessage =
+  | RoleInit
+  | { readonly kind: 'stop' }
+  /** In place of the one before; may come ahead of `init`. */
+  | { readonly kind: 'certificate'; readonly certificate: RoleInit['certificate'] };
 
 export type RoleMessage =
   | { readonly kind: 'ready' }

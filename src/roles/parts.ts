@@ -10,6 +10,8 @@ export interface RoleParts {
   readonly core: Core;
   readonly log: Logger;
   readonly init: RoleInit;
+  /** The one to show at the moment. */
+  readonly certificate: () => RoleInit['certificate'];
 }
 
 export interface RunningRole {
@@ -20,10 +22,11 @@ export interface RunningRole {
 /** Connections that each role keeps to the system database at most. */
 const poolSizes = { api: 20, worker: 16, proxy: 8 } as const;
 
-export function buildParts(init: RoleInit): RoleParts {
+export function buildParts(init: RoleInit, certificate: RoleParts['certificate']): RoleParts {
   const { config, role } = init;
   return {
     init,
+    certificate,
     log: createLogger({ level: config.logLevel, role }),
     core: {
       database: openDatabase(init.database, {

@@ -4,14 +4,14 @@ import { startProxy } from '../proxy/listener.ts';
 import { createControlPlane } from './control-plane.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 
-export async function startProxyRole({ core, log, init }: RoleParts): Promise<RunningRole> {
+export async function startProxyRole({ core, log, init, certificate }: RoleParts): Promise<RunningRole> {
   const { config } = core;
   const controlPlane = await createControlPlane(core, log);
   const proxy = await startProxy({
     controlPlane,
     bind: config.bind,
     port: config.pgPort,
-    tls: () => init.certificate,
+    tls: certificate,
     log,
     clock: core.clock,
     domain: config.domain,
