@@ -18,7 +18,7 @@ const build = spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], { s
 if (build.status !== 0) process.exit(1);
 
 const { errorKinds } = await built('errors.js');
-const { settingDocs } = await built('config.js');
+const { settingDocs } = await built('setting-docs.js');
 write('docs/errors.md', renderErrors(errorKinds));
 write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), settingDocs));
 write('src/db/schema.sql', await migratedSchema());

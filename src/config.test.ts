@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, readConfig, settingDocs } from './config.ts';
+import { ConfigError, readConfig } from './config.ts';
+import { settingDocs } from './setting-docs.ts';
 
 const user = { isRoot: false };
 

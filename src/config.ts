@@ -1,6 +1,6 @@
 /**
  * The only reader of the environment. `readConfig` returns one frozen object; a bad value is refused with the
- * variable's name and what is allowed. `settingDocs` is the table that the README shows and a test compares.
+ * variable's name and what is allowed. `setting-docs.ts` says what each of them means.
  */
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
@@ -36,6 +36,8 @@ export interface Config {
   readonly rateLimitPerMinute: number | undefined;
   readonly suspendMinSeconds: number;
   readonly tempDiskBytes: number | undefined;
+  /** What all running computes may take together by their smallest sizes; undefined for no such limit. */
+  readonly capacityCu: number | undefined;
   readonly apiKey: string | undefined;
   /** The server that takes mails of the embedded auth provider; without one they stay in the outbox. */
   readonly smtpUrl: string | undefined;
@@ -96,6 +98,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,
+    capacityCu: readCapacity(env),
     apiKey: readApiKey(env),
     smtpUrl: readUrl(env, 'CATNAP_SMTP_URL', ['smtp:', 'smtps:']),
     mailFrom: text(
@@ -113,54 +116,6 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
   };
   return Object.freeze(config);
 }
-
-/** Name, default and meaning of each variable, in the order the README lists them. */
-export const settingDocs: readonly (readonly [name: string, fallback: string, meaning: string])[] = [
-  [
-    'CATNAP_HOME',
-    '`/var/lib/catnap` as root, else `$XDG_DATA_HOME/catnap` (`~/.local/share/catnap`)',
-    'Data home: everything Catnap keeps.',
-  ],
-  ['CATNAP_BIND', '`127.0.0.1`', 'Address that the HTTP and the database port listen on.'],
-  ['CATNAP_HTTP_PORT', '`7070`', 'API and console.'],
-  ['CATNAP_PG_PORT', '`5432`', 'Database port. When unset and taken, 7432 is used, and the start says so.'],
-  ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
-  ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],
-  ['CATNAP_PUBLIC_URL', '`http://<bind>:<port>`', 'URL under which people reach the API.'],
-  ['CATNAP_TLS_CERT', 'made by Catnap', 'Your certificate for the database port: a PEM file, its chain included.'],
-  ['CATNAP_TLS_KEY', 'made by Catnap', 'Its private key, PEM. Both files are read again when they change.'],
-  ['CATNAP_DATABASE_URL', 'embedded Postgres', 'External system database, Postgres 14 or newer.'],
-  ['CATNAP_STACK_URL', 'embedded provider', 'Auth provider elsewhere: base URL of a Stack Auth deployment’s API.'],
-  ['CATNAP_STACK_CLIENT_ID', '', 'Id of the integration client that Catnap is for that provider.'],
-  ['CATNAP_STACK_CLIENT_SECRET', '', 'Its secret.'],
-  ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
-  ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
-  ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
-  ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],
-  [
-    'CATNAP_TEMP_DISK_BYTES',
-    'max(20 GiB, 15 GiB × max CU)',
-    'Bound of a compute’s temporary files, in place of the rule.',
-  ],
-  ['CATNAP_API_KEY', 'generated', 'First personal API key, 32 characters or more, in place of a generated one.'],
-  [
-    'CATNAP_SMTP_URL',
-    'none',
-    'Server for mails of the auth provider, `smtp://` or `smtps://`; without one see `catnap outbox`.',
-  ],
-  ['CATNAP_MAIL_FROM', '`catnap@localhost`', 'Sender of those mails.'],
-  ['CATNAP_DEFAULT_PLAN', '`scale`', 'Plan of the first organization: `free`, `launch` or `scale`.'],
-  [
-    'CATNAP_PG_BIN_<major>',
-    'embedded 17 and 18',
-    'Directory of Postgres binaries for a major, e.g. `CATNAP_PG_BIN_16=/usr/lib/postgresql/16/bin`.',
-  ],
-  [
-    'CATNAP_LOG_LEVEL',
-    '`info`',
-    '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. On a terminal the default is `warn`.',
-  ],
-];
 
 export function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
@@ -265,6 +220,15 @@ function readRateLimit(env: Environment, bind: string): number | undefined {
     );
   }
   return integer(env, 'CATNAP_RATE_LIMIT', 700, 1, 1_000_000);
+}
+
+function readCapacity(env: Environment): number | undefined {
+  if (!isSet(env, 'CATNAP_CAPACITY_CU')) return undefined;
+  const value = env.CATNAP_CAPACITY_CU ?? '';
+  if (!/^\d{1,6}(\.\d{1,2})?$/.test(value) || Number(value) < 0.25) {
+    throw new ConfigError('CATNAP_CAPACITY_CU', value, 'compute units from 0.25 on, such as 8 or 2.5');
+  }
+  return Number(value);
 }
 
 function readApiKey(env: Environment): string | undefined {

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dumpSchema } from '../scripts/dump-schema.mjs';
 import { renderErrors, renderSettings, withSettings } from '../scripts/render-docs.mjs';
-import { ConfigError, readConfig, settingDocs } from '../src/config.ts';
+import { ConfigError, readConfig } from '../src/config.ts';
 import { errorKinds } from '../src/errors.ts';
+import { settingDocs } from '../src/setting-docs.ts';
 import { makeDatabase, type TestDatabase } from './helpers/database.ts';
 import { readSources } from './helpers/source-files.ts';
 

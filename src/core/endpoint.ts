@@ -22,6 +22,7 @@ import {
   requireProject,
   requireProjectLocked,
 } from './access.ts';
+import { whyNoRoom } from './capacity.ts';
 import { computeKeys } from './catalog.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
@@ -164,6 +165,8 @@ export async function startEndpoint(
   const endpoint = await requireEndpoint(scope, projectId, id);
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   if (isOrWillBe(endpoint, 'active')) return { endpoint, operations: [] };
+  const noRoom = await whyNoRoom(scope, id, endpoint.minCu);
+  if (noRoom !== null) throw new CatnapError('unprocessable', noRoom);
   return queueStart(scope, endpoint);
 }
 

@@ -257,6 +257,8 @@ create table endpoints (
   work_seen jsonb,
   current_cu double precision,
   reserved_cu double precision,
+  kills_generation integer default 0 not null,
+  kills integer default 0 not null,
   metered_until timestamp with time zone,
   metered_cpu_seconds double precision default 0 not null,
   constraint endpoints_pkey PRIMARY KEY (id),

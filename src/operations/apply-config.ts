@@ -94,6 +94,6 @@ export const applyConfig: Job = {
     await restoreDroppedRoles(tx, operation.branchId);
     await restoreDroppedDatabases(tx, operation.branchId);
     const wasComingUp = ['fence', 'spawn', 'await_ready', 'open_route'].includes(operation.step);
-    if (wasComingUp) await updateEndpoint(tx, operation.endpointId, { pendingState: null });
+    if (wasComingUp) await updateEndpoint(tx, operation.endpointId, { pendingState: null, reservedCu: null });
   },
 };

@@ -5,6 +5,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { delay } from '../clock.ts';
 import type { CatalogChange } from '../compute/driver.ts';
+import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { raiseGeneration } from '../db/endpoints.ts';
@@ -26,6 +27,8 @@ const fence: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
+  const noRoom = await takeRoom(context.core, target.endpoint.id, target.size.minCu);
+  if (noRoom !== null) return abandon(noRoom);
   context.memory.compute = target;
   return goto('spawn', async (tx) => ({ generation: await raiseGeneration(tx, target.endpoint.id) }));
 };

@@ -35,6 +35,7 @@ export const startCompute: Job = {
   /** Whatever may still run without a route is found and stopped by the stray-computes reconciler. */
   giveUp: async (tx, { operation }) => {
     if (operation.endpointId === null) return;
-    await updateEndpoint(tx, operation.endpointId, { currentState: 'idle', pendingState: null, address: null });
+    const asleep = { currentState: 'idle', pendingState: null, address: null, reservedCu: null } as const;
+    await updateEndpoint(tx, operation.endpointId, asleep);
   },
 };

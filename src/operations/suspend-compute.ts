@@ -38,6 +38,8 @@ const stop: Step = async (context) => {
       currentState: 'idle',
       pendingState: startFollows ? 'active' : null,
       address: null,
+      currentCu: null,
+      reservedCu: null,
       ...(target.endpoint.currentState === 'active' ? { suspendedAt: context.core.clock.now() } : {}),
     });
     return undefined;

@@ -4,6 +4,7 @@ import { LocalDriver } from '../compute/local/driver.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { OperationRunner } from '../operations/runner.ts';
 import { startDeliveries } from '../provider/embedded/deliveries.ts';
+import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
@@ -26,6 +27,7 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const runner = new OperationRunner({ core, driver, providers, log, concurrency });
   await runner.start();
   const all = [
+    makeAutoscaler(),
     idleComputes,
     lostComputes,
     strayComputes,

@@ -5,6 +5,9 @@ alter table endpoints
   add column current_cu double precision,
   -- What a compute that runs, or starts, takes of an installation with a stated capacity.
   add column reserved_cu double precision,
+  -- Processes that the kernel ended for want of memory, as far as they are on record, in this generation.
+  add column kills_generation integer not null default 0,
+  add column kills integer not null default 0,
   -- Up to here its time is in consumption_hours, and up to these sums its use.
   add column metered_until timestamptz,
   add column metered_cpu_seconds double precision not null default 0;

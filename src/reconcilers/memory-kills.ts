@@ -1,0 +1,39 @@
+/** Puts on record that the kernel ended processes of a compute for want of memory: Postgres recovers by itself. */
+import type { ComputeSample } from '../compute/driver.ts';
+import { computeKeys } from '../core/catalog.ts';
+import { commandScope } from '../core/context.ts';
+import { enqueue } from '../core/operation.ts';
+import { lockEndpoint } from '../db/endpoints.ts';
+import { lockProject } from '../db/projects.ts';
+import { type RunningCompute, recordKills } from '../db/sizes.ts';
+import { onItsOwn, type ReconcilerParts } from './reconciler.ts';
+
+interface Seen {
+  readonly compute: RunningCompute;
+  readonly sample: ComputeSample;
+}
+
+export async function reportMemoryKills(parts: ReconcilerParts, seen: readonly Seen[]): Promise<void> {
+  for (const { compute, sample } of seen) {
+    if (sample.oomKills <= compute.knownKills) continue;
+    await onItsOwn(parts, compute.endpointId, () => report(parts, compute, sample));
+  }
+}
+
+async function report(
+  { core, log }: ReconcilerParts,
+  { projectId, endpointId, generation }: RunningCompute,
+  { memoryLimitBytes, usedBytes, oomKills }: ComputeSample,
+): Promise<void> {
+  await core.database.transaction(async (tx) => {
+    const endpoint = (await lockProject(tx, projectId)) && (await lockEndpoint(tx, endpointId));
+    const kills = endpoint === undefined ? 0 : await recordKills(tx, endpointId, generation, oomKills);
+    if (endpoint === undefined || kills === 0) return;
+    log.warn({ endpoint: endpointId, kills, memoryLimitBytes, usedBytes }, 'a compute ran out of memory');
+    const limit = Math.round((memoryLimitBytes ?? 0) / 1024 ** 2);
+    const finding =
+      `the kernel ended ${kills} of the server's processes: its memory limit of ${limit} MiB was reached; ` +
+      'Postgres restarted the others, and their sessions dropped';
+    await enqueue(commandScope(core, tx), 'check_availability', { ...computeKeys(endpoint), state: { finding } });
+  });
+}
