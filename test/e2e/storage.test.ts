@@ -4,11 +4,11 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
 import { readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/clock.ts';
 import { detectCloneMethod } from '../../src/compute/local/clone-method.ts';
 import { runProgram } from '../../src/compute/local/run-program.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -18,8 +18,8 @@ import { ask } from '../helpers/query.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 const mebibyte = 1024 ** 2;
-/** How often Catnap is killed; CATNAP_SOAK_KILLS asks for more. */
-const kills = Number(process.env.CATNAP_SOAK_KILLS ?? 4);
+/** How often Catnap is killed at each moment; CATNAP_SOAK_KILLS asks for more. */
+const rounds = Number(process.env.CATNAP_SOAK_KILLS ?? 1);
 const rows = '40000';
 const problem = await whyNoLoopDisk('xfs');
 
@@ -127,30 +127,61 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     await eventually(async () => expect((await usedBytes()) - before).toBeLessThan(40 * mebibyte));
   });
 
-  it(`killed ${kills} times while branches are made and deleted, leaves no half branch and no space`, {
-    timeout: 600_000,
-  }, async () => {
-    const kept = await readdir(storage('projects', projectId, 'branches'));
-    const before = await usedBytes();
-    for (let round = 0; round < kills; round++) {
-      const made = await makeBranch(root, round % 2 === 0);
-      if (round % 2 === 1) {
-        await program.settle(projectId, 60_000);
-        await deleteBranch(made);
-      }
-      await delay(Math.random() * 400);
+  /** What the host's directories look like at each step of making and deleting a branch. */
+  const moments: Record<string, { readonly deleting: boolean; readonly isNow: (id: string) => boolean }> = {
+    'the copy begins': { deleting: false, isNow: (id) => unfinished(id) !== undefined },
+    'files are copied': { deleting: false, isNow: (id) => hasUnfinished(id, 'global/pg_control') },
+    'the log is added': { deleting: false, isNow: (id) => hasUnfinished(id, 'pg_wal') },
+    'the label is written': { deleting: false, isNow: (id) => hasUnfinished(id, 'backup_label') },
+    'it is in its place': { deleting: false, isNow: (id) => existsSync(branches(id)) },
+    'it is taken out of its place': { deleting: true, isNow: (id) => !existsSync(branches(id)) },
+  };
+  const branches = (...names: string[]) => storage('projects', projectId, 'branches', ...names);
+  const unfinished = (id: string) => readdirSync(branches()).find((name) => name.startsWith(`.${id}-`));
+  const hasUnfinished = (id: string, file: string) => existsSync(branches(unfinished(id) ?? 'none', 'pgdata', file));
+
+  /** Kills Catnap when the moment has come; false when it was over before it was seen. */
+  async function killAt({ id }: Made, isNow: (id: string) => boolean): Promise<boolean> {
+    let isSeen = isNow(id);
+    for (const wasThere = existsSync(branches(id)); !isSeen && existsSync(branches(id)) === wasThere; ) {
+      await new Promise((resolve) => setImmediate(resolve));
+      isSeen = isNow(id);
+    }
+    if (isSeen) {
       await program.killHard();
       await program.start();
-      await program.settle(projectId, 60_000);
-      if (round % 2 === 1) continue;
-      expect((await getBranch(made)).current_state).toBe('ready');
-      expect(await ask(made.uri, 'select count(*) from t')).toBe(rows);
-      await deleteBranch(made);
-      await program.settle(projectId, 60_000);
     }
-    expect(await readdir(storage('projects', projectId, 'branches'))).toEqual(kept);
-    expect(await readdir(storage('trash'))).toEqual([]);
-    // What the parent itself wrote meanwhile is its log.
-    await eventually(async () => expect((await usedBytes()) - before).toBeLessThan(70 * mebibyte));
-  });
+    await program.settle(projectId, 60_000);
+    return isSeen;
+  }
+
+  it.each(Object.keys(moments))(
+    'killed when %s, leaves no half branch and no space',
+    { timeout: 600_000 },
+    async (name) => {
+      const { deleting, isNow } = moments[name] ?? { deleting: false, isNow: () => false };
+      const before = await usedBytes();
+      const kept = await readdir(branches());
+      for (let [killed, missed] = [0, 0]; killed < rounds; ) {
+        const made = await makeBranch(root, !deleting);
+        if (deleting) {
+          await program.settle(projectId, 60_000);
+          await deleteBranch(made);
+        }
+        if (await killAt(made, isNow)) killed++;
+        else missed++;
+        expect(missed, 'times that the moment was not seen').toBeLessThan(6);
+        if (deleting) continue;
+        expect((await getBranch(made)).current_state).toBe('ready');
+        expect(await ask(made.uri, 'select count(*) from t')).toBe(rows);
+        expect((await readdir(branches())).sort()).toEqual([...kept, made.id].sort());
+        await deleteBranch(made);
+        await program.settle(projectId, 60_000);
+      }
+      expect(await readdir(branches())).toEqual(kept);
+      expect(await readdir(storage('trash'))).toEqual([]);
+      // What the parent itself wrote meanwhile is its log.
+      await eventually(async () => expect((await usedBytes()) - before).toBeLessThan(50 * mebibyte));
+    },
+  );
 });
