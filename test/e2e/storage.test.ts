@@ -18,8 +18,9 @@ import { ask } from '../helpers/query.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 const mebibyte = 1024 ** 2;
-/** How often Catnap is killed at each moment; CATNAP_SOAK_KILLS asks for more. */
-const rounds = Number(process.env.CATNAP_SOAK_KILLS ?? 1);
+/** How often Catnap is killed at each moment. Unset: once, at the moments that a random kill would hardly meet. */
+const rounds = Number(process.env.CATNAP_SOAK_KILLS ?? 0);
+const seldom = ['the label is written', 'it is in its place', 'it is taken out of its place'];
 const rows = '40000';
 const problem = await whyNoLoopDisk('xfs');
 
@@ -155,33 +156,31 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     return isSeen;
   }
 
-  it.each(Object.keys(moments))(
-    'killed when %s, leaves no half branch and no space',
-    { timeout: 600_000 },
-    async (name) => {
-      const { deleting, isNow } = moments[name] ?? { deleting: false, isNow: () => false };
-      const before = await usedBytes();
-      const kept = await readdir(branches());
-      for (let [killed, missed] = [0, 0]; killed < rounds; ) {
-        const made = await makeBranch(root, !deleting);
-        if (deleting) {
-          await program.settle(projectId, 60_000);
-          await deleteBranch(made);
-        }
-        if (await killAt(made, isNow)) killed++;
-        else missed++;
-        expect(missed, 'times that the moment was not seen').toBeLessThan(6);
-        if (deleting) continue;
-        expect((await getBranch(made)).current_state).toBe('ready');
-        expect(await ask(made.uri, 'select count(*) from t')).toBe(rows);
-        expect((await readdir(branches())).sort()).toEqual([...kept, made.id].sort());
-        await deleteBranch(made);
+  const tried = Object.keys(moments).filter((name) => rounds > 0 || seldom.includes(name));
+
+  it.each(tried)('killed when %s, leaves no half branch and no space', { timeout: 600_000 }, async (name) => {
+    const { deleting, isNow } = moments[name] ?? { deleting: false, isNow: () => false };
+    const before = await usedBytes();
+    const kept = await readdir(branches());
+    for (let [killed, missed] = [0, 0]; killed < Math.max(1, rounds); ) {
+      const made = await makeBranch(root, !deleting);
+      if (deleting) {
         await program.settle(projectId, 60_000);
+        await deleteBranch(made);
       }
-      expect(await readdir(branches())).toEqual(kept);
-      expect(await readdir(storage('trash'))).toEqual([]);
-      // What the parent itself wrote meanwhile is its log.
-      await eventually(async () => expect((await usedBytes()) - before).toBeLessThan(50 * mebibyte));
-    },
-  );
+      if (await killAt(made, isNow)) killed++;
+      else missed++;
+      expect(missed, 'times that the moment was not seen').toBeLessThan(6);
+      if (deleting) continue;
+      expect((await getBranch(made)).current_state).toBe('ready');
+      expect(await ask(made.uri, 'select count(*) from t')).toBe(rows);
+      expect((await readdir(branches())).sort()).toEqual([...kept, made.id].sort());
+      await deleteBranch(made);
+      await program.settle(projectId, 60_000);
+    }
+    expect(await readdir(branches())).toEqual(kept);
+    expect(await readdir(storage('trash'))).toEqual([]);
+    // What the parent itself wrote meanwhile is its log.
+    await eventually(async () => expect((await usedBytes()) - before).toBeLessThan(50 * mebibyte));
+  });
 });
