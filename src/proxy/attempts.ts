@@ -37,7 +37,7 @@ export function createAttempts(clock: Clock, failuresPerMinute: number): Attempt
 }
 
 /** One IPv6 host commands a whole /64. */
-function addressKey(address: string): string {
+export function addressKey(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::', 2);
   const groups = head === '' ? [] : head.split(':');

@@ -29,6 +29,7 @@ import type { EndpointSlots } from './slots.ts';
 import type { Splice } from './splice.ts';
 import type { StartupPacket } from './startup.ts';
 import type { TlsContext } from './tls.ts';
+import type { WaitingRoom } from './waiting-room.ts';
 import type { Waker } from './wake.ts';
 
 /** What all connections of one proxy share. */
@@ -42,6 +43,7 @@ export interface ConnectionContext {
   readonly metrics: ProxyMetrics;
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
+  readonly waitingRoom: WaitingRoom;
   readonly slots: EndpointSlots;
   readonly pooledSlots: EndpointSlots;
   readonly budgets: Budgets;
@@ -62,14 +64,16 @@ export class ClientConnection {
   readonly #context: ConnectionContext;
   readonly #address: string;
   readonly #abort = new AbortController();
+  readonly #leaveWaitingRoom: () => void;
   /** Null while nothing we could write would be understood: in a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
   #session: Pick<Splice, 'terminate'> | null = null;
   /** For the log; known once the client has proved that it may know. */
   #endpointId: string | undefined;
 
-  constructor(socket: Socket, context: ConnectionContext) {
+  constructor(socket: Socket, context: ConnectionContext, leaveWaitingRoom: () => void) {
     this.#socket = socket;
+    this.#leaveWaitingRoom = leaveWaitingRoom;
     this.#context = context;
     this.#address = plainAddress(socket.remoteAddress ?? '');
   }
@@ -81,6 +85,7 @@ export class ClientConnection {
     } catch (thrown) {
       await this.#refuse(thrown);
     } finally {
+      this.#leaveWaitingRoom();
       this.#socket.destroy();
     }
   }
@@ -102,6 +107,7 @@ export class ClientConnection {
     const acceptedAt = performance.now();
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return;
+    this.#leaveWaitingRoom();
     const { identity, packet } = client;
     this.#endpointId = identity.route.endpointId;
     const provenAt = performance.now();

@@ -18,6 +18,9 @@ export interface ProxyLimits {
   readonly dialRetryMs: number;
   /** Open client connections, whatever their state. */
   readonly connections: number;
+  /** Those that have not proved anything: in all, and of one address (IPv6: one /64; not limited on loopback). */
+  readonly unproven: number;
+  readonly unprovenPerAddress: number;
   /** Authenticated connections of one endpoint, direct ones and pooled ones. */
   readonly connectionsPerEndpoint: number;
   readonly pooledPerEndpoint: number;
@@ -58,6 +61,8 @@ export const defaultLimits: ProxyLimits = {
   dialAttempts: 5,
   dialRetryMs: 4,
   connections: 50_000,
+  unproven: 5_000,
+  unprovenPerAddress: 1_000,
   connectionsPerEndpoint: 4_000,
   pooledPerEndpoint: 10_000,
   placeMs: 1_000,
@@ -75,6 +80,7 @@ export const defaultLimits: ProxyLimits = {
 };
 
 export function limitsFor(bind: string, changes: Partial<ProxyLimits> = {}): ProxyLimits {
-  const local = isLoopback(bind) ? { failuresPerMinute: Number.POSITIVE_INFINITY } : {};
+  const unbounded = Number.POSITIVE_INFINITY;
+  const local = isLoopback(bind) ? { failuresPerMinute: unbounded, unprovenPerAddress: unbounded } : {};
   return { ...defaultLimits, ...local, ...changes };
 }

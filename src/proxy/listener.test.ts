@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../test/helpers/eventually.ts';
 import { type Certificates, ensureCertificates } from '../certificates.ts';
 import { systemClock } from '../clock.ts';
 import { CatnapError } from '../errors.ts';
@@ -427,6 +428,27 @@ describe('limits', () => {
         return (await readAuthentication(next)).kind;
       })
       .toBe('sasl');
+  });
+
+  it('those who have not proved anything have room of their own, by address and in all', async () => {
+    const full = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
+    for (const limits of [{ unprovenPerAddress: 2 }, { unproven: 2 }]) {
+      const proxy = await start({ wake: () => new Promise(() => {}) }, { limits });
+      const silent = await open(proxy);
+      const proven = await open(proxy);
+      proven.write(startup());
+      await authenticate(proven, 'right');
+      const second = await open(proxy);
+      second.write(startup());
+      await readAuthentication(second);
+      expect(await readError(await open(proxy))).toEqual(full);
+      silent.stream.destroy();
+      await eventually(async () => {
+        const next = await open(proxy);
+        next.write(startup());
+        expect(await readAuthentication(next)).toMatchObject({ kind: 'sasl' });
+      });
+    }
   });
 
   it('an endpoint has its own limit, counted after authentication', async () => {

@@ -8,6 +8,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { type Clock, delay } from '../clock.ts';
 import { isLoopback } from '../config.ts';
 import type { Logger } from '../log.ts';
+import { plainAddress } from './access.ts';
 import { startActivity } from './activity.ts';
 import { createAttempts } from './attempts.ts';
 import { createMockVerifiers } from './authenticate.ts';
@@ -24,6 +25,7 @@ import { watchRoutes } from './pool/routes.ts';
 import { createEndpointSlots } from './slots.ts';
 import { type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
 import { createTlsContexts, type TlsSource } from './tls.ts';
+import { createWaitingRoom } from './waiting-room.ts';
 import { createWaker, type Waker } from './wake.ts';
 
 export interface ProxyOptions {
@@ -108,6 +110,7 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     metrics: options.metrics ?? noMetrics,
     mockVerifier: createMockVerifiers(options.mockSecret ?? randomBytes(32)),
     attempts: createAttempts(clock, limits.failuresPerMinute),
+    waitingRoom: createWaitingRoom({ inAll: limits.unproven, perAddress: limits.unprovenPerAddress }),
     slots: createEndpointSlots(limits.connectionsPerEndpoint),
     pooledSlots: createEndpointSlots(limits.pooledPerEndpoint, 'no more connections allowed'),
     budgets,
@@ -130,15 +133,17 @@ function withLimits(waker: Waker, budgets: Budgets): Waker {
 }
 
 function accept(socket: Socket, connections: Set<ClientConnection>, context: ConnectionContext): void {
-  const { limits, metrics } = context;
+  const { limits, metrics, waitingRoom } = context;
   socket.on('error', () => {});
-  if (connections.size >= limits.connections) {
+  const address = plainAddress(socket.remoteAddress ?? '');
+  const leaveWaitingRoom = connections.size < limits.connections ? waitingRoom.enter(address) : null;
+  if (leaveWaitingRoom === null) {
     metrics.connectionRefused(noRoom.sqlState);
     // Before it has said a word: a proxy without room has no room to listen either.
     void sayFarewell(socket, errorResponse(noRoom)).then(() => socket.destroy());
     return;
   }
-  const connection = new ClientConnection(socket, context);
+  const connection = new ClientConnection(socket, context, leaveWaitingRoom);
   connections.add(connection);
   metrics.connectionOpened();
   void connection.serve().then(() => {

@@ -114,8 +114,10 @@ async function answer(request: IncomingMessage, context: ConnectionContext, sign
 }
 
 async function authenticate(target: SqlTarget, address: string, context: ConnectionContext): Promise<Identity> {
-  const { attempts, controlPlane, mockVerifier, limits } = context;
+  const { attempts, waitingRoom, controlPlane, mockVerifier, limits } = context;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
+  const leave = waitingRoom.enter(address);
+  if (leave === null) throw new CatnapError('rate_limited', 'Too many connections attempts');
   try {
     return await provePassword({
       ...{ controlPlane, mockVerifier, passwordIterations: limits.passwordIterations },
@@ -124,6 +126,8 @@ async function authenticate(target: SqlTarget, address: string, context: Connect
   } catch (thrown) {
     if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
     throw thrown;
+  } finally {
+    leave();
   }
 }
 
