@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CatnapError } from '../errors.ts';
 import { buildVerifier, deriveKeys, parseVerifier, type ScramVerifier } from '../scram-verifier.ts';
 import type { Identity } from './authenticate.ts';
 import type { DialAddress } from './control-plane.ts';
@@ -21,6 +22,7 @@ import {
 import { finishServerExchange, parseClientFirst, scramMechanism, startServerExchange } from './scram.ts';
 import { ComputeRefusal, connectToCompute } from './session.ts';
 import { parseFirstPacket } from './startup.ts';
+import { createWaker } from './wake.ts';
 import { cstring, encodeMessage } from './wire.ts';
 
 type Act =
@@ -175,4 +177,79 @@ describe('connectToCompute', () => {
     expect((await connecting).failure).toMatchObject({ message: 'gone' });
     await expect.poll(() => sockets[0]?.closed).toBe(true);
   });
+});
+
+type Round = 'ok' | 'drop' | 'hang' | 'full' | 'wake fails' | 'wake hangs' | 'client leaves';
+
+/** Rounds after which the next one follows. */
+const retried: readonly Round[] = ['drop', 'hang'];
+const last: readonly Round[] = ['ok', 'full', 'wake fails', 'wake hangs', 'client leaves'];
+const endings: Readonly<Record<string, string>> = {
+  full: 'says 53300',
+  'wake fails': 'no room',
+  'wake hangs': 'The compute did not wake within 0.04 seconds; please try again',
+  'client leaves': 'gone',
+};
+
+function everyOrder(length: number): Round[][] {
+  const shorter = length > 1 ? everyOrder(length - 1) : [[]];
+  const beginnings = shorter.filter((rounds) => rounds.every((round) => retried.includes(round)));
+  const longer = beginnings.flatMap((rounds) => [...retried, ...last].map((round) => [...rounds, round]));
+  return [...shorter.filter((rounds) => rounds.length > 0 && !beginnings.includes(rounds)), ...longer];
+}
+
+describe('every order of wake, refusal, retry, cancel and timeout', () => {
+  const orders = everyOrder(3).filter((rounds) => last.includes(rounds.at(-1) ?? 'drop'));
+
+  it('is an order of all of them', () => {
+    expect(orders).toHaveLength(5 * (1 + 2 + 4));
+  });
+
+  it('ends as its last round says, leaves no connection behind, and spoils nothing for the next client', async () => {
+    const script: Act[] = [];
+    const address = await startCompute(script);
+    const keys = await deriveKeys('right', verifier.salt, verifier.iterations);
+    const identity: Identity = {
+      ...{ route: { endpointId: 'ep-a', pooled: false }, role: 'ann', keys, verifier },
+      facts: { verifier: null, disabled: false, allowedIps: [] },
+    };
+    const limits = { ...defaultLimits, dialAttempts: 1, dialMs: 150, unreachableMs: 10_000 };
+    const run = async (rounds: readonly Round[]): Promise<string> => {
+      const left = [...rounds];
+      const client = new AbortController();
+      const wake = async (): Promise<DialAddress> => {
+        const round = left.shift();
+        if (round === 'wake fails') throw new CatnapError('unavailable', 'no room');
+        if (round === 'wake hangs') return new Promise(() => {});
+        if (round === 'client leaves') setTimeout(() => client.abort(new Error('gone')), 5);
+        script.push(round === 'client leaves' ? 'hang' : (round ?? 'ok'));
+        return address;
+      };
+      const plane = {
+        findLogin: async () => null,
+        findAddress: async () => null,
+        reportActivity: async () => {},
+        wake,
+      };
+      const waker = createWaker(plane, 40);
+      const options = { identity, parameters: new Map(), waker, limits, signal: client.signal };
+      const ending = await connectToCompute(options).then(
+        ({ socket }) => {
+          socket.destroy();
+          return 'ok';
+        },
+        (thrown: Error) => thrown.message,
+      );
+      expect(left).toEqual([]);
+      return ending;
+    };
+    // Side by side would mix up their scripts; in rows of their own they take a few seconds.
+    for (const rounds of orders) {
+      const ending = rounds.at(-1) ?? '';
+      expect([rounds, await run(rounds)]).toEqual([rounds, endings[ending] ?? ending]);
+      expect(await run(['ok'])).toBe('ok');
+      script.length = 0;
+    }
+    await expect.poll(() => sockets.every((socket) => socket.closed)).toBe(true);
+  }, 60_000);
 });

@@ -5,7 +5,7 @@
 import { addressKey } from './attempts.ts';
 
 export interface WaitingRoom {
-  /** The function is called when the client has proved itself or is gone; more than once does no harm. Null: no room. */
+  /** The function is to be called when the client has proved itself or is gone, or both. Null: no room. */
   enter(address: string): (() => void) | null;
 }
 
