@@ -1,10 +1,12 @@
 /** The provider's own pages in a real browser, and what they refuse. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startBrowser, type TestBrowser } from '../../../test/helpers/browser.ts';
 import { basic, listenStack, makeStack, type ProvisionedProject, type TestStack } from '../../../test/helpers/stack.ts';
+import { listOutbox } from './outbox.ts';
 
 const transferPath = '/integrations/neon/projects/transfer';
 
@@ -41,9 +43,13 @@ describe('in a browser', () => {
       );
       expect([name, width, overflow]).toEqual([name, width, 0]);
       for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        if (width === 390) {
+          const { violations } = await new AxeBuilder({ page }).analyze();
+          expect(violations.map(({ id, nodes }) => [name, colorScheme, id, nodes[0]?.html])).toEqual([]);
+        }
         if (pictures === undefined) continue;
         await mkdir(pictures, { recursive: true });
-        await page.emulateMedia({ colorScheme });
         await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
       }
     }
@@ -279,7 +285,28 @@ describe('codes and forms', () => {
   });
 
   test('a page session ends with a new password and with time', async () => {
-    const cookie = await account('brief@example.com');
+    const old = await account('brief@example.com');
+    expect((await get('/stack/dashboard', old)).statusCode).toBe(200);
+    const first = await get('/stack/forgot-password');
+    const visitor = { cookie: cookieOf(first) };
+    const mark = markOf(first.body);
+    const sent = await send('/forgot-password', { mark, email: 'brief@example.com' }, visitor);
+    const absent = await send('/forgot-password', { mark, email: 'nobody@example.com' }, visitor);
+    expect([sent.statusCode, sent.body]).toEqual([200, absent.body]);
+    const [mail] = await listOutbox(stack.parts, { limit: 1 });
+    const code = /reset-password\?code=([0-9a-z]{45})/.exec(mail?.text ?? '')?.[1] ?? '';
+    expect((await get(`/stack/reset-password?code=${code}`)).statusCode).toBe(200);
+    expect((await get('/stack/reset-password?code=forged')).statusCode).toBe(404);
+    const short = await send('/reset-password', { mark, code, password: 'short' }, visitor);
+    expect([short.statusCode, short.body.includes('at least 8')]).toEqual([400, true]);
+    const reset = await send('/reset-password', { mark, code, password: 'a renewed password' }, visitor);
+    expect(reset.headers.location).toBe('/stack/sign-in');
+    expect((await send('/reset-password', { mark, code, password: 'a robbed password' }, visitor)).statusCode).toBe(
+      409,
+    );
+    expect((await get('/stack/dashboard', old)).statusCode).toBe(303);
+    const form = { mark, email: 'brief@example.com', password: 'a renewed password', next: '/stack/dashboard' };
+    const cookie = cookieOf(await send('/sign-in', form, visitor));
     expect((await get('/stack/dashboard', cookie)).statusCode).toBe(200);
     nowMs += 8 * 86_400_000;
     expect((await get('/stack/dashboard', cookie)).statusCode).toBe(303);

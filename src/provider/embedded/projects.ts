@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
 import { hashToken } from '../../secrets.ts';
-import { known, plain } from './http/errors.ts';
+import { codeUsed, requireCode } from './codes.ts';
+import { plain } from './http/errors.ts';
 import { internalProjectId } from './internal-project.ts';
 import { farFuture, makeKeySet } from './key-sets.ts';
 import type { StackParts } from './parts.ts';
-import { type CodeRow, insertCode, selectCode, useCode } from './store/codes.ts';
+import { type CodeRow, insertCode, useCode } from './store/codes.ts';
 import { insertOauthProvider } from './store/oauth-providers.ts';
 import {
   deleteAttempt,
@@ -69,17 +70,8 @@ export async function startTransfer(parts: StackParts, projectId: string): Promi
   return `${parts.baseUrl}/integrations/neon/projects/transfer/confirm?code=${code}`;
 }
 
-/** The code's row when it is still good; otherwise the error says what is wrong with it. */
-export async function requireTransferCode(parts: StackParts, code: string): Promise<CodeRow> {
-  const row = await selectCode(parts.database.sql, 'project_transfer', hashToken(code));
-  return requireGoodCode(row, parts.clock.now());
-}
-
-export function requireGoodCode(row: CodeRow | undefined, now: Date): CodeRow {
-  if (row === undefined) throw known('VERIFICATION_CODE_NOT_FOUND', 'There is no such code.');
-  if (row.usedAt !== null) throw known('VERIFICATION_CODE_ALREADY_USED', 'The code was used before.');
-  if (row.expiresAt <= now) throw known('VERIFICATION_CODE_EXPIRED', 'The code has expired.');
-  return row;
+export function requireTransferCode(parts: StackParts, code: string): Promise<CodeRow> {
+  return requireCode(parts, 'project_transfer', code);
 }
 
 /**
@@ -94,7 +86,7 @@ export async function confirmTransfer(parts: StackParts, code: string, user: Use
       throw plain(400, 'The project was not provisioned by a service, or was transferred already.');
     }
     if (!(await useCode(tx, row.id, parts.clock.now()))) {
-      throw known('VERIFICATION_CODE_ALREADY_USED', 'The code was used before.');
+      throw codeUsed();
     }
     const ownerTeamId = await makeOwnerTeam(tx, user);
     return (await updateProject(tx, project.id, { provisionedBy: null, ownerTeamId })) ?? project;

@@ -32,7 +32,8 @@ export function accountView(form: AccountForm): Html {
     ${hidden({ mark: form.visitor.mark, next: form.next })}
     <label>E-mail<input type="email" name="email" required maxlength="256" autocomplete="username" value="${form.isNew ? '' : form.email}"></label>
     <label>Password<input type="password" name="password" required maxlength="${passwordLengthMax}" autocomplete="current-password"></label>
-    <button class="button full">Sign in</button></form>`;
+    <button class="button full">Sign in</button>
+    <p class="switch"><a href="/stack/forgot-password">Forgotten your password?</a></p></form>`;
   const signUp = html`<form method="post" action="/stack/sign-up">
     ${hidden({ mark: form.visitor.mark, next: form.next })}
     <label>Name<input type="text" name="name" maxlength="256" autocomplete="name"></label>

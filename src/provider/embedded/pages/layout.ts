@@ -35,8 +35,8 @@ input[type=text], input[type=email], input[type=password], input[type=url], inpu
 .link { border: 0; background: none; padding: 0; color: var(--accent); }
 .link:hover { text-decoration: underline; }
 .note { padding: 11px 14px; border-radius: 9px; margin: 0 0 14px; border: 1px solid var(--line); background: var(--code); overflow-wrap: anywhere; }
-.note.bad { border-color: var(--bad); color: var(--bad); }
-.note.good { border-color: var(--good); color: var(--good); }
+.note.bad { border-color: var(--bad); border-left-width: 4px; }
+.note.good { border-color: var(--good); border-left-width: 4px; }
 .account { display: flex; align-items: center; gap: 12px; padding: 12px 14px; border: 1px solid var(--accent); border-radius: 10px; margin-bottom: 14px; }
 .account .face { width: 36px; height: 36px; flex: none; border-radius: 50%; background: var(--accent-soft); color: var(--accent); display: grid; place-items: center; font-weight: 700; }
 .account div { min-width: 0; }

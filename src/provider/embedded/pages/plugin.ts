@@ -7,6 +7,7 @@ import { accountRoutes } from './account-routes.ts';
 import { dashboardRoutes } from './dashboard-routes.ts';
 import { html } from './html.ts';
 import { sendHtml } from './layout.ts';
+import { resetRoutes } from './reset-routes.ts';
 import { transferPageRoutes } from './transfer-routes.ts';
 
 const titles: Readonly<Record<number, string>> = { 403: 'Not allowed', 404: 'Not found', 429: 'Too many attempts' };
@@ -25,6 +26,7 @@ export function pageRoutes(app: StackApp, parts: StackParts, limits: Limits): vo
     });
   });
   accountRoutes(app, parts, limits);
+  resetRoutes(app, parts, limits);
   transferPageRoutes(app, parts);
   dashboardRoutes(app, parts);
 }
