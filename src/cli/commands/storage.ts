@@ -49,7 +49,7 @@ function fail(error: unknown): never {
 }
 
 async function showStatus({ parts, writer, format }: Session): Promise<undefined> {
-  const status = await parts.storage.status();
+  const status = await parts.storage.status().catch(fail);
   writer.record({ ...status, ...words(status) }, columns(status));
   const { branches } = status;
   if (format === 'json') return;

@@ -35,7 +35,8 @@ export const storagePaths = (home: string) => ({
 
 export async function readStorageRecord(home: string): Promise<StorageRecord | null> {
   const text = await readFile(storagePaths(home).record, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
+    // Somebody else's home is refused elsewhere, in words that say so.
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'EACCES') return null;
     throw error;
   });
   return text === null ? null : (JSON.parse(text) as StorageRecord);
@@ -72,7 +73,7 @@ export async function makeStorage(home: string, bytes: number): Promise<StorageR
 export async function commitStorage(home: string, record: StorageRecord): Promise<void> {
   const { point, record: file } = storagePaths(home);
   await syncTree(point);
-  await writeFile(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600, flush: true });
+  await writeFile(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o644, flush: true });
   await rename(`${file}.new`, file);
   await syncTree(home);
 }

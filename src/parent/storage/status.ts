@@ -1,4 +1,5 @@
 /** `catnap storage status`: how branches are made here, what they take, what they share. Looks, and changes nothing. */
+import { existsSync } from 'node:fs';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { detectCloneMethod } from '../../compute/local/clone-method.ts';
 import { type Extents, measureExtents, type Range, unionBytes } from '../../compute/local/extents.ts';
@@ -34,6 +35,7 @@ export interface StorageStatus {
 }
 
 export async function storageStatus({ home }: Pick<Config, 'home'>): Promise<StorageStatus> {
+  if (!existsSync(home)) throw new Error(`there is no data home ${home} yet: start Catnap once, or set CATNAP_HOME`);
   const record = await readStorageRecord(home);
   const { image, point } = storagePaths(home);
   const root = await findStorageRoot(home);
@@ -43,7 +45,10 @@ export async function storageStatus({ home }: Pick<Config, 'home'>): Promise<Sto
   return {
     method: await detectCloneMethod(root),
     path: root,
-    image: record === null ? null : { file: image, bytes: record.bytes, bytesOnDisk: (file?.blocks ?? 0) * 512 },
+    image:
+      record === null
+        ? null
+        : { file: image, bytes: file?.size ?? record.bytes, bytesOnDisk: (file?.blocks ?? 0) * 512 },
     isAway: record !== null && !(await isMounted(point)),
     bytesUsed: bsize * (blocks - bfree),
     bytesFree: bsize * bavail,

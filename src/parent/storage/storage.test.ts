@@ -7,6 +7,7 @@ import { whyNoLoopDisk } from '../../../test/helpers/loop-disk.ts';
 import { makeTempHome, type TempHome } from '../../../test/helpers/temp-home.ts';
 import { detectCloneMethod } from '../../compute/local/clone-method.ts';
 import { mountsUnder, unmountUnder } from '../../compute/local/mounts.ts';
+import { runProgram } from '../../compute/local/run-program.ts';
 import { commitStorage, makeStorage, readStorageRecord, whyNoStorage } from '../../compute/local/storage-image.ts';
 import { ensureHome } from '../home.ts';
 import { takeInstanceLock } from '../instance-lock.ts';
@@ -86,6 +87,21 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     await expect(ensureHome(place.config)).rejects.toThrow(/could not be mounted; nothing was changed/);
     await rename(`${image}.away`, image);
     expect(await read((await ensureHome(place.config)).root)).toBe('rows');
+  });
+
+  test('grows, and is left again, as docs/storage.md says', async () => {
+    await makeData();
+    await createStorage(place.config, bytes, ignore);
+    const sh = (script: string) =>
+      runProgram('sh', ['-ec', `export PATH=$PATH:/usr/sbin:/sbin; cd ${home}; ${script}`]);
+    await sh(`truncate -s 1G storage.img; losetup -c $(findmnt -no SOURCE ${home}/storage); xfs_growfs storage`);
+    const grown = await storageStatus(place.config);
+    expect(grown.image?.bytes).toBe(1024 ** 3);
+    expect(grown.bytesUsed + grown.bytesFree).toBeGreaterThan(0.8 * 1024 ** 3);
+    await sh('cp -a storage/projects storage/templates .; rm storage.json; umount storage; rm -r storage storage.img');
+    const layout = await ensureHome(place.config);
+    expect(layout.root).toBe(home);
+    expect(await read(home)).toBe('rows');
   });
 
   test('that is not the one of this home is refused', async () => {
