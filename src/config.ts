@@ -45,6 +45,8 @@ export interface Config {
   readonly defaultPlan: PlanName;
   /** Directories of binaries that replace the embedded ones, by major. */
   readonly pgBin: Readonly<Record<number, string>>;
+  /** Where programs of the machine are looked for. */
+  readonly programPath: string;
   /** Every major a project may ask for, ascending. */
   readonly pgVersions: readonly number[];
   readonly logLevel: LogLevel;
@@ -110,6 +112,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     ),
     defaultPlan: choice(env, 'CATNAP_DEFAULT_PLAN', planNames, 'scale'),
     pgBin,
+    programPath: env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
     pgVersions: [...new Set([...embeddedMajors, ...Object.keys(pgBin).map(Number)])].sort((a, b) => a - b),
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
     logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),

@@ -2,6 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
+import type { SchemaSource } from '../core/branch-schema.ts';
 import type { Core } from '../core/context.ts';
 import type { AwaitOperation } from '../core/operation-wait.ts';
 import type { Logger } from '../log.ts';
@@ -38,6 +39,8 @@ export interface ApiParts {
   /** For the few replies that are the result of an operation. */
   readonly awaitOperation: AwaitOperation;
   readonly providers: Providers;
+  /** Wakes the compute and reads the schema of a database as SQL. */
+  readonly dumpSchema: (source: SchemaSource) => Promise<string>;
   /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

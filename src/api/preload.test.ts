@@ -25,6 +25,7 @@ test('building the application and answering requests loads no module', async ()
     keyUses: { record: () => {} },
     sqlSocket: '/nonexistent/sql',
     checkSettings: async () => null,
+    dumpSchema: async () => '',
     stack: makeStackParts(core),
     providers: testProviders(),
     awaitOperation: async () => ({ status: 'gone', error: null }),

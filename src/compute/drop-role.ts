@@ -15,6 +15,8 @@ import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 /** A random name, so that no tenant can have made the role first and kept a hold on it. */
 export const janitorPattern = '^catnap_janitor_[0-9a-f]{16}$';
 
+export const janitorName = () => `catnap_janitor_${randomBytes(8).toString('hex')}`;
+
 const dependentObjects = '2BP01';
 
 export async function dropRole(sql: Session, name: string, enterAs: EnterAs): Promise<void> {
@@ -74,9 +76,10 @@ async function handOver(sql: Session, name: string, enterAs: EnterAs): Promise<v
 /** Also removes janitors that a killed Catnap left behind. */
 async function makeJanitor(sql: Session, password: string): Promise<string> {
   const leftovers = await sql<{ name: string }[]>`
-    SELECT rolname AS name FROM pg_roles WHERE rolname ~ ${janitorPattern}`;
+    SELECT rolname AS name FROM pg_roles
+    WHERE rolname ~ ${janitorPattern} AND (rolvaliduntil IS NULL OR rolvaliduntil < now())`;
   for (const { name } of leftovers) await dropped(sql, name);
-  const janitor = `catnap_janitor_${randomBytes(8).toString('hex')}`;
+  const janitor = janitorName();
   const verifier = buildVerifier(password, randomBytes(16), adminScramIterations);
   await sql.unsafe(`CREATE ROLE ${janitor} LOGIN PASSWORD ${quoteLiteral(verifier)}`);
   return janitor;

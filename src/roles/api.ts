@@ -7,6 +7,7 @@ import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 import { rolesProviders } from './providers.ts';
+import { createSchemaReader } from './schema-reader.ts';
 import { stackParts } from './stack.ts';
 
 const keyUseFlushMs = 10_000;
@@ -22,6 +23,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const metrics = new Registry();
   const stack = stackParts(core, init);
   const waiter = await createOperationWaiter(core);
+  const schemas = await createSchemaReader(core, log);
   const app = await buildApp({
     core,
     config,
@@ -31,6 +33,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     version,
     keyUses,
     checkSettings,
+    dumpSchema: schemas.read,
     stack,
     sqlSocket,
     consoleFiles,
@@ -45,6 +48,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
       clearInterval(timer);
       await app.close();
       await waiter.close();
+      await schemas.close();
       await flush();
       await core.database.close();
     },

@@ -111,6 +111,7 @@ export async function makeApi(
     metrics: new Registry(),
     version: '0.0.0-test',
     consoleFiles: noConsole,
+    dumpSchema: async ({ branchName, database }) => `-- ${database}\nCREATE TABLE ${branchName} ();\n`,
     keyUses: { record: () => {} },
     stack: makeStackParts(core),
     sqlSocket: '/nonexistent/sql',

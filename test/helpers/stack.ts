@@ -91,6 +91,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     checkSettings: async () => null,
     stack: parts,
     providers: testProviders(),
+    dumpSchema: async () => '',
     awaitOperation: async () => ({ status: 'gone', error: null }),
   });
   const call: Call = async (method, path, headers = {}, body) => {

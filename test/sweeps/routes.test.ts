@@ -79,11 +79,16 @@ function sample(schema: Schema): unknown {
   return Object.fromEntries((schema.required ?? []).map((name) => [name, sample(schema.properties?.[name] ?? {})]));
 }
 
+/** What a route cannot do without. */
+function queryOf(url: string): string {
+  if (url.endsWith('/connection_uri')) return '?database_name=neondb&role_name=neondb_owner';
+  return url.endsWith('schema') ? '?db_name=neondb' : '';
+}
+
 async function send(route: RouteFacts, values: Record<string, string>, token: string | null) {
   if (!isMethod(route.method)) throw new Error(`the sweep does not know the method ${route.method}`);
   const body = sampleBody(route);
-  const query = route.url.endsWith('/connection_uri') ? '?database_name=neondb&role_name=neondb_owner' : '';
-  const path = `${fill(route.url, values)}${query}`;
+  const path = `${fill(route.url, values)}${queryOf(route.url)}`;
   return api.call(route.method, path, { token, ...(body === undefined ? {} : { body }) });
 }
 

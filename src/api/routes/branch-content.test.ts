@@ -55,3 +55,42 @@ describe('restore', () => {
     expect([reply.statusCode, reply.json().message]).toEqual([status, expect.stringContaining(message)]);
   });
 });
+
+describe('schema', () => {
+  const schema = (id: string, query: string) => api.call('GET', `${base}/${id}/schema?${query}`);
+  const compare = (id: string, query: string) => api.call('GET', `${base}/${id}/compare_schema?${query}`);
+
+  test('is SQL text, and the comparison a diff from the parent or a named branch', async () => {
+    const { branch } = (await api.call('GET', `${base}/${root}`)).json();
+    expect((await schema(root, 'db_name=neondb')).json()).toEqual({
+      sql: `-- neondb\nCREATE TABLE ${branch.name} ();\n`,
+    });
+    const made = await api.call('POST', base, { body: { branch: { name: 'x' }, endpoints: [{ type: 'read_write' }] } });
+    const { id } = made.json().branch;
+    const diff = `--- ${branch.name}\n+++ x\n@@ -1,2 +1,2 @@\n -- neondb\n-CREATE TABLE ${branch.name} ();\n+CREATE TABLE x ();\n`;
+    expect((await compare(id, 'db_name=neondb')).json()).toEqual({ diff });
+    expect((await compare(id, `db_name=neondb&base_branch_id=${root}`)).json()).toEqual({ diff });
+    expect((await compare(id, `db_name=neondb&base_branch_id=${id}`)).json()).toEqual({ diff: '' });
+  });
+
+  test('what cannot be had is said', async () => {
+    const cases: [Promise<{ statusCode: number; json(): { message: string } }>, number, string][] = [
+      [schema(root, ''), 400, 'db_name'],
+      [schema(root, 'db_name=nowhere'), 404, 'database not found'],
+      [schema('br-none', 'db_name=neondb'), 404, 'branch not found'],
+      [schema(root, 'db_name=neondb&format=json'), 400, 'format'],
+      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'leave lsn out'],
+      [schema(dev, 'db_name=neondb'), 422, 'has none, create it first'],
+      [compare(root, 'db_name=neondb'), 400, 'base_branch_id is required'],
+      [
+        compare(root, `db_name=neondb&base_branch_id=${root}&base_timestamp=2026-01-01T00:00:00Z`),
+        422,
+        'base_timestamp',
+      ],
+    ];
+    for (const [asked, status, message] of cases) {
+      const reply = await asked;
+      expect([reply.statusCode, reply.json().message]).toEqual([status, expect.stringContaining(message)]);
+    }
+  });
+});

@@ -168,6 +168,34 @@ export const BranchRestoreBody = Type.Object(
   closed,
 );
 
+const databaseName = Type.String({ minLength: 1, maxLength: 63, description: 'Name of the database.' });
+const notYet = 'Not yet: schemas are read from the head.';
+
+export const BranchSchemaQuery = Type.Object({
+  db_name: databaseName,
+  lsn: Type.Optional(lsn(notYet)),
+  timestamp: Type.Optional(time(notYet)),
+  format: Type.Optional(Type.Enum(['sql'], { default: 'sql', description: 'SQL text is the only form.' })),
+});
+export const BranchSchemaReply = Type.Object({ sql: Type.String({ description: 'Statements that make the schema.' }) });
+
+export const SchemaComparisonQuery = Type.Object({
+  base_branch_id: Type.Optional(
+    Type.String({
+      pattern: '^[a-z0-9-]{1,60}$',
+      description: 'Compared with this branch; with the parent when left out.',
+    }),
+  ),
+  db_name: databaseName,
+  lsn: Type.Optional(lsn(notYet)),
+  timestamp: Type.Optional(time(notYet)),
+  base_lsn: Type.Optional(lsn(notYet)),
+  base_timestamp: Type.Optional(time(notYet)),
+});
+export const SchemaComparisonReply = Type.Object({
+  diff: Type.String({ description: 'Unified diff from the base to the branch; empty when they are the same.' }),
+});
+
 export const BranchesQuery = Type.Object({
   search: searchQuery('name or id'),
   sort_by: Type.Optional(

@@ -1,0 +1,85 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
+import { Bench, ownerAndDatabase } from '../contract/bench.ts';
+import type { ComputeObservation } from '../driver.ts';
+import { dumpSchema } from './dump.ts';
+import { findPgDump } from './native-dump.ts';
+import { dumpByWasm } from './wasm-dump.ts';
+import { openWireSession } from './wire-session.ts';
+
+describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) => {
+  let subject: LocalSubject;
+  let b: Bench;
+  let running: ComputeObservation;
+  beforeAll(async () => {
+    subject = await makeLocalSubject(pgVersion);
+    b = new Bench(subject);
+    running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    await b.query(running, `CREATE TABLE "Größe" (id int PRIMARY KEY, at timestamptz DEFAULT now())`);
+    await b.query(running, 'CREATE VIEW seen AS SELECT id FROM "Größe"');
+    await b.query(running, `INSERT INTO "Größe" VALUES (4711)`);
+    await b.query(
+      running,
+      'CREATE SCHEMA hidden; REVOKE ALL ON SCHEMA hidden FROM PUBLIC; CREATE TABLE hidden.t (n int)',
+    );
+  });
+  afterAll(async () => {
+    await b.driver.removeProject(b.ref);
+    await subject.close();
+  });
+  const dump = (database = 'app', adminSecret = b.adminSecret) => {
+    if (running.address === null) throw new Error('it does not run');
+    return dumpSchema({ address: running.address, adminSecret, database, pgVersion, programPath: '' });
+  };
+
+  test('is SQL that makes everything and holds no row, twice the same', async () => {
+    const sql = await dump();
+    expect(sql).toContain('CREATE TABLE public."Größe" (');
+    expect(sql).toContain('CREATE VIEW public.seen AS');
+    expect(sql).toContain('CREATE TABLE hidden.t (');
+    expect(sql).toContain('OWNER TO owner;');
+    expect(sql).not.toContain('4711');
+    expect(sql).not.toMatch(/restrict/);
+    expect(await dump()).toBe(sql);
+  });
+
+  test('of a thousand tables comes too, and leaves no role behind', async () => {
+    await b.query(
+      running,
+      `DO $$ BEGIN FOR n IN 1..1000 LOOP
+      EXECUTE format('CREATE TABLE many_%s (a int, b text NOT NULL, c numeric(10,2))', n); END LOOP; END $$`,
+    );
+    expect((await dump()).match(/CREATE TABLE public\.many_/g)).toHaveLength(1000);
+    const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
+    expect(await b.query(running, "SELECT rolname FROM pg_roles WHERE rolname LIKE 'catnap_j%'", login)).toEqual([]);
+  });
+
+  test('of a database that is not there, or with a wrong secret, fails and says so', async () => {
+    await expect(dump('nowhere')).rejects.toThrow('the schema could not be read');
+    await expect(dump('app', 'wrong')).rejects.toThrow('the schema could not be read');
+  });
+
+  test('is given up when it is too large or takes too long', async () => {
+    const path = running.address?.kind === 'unix' ? running.address.path : '';
+    const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
+    const limited = async (limits: { bytesMax: number; timeoutMs: number }) =>
+      dumpByWasm(await openWireSession(path, login, ''), limits);
+    await expect(limited({ bytesMax: 1_000, timeoutMs: 30_000 })).rejects.toThrow(/too large/);
+    await expect(limited({ bytesMax: 1e9, timeoutMs: 1 })).rejects.toThrow(/too long/);
+  });
+});
+
+test('a pg_dump of the machine is used when it is new enough', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'cn-dump-'));
+  const program = join(folder, 'pg_dump');
+  await writeFile(program, '#!/bin/sh\necho "pg_dump (PostgreSQL) 98.2"\n');
+  await chmod(program, 0o755);
+  expect(await findPgDump(98, { binDirectory: folder, programPath: '' })).toBe(program);
+  expect(await findPgDump(98, { programPath: `/nowhere:${folder}` })).toBe(program);
+  expect(await findPgDump(99, { binDirectory: folder, programPath: '' })).toBeNull();
+  await rm(folder, { recursive: true });
+});

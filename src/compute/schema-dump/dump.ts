@@ -1,0 +1,95 @@
+/**
+ * The schema of a database as SQL text. `pg_dump` logs in as a role that is made for it, can read and nothing else, and
+ * whose password is void after some minutes; it never is a superuser.
+ */
+import { randomBytes } from 'node:crypto';
+import { CatnapError, withDetails } from '../../errors.ts';
+import { newSecret } from '../../ids.ts';
+import { buildVerifier } from '../../scram-verifier.ts';
+import { adminLogin, adminScramIterations, type Login, type Session, sqlState, withSession } from '../admin-session.ts';
+import type { ComputeAddress } from '../driver.ts';
+import { janitorName, janitorPattern } from '../drop-role.ts';
+import { quoteLiteral } from '../sql-text.ts';
+import { dumpByProgram, findPgDump, type ProgramPlaces } from './native-dump.ts';
+import { dumpByWasm, wasmMajor } from './wasm-dump.ts';
+import { openWireSession } from './wire-session.ts';
+
+export interface DumpRequest extends ProgramPlaces {
+  readonly address: ComputeAddress;
+  readonly adminSecret: string;
+  readonly database: string;
+  readonly pgVersion: number;
+}
+
+const limits = { bytesMax: 64 * 1024 * 1024, timeoutMs: 60_000 };
+/** Nobody's lock is waited for longer, and no statement of a dump runs for ever. */
+const sessionOptions = '-c statement_timeout=30s -c lock_timeout=5s -c idle_in_transaction_session_timeout=60s';
+/** Each dump is a thread or a process of its own. */
+const atOnceMax = 2;
+let running = 0;
+
+export async function dumpSchema(request: DumpRequest): Promise<string> {
+  const { address, pgVersion } = request;
+  if (address.kind !== 'unix') throw new CatnapError('not_supported', 'schema dumps need a compute of this machine');
+  const program = await findPgDump(pgVersion, request);
+  if (program === null && wasmMajor < pgVersion) throw missing(pgVersion);
+  if (running >= atOnceMax)
+    throw new CatnapError('unavailable', 'too many schemas are being read', { retryAfterSeconds: 1 });
+  running++;
+  try {
+    const sql = await asReader(request, async (login) => {
+      if (program !== null)
+        return dumpByProgram(program, { socketPath: address.path, login, options: sessionOptions }, limits);
+      return dumpByWasm(await openWireSession(address.path, login, sessionOptions), limits);
+    });
+    return withoutNoise(sql);
+  } catch (error) {
+    if (error instanceof CatnapError) throw error;
+    throw new CatnapError('unavailable', 'the schema could not be read', { cause: error });
+  } finally {
+    running--;
+  }
+}
+
+function missing(pgVersion: number): CatnapError {
+  const how = `install a pg_dump of Postgres ${pgVersion} or newer on the PATH, or set CATNAP_PG_BIN_${pgVersion}`;
+  return new CatnapError(
+    'not_supported',
+    withDetails(`no pg_dump fits this project: ${how}`, { pg_version: pgVersion }),
+  );
+}
+
+/** Newer programs guard their output with a random word, which would make every dump differ from the last. */
+const withoutNoise = (sql: string) => sql.replaceAll(/^\\(?:un)?restrict .*\n+/gm, '');
+
+async function asReader<T>(request: DumpRequest, work: (login: Login) => Promise<T>): Promise<T> {
+  const admin = adminLogin(request.adminSecret);
+  const password = newSecret();
+  const username = await withSession(request.address, admin, (sql) => makeReader(sql, password));
+  try {
+    return await work({ username, password, database: request.database });
+  } finally {
+    await withSession(request.address, admin, (sql) => sql.unsafe(`DROP ROLE IF EXISTS ${username}`)).catch(
+      () => undefined,
+    );
+  }
+}
+
+/** Also removes those whose maker was killed: their time is over. */
+async function makeReader(sql: Session, password: string): Promise<string> {
+  const leftovers = await sql<{ name: string }[]>`
+    SELECT rolname AS name FROM pg_roles WHERE rolname ~ ${janitorPattern} AND rolvaliduntil < now()`;
+  for (const { name } of leftovers) await sql.unsafe(`DROP ROLE IF EXISTS ${name}`).catch(ignoreUse);
+  const name = janitorName();
+  const verifier = buildVerifier(password, randomBytes(16), adminScramIterations);
+  const [until] = await sql<{ at: string }[]>`SELECT (now() + interval '5 minutes')::text AS at`;
+  await sql.unsafe(
+    `CREATE ROLE ${name} LOGIN PASSWORD ${quoteLiteral(verifier)} VALID UNTIL ${quoteLiteral(until?.at ?? '')}
+       CONNECTION LIMIT 1 IN ROLE pg_read_all_data`,
+  );
+  return name;
+}
+
+function ignoreUse(error: unknown): void {
+  if (sqlState(error) === null) throw error;
+}
