@@ -7,6 +7,7 @@
  * StaleGenerationError and touches nothing.
  */
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { ServerMeasures } from './measures.ts';
 
 export type ComputeAddress =
   | { readonly kind: 'unix'; readonly path: string }
@@ -247,6 +248,9 @@ export interface ComputeDriver {
    * Open idle sessions, and Catnap's own, do not count.
    */
   observeWork(ref: ComputeRef): Promise<WorkObservation>;
+
+  /** What a running server counts about itself; null when none runs. */
+  measure(ref: ComputeRef): Promise<ServerMeasures | null>;
 
   /** Bytes of all databases of a running server, as Postgres counts them; null when none runs. */
   observeSize(ref: ComputeRef): Promise<number | null>;

@@ -1,6 +1,7 @@
 /** What the fake driver keeps in memory, and how its computes are shown. */
 import type { ComputeLimits, ComputeObservation, ComputeRef, ComputeSample } from './driver.ts';
 import type { FakeBranch } from './fake-branch.ts';
+import type { ServerMeasures } from './measures.ts';
 
 export interface FakeCompute {
   ref: ComputeRef;
@@ -10,6 +11,8 @@ export interface FakeCompute {
   settings: Readonly<Record<string, string>>;
   limits: ComputeLimits;
   readOnly: boolean;
+  /** How often it was measured. */
+  looks?: number;
 }
 
 export interface FakeWorld {
@@ -46,5 +49,16 @@ export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): C
     ...{ usedBytes: 0, cacheBytes: 0, workingSetBytes: 0, refaultBytes: 0, oomKills: 0, isPaused: false },
     ...{ cpus: compute.limits.cpus, memoryLimitBytes: compute.limits.memoryBytes },
     ...usage,
+  };
+}
+
+/** A server at rest that writes one kilobyte between each look and the next. */
+export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | null {
+  if (!compute?.process) return null;
+  compute.looks = (compute.looks ?? 0) + 1;
+  return {
+    ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, transactions: 10 * compute.looks },
+    ...{ blocksHit: 900 * compute.looks, blocksRead: 100 * compute.looks },
+    walBytes: compute.readOnly ? null : 16_777_216 + 1_024 * compute.looks,
   };
 }

@@ -25,7 +25,8 @@ import {
   type WorkObservation,
 } from './driver.ts';
 import { applyChange, catalogOf, type FakeBranch } from './fake-branch.ts';
-import { type FakeCompute, type FakeWorld, observation, refOf, sampleOf } from './fake-world.ts';
+import { type FakeCompute, type FakeWorld, measuresOf, observation, refOf, sampleOf } from './fake-world.ts';
+import type { ServerMeasures } from './measures.ts';
 
 export interface FakeOptions {
   /** How long a call of each method takes; 0 unless said. */
@@ -200,6 +201,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async observeWork(ref: ComputeRef): Promise<WorkObservation> {
     await this.#enter('observeWork', ref.endpointId);
     return this.work.get(ref.endpointId) ?? { work: null, lastWorkAt: null };
+  }
+
+  async measure(ref: ComputeRef): Promise<ServerMeasures | null> {
+    await this.#enter('measure', ref.endpointId);
+    return measuresOf(this.computes.get(ref.endpointId));
   }
 
   async observeSize(ref: ComputeRef): Promise<number | null> {

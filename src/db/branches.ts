@@ -1,6 +1,7 @@
 /** Rows of `branches`. */
 import type { BranchId, ProjectId, UserId } from '../ids.ts';
 import { assignments, first, json, one, type Sql } from './client.ts';
+import type { Usage } from './consumption.ts';
 
 export interface BranchRow {
   readonly id: BranchId;
@@ -22,6 +23,8 @@ export interface BranchRow {
   /** No server has run since roles and databases were recorded as the last one left them. */
   readonly catalogKept: boolean;
   readonly lastResetAt: Date | null;
+  /** Counters of one month. */
+  readonly usage: Usage;
   readonly createdBy: UserId;
   readonly createdByName: string;
   readonly createdAt: Date;

@@ -1,6 +1,7 @@
 /** Rows of `projects`. A project that is being deleted is invisible to everything but its last operation. */
 import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
+import type { Usage } from './consumption.ts';
 import type { PreloadLibraries } from './endpoints.ts';
 
 export interface DefaultEndpointSettings {
@@ -40,12 +41,14 @@ export interface ProjectRow {
   readonly defaultEndpointSettings: DefaultEndpointSettings;
   readonly tenantUid: number | null;
   readonly adminSecret: Uint8Array;
+  /** Counters of one month. */
+  readonly usage: Usage;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletingAt: Date | null;
 }
 
-export type NewProject = Omit<ProjectRow, 'createdAt' | 'updatedAt' | 'deletingAt'>;
+export type NewProject = Omit<ProjectRow, 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt'>;
 
 export async function insertProject(sql: Sql, project: NewProject): Promise<ProjectRow> {
   const row = {

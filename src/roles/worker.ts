@@ -14,6 +14,7 @@ import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
+import { makeUsage } from '../reconcilers/usage.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 import { rolesProviders } from './providers.ts';
 import { stackParts } from './stack.ts';
@@ -28,6 +29,7 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   await runner.start();
   const all = [
     makeAutoscaler(),
+    makeUsage(),
     idleComputes,
     lostComputes,
     strayComputes,

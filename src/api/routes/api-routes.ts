@@ -12,6 +12,7 @@ import { branchContentRoutes } from './branch-content.ts';
 
 import { branchRoutes } from './branches.ts';
 import { databaseRoutes } from './databases.ts';
+import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { operationRoutes } from './operations.ts';
 import { outboxRoutes } from './outbox.ts';
@@ -23,6 +24,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   branchRoutes(app, parts);
   branchContentRoutes(app, parts);
   endpointRoutes(app, parts);
+  endpointMetricsRoutes(app, parts);
   databaseRoutes(app, parts);
   roleRoutes(app, parts);
   operationRoutes(app, parts);

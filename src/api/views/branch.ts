@@ -22,6 +22,7 @@ import { databaseView } from './database.ts';
 import { endpointOptions, endpointView } from './endpoint.ts';
 import { operationViews } from './operation.ts';
 import { roleView } from './role.ts';
+import { usageView } from './usage.ts';
 
 export function branchView(row: Branch): Static<typeof BranchSchema> {
   return {
@@ -41,11 +42,7 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     primary: row.isDefault,
     default: row.isDefault,
     protected: row.protected,
-    cpu_used_sec: 0,
-    compute_time_seconds: 0,
-    active_time_seconds: 0,
-    written_data_bytes: 0,
-    data_transfer_bytes: 0,
+    ...usageView(row.usage),
     created_at: time(row.createdAt),
     updated_at: time(row.updatedAt),
     ...present({ expires_at: optionalTime(row.expiresAt), last_reset_at: optionalTime(row.lastResetAt) }),

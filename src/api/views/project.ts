@@ -25,6 +25,7 @@ import { endpointView } from './endpoint.ts';
 import { operationViews } from './operation.ts';
 import { limitOf, subscriptionTypes } from './plan.ts';
 import { roleView } from './role.ts';
+import { usageView, whole } from './usage.ts';
 
 type ProjectView = Static<typeof ProjectSchema>;
 
@@ -45,7 +46,7 @@ function sharedView(config: Config, row: Project) {
     branch_logical_size_limit: branchSizeLimitMib,
     branch_logical_size_limit_bytes: branchSizeLimitMib * 1024 * 1024,
     store_passwords: row.storePasswords,
-    cpu_used_sec: 0,
+    cpu_used_sec: whole(row.usage.cpu),
     creation_source: 'console',
     created_at: time(row.createdAt),
     updated_at: time(row.updatedAt),
@@ -58,11 +59,8 @@ export function projectView(config: Config, row: Project, now: Date): ProjectVie
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
   return {
     ...sharedView(config, row),
-    data_storage_bytes_hour: 0,
-    data_transfer_bytes: 0,
-    written_data_bytes: 0,
-    compute_time_seconds: 0,
-    active_time_seconds: 0,
+    ...usageView(row.usage),
+    data_storage_bytes_hour: whole(row.usage.storage),
     history_retention_seconds: row.historyRetentionSeconds,
     consumption_period_start: time(new Date(Date.UTC(year, month, 1))),
     consumption_period_end: time(new Date(Date.UTC(year, month + 1, 1))),
@@ -92,7 +90,7 @@ export function projectsView(
 ): Static<typeof ProjectsReply> {
   const projects: Static<typeof ProjectListItem>[] = list.projects.map((row) => ({
     ...sharedView(config, row),
-    active_time: 0,
+    active_time: whole(row.usage.active),
     history_retention_seconds: row.historyRetentionSeconds,
     ...present({ org_name: list.organizations.get(row.organizationId)?.name }),
   }));

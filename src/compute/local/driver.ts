@@ -37,6 +37,7 @@ import {
   type TenantRef,
   type WorkObservation,
 } from '../driver.ts';
+import { readMeasures, type ServerMeasures } from '../measures.ts';
 import { takesLogins } from '../probe.ts';
 import { quoteLiteral } from '../sql-text.ts';
 import { readSize, readWork } from '../work.ts';
@@ -133,6 +134,12 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process) return { work: null, lastWorkAt: null };
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), readWork);
+  }
+
+  async measure(ref: ComputeRef): Promise<ServerMeasures | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready) return null;
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), readMeasures);
   }
 
   async observeSize(ref: ComputeRef): Promise<number | null> {

@@ -1,0 +1,172 @@
+/**
+ * What computes and branches have consumed, by branch and hour, and the counters of the month that branches and
+ * projects show. Each look takes what has passed since the last one, so that it may come at any time, or not at all.
+ */
+import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { Sql, Tx } from './client.ts';
+
+/** Counters of one month, in the shape that `usage` of branches and projects has. */
+export interface Usage {
+  readonly period?: string;
+  readonly active?: number;
+  readonly compute?: number;
+  readonly cpu?: number;
+  readonly written?: number;
+  readonly storage?: number;
+}
+
+export interface Consumed {
+  readonly projectId: ProjectId;
+  readonly branchId: BranchId;
+  readonly active: number;
+  /** Size times seconds. */
+  readonly compute: number;
+  readonly cpu: number;
+  readonly written: number;
+  /** Bytes times hours. */
+  readonly storage: number;
+}
+
+type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
+
+/** Time that computes were awake, up to now or to when they fell asleep; without limits, at their smallest size. */
+export async function meterTime(tx: Tx, now: Date): Promise<Part[]> {
+  return tx<Part[]>`
+    with span as (
+      select id, greatest(metered_until, started_at) as since,
+        case when current_state = 'active' then ${now}::timestamptz else suspended_at end as until
+      from endpoints
+      where started_at is not null and deleting_at is null and (
+        current_state = 'active' or suspended_at > started_at and suspended_at > coalesce(metered_until, started_at))
+      for update skip locked
+    )
+    update endpoints e set metered_until = span.until from span
+    where e.id = span.id and span.until > span.since
+    returning e.project_id, e.branch_id, extract(epoch from span.until - span.since)::float8 as active,
+      (extract(epoch from span.until - span.since) * coalesce(e.current_cu, e.min_cu))::float8 as compute`;
+}
+
+/** A sum that went back began anew with another start. */
+export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>): Promise<Part[]> {
+  return tx<Part[]>`
+    with seen as (
+      select e.id, e.metered_cpu_seconds as before, s.cpu as after
+      from unnest(${[...sums.keys()]}::text[], ${[...sums.values()]}::float8[]) as s(id, cpu)
+      join endpoints e on e.id = s.id where e.metered_cpu_seconds <> s.cpu for update of e skip locked
+    )
+    update endpoints e set metered_cpu_seconds = seen.after from seen where e.id = seen.id
+    returning e.project_id, e.branch_id,
+      case when seen.after >= seen.before then seen.after - seen.before else seen.after end as cpu`;
+}
+
+/** The first look at a branch only notes where it stands: what it was copied from was written elsewhere. */
+export async function meterWritten(tx: Tx, wal: ReadonlyMap<BranchId, number>): Promise<Part[]> {
+  return tx<Part[]>`
+    with seen as (
+      select b.id, b.metered_wal as before, s.wal as after
+      from unnest(${[...wal.keys()]}::text[], ${[...wal.values()]}::float8[]) as s(id, wal)
+      join branches b on b.id = s.id where b.metered_wal is distinct from s.wal::bigint for update of b skip locked
+    )
+    update branches b set metered_wal = seen.after from seen where b.id = seen.id
+    returning b.project_id, b.id as branch_id, greatest(0, seen.after - coalesce(seen.before, seen.after))::float8 as written`;
+}
+
+export async function meterStorage(tx: Tx, now: Date): Promise<Part[]> {
+  return tx<Part[]>`
+    with seen as (
+      select id, coalesce(metered_until, ${now}::timestamptz) as since from branches
+      where logical_size is not null and deleting_at is null for update skip locked
+    )
+    update branches b set metered_until = ${now} from seen where b.id = seen.id
+    returning b.project_id, b.id as branch_id,
+      (b.logical_size * extract(epoch from ${now}::timestamptz - seen.since) / 3600)::float8 as storage`;
+}
+
+export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date): Promise<void> {
+  const sums = new Map<string, Consumed>();
+  for (const part of parts) {
+    const nothing = { active: 0, compute: 0, cpu: 0, written: 0, storage: 0 };
+    const { projectId, branchId } = part;
+    const sum = sums.get(branchId) ?? { projectId, branchId, ...nothing };
+    const add = (key: keyof typeof nothing) => sum[key] + (part[key] ?? 0);
+    const [active, compute, cpu] = [add('active'), add('compute'), add('cpu')];
+    sums.set(branchId, { projectId, branchId, active, compute, cpu, written: add('written'), storage: add('storage') });
+  }
+  if (sums.size === 0) return;
+  const rows = tx`
+    jsonb_to_recordset(${JSON.stringify([...sums.values()])}::text::jsonb) as s(
+      "projectId" text, "branchId" text, active float8, compute float8, cpu float8, written float8, storage float8)`;
+  await tx`
+    insert into consumption_hours as c (project_id, branch_id, hour, is_root, active_seconds, compute_unit_seconds,
+      cpu_seconds, written_bytes, storage_byte_seconds, logical_bytes)
+    select s."projectId", s."branchId", date_trunc('hour', ${now}::timestamptz, 'UTC'), b.parent_id is null, s.active,
+      s.compute, s.cpu, s.written, s.storage * 3600, coalesce(b.logical_size, 0)
+    from ${rows} join branches b on b.id = s."branchId"
+    on conflict (branch_id, hour) do update set
+      active_seconds = c.active_seconds + excluded.active_seconds,
+      compute_unit_seconds = c.compute_unit_seconds + excluded.compute_unit_seconds,
+      cpu_seconds = c.cpu_seconds + excluded.cpu_seconds,
+      written_bytes = c.written_bytes + excluded.written_bytes,
+      storage_byte_seconds = c.storage_byte_seconds + excluded.storage_byte_seconds,
+      logical_bytes = greatest(c.logical_bytes, excluded.logical_bytes)`;
+  const period = periodOf(now);
+  await tx`update branches b set usage = ${added(tx, 'b', period)} from ${rows} where b.id = s."branchId"`;
+  await tx`
+    update projects p set usage = ${added(tx, 'p', period)}
+    from (
+      select "projectId", sum(active) as active, sum(compute) as compute, sum(cpu) as cpu, sum(written) as written,
+        sum(storage) as storage from ${rows} group by 1
+    ) s where p.id = s."projectId"`;
+}
+
+/** A new month begins at nothing. */
+function added(tx: Tx, table: 'b' | 'p', period: string) {
+  const usage = tx(`${table}.usage`);
+  const plus = (key: string) => tx`
+    ${key}::text, (case when ${usage} ->> 'period' = ${period} then coalesce((${usage} ->> ${key})::float8, 0) else 0 end)
+      + ${tx(`s.${key}`)}`;
+  return tx`jsonb_build_object('period', ${period}::text, ${plus('active')}, ${plus('compute')}, ${plus('cpu')},
+    ${plus('written')}, ${plus('storage')})`;
+}
+
+export const periodOf = (now: Date) => now.toISOString().slice(0, 7);
+
+export interface ConsumptionRow {
+  readonly projectId: ProjectId;
+  /** Null in a sum over all branches of a project. */
+  readonly branchId: BranchId | null;
+  readonly start: Date;
+  readonly activeSeconds: number;
+  readonly computeUnitSeconds: number;
+  readonly cpuSeconds: number;
+  readonly writtenBytes: number;
+  readonly rootByteHours: number;
+  readonly childByteHours: number;
+  readonly logicalBytes: number;
+}
+
+/** Oldest first. */
+export async function selectConsumption(
+  sql: Sql,
+  query: {
+    readonly projectIds: readonly string[];
+    readonly branchIds: readonly string[] | null;
+    readonly from: Date;
+    readonly to: Date;
+    readonly unit: 'hour' | 'day' | 'month';
+    readonly by: 'project' | 'branch';
+  },
+): Promise<ConsumptionRow[]> {
+  const branch = query.by === 'branch' ? sql`branch_id` : sql`null::text`;
+  return sql<ConsumptionRow[]>`
+    select project_id, ${branch} as branch_id, date_trunc(${query.unit}, hour, 'UTC') as start,
+      sum(active_seconds) as active_seconds, sum(compute_unit_seconds) as compute_unit_seconds,
+      sum(cpu_seconds) as cpu_seconds, sum(written_bytes) as written_bytes,
+      coalesce(sum(storage_byte_seconds) filter (where is_root), 0) / 3600 as root_byte_hours,
+      coalesce(sum(storage_byte_seconds) filter (where not is_root), 0) / 3600 as child_byte_hours,
+      max(logical_bytes)::float8 as logical_bytes
+    from consumption_hours
+    where project_id = any(${[...query.projectIds]}) and hour >= ${query.from} and hour < ${query.to}
+      and (${query.branchIds === null} or branch_id = any(${[...(query.branchIds ?? [])]}))
+    group by 1, 2, 3 order by 1, 2, 3`;
+}

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { command, makeProject } from '../../test/helpers/commands.ts';
+import { makeCore, type TestCore } from '../../test/helpers/core.ts';
+import { drain } from '../../test/helpers/drain.ts';
+import { FakeDriver } from '../compute/fake.ts';
+import { suspendEndpoint } from '../core/endpoint.ts';
+import { thinSamples } from '../db/samples.ts';
+import { createLogger } from '../log.ts';
+import { makeUsage } from './usage.ts';
+
+const log = createLogger({ level: 'silent', role: 'test' });
+let made: TestCore;
+beforeAll(async () => {
+  made = await makeCore({ defaultPlan: 'scale' });
+});
+afterAll(() => made.close());
+
+/** A compute of 0.25 CU, looked at when the test says. */
+async function stage() {
+  const driver = new FakeDriver();
+  const { project, branch, endpoint } = await makeProject(made);
+  await drain(made.core, driver);
+  const { sql } = made.core.database;
+  const usage = makeUsage();
+  const begin = new Date('2026-03-10T10:00:01Z').getTime();
+  await sql`update endpoints set started_at = ${new Date(begin)} where id = ${endpoint.id}`;
+  await sql`update branches set logical_size = 3600000 where id = ${branch.id}`;
+  const turnAt = async (seconds: number) => {
+    const clock = { ...made.core.clock, now: () => new Date(begin + seconds * 1_000) };
+    await usage.turn({ core: { ...made.core, clock }, driver, log });
+  };
+  const samples = () => sql`select * from endpoint_samples where endpoint_id = ${endpoint.id} order by at`;
+  const hours = () => sql`select * from consumption_hours where branch_id = ${branch.id} order by hour`;
+  const counters = async () => {
+    const [row] = await sql`
+      select p.usage as of_project, b.usage as of_branch from projects p join branches b on b.project_id = p.id
+      where b.id = ${branch.id}`;
+    return row;
+  };
+  return { driver, project, branch, endpoint, begin, turnAt, samples, hours, counters, sql };
+}
+
+describe('usage', () => {
+  test('time, CPU, written bytes and storage add up by hour, and in the counters of the month', async () => {
+    const { driver, endpoint, turnAt, hours, counters } = await stage();
+    await turnAt(0);
+    driver.usage.set(endpoint.id, { cpuSeconds: 4 });
+    await turnAt(20);
+    await turnAt(60);
+    const [hour] = await hours();
+    expect(hour).toMatchObject({ activeSeconds: 60, computeUnitSeconds: 15, cpuSeconds: 4, writtenBytes: 1024 });
+    expect(hour?.storageByteSeconds).toBeCloseTo(3_600_000 * 60);
+    const expected = { period: '2026-03', active: 60, compute: 15, cpu: 4, written: 1024, storage: 60_000 };
+    expect(await counters()).toEqual({ ofProject: expected, ofBranch: expected });
+    await turnAt(3_600);
+    expect(await hours()).toHaveLength(2);
+  });
+
+  test('a sleeping compute costs no time, and a new month begins at nothing', async () => {
+    const { driver, project, endpoint, begin, turnAt, hours, counters, sql } = await stage();
+    await turnAt(0);
+    await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
+    await drain(made.core, driver);
+    await sql`update endpoints set suspended_at = ${new Date(begin + 5_000)} where id = ${endpoint.id}`;
+    for (const seconds of [15, 30, 600]) await turnAt(seconds);
+    expect((await hours())[0]).toMatchObject({ activeSeconds: 5 });
+    await turnAt(30 * 86_400);
+    expect(await counters()).toMatchObject({ ofProject: { period: '2026-04', active: 0 } });
+  });
+
+  test('samples carry what kernel and server say, and are thinned with age', async () => {
+    const { driver, endpoint, begin, turnAt, samples, sql } = await stage();
+    driver.usage.set(endpoint.id, { cpuSeconds: 4, usedBytes: 7, cacheBytes: 8, workingSetBytes: 5 });
+    for (let seconds = 0; seconds < 600; seconds += 15) await turnAt(seconds);
+    const rows = await samples();
+    expect(rows).toHaveLength(40);
+    expect(rows[0]).toMatchObject({
+      ...{ resolution: 600, cu: 0.25, cpuSeconds: 4, memoryBytes: 7, cacheBytes: 8, workingSetBytes: 5 },
+      ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, databaseBytes: 3_600_000 },
+    });
+    expect(rows[1]).toMatchObject({ resolution: 15, connectionsActive: null });
+    expect(rows[4]).toMatchObject({ resolution: 60, transactions: 20, blocksHit: 1_800 });
+    const kept = async (hoursLater: number) => {
+      await thinSamples(sql, new Date(begin + hoursLater * 3_600_000));
+      return (await samples()).length;
+    };
+    expect([await kept(0.5), await kept(2), await kept(26), await kept(8 * 24)]).toEqual([40, 10, 1, 0]);
+  });
+
+  test('a compute that is not held to its size is put right, a sleeping one is not asked', async () => {
+    const { driver, project, endpoint, turnAt } = await stage();
+    driver.usage.set(endpoint.id, { cpus: null });
+    await turnAt(0);
+    expect(driver.calls.filter(({ method }) => method === 'resize')).toHaveLength(1);
+    await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
+    await drain(made.core, driver);
+    driver.calls.splice(0);
+    await turnAt(60);
+    expect(driver.calls.filter(({ subject }) => subject === endpoint.id)).toEqual([]);
+  });
+});

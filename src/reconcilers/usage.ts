@@ -1,0 +1,120 @@
+/**
+ * Four times a minute: what computes used is written down for the graphs and added to what they consumed, and every
+ * running compute is held to its size. Kernel counters come with one call for all; servers themselves are asked once a
+ * minute. Nothing here counts as activity, and nothing wakes a compute.
+ */
+import type { ComputeSample } from '../compute/driver.ts';
+import type { ServerMeasures } from '../compute/measures.ts';
+import { limitsAt } from '../core/compute-limits.ts';
+import { addConsumption, meterCpu, meterStorage, meterTime, meterWritten } from '../db/consumption.ts';
+import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
+import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
+import type { BranchId, EndpointId } from '../ids.ts';
+import { refOf } from './autoscaler.ts';
+import { reportMemoryKills } from './memory-kills.ts';
+import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+
+/** Servers that are asked at the same time. */
+const concurrency = 8;
+
+interface Seen {
+  readonly compute: RunningCompute;
+  readonly sample: ComputeSample;
+  readonly measures: ServerMeasures | null;
+}
+
+export function makeUsage(): Reconciler {
+  const lastAt = { minute: '', tenMinutes: '' };
+  return {
+    name: 'usage',
+    everyMs: 15_000,
+    turn: async (parts) => {
+      const now = parts.core.clock.now();
+      const resolution = resolutionOf(now, lastAt);
+      const seen = await look(parts, resolution >= 60);
+      await reportMemoryKills(parts, seen);
+      for (const one of seen) await onItsOwn(parts, one.compute.endpointId, () => holdToSize(parts, one));
+      await insertSamples(
+        parts.core.database.sql,
+        seen.map((one) => asRow(one, now, resolution)),
+      );
+      await meter(parts, seen, now, resolution);
+      if (resolution === 600) await thinSamples(parts.core.database.sql, now);
+    },
+  };
+}
+
+/** The first look of a minute, and of ten, is one that is kept longer. */
+function resolutionOf(now: Date, last: { minute: string; tenMinutes: string }): number {
+  const minute = now.toISOString().slice(0, 16);
+  const tenMinutes = minute.slice(0, -1);
+  const resolution = last.tenMinutes !== tenMinutes ? 600 : last.minute !== minute ? 60 : 15;
+  Object.assign(last, { minute, tenMinutes });
+  return resolution;
+}
+
+async function look(parts: ReconcilerParts, asksServers: boolean): Promise<Seen[]> {
+  const computes = await selectRunningComputes(parts.core.database.sql, 'all');
+  const byId = new Map(computes.map((compute) => [compute.endpointId, compute]));
+  const samples = await parts.driver.sample(computes.map(refOf));
+  const measures = asksServers ? await measureAll(parts, computes) : new Map<string, ServerMeasures>();
+  return samples.flatMap((sample) => {
+    const compute = byId.get(sample.endpointId);
+    return compute ? [{ compute, sample, measures: measures.get(sample.endpointId) ?? null }] : [];
+  });
+}
+
+async function measureAll(
+  parts: ReconcilerParts,
+  computes: readonly RunningCompute[],
+): Promise<Map<string, ServerMeasures>> {
+  const found = new Map<string, ServerMeasures>();
+  const waiting = [...computes];
+  const next = async () => {
+    for (let compute = waiting.pop(); compute !== undefined; compute = waiting.pop()) {
+      // One that is busy, or stops just now, is asked again in a minute.
+      const measures = await parts.driver.measure(refOf(compute)).catch(() => null);
+      if (measures !== null) found.set(compute.endpointId, measures);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, next));
+  return found;
+}
+
+/** Also those of a fixed size, and those that a start left without limits because Catnap was killed. */
+async function holdToSize({ driver }: ReconcilerParts, { compute, sample }: Seen): Promise<void> {
+  const { currentCu, server } = compute;
+  if (!sample.isEnforced || currentCu === null || sample.cpus === currentCu) return;
+  const limits = limitsAt(currentCu, server.given, server.settings, compute.settings.pg_settings ?? {});
+  await driver.resize(refOf(compute), compute.generation, limits);
+}
+
+function asRow({ compute, sample, measures }: Seen, at: Date, resolution: number): SampleRow {
+  return {
+    ...{ endpointId: compute.endpointId, at, resolution, generation: compute.generation, cu: compute.currentCu },
+    ...{ cpuSeconds: sample.cpuSeconds, throttledPeriods: sample.throttledPeriods, memoryBytes: sample.usedBytes },
+    ...{ cacheBytes: sample.cacheBytes, workingSetBytes: sample.workingSetBytes },
+    connectionsActive: measures?.connectionsActive ?? null,
+    connectionsIdle: measures?.connectionsIdle ?? null,
+    connectionsMax: measures?.connectionsMax ?? null,
+    transactions: measures?.transactions ?? null,
+    blocksHit: measures?.blocksHit ?? null,
+    blocksRead: measures?.blocksRead ?? null,
+    replicationLagBytes: compute.replicationLagBytes,
+    databaseBytes: compute.databaseBytes,
+  };
+}
+
+async function meter({ core }: ReconcilerParts, seen: readonly Seen[], now: Date, resolution: number): Promise<void> {
+  const cpu = new Map<EndpointId, number>();
+  const wal = new Map<BranchId, number>();
+  for (const { compute, sample, measures } of seen) {
+    cpu.set(compute.endpointId, sample.cpuSeconds);
+    if (measures?.walBytes != null) wal.set(compute.branchId, measures.walBytes);
+  }
+  await core.database.transaction(async (tx) => {
+    const parts = [...(await meterTime(tx, now)), ...(await meterCpu(tx, cpu)), ...(await meterWritten(tx, wal))];
+    if (resolution >= 60) parts.push(...(await meterStorage(tx, now)));
+    await addConsumption(tx, parts, now);
+  });
+}
