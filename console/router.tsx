@@ -1,5 +1,5 @@
 /** Which address shows which page. Pages with heavy parts are loaded when they are first opened. */
-import { createRootRoute, createRoute, createRouter, Link } from '@tanstack/react-router';
+import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
 import { AboutPage } from './pages/about.tsx';
 import { BranchPage } from './pages/branch.tsx';
 import { DashboardPage } from './pages/dashboard.tsx';
@@ -10,6 +10,7 @@ import { OrganizationPage } from './pages/organization.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
 import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
+import type { TargetSearch } from './sql/target.tsx';
 import { Empty, Failure } from './ui/states.tsx';
 
 type Search = Record<string, unknown>;
@@ -21,6 +22,11 @@ export interface ProjectsSearch {
   readonly q?: string | undefined;
   readonly org?: string | undefined;
 }
+
+const targetSearch = (search: Search): TargetSearch => ({
+  branch: text(search.branch),
+  database: text(search.database),
+});
 
 const root = createRootRoute({
   component: Layout,
@@ -63,6 +69,22 @@ const operations = createRoute({
   component: OperationsPage,
   validateSearch: (search: Search): { status?: string | undefined } => ({ status: text(search.status) }),
 });
+const sql = createRoute({
+  getParentRoute: () => project,
+  path: '/sql',
+  component: lazyRouteComponent(() => import('./pages/sql.tsx'), 'SqlPage'),
+  validateSearch: (search: Search): TargetSearch => targetSearch(search),
+});
+const tables = createRoute({
+  getParentRoute: () => project,
+  path: '/tables',
+  component: lazyRouteComponent(() => import('./pages/tables.tsx'), 'TablesPage'),
+  validateSearch: (search: Search): TargetSearch & { table?: string | undefined; page?: number | undefined } => ({
+    ...targetSearch(search),
+    table: text(search.table),
+    page: Number.isSafeInteger(search.page) ? Number(search.page) : undefined,
+  }),
+});
 const settings = createRoute({ getParentRoute: () => project, path: '/settings', component: SettingsPage });
 
 export const router = createRouter({
@@ -71,7 +93,7 @@ export const router = createRouter({
     keys,
     organization,
     about,
-    project.addChildren([dashboard, branch, data, operations, settings]),
+    project.addChildren([dashboard, branch, data, sql, tables, operations, settings]),
   ]),
   scrollRestoration: true,
 });

@@ -51,6 +51,8 @@ export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
 
 const projectPages = [
   ['/projects/$projectId', 'Dashboard'],
+  ['/projects/$projectId/sql', 'SQL editor'],
+  ['/projects/$projectId/tables', 'Tables'],
   ['/projects/$projectId/data', 'Roles and databases'],
   ['/projects/$projectId/operations', 'Operations'],
   ['/projects/$projectId/settings', 'Settings'],

@@ -1,0 +1,160 @@
+/** The SQL editor: run statements against any branch, look at rows, plans and errors. */
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { SqlError } from '../api/sql.ts';
+import { readTables, type Table } from '../sql/catalog.ts';
+import { addToHistory, readHistory } from '../sql/history.ts';
+import { PlanView } from '../sql/plan-view.tsx';
+import { ResultGrid } from '../sql/result-grid.tsx';
+import { type Target, WithTarget } from '../sql/target.tsx';
+import { type Outcome, type Runner, useRunner } from '../sql/use-runner.ts';
+import { Ago, PageHead } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { ConfirmDialog } from '../ui/dialog.tsx';
+import { milliseconds } from '../ui/format.ts';
+import { Icon } from '../ui/icons.tsx';
+import { Loading } from '../ui/states.tsx';
+
+const Editor = lazy(async () => ({ default: (await import('../sql/editor.tsx')).Editor }));
+
+export function SqlPage() {
+  const { projectId } = useParams({ from: '/projects/$projectId/sql' });
+  const search = useSearch({ from: '/projects/$projectId/sql' });
+  const navigate = useNavigate({ from: '/projects/$projectId/sql' });
+  return (
+    <>
+      <title>SQL editor · Catnap</title>
+      <PageHead
+        title="SQL editor"
+        lead="Runs as the owner of the database. Each statement is on its own, so transactions and SET end with it."
+      />
+      <WithTarget projectId={projectId} search={search} onChange={(next) => navigate({ search: next })}>
+        {(target) => <Workbench projectId={projectId} target={target} />}
+      </WithTarget>
+    </>
+  );
+}
+
+function Workbench({ projectId, target }: { readonly projectId: string; readonly target: Target }) {
+  const [text, setText] = useState('');
+  const [history, setHistory] = useState(() => readHistory(projectId));
+  const runner = useRunner(target);
+  const tables = useTables(target, text !== '');
+  const run = (chosen: string, mode: 'run' | 'explain') => {
+    if (chosen.trim() === '' || runner.isRunning) return;
+    if (mode === 'run') setHistory(addToHistory(projectId, chosen));
+    void runner.run(chosen, mode);
+  };
+  return (
+    <div className="stack">
+      <section className="card workbench" aria-label="Editor">
+        <Suspense fallback={<Loading lines={5} />}>
+          <Editor
+            value={text}
+            tables={tables}
+            error={markOf(runner.outcomes)}
+            onChange={setText}
+            onRun={(selection) => run(selection ?? text, 'run')}
+          />
+        </Suspense>
+        <div className="row workbench-bar">
+          <Button tone="primary" busy={runner.isRunning} onClick={() => run(text, 'run')}>
+            <Icon name="play" /> Run
+          </Button>
+          <Button disabled={runner.isRunning} onClick={() => run(text, 'explain')}>
+            Explain
+          </Button>
+          {runner.isRunning && <Button onClick={runner.cancel}>Cancel</Button>}
+          <span className="hint">Ctrl + Enter runs the selection, or everything.</span>
+        </div>
+      </section>
+      <Outcomes runner={runner} />
+      {history.length > 0 && (
+        <details className="card history">
+          <summary>History ({history.length})</summary>
+          <ul>
+            {history.map((entry) => (
+              <li key={entry.query}>
+                <button type="button" onClick={() => setText(entry.query)}>
+                  <code>{entry.query}</code>
+                </button>
+                <span className="hint">
+                  <Ago at={entry.at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {runner.asking !== null && (
+        <ConfirmDialog
+          title={`Write to the protected branch ${target.branch.name}?`}
+          submit="Run it"
+          busy={false}
+          error={null}
+          onSubmit={() => runner.answer(true)}
+          onClose={() => runner.answer(false)}
+        >
+          <pre className="code-block">{runner.asking.text}</pre>
+        </ConfirmDialog>
+      )}
+    </div>
+  );
+}
+
+/** Asked for when somebody begins to type: merely opening the page wakes no compute. */
+function useTables(target: Target, isWanted: boolean): readonly Table[] {
+  const [tables, setTables] = useState<readonly Table[]>(noTables);
+  const asked = useRef(false);
+  useEffect(() => {
+    if (!isWanted || asked.current) return;
+    asked.current = true;
+    // Completion is a help; without it the editor works as well.
+    readTables(target.uri).then(setTables, () => {});
+  }, [isWanted, target.uri]);
+  return tables;
+}
+
+const noTables: readonly Table[] = [];
+
+function markOf(outcomes: readonly Outcome[]) {
+  const last = outcomes.at(-1);
+  if (last?.kind !== 'error' || !(last.error instanceof SqlError) || last.error.position === null) return null;
+  return { from: last.statement.from + last.error.position - 1, message: last.error.message };
+}
+
+function Outcomes({ runner }: { readonly runner: Runner }) {
+  return (
+    <>
+      {runner.outcomes.map((outcome, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: they are only ever added to.
+        <section key={index} className="card outcome" aria-label={`Result ${index + 1}`}>
+          <code className="outcome-query">{outcome.statement.text}</code>
+          {outcome.kind === 'rows' && (
+            <>
+              <ResultGrid result={outcome.result} />
+              <p className="hint">{milliseconds(outcome.ms)}</p>
+            </>
+          )}
+          {outcome.kind === 'plan' && <PlanView plan={outcome.plan} />}
+          {outcome.kind === 'error' && <SqlFailure error={outcome.error} />}
+        </section>
+      ))}
+    </>
+  );
+}
+
+function SqlFailure({ error }: { readonly error: Error }) {
+  return (
+    <div className="failure" role="alert">
+      <p className="failure-title">{error.message}</p>
+      {error instanceof SqlError && (
+        <>
+          {error.detail !== null && <p>{error.detail}</p>}
+          {error.hint !== null && <p>{error.hint}</p>}
+          <p className="hint">SQLSTATE {error.code}</p>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,116 @@
+/** Which database is meant: the branch and the database from the address, and the connection string of its owner. */
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { connectionUriQuery, databasesQuery, endpointsQuery } from '../api/queries.ts';
+import type { Branch } from '../api/types.ts';
+import { BranchSelect, WithBranch } from '../pages/branch-choice.tsx';
+import { SelectField } from '../ui/field.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+
+export interface TargetSearch {
+  readonly branch?: string | undefined;
+  readonly database?: string | undefined;
+}
+
+export interface Target {
+  readonly branch: Branch;
+  readonly database: string;
+  readonly uri: string;
+}
+
+interface WithTargetProps {
+  readonly projectId: string;
+  readonly search: TargetSearch;
+  readonly onChange: (search: TargetSearch) => void;
+  readonly children: (target: Target) => ReactNode;
+}
+
+export function WithTarget({ projectId, search, onChange, children }: WithTargetProps) {
+  return (
+    <WithBranch projectId={projectId} branchId={search.branch}>
+      {(branch, branches) => (
+        <>
+          <div className="toolbar">
+            <BranchSelect branches={branches} value={branch.id} onChange={(value) => onChange({ branch: value })} />
+            <DatabaseSelect
+              branch={branch}
+              chosen={search.database}
+              onChange={(database) => onChange({ branch: branch.id, database })}
+            />
+          </div>
+          <OfBranch key={branch.id} branch={branch} database={search.database}>
+            {children}
+          </OfBranch>
+        </>
+      )}
+    </WithBranch>
+  );
+}
+
+interface DatabaseSelectProps {
+  readonly branch: Branch;
+  readonly chosen: string | undefined;
+  readonly onChange: (database: string) => void;
+}
+
+function DatabaseSelect({ branch, chosen, onChange }: DatabaseSelectProps) {
+  const databases = useQuery(databasesQuery(branch.project_id, branch.id)).data ?? [];
+  const value = (databases.find(({ name }) => name === chosen) ?? databases[0])?.name ?? '';
+  return (
+    <SelectField
+      label="Database"
+      value={value}
+      choices={databases.map(({ name }) => ({ value: name, text: name }))}
+      onChange={onChange}
+    />
+  );
+}
+
+interface OfBranchProps {
+  readonly branch: Branch;
+  readonly database: string | undefined;
+  readonly children: (target: Target) => ReactNode;
+}
+
+function OfBranch({ branch, database, children }: OfBranchProps) {
+  const { project_id: projectId, id: branchId } = branch;
+  const databases = useQuery(databasesQuery(projectId, branchId));
+  const endpoints = useQuery(endpointsQuery(projectId));
+  return (
+    <Loaded query={databases}>
+      {(found) => (
+        <Loaded query={endpoints}>
+          {(computes) => {
+            const chosen = found.find(({ name }) => name === database) ?? found[0];
+            const primary = computes.find(({ branch_id, type }) => branch_id === branchId && type === 'read_write');
+            if (chosen === undefined) return <Empty title="This branch has no database." />;
+            if (primary === undefined) return <Empty title="This branch has no primary compute: add one to run SQL." />;
+            const of = {
+              branchId,
+              endpointId: primary.id,
+              database: chosen.name,
+              role: chosen.owner_name,
+              pooled: false,
+            };
+            return (
+              <OfDatabase key={chosen.name} branch={branch} of={of}>
+                {children}
+              </OfDatabase>
+            );
+          }}
+        </Loaded>
+      )}
+    </Loaded>
+  );
+}
+
+interface OfDatabaseProps {
+  readonly branch: Branch;
+  readonly of: Parameters<typeof connectionUriQuery>[1];
+  readonly children: (target: Target) => ReactNode;
+}
+
+function OfDatabase({ branch, of, children }: OfDatabaseProps) {
+  const uri = useQuery(connectionUriQuery(branch.project_id, of));
+  return <Loaded query={uri}>{(text) => children({ branch, database: of.database, uri: text })}</Loaded>;
+}

@@ -1,0 +1,97 @@
+/** Runs the statements of a text one after another, and keeps what came of each. */
+import { useRef, useState } from 'react';
+import { isRefusedWrite, runSql, SqlError, type SqlResult } from '../api/sql.ts';
+import { type PlanNode, readPlan } from './plan-view.tsx';
+import { type Statement, splitStatements } from './split.ts';
+import type { Target } from './target.tsx';
+
+export type Outcome =
+  | { readonly kind: 'rows'; readonly statement: Statement; readonly result: SqlResult; readonly ms: number }
+  | { readonly kind: 'plan'; readonly statement: Statement; readonly plan: PlanNode }
+  | { readonly kind: 'error'; readonly statement: Statement; readonly error: Error };
+
+export interface Runner {
+  readonly outcomes: readonly Outcome[];
+  readonly isRunning: boolean;
+  /** Set while a write to a protected branch waits for a yes. */
+  readonly asking: Statement | null;
+  run(text: string, mode: 'run' | 'explain'): Promise<void>;
+  answer(isAllowed: boolean): void;
+  cancel(): void;
+}
+
+export function useRunner(target: Target): Runner {
+  const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
+  const [isRunning, setRunning] = useState(false);
+  const [asking, setAsking] = useState<Statement | null>(null);
+  const aborting = useRef(new AbortController());
+  const answering = useRef<(isAllowed: boolean) => void>(() => {});
+
+  const ask = (statement: Statement) =>
+    new Promise<boolean>((resolve) => {
+      answering.current = resolve;
+      setAsking(statement);
+    });
+
+  /** On a protected branch Postgres itself is asked first whether the statement writes. */
+  const runOne = async (statement: Statement, signal: AbortSignal): Promise<SqlResult> => {
+    if (!target.branch.protected) return runSql(target.uri, statement.text, { signal });
+    try {
+      return await runSql(target.uri, statement.text, { readOnly: true, signal });
+    } catch (error) {
+      if (!isRefusedWrite(error)) throw error;
+      if (!(await ask(statement))) throw new Error('Not run: the branch is protected.');
+      return runSql(target.uri, statement.text, { signal });
+    }
+  };
+
+  const outcomeOf = async (statement: Statement, mode: 'run' | 'explain', signal: AbortSignal): Promise<Outcome> => {
+    try {
+      if (mode === 'explain') {
+        const explained = await runSql(target.uri, `${explainPrefix}${statement.text}`, { readOnly: true, signal });
+        return { kind: 'plan', statement, plan: readPlan(explained.rows[0]?.[0] ?? '[]') };
+      }
+      const startedAt = performance.now();
+      const result = await runOne(statement, signal);
+      return { kind: 'rows', statement, result, ms: performance.now() - startedAt };
+    } catch (error) {
+      return { kind: 'error', statement, error: toError(error, mode) };
+    }
+  };
+
+  const run: Runner['run'] = async (text, mode) => {
+    aborting.current = new AbortController();
+    const { signal } = aborting.current;
+    setRunning(true);
+    setOutcomes([]);
+    for (const statement of splitStatements(text)) {
+      const outcome = await outcomeOf(statement, mode, signal);
+      setOutcomes((before) => [...before, outcome]);
+      if (outcome.kind === 'error') break;
+    }
+    setRunning(false);
+  };
+
+  return {
+    outcomes,
+    isRunning,
+    asking,
+    run,
+    answer: (isAllowed) => {
+      setAsking(null);
+      answering.current(isAllowed);
+    },
+    cancel: () => aborting.current.abort(),
+  };
+}
+
+const explainPrefix = 'explain (format json) ';
+
+function toError(error: unknown, mode: 'run' | 'explain'): Error {
+  if (error instanceof DOMException) return new Error('Cancelled.');
+  if (!(error instanceof SqlError) || mode === 'run' || error.position === null)
+    return error instanceof Error ? error : new Error(String(error));
+  // The place is counted from the beginning of what was sent.
+  const { message, code, detail, hint, position } = error;
+  return new SqlError({ message, code, detail, hint, position: String(position - explainPrefix.length) });
+}
