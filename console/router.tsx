@@ -85,6 +85,12 @@ const tables = createRoute({
     page: Number.isSafeInteger(search.page) ? Number(search.page) : undefined,
   }),
 });
+const auth = createRoute({
+  getParentRoute: () => project,
+  path: '/auth',
+  component: lazyRouteComponent(() => import('./pages/auth.tsx'), 'AuthPage'),
+  validateSearch: (search: Search): { q?: string | undefined } => ({ q: text(search.q) }),
+});
 const settings = createRoute({ getParentRoute: () => project, path: '/settings', component: SettingsPage });
 
 export const router = createRouter({
@@ -93,7 +99,7 @@ export const router = createRouter({
     keys,
     organization,
     about,
-    project.addChildren([dashboard, branch, data, sql, tables, operations, settings]),
+    project.addChildren([dashboard, branch, data, sql, tables, auth, operations, settings]),
   ]),
   scrollRestoration: true,
 });

@@ -8,6 +8,7 @@ import type {
   CurrentUser,
   Database,
   Endpoint,
+  NeonAuthIntegration,
   Operation,
   Organization,
   Project,
@@ -149,4 +150,19 @@ export const connectionUriQuery = (
     retry: false,
     // It holds a password: gone as soon as nobody looks.
     gcTime: 0,
+  });
+
+export const integrationsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'auth'],
+    queryFn: async () =>
+      (await api<{ data: NeonAuthIntegration[] }>('GET', at`/projects/${id}/auth/integrations`)).data,
+  });
+
+export const authDomainsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'auth', 'domains'],
+    queryFn: async () =>
+      (await api<{ domains: { domain: string }[] }>('GET', at`/projects/${id}/auth/domains`)).domains,
+    retry: false,
   });

@@ -59,6 +59,13 @@ export interface Branch {
   readonly updated_at: string;
   readonly expires_at?: string;
   readonly last_reset_at?: string;
+  readonly receipt?: {
+    readonly method: string;
+    readonly lsn?: string;
+    readonly duration_ms: number;
+    readonly bytes_copied: number;
+    readonly bytes_shared: number;
+  };
 }
 
 export type EndpointState = 'init' | 'active' | 'idle';
@@ -83,6 +90,9 @@ export interface Endpoint {
   readonly compute_release_version?: string;
   readonly replication_lag_bytes?: number;
   readonly replication_lag_seconds?: number;
+  readonly current_cu?: number;
+  readonly limits_enforced: boolean;
+  readonly why_awake?: { readonly reason: string; readonly description: string; readonly sleeps_at?: string };
 }
 
 export type OperationStatus =
@@ -159,4 +169,16 @@ export interface ApiKeyCreated {
   readonly key: string;
   readonly name: string;
   readonly project_id?: string;
+}
+
+export interface NeonAuthIntegration {
+  readonly auth_provider: 'stack';
+  readonly auth_provider_project_id: string;
+  readonly branch_id: string;
+  readonly db_name: string;
+  readonly created_at: string;
+  readonly owned_by: 'neon' | 'user';
+  readonly transfer_status?: 'initiated' | 'finished';
+  readonly jwks_url: string;
+  readonly base_url?: string;
 }

@@ -6,7 +6,7 @@ import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.t
 import type { Branch } from '../api/types.ts';
 import { Ago, Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
-import { bytes } from '../ui/format.ts';
+import { bytes, milliseconds } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { AddCompute } from './add-compute.tsx';
@@ -141,6 +141,7 @@ function Facts({ branch, branches }: BranchViewProps) {
             <dd>{bytes(branch.logical_size)}</dd>
           </>
         )}
+        {branch.receipt !== undefined && <Receipt receipt={branch.receipt} />}
         <dt>Expires</dt>
         <dd>{branch.expires_at === undefined ? 'never' : <Ago at={branch.expires_at} />}</dd>
         {branch.last_reset_at !== undefined && (
@@ -153,6 +154,19 @@ function Facts({ branch, branches }: BranchViewProps) {
         )}
       </dl>
     </Card>
+  );
+}
+
+function Receipt({ receipt }: { readonly receipt: NonNullable<Branch['receipt']> }) {
+  const how = receipt.method === 'reflink' ? 'Shares blocks with its source' : 'A full copy';
+  return (
+    <>
+      <dt>Receipt</dt>
+      <dd>
+        {how}, made in {milliseconds(receipt.duration_ms)}: {bytes(receipt.bytes_shared)} shared,{' '}
+        {bytes(receipt.bytes_copied)} written
+      </dd>
+    </>
   );
 }
 

@@ -31,15 +31,20 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
           <CopyableId id={endpoint.id} label="the endpoint id" />
         </div>
         <div className="meta">
-          <span>{rangeText(endpoint.autoscaling_limit_min_cu, endpoint.autoscaling_limit_max_cu)}</span>
+          <span>
+            {rangeText(endpoint.autoscaling_limit_min_cu, endpoint.autoscaling_limit_max_cu)}
+            {endpoint.current_cu !== undefined && isRange(endpoint) && `, now ${endpoint.current_cu} CU`}
+          </span>
           <LastActive endpoint={endpoint} />
           <NextSleep endpoint={endpoint} />
+          {!endpoint.limits_enforced && <span title="Control groups are not permitted here">size not enforced</span>}
           {endpoint.replication_lag_bytes !== undefined && (
             <span>
               {endpoint.replication_lag_bytes === 0 ? 'up to date' : `${bytes(endpoint.replication_lag_bytes)} behind`}
             </span>
           )}
         </div>
+        <WhyAwake endpoint={endpoint} />
       </div>
       <Actions endpoint={endpoint} isPending={pending.length > 0} onDialog={setDialog} />
       {dialog !== null && (
@@ -54,6 +59,8 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
     </div>
   );
 }
+
+const isRange = (endpoint: Endpoint) => endpoint.autoscaling_limit_min_cu !== endpoint.autoscaling_limit_max_cu;
 
 const stateNames = { init: 'New', active: 'Active', idle: 'Idle' } as const;
 const pendingNames = { init: 'Preparing', active: 'Starting', idle: 'Suspending' } as const;
@@ -86,16 +93,26 @@ function LastActive({ endpoint }: { readonly endpoint: Endpoint }) {
   );
 }
 
-/** From the last use; a query that runs keeps it awake beyond that. */
+/** The server knows what keeps it awake; without its word it is asleep, or has just begun. */
 function NextSleep({ endpoint }: { readonly endpoint: Endpoint }) {
   const now = useNow();
   const delay = endpoint.suspend_timeout_seconds;
   if (delay === neverDelay) return <span>always on</span>;
-  const seconds = delay === 0 ? usualDelaySeconds : delay;
-  if (endpoint.current_state !== 'active') return <span>sleeps after {duration(seconds)}</span>;
-  const since = Math.max(Date.parse(endpoint.last_active ?? ''), Date.parse(endpoint.started_at ?? '')) || now;
-  const left = (since - now) / 1000 + seconds;
-  return <span>{left > 0 ? `sleeps in ${duration(left)}` : 'sleeps as soon as it is not busy'}</span>;
+  const why = endpoint.why_awake;
+  if (why === undefined) return <span>sleeps after {duration(delay === 0 ? usualDelaySeconds : delay)}</span>;
+  const left = why.sleeps_at === undefined ? undefined : (Date.parse(why.sleeps_at) - now) / 1000;
+  return (
+    <span title={why.description}>
+      {left === undefined ? 'busy' : left > 0 ? `sleeps in ${duration(left)}` : 'about to sleep'}
+    </span>
+  );
+}
+
+/** Said only where it is more than that somebody used it lately. */
+function WhyAwake({ endpoint }: { readonly endpoint: Endpoint }) {
+  const why = endpoint.why_awake;
+  if (why === undefined || why.reason === 'recent_activity' || why.reason === 'never_suspends') return null;
+  return <p className="hint">Awake: {why.description}</p>;
 }
 
 interface ActionsProps {

@@ -54,6 +54,7 @@ const projectPages = [
   ['/projects/$projectId/sql', 'SQL editor'],
   ['/projects/$projectId/tables', 'Tables'],
   ['/projects/$projectId/data', 'Roles and databases'],
+  ['/projects/$projectId/auth', 'Auth'],
   ['/projects/$projectId/operations', 'Operations'],
   ['/projects/$projectId/settings', 'Settings'],
 ] as const;

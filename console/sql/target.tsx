@@ -114,3 +114,23 @@ function OfDatabase({ branch, of, children }: OfDatabaseProps) {
   const uri = useQuery(connectionUriQuery(branch.project_id, of));
   return <Loaded query={uri}>{(text) => children({ branch, database: of.database, uri: text })}</Loaded>;
 }
+
+interface WithUriProps {
+  readonly projectId: string;
+  readonly branchId: string;
+  readonly database: string;
+  readonly children: (target: Target) => ReactNode;
+}
+
+/** For pages on which there is nothing to choose. */
+export function WithUri({ projectId, branchId, database, children }: WithUriProps) {
+  return (
+    <WithBranch projectId={projectId} branchId={branchId}>
+      {(branch) => (
+        <OfBranch branch={branch} database={database}>
+          {children}
+        </OfBranch>
+      )}
+    </WithBranch>
+  );
+}

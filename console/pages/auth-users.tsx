@@ -1,0 +1,194 @@
+/** Users of the app: the table of the database as it is, making one, deleting one. */
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import { runSql } from '../api/sql.ts';
+import type { NeonAuthIntegration } from '../api/types.ts';
+import { type Target, WithUri } from '../sql/target.tsx';
+import { Card, CopyableId } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
+import { TextField } from '../ui/field.tsx';
+import { Icon } from '../ui/icons.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+
+interface AuthUsersProps {
+  readonly projectId: string;
+  readonly integration: NeonAuthIntegration;
+}
+
+interface AuthUser {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly createdAt: string;
+}
+
+const usersShown = 100;
+/** Copying takes a moment after a change. */
+const lookAgainMs = 3_000;
+
+export function AuthUsers({ projectId, integration }: AuthUsersProps) {
+  return (
+    <WithUri projectId={projectId} branchId={integration.branch_id} database={integration.db_name}>
+      {(target) => <Users projectId={projectId} target={target} />}
+    </WithUri>
+  );
+}
+
+function Users({ projectId, target }: { readonly projectId: string; readonly target: Target }) {
+  const { q = '' } = useSearch({ from: '/projects/$projectId/auth' });
+  const navigate = useNavigate({ from: '/projects/$projectId/auth' });
+  const [isCreating, setCreating] = useState(false);
+  const [deleting, setDeleting] = useState<AuthUser | null>(null);
+  const users = useQuery({
+    queryKey: ['project', projectId, 'auth-users', q],
+    queryFn: () => readUsers(target.uri, q),
+    refetchInterval: lookAgainMs,
+    placeholderData: (previous) => previous,
+    retry: false,
+  });
+  return (
+    <Card
+      title="Users"
+      actions={
+        <Button small onClick={() => setCreating(true)}>
+          <Icon name="plus" /> New user
+        </Button>
+      }
+    >
+      <div className="toolbar">
+        <TextField
+          label="Search"
+          type="search"
+          placeholder="Email or name"
+          value={q}
+          onChange={(value) => navigate({ search: { q: value === '' ? undefined : value }, replace: true })}
+        />
+      </div>
+      <Loaded query={users}>{(found) => <UserTable users={found} onDelete={setDeleting} />}</Loaded>
+      {isCreating && <CreateUser projectId={projectId} onClose={() => setCreating(false)} />}
+      {deleting !== null && <DeleteUser projectId={projectId} user={deleting} onClose={() => setDeleting(null)} />}
+    </Card>
+  );
+}
+
+/** Whoever is marked as deleted is still in the table for a while. */
+async function readUsers(uri: string, search: string): Promise<readonly AuthUser[]> {
+  const query = `
+    select id::text, coalesce(email, ''), coalesce(name, ''), created_at::text from neon_auth.users_sync
+    where deleted_at is null and ($1 = '' or position(lower($1) in lower(concat_ws(' ', email, name))) > 0)
+    order by created_at desc limit ${usersShown}`;
+  const { rows } = await runSql(uri, query, { params: [search], readOnly: true });
+  return rows.map(([id, email, name, createdAt]) => ({
+    id: id ?? '',
+    email: email ?? '',
+    name: name ?? '',
+    createdAt: createdAt ?? '',
+  }));
+}
+
+interface UserTableProps {
+  readonly users: readonly AuthUser[];
+  readonly onDelete: (user: AuthUser) => void;
+}
+
+function UserTable({ users, onDelete }: UserTableProps) {
+  if (users.length === 0) return <Empty title="There is nobody yet, or nobody who fits." />;
+  return (
+    <div className="table-wrap">
+      <table>
+        <caption className="visually-hidden">neon_auth.users_sync</caption>
+        <thead>
+          <tr>
+            <th scope="col">Email</th>
+            <th scope="col">Name</th>
+            <th scope="col">Id</th>
+            <th scope="col">Made</th>
+            <th scope="col">
+              <span className="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {users.map((user) => (
+            <tr key={user.id}>
+              <td>{user.email}</td>
+              <td>{user.name}</td>
+              <td>
+                <CopyableId id={user.id} label="the user id" />
+              </td>
+              <td>{user.createdAt.slice(0, 19)}</td>
+              <td className="actions">
+                <Button small tone="quiet" onClick={() => onDelete(user)}>
+                  Delete
+                </Button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function CreateUser({ projectId, onClose }: { readonly projectId: string; readonly onClose: () => void }) {
+  const [email, setEmail] = useState('');
+  const [name, setName] = useState('');
+  const create = useAction((body: object) => api<{ id: string }>('POST', '/projects/auth/user', { body }), {
+    refresh: [['project', projectId, 'auth-users']],
+    done: 'The user is made; the table follows in a moment.',
+    showsFailure: true,
+    onDone: onClose,
+  });
+  return (
+    <FormDialog
+      title="New user"
+      submit="Create user"
+      busy={create.isPending}
+      disabled={email.trim() === ''}
+      error={create.error}
+      onSubmit={() =>
+        create.mutate({
+          auth_provider: 'stack',
+          project_id: projectId,
+          email: email.trim(),
+          ...(name.trim() === '' ? {} : { name: name.trim() }),
+        })
+      }
+      onClose={onClose}
+    >
+      <TextField label="Email" type="email" value={email} onChange={setEmail} autoFocus required />
+      <TextField label="Name" value={name} onChange={setName} maxLength={255} />
+    </FormDialog>
+  );
+}
+
+interface DeleteUserProps {
+  readonly projectId: string;
+  readonly user: AuthUser;
+  readonly onClose: () => void;
+}
+
+function DeleteUser({ projectId, user, onClose }: DeleteUserProps) {
+  const remove = useAction(() => api<object>('DELETE', at`/projects/${projectId}/auth/users/${user.id}`), {
+    refresh: [['project', projectId, 'auth-users']],
+    done: `${user.email} is deleted.`,
+    showsFailure: true,
+    onDone: onClose,
+  });
+  return (
+    <ConfirmDialog
+      title="Delete user"
+      submit="Delete user"
+      busy={remove.isPending}
+      error={remove.error}
+      onSubmit={() => remove.mutate()}
+      onClose={onClose}
+    >
+      <p>{user.email} cannot sign in any more.</p>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,195 @@
+/** The auth integration of a project (beta): quick start, users, keys, domains, transfer, deletion. */
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import { databasesQuery, integrationsQuery } from '../api/queries.ts';
+import type { Branch, NeonAuthIntegration } from '../api/types.ts';
+import { Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { ConfirmDialog } from '../ui/dialog.tsx';
+import { CheckField, SelectField } from '../ui/field.tsx';
+import { Loaded } from '../ui/states.tsx';
+import { AuthDomains } from './auth-domains.tsx';
+import { AuthKeysDialog, type SdkKeys } from './auth-keys.tsx';
+import { AuthUsers } from './auth-users.tsx';
+import { WithBranch } from './branch-choice.tsx';
+
+export function AuthPage() {
+  const { projectId } = useParams({ from: '/projects/$projectId/auth' });
+  const integrations = useQuery(integrationsQuery(projectId));
+  const [keys, setKeys] = useState<SdkKeys | null>(null);
+  return (
+    <>
+      <title>Auth · Catnap</title>
+      <PageHead
+        title={
+          <>
+            Auth <Badge tone="accent">beta</Badge>
+          </>
+        }
+        lead="Sign-up and sign-in for your app. Users are kept in step with the table neon_auth.users_sync of your database."
+      />
+      <Loaded query={integrations}>
+        {([integration]) =>
+          integration === undefined ? (
+            <WithBranch projectId={projectId} branchId={undefined}>
+              {(branch) => <QuickStart branch={branch} onKeys={setKeys} />}
+            </WithBranch>
+          ) : (
+            <Integration projectId={projectId} integration={integration} onKeys={setKeys} />
+          )
+        }
+      </Loaded>
+      {keys !== null && <AuthKeysDialog keys={keys} onClose={() => setKeys(null)} />}
+    </>
+  );
+}
+
+function QuickStart({ branch, onKeys }: { readonly branch: Branch; readonly onKeys: (keys: SdkKeys) => void }) {
+  const databases = useQuery(databasesQuery(branch.project_id, branch.id)).data ?? [];
+  const [chosen, setChosen] = useState('');
+  const database = databases.find(({ name }) => name === chosen) ?? databases[0];
+  const create = useAction((body: object) => api<SdkKeys>('POST', '/projects/auth/create', { body }), {
+    refresh: [['project', branch.project_id]],
+    done: 'Auth is set up.',
+    onDone: onKeys,
+  });
+  const submit = () =>
+    create.mutate({
+      auth_provider: 'stack',
+      project_id: branch.project_id,
+      branch_id: branch.id,
+      database_name: database?.name,
+      role_name: database?.owner_name,
+    });
+  return (
+    <div className="narrow">
+      <Card title="Quick start">
+        <div className="stack">
+          <p>
+            One click makes a project at the auth provider, the table of users on the branch {branch.name}, and the keys
+            for your app. The keys are shown once.
+          </p>
+          {databases.length > 1 && (
+            <SelectField
+              label="Database for the users"
+              value={database?.name ?? ''}
+              choices={databases.map(({ name }) => ({ value: name, text: name }))}
+              onChange={setChosen}
+            />
+          )}
+          <div>
+            <Button tone="primary" busy={create.isPending} disabled={database === undefined} onClick={submit}>
+              Set up auth
+            </Button>
+          </div>
+        </div>
+      </Card>
+    </div>
+  );
+}
+
+interface IntegrationProps {
+  readonly projectId: string;
+  readonly integration: NeonAuthIntegration;
+  readonly onKeys: (keys: SdkKeys) => void;
+}
+
+function Integration({ projectId, integration, onKeys }: IntegrationProps) {
+  return (
+    <div className="stack">
+      <AuthUsers projectId={projectId} integration={integration} />
+      <div className="grid-two">
+        <Facts projectId={projectId} integration={integration} onKeys={onKeys} />
+        <AuthDomains projectId={projectId} />
+      </div>
+      <DeleteIntegration projectId={projectId} />
+    </div>
+  );
+}
+
+function Facts({ projectId, integration, onKeys }: IntegrationProps) {
+  const body = { auth_provider: 'stack', project_id: projectId };
+  const refresh = [['project', projectId, 'auth']];
+  const keys = useAction(() => api<SdkKeys>('POST', '/projects/auth/keys', { body }), { refresh, onDone: onKeys });
+  const transfer = useAction(() => api<{ url: string }>('POST', '/projects/auth/transfer_ownership', { body }), {
+    refresh,
+    onDone: ({ url }) => window.open(url, '_blank', 'noopener'),
+  });
+  return (
+    <Card title="Provider">
+      <div className="stack">
+        <dl className="facts">
+          <dt>Project</dt>
+          <dd>
+            <CopyableId id={integration.auth_provider_project_id} label="the id at the provider" />
+          </dd>
+          <dt>Owner</dt>
+          <dd>{integration.owned_by === 'neon' ? 'Catnap' : 'your own account'}</dd>
+          <dt>Database</dt>
+          <dd>
+            <code>{integration.db_name}</code>
+          </dd>
+          <dt>Keys of tokens</dt>
+          <dd>
+            <CopyableId id={integration.jwks_url} label="the JWKS URL" />
+          </dd>
+        </dl>
+        <div className="row">
+          <Button busy={keys.isPending} onClick={() => keys.mutate()}>
+            New SDK keys
+          </Button>
+          {integration.owned_by === 'neon' && (
+            <Button busy={transfer.isPending} onClick={() => transfer.mutate()}>
+              Transfer ownership
+            </Button>
+          )}
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+function DeleteIntegration({ projectId }: { readonly projectId: string }) {
+  const [isAsking, setAsking] = useState(false);
+  const [withData, setWithData] = useState(false);
+  const path = at`/projects/${projectId}/auth/integration/stack`;
+  const remove = useAction(() => api<object>('DELETE', path, { body: { delete_data: withData } }), {
+    refresh: [['project', projectId]],
+    done: 'The integration is deleted.',
+    showsFailure: true,
+    onDone: () => setAsking(false),
+  });
+  return (
+    <Card title="Delete">
+      <div className="stack">
+        <p>Users are copied to the database no more, and the keys stop working with it.</p>
+        <div>
+          <Button tone="danger" onClick={() => setAsking(true)}>
+            Delete integration
+          </Button>
+        </div>
+      </div>
+      {isAsking && (
+        <ConfirmDialog
+          title="Delete integration"
+          submit="Delete integration"
+          busy={remove.isPending}
+          error={remove.error}
+          onSubmit={() => remove.mutate()}
+          onClose={() => setAsking(false)}
+        >
+          <p>Without its data, an integration that is made later takes up the same users again.</p>
+          <CheckField
+            label="Also delete the users"
+            hint="The table of users and the project at the provider. This cannot be undone."
+            checked={withData}
+            onChange={setWithData}
+          />
+        </ConfirmDialog>
+      )}
+    </Card>
+  );
+}
