@@ -6,6 +6,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { openStream } from './client.ts';
 import { setLive } from './live-state.ts';
+import { sessionQuery } from './queries.ts';
 
 const reopenMs = { first: 1_000, most: 15_000 };
 
@@ -15,10 +16,12 @@ export function useLiveChanges(): void {
     let closing = new AbortController();
     const open = () => {
       closing = new AbortController();
-      void follow(closing.signal, (projectId) => {
+      const onChange = (projectId: string | null) => {
         void client.invalidateQueries({ queryKey: projectId === null ? ['project'] : ['project', projectId] });
         void client.invalidateQueries({ queryKey: ['projects'] });
-      });
+      };
+      const onSignedOut = () => void client.invalidateQueries({ queryKey: sessionQuery.queryKey });
+      void follow(closing.signal, { onChange, onSignedOut });
     };
     const change = () => {
       closing.abort();
@@ -33,12 +36,20 @@ export function useLiveChanges(): void {
   }, [client]);
 }
 
-/** Opens the stream again whenever it ends, more slowly each time that it fails. Null: anything may have changed. */
-async function follow(signal: AbortSignal, onChange: (projectId: string | null) => void): Promise<void> {
+interface Listeners {
+  /** Null: anything may have changed. */
+  readonly onChange: (projectId: string | null) => void;
+  /** The key was revoked, or somebody signed out elsewhere. */
+  readonly onSignedOut: () => void;
+}
+
+/** Opens the stream again whenever it ends, more slowly each time that it fails. */
+async function follow(signal: AbortSignal, { onChange, onSignedOut }: Listeners): Promise<void> {
   let waitMs = reopenMs.first;
   while (!signal.aborted) {
     try {
       const response = await openStream('/events', signal);
+      if (response.status === 401) return onSignedOut();
       if (response.ok && response.body !== null) {
         setLive(true);
         onChange(null);

@@ -9,7 +9,7 @@ import { Dialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
-import { masked, passwordMask, snippetsFor } from './snippets.ts';
+import { hidePassword, snippetsFor } from './snippets.ts';
 
 interface ConnectDialogProps {
   readonly projectId: string;
@@ -152,10 +152,4 @@ function Uri({ projectId, of }: UriProps) {
       }}
     </Loaded>
   );
-}
-
-/** Also where a client wants it as a parameter of its own. */
-function hidePassword(code: string, uri: string): string {
-  const password = new URL(uri).password;
-  return code.replaceAll(uri, masked(uri)).replaceAll(decodeURIComponent(password), passwordMask);
 }

@@ -6,11 +6,14 @@ export interface Snippet {
   readonly code: string;
 }
 
-export const passwordMask = '••••••••';
+const passwordMask = '••••••••';
 
-/** The string with its password hidden, for the screen. */
-export function masked(uri: string): string {
-  return uri.replace(/^(\w+:\/\/[^:@/]+):[^@]*@/, `$1:${passwordMask}@`);
+/** For the screen: in the connection string, and where a client wants the password by itself. */
+export function hidePassword(code: string, uri: string): string {
+  const { password } = new URL(uri);
+  const plain = decodeURIComponent(password);
+  const forms = [password, plain, new URLSearchParams({ p: plain }).toString().slice(2)];
+  return forms.filter((form) => form !== '').reduce((text, form) => text.replaceAll(form, passwordMask), code);
 }
 
 export function snippetsFor(uri: string, origin: string): readonly Snippet[] {

@@ -40,14 +40,14 @@ function Frame() {
       <a className="skip" href="#main">
         Skip to the page
       </a>
-      <div className="topbar">
+      <header className="topbar">
         <Link className="brand" to="/">
           <Logo /> Catnap
         </Link>
         <Button tone="quiet" aria-label="Navigation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? 'close' : 'menu'} />
         </Button>
-      </div>
+      </header>
       <Sidebar isOpen={isOpen} />
       <div>
         {isOffline && (

@@ -14,7 +14,7 @@ export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
   const session = useQuery(sessionQuery).data;
   const isPersonal = session?.key?.kind === 'personal';
   return (
-    <div className={isOpen ? 'sidebar open' : 'sidebar'}>
+    <aside className={isOpen ? 'sidebar open' : 'sidebar'} aria-label="Navigation">
       <Link className="brand" to="/">
         <Logo /> Catnap
       </Link>
@@ -45,7 +45,7 @@ export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
         <ThemeChoice />
         <SignOut keyName={session?.key?.name ?? ''} />
       </div>
-    </div>
+    </aside>
   );
 }
 

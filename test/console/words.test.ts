@@ -1,0 +1,81 @@
+/** The parts of the console that are plain functions. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { hidePassword, jdbcUrl, snippetsFor } from '../../console/pages/snippets.ts';
+import { splitStatements } from '../../console/sql/split.ts';
+import { bytes, duration, milliseconds, relative } from '../../console/ui/format.ts';
+import { sizes as offered, sizesUpTo } from '../../console/ui/sizes.ts';
+import { sizes } from '../../src/core/sizing.ts';
+
+describe('statements', () => {
+  const texts = (sql: string) => splitStatements(sql).map(({ text }) => text);
+
+  test('end at semicolons, but not at those inside something', () => {
+    expect(texts('select 1; select 2')).toEqual(['select 1', 'select 2']);
+    expect(texts("select ';', 'it''s;'; select 2;")).toEqual(["select ';', 'it''s;'", 'select 2']);
+    expect(texts('select ";" from "a;b"')).toEqual(['select ";" from "a;b"']);
+    expect(texts('select 1 -- one; two\n; select 2')).toEqual(['select 1 -- one; two', 'select 2']);
+    expect(texts('select /* ; */ 1')).toEqual(['select /* ; */ 1']);
+    expect(texts('do $$ begin; end $$; select $a$ ; $$ ; $a$')).toEqual([
+      'do $$ begin; end $$',
+      'select $a$ ; $$ ; $a$',
+    ]);
+    expect(texts("select E'\\';'; select 2")).toEqual(["select E'\\';'", 'select 2']);
+    expect(texts('; ;\n -- nothing\n;')).toEqual([]);
+    expect(texts("select 'open")).toEqual(["select 'open"]);
+  });
+
+  test('say where they begin, whatever the text', () => {
+    fc.assert(
+      fc.property(
+        fc.string({
+          unit: fc.constantFrom("'", '"', ';', '$', '$$', '-', '--', '/*', '*/', 'a', ' ', '\n', '\\', 'E'),
+        }),
+        (sql) => {
+          for (const { text, from } of splitStatements(sql)) expect(sql.slice(from, from + text.length)).toBe(text);
+        },
+      ),
+    );
+  });
+});
+
+describe('snippets', () => {
+  const uri = 'postgresql://owner:s%2Fcret@localhost:7432/db?options=endpoint%3Dep-x';
+
+  test('all lead to the same place, and hide the password everywhere', () => {
+    for (const { code } of snippetsFor(uri, 'http://localhost:7070')) {
+      expect(code).toContain('ep-x');
+      expect(code).toMatch(/s%2Fcret/);
+      const hidden = hidePassword(code, uri);
+      expect(hidden).not.toContain('cret');
+      expect(hidden).toContain('••••');
+    }
+  });
+
+  test('for JDBC have user and password as parameters', () => {
+    expect(jdbcUrl(uri)).toBe(
+      'jdbc:postgresql://localhost:7432/db?options=endpoint%3Dep-x&user=owner&password=s%2Fcret',
+    );
+  });
+});
+
+test('numbers and times read well', () => {
+  expect([bytes(0), bytes(1023), bytes(1536), bytes(300 * 1024 ** 2)]).toEqual(['0 B', '1023 B', '1.5 KB', '300 MB']);
+  expect([milliseconds(3.2), milliseconds(2_340), milliseconds(90_000)]).toEqual(['3 ms', '2.3 s', '2 min']);
+  expect([duration(59), duration(300), duration(5_400), duration(604_800)]).toEqual([
+    '59 s',
+    '5 min',
+    '1.5 h',
+    '7 days',
+  ]);
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  expect(relative('2025-12-31T23:57:00Z', now)).toBe('3 min ago');
+  expect(relative('2026-01-01T02:00:00Z', now)).toBe('in 2 h');
+  expect(relative('2026-01-01T00:00:01Z', now)).toBe('just now');
+});
+
+test('the sizes that are offered are those that the API takes', () => {
+  expect(offered).toEqual(sizes);
+  expect(sizesUpTo(2)).toEqual([0.25, 0.5, 1, 2]);
+  expect(sizesUpTo(0)).toEqual(sizes);
+});
