@@ -30,7 +30,7 @@ export async function buildConsole(target, previous) {
   await build({
     root: source,
     configFile: false,
-    logLevel: 'warn',
+    logLevel: 'error',
     plugins: [react()],
     build: {
       outDir: target,

@@ -166,3 +166,23 @@ export const authDomainsQuery = (id: string) =>
       (await api<{ domains: { domain: string }[] }>('GET', at`/projects/${id}/auth/domains`)).domains,
     retry: false,
   });
+
+export interface Mail {
+  readonly id: number;
+  readonly auth_provider_project_id: string;
+  readonly kind: string;
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly status: string;
+  readonly error?: string;
+  readonly created_at: string;
+}
+
+const mailsShown = 100;
+
+export const outboxQuery = queryOptions({
+  queryKey: ['outbox'],
+  queryFn: async () => (await api<{ mails: Mail[] }>('GET', withQuery('/outbox', { limit: mailsShown }))).mails,
+  retry: false,
+});

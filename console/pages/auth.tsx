@@ -13,6 +13,7 @@ import { CheckField, SelectField } from '../ui/field.tsx';
 import { Loaded } from '../ui/states.tsx';
 import { AuthDomains } from './auth-domains.tsx';
 import { AuthKeysDialog, type SdkKeys } from './auth-keys.tsx';
+import { AuthOutbox } from './auth-outbox.tsx';
 import { AuthUsers } from './auth-users.tsx';
 import { WithBranch } from './branch-choice.tsx';
 
@@ -105,6 +106,7 @@ function Integration({ projectId, integration, onKeys }: IntegrationProps) {
         <Facts projectId={projectId} integration={integration} onKeys={onKeys} />
         <AuthDomains projectId={projectId} />
       </div>
+      <AuthOutbox providerProjectId={integration.auth_provider_project_id} />
       <DeleteIntegration projectId={projectId} />
     </div>
   );

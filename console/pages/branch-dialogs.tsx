@@ -7,10 +7,11 @@ import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { expiryChoices, expiryOf } from './create-branch.tsx';
 
-export type BranchDialogName = 'rename' | 'default' | 'protect' | 'expiry' | 'delete';
+export type BranchDialogName = 'rename' | 'default' | 'protect' | 'expiry' | 'restore' | 'delete';
 
 interface BranchDialogProps {
   readonly branch: Branch;
+  readonly branches: readonly Branch[];
   readonly onClose: () => void;
   readonly onDeleted: () => void;
 }
@@ -25,6 +26,8 @@ export function BranchDialogs({ name, ...props }: BranchDialogProps & { readonly
       return <Protect {...props} />;
     case 'expiry':
       return <Expiry {...props} />;
+    case 'restore':
+      return <Restore {...props} />;
     case 'delete':
       return <Delete {...props} />;
   }
@@ -118,6 +121,59 @@ function Expiry({ branch, onClose }: BranchDialogProps) {
         value={days}
         choices={expiryChoices}
         onChange={setDays}
+      />
+    </FormDialog>
+  );
+}
+
+/** From its parent this is what people call a reset. */
+function Restore({ branch, branches, onClose }: BranchDialogProps) {
+  const others = branches.filter(({ id }) => id !== branch.id);
+  const hasChildren = branches.some(({ parent_id }) => parent_id === branch.id);
+  const [source, setSource] = useState(others.find(({ id }) => id === branch.parent_id)?.id ?? others[0]?.id ?? '');
+  const [keptName, setKeptName] = useState('');
+  const restore = useAction((body: object) => api<object>('POST', `${pathOf(branch)}/restore`, { body }), {
+    refresh: refreshOf(branch),
+    done: `${branch.name} is being restored.`,
+    showsFailure: true,
+    onDone: onClose,
+  });
+  const submit = () =>
+    restore.mutate({
+      source_branch_id: source,
+      ...(keptName.trim() === '' ? {} : { preserve_under_name: keptName.trim() }),
+    });
+  return (
+    <FormDialog
+      title={`Restore ${branch.name}`}
+      submit="Restore"
+      tone="danger"
+      busy={restore.isPending}
+      disabled={source === '' || (hasChildren && keptName.trim() === '')}
+      error={restore.error}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <p>Its data, roles and databases become those of the other branch. Host names stay; connections drop briefly.</p>
+      <SelectField
+        label="To the head of"
+        value={source}
+        choices={others.map(({ id, name }) => ({
+          value: id,
+          text: id === branch.parent_id ? `${name} (its parent)` : name,
+        }))}
+        onChange={setSource}
+      />
+      <TextField
+        label="Keep the present data as a branch named"
+        hint={
+          hasChildren
+            ? 'Needed, because branches were made from this one; they move under it.'
+            : 'Empty: the present data are lost.'
+        }
+        value={keptName}
+        onChange={setKeptName}
+        maxLength={256}
       />
     </FormDialog>
   );

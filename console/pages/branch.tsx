@@ -74,6 +74,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
               {!branch.default && <Button onClick={() => setDialog('default')}>Make default</Button>}
               <Button onClick={() => setDialog('protect')}>{branch.protected ? 'Stop protecting' : 'Protect'}</Button>
               {!branch.default && <Button onClick={() => setDialog('expiry')}>Expiry</Button>}
+              {branches.length > 1 && <Button onClick={() => setDialog('restore')}>Reset or restore</Button>}
               <Button onClick={() => setDialog('delete')} disabled={branch.default || branch.protected}>
                 Delete
               </Button>
@@ -87,7 +88,13 @@ function BranchView({ branch, branches }: BranchViewProps) {
         </div>
       </div>
       {dialog !== null && (
-        <BranchDialogs name={dialog} branch={branch} onClose={() => setDialog(null)} onDeleted={toDashboard} />
+        <BranchDialogs
+          name={dialog}
+          branch={branch}
+          branches={branches}
+          onClose={() => setDialog(null)}
+          onDeleted={toDashboard}
+        />
       )}
       {isBranching && (
         <CreateBranch

@@ -31,6 +31,7 @@ export function CreateBranch({ projectId, branches, parentId, onClose }: CreateB
   const [parent, setParent] = useState(parentId);
   const [days, setDays] = useState('');
   const [withCompute, setWithCompute] = useState(true);
+  const [isSchemaOnly, setSchemaOnly] = useState(false);
   const create = useAction(
     (body: object) => api<{ branch: Branch }>('POST', at`/projects/${projectId}/branches`, { body }),
     {
@@ -47,6 +48,7 @@ export function CreateBranch({ projectId, branches, parentId, onClose }: CreateB
       branch: {
         parent_id: parent,
         ...(name.trim() === '' ? {} : { name: name.trim() }),
+        ...(isSchemaOnly ? { init_source: 'schema-only' } : {}),
         ...(days === '' ? {} : { expires_at: expiryOf(days) }),
       },
       ...(withCompute ? { endpoints: [{ type: 'read_write' }] } : {}),
@@ -67,6 +69,12 @@ export function CreateBranch({ projectId, branches, parentId, onClose }: CreateB
         value={parent}
         choices={branches.map((branch) => ({ value: branch.id, text: branch.name }))}
         onChange={setParent}
+      />
+      <CheckField
+        label="Schema only"
+        hint="Tables without their rows; sequences begin anew."
+        checked={isSchemaOnly}
+        onChange={setSchemaOnly}
       />
       <SelectField label="Deletes itself" value={days} choices={expiryChoices} onChange={setDays} />
       <CheckField label="With a compute, so that it can be used" checked={withCompute} onChange={setWithCompute} />
