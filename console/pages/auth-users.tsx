@@ -7,7 +7,7 @@ import { api, at } from '../api/client.ts';
 import { runSql } from '../api/sql.ts';
 import type { NeonAuthIntegration } from '../api/types.ts';
 import { type Target, WithUri } from '../sql/target.tsx';
-import { Card, CopyableId } from '../ui/bits.tsx';
+import { Card, CopyableId, TableWrap } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
@@ -98,7 +98,7 @@ interface UserTableProps {
 function UserTable({ users, onDelete }: UserTableProps) {
   if (users.length === 0) return <Empty title="There is nobody yet, or nobody who fits." />;
   return (
-    <div className="table-wrap">
+    <TableWrap label="Users">
       <table>
         <caption className="visually-hidden">neon_auth.users_sync</caption>
         <thead>
@@ -130,7 +130,7 @@ function UserTable({ users, onDelete }: UserTableProps) {
           ))}
         </tbody>
       </table>
-    </div>
+    </TableWrap>
   );
 }
 

@@ -5,7 +5,7 @@ import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { databasesQuery, rolesQuery } from '../api/queries.ts';
 import type { Branch, Database } from '../api/types.ts';
-import { Card } from '../ui/bits.tsx';
+import { Card, TableWrap } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
@@ -45,7 +45,7 @@ interface DatabaseTableProps {
 function DatabaseTable({ databases, onOpen }: DatabaseTableProps) {
   if (databases.length === 0) return <Empty title="There is no database." />;
   return (
-    <div className="table-wrap">
+    <TableWrap label="Databases">
       <table>
         <thead>
           <tr>
@@ -77,7 +77,7 @@ function DatabaseTable({ databases, onOpen }: DatabaseTableProps) {
           ))}
         </tbody>
       </table>
-    </div>
+    </TableWrap>
   );
 }
 

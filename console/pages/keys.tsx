@@ -5,7 +5,7 @@ import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { organizationKeysQuery, organizationsQuery, personalKeysQuery, sessionQuery } from '../api/queries.ts';
 import type { ApiKey, ApiKeyCreated } from '../api/types.ts';
-import { Ago, Badge, Card, PageHead, Secret } from '../ui/bits.tsx';
+import { Ago, Badge, Card, PageHead, Secret, TableWrap } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, Dialog } from '../ui/dialog.tsx';
 import { Icon } from '../ui/icons.tsx';
@@ -85,7 +85,7 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
   const ownId = useQuery(sessionQuery).data?.key?.id;
   if (keys.length === 0) return <Empty title="There is none." />;
   return (
-    <div className="table-wrap">
+    <TableWrap label="Keys">
       <table>
         <thead>
           <tr>
@@ -126,7 +126,7 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
           onClose={() => setRevoking(null)}
         />
       )}
-    </div>
+    </TableWrap>
   );
 }
 

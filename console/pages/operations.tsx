@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { operationsQuery } from '../api/queries.ts';
 import type { Operation } from '../api/types.ts';
-import { Ago, Badge, Card, PageHead } from '../ui/bits.tsx';
+import { Ago, Badge, Card, PageHead, TableWrap } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { milliseconds } from '../ui/format.ts';
 import { Empty, Loaded } from '../ui/states.tsx';
@@ -54,7 +54,7 @@ export function OperationsPage() {
 function OperationTable({ operations }: { readonly operations: readonly Operation[] }) {
   if (operations.length === 0) return <Empty title="There is none of these." />;
   return (
-    <div className="table-wrap top">
+    <TableWrap label="Operations">
       <table>
         <thead>
           <tr>
@@ -91,6 +91,6 @@ function OperationTable({ operations }: { readonly operations: readonly Operatio
           ))}
         </tbody>
       </table>
-    </div>
+    </TableWrap>
   );
 }

@@ -5,7 +5,7 @@ import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { rolesQuery } from '../api/queries.ts';
 import type { Branch, Role } from '../api/types.ts';
-import { Badge, Card, Secret } from '../ui/bits.tsx';
+import { Badge, Card, Secret, TableWrap } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
 import { CheckField, TextField } from '../ui/field.tsx';
@@ -65,7 +65,7 @@ function RoleTable({ branch, roles, onOpen }: RoleTableProps) {
     { refresh: [], onDone: ({ name, password }) => onOpen({ kind: 'password', name, password }) },
   );
   return (
-    <div className="table-wrap">
+    <TableWrap label="Roles">
       <table>
         <thead>
           <tr>
@@ -105,7 +105,7 @@ function RoleTable({ branch, roles, onOpen }: RoleTableProps) {
           ))}
         </tbody>
       </table>
-    </div>
+    </TableWrap>
   );
 }
 
