@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { makeCore } from '../../test/helpers/core.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
-import { makeStackParts } from '../../test/helpers/stack.ts';
+import { keyHeaders, makeStackParts } from '../../test/helpers/stack.ts';
 import { createLogger } from '../log.ts';
 import { buildApp } from './app.ts';
 import { noConsole } from './console-files.ts';
@@ -37,6 +37,8 @@ test('building the application and answering requests loads no module', async ()
     await reply.text();
     return reply.status;
   };
+  const internal = { ...keyHeaders('client', 'internal'), 'content-type': 'application/json' };
+  const account = '{"email":"a@example.com","password":"correct horse"}';
   const statuses = [
     await send('/'),
     await send('/status'),
@@ -49,9 +51,12 @@ test('building the application and answering requests loads no module', async ()
     await send('/api/v2/projects', { method: 'POST', body: '{' }),
     await send('/api/v2/projects?limit=x'),
     await send('/nowhere'),
+    await send('/stack/api/v1/auth/password/sign-up', { method: 'POST', headers: internal, body: account }),
+    await send('/stack/api/v1/projects/internal/.well-known/jwks.json'),
+    await send('/stack/sign-in'),
   ];
   await app.close();
   await close();
-  expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 201, 400, 400, 400, 404]);
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 201, 400, 400, 400, 404, 200, 200, 200]);
   expect(loaded().filter((file) => !before.has(file))).toEqual([]);
 });

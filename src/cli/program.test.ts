@@ -54,6 +54,25 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
   return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
 }
 
+describe('outbox', () => {
+  const mail = {
+    ...{ id: 7, to: 'ada@example.com', subject: 'Reset your password', status: 'stored' },
+    ...{ created_at: '2026-01-01T00:00:00.000Z', text: 'Hello \u001b[2J,\n\nhttp://localhost/reset?code=abc' },
+  };
+
+  test('lists mails, and shows one with its link and without its tricks', async () => {
+    replies['GET /api/v2/outbox?limit=20'] = { body: { mails: [mail] } };
+    replies['GET /api/v2/outbox?limit=1&before=8'] = { body: { mails: [mail] } };
+    replies['GET /api/v2/outbox?limit=1&before=10'] = { body: { mails: [mail] } };
+    expect((await catnap(['outbox'])).out).toMatch(/^ID .*\n7 .*ada@example.com .*stored\n$/);
+    const shown = await catnap(['outbox', '7']);
+    expect(shown.out).toContain('Hello ?[2J,\n\nhttp://localhost/reset?code=abc\n');
+    expect(JSON.parse((await catnap(['outbox', '7', '--json'])).out).text).toBe(mail.text);
+    expect(await catnap(['outbox', '9'])).toMatchObject({ code: 1, err: 'catnap: there is no mail 9 in the outbox\n' });
+    expect((await catnap(['outbox', 'x'])).code).toBe(2);
+  });
+});
+
 describe('storage', () => {
   const plan = { image: '/h/storage.img', mountPoint: '/h/storage', bytes: 2 ** 30, movedBytes: 0, projects: 0 };
   const status = {

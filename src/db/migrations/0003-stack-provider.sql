@@ -224,5 +224,6 @@ create table stack_page_sessions (
 create index stack_page_sessions_of_user on stack_page_sessions (user_id);
 
 -- The provider's own project: its users are the people who own projects. Known outside as `internal`.
-insert into stack_projects (id, display_name, description)
-values ('00000000-0000-4000-8000-000000000001', 'Catnap Auth', 'Accounts of people who own projects of this provider.');
+-- Links for its users lead to the provider's own pages, never to somebody's localhost.
+insert into stack_projects (id, display_name, description, allow_localhost)
+values ('00000000-0000-4000-8000-000000000001', 'Catnap Auth', 'People who own projects of this provider.', false);

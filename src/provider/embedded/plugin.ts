@@ -29,7 +29,10 @@ const versions = ['/api/v1', '/api/latest'];
 
 export async function stackProvider(app: StackApp, parts: StackParts): Promise<void> {
   app.setErrorHandler((error, request, reply) => sendStackError(error, request, reply));
-  app.setNotFoundHandler((request, reply) => sendStackError(plain(404, 'Not found.'), request, reply));
+  app.setNotFoundHandler((request, reply) =>
+    // A page of another origin may read that there is no such route, as it may read every other answer.
+    sendStackError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders)),
+  );
   useBodies(app);
   useAccess(app, parts);
   const limits = createLimits(parts);

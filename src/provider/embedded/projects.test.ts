@@ -119,6 +119,18 @@ describe('access', () => {
   });
 });
 
+test('what this provider does not have is a 404 that any page may read', async () => {
+  const reply = await stack.call('POST', '/analytics/events/batch', project.client, {});
+  expect([reply.status, reply.headers['access-control-allow-origin']]).toEqual([404, '*']);
+  expect((await stack.call('GET', '/stack/nowhere')).status).toBe(404);
+});
+
+test('links for owners of projects never lead to somebody’s localhost', async () => {
+  const body = { email: 'x@example.com', callback_url: 'http://localhost:3000/steal' };
+  const reply = await stack.call('POST', '/auth/password/send-reset-code', keyHeaders('client', 'internal'), body);
+  expect(known(reply)).toEqual([400, 'REDIRECT_URL_NOT_WHITELISTED']);
+});
+
 describe('key sets', () => {
   test('show keys once, then the last four characters; revoking ends them', async () => {
     const made = await stack.call('POST', '/integrations/neon/api-keys', project.admin, {

@@ -23,8 +23,8 @@ const ListQuery = Type.Object({
 
 const server = guarded('server');
 const client = guarded('client');
-/** Unasked, the original answers with everybody; this is where even that ends. */
-const pageMax = 100_000;
+/** The most in one reply; who asks for no limit gets everybody up to here, and a cursor when there are more. */
+const pageMax = 10_000;
 
 export function userRoutes(app: StackApp, parts: StackParts): void {
   const { sql } = parts.database;
@@ -34,11 +34,11 @@ export function userRoutes(app: StackApp, parts: StackParts): void {
     if (query.only_anonymous && !query.include_anonymous) {
       throw schemaError('query.only_anonymous needs include_anonymous');
     }
-    const limit = query.limit;
+    const limit = Math.min(query.limit ?? pageMax, pageMax);
     const users = await selectUsers(sql, {
       projectId: callerOf(request).project.id,
       // One more tells where the next page begins.
-      limit: limit === undefined ? pageMax : limit + 1,
+      limit: limit + 1,
       cursor: query.cursor,
       isDescending: query.desc === true,
       orderBy: query.order_by ?? 'signed_up_at',
@@ -48,9 +48,11 @@ export function userRoutes(app: StackApp, parts: StackParts): void {
       onlyAnonymous: query.only_anonymous === true,
       includesRestricted: query.include_restricted === true || query.include_anonymous === true,
     });
-    const page = limit === undefined ? users : users.slice(0, limit);
-    const next = limit === undefined ? undefined : users[limit];
-    return { items: page.map(serverUserView), is_paginated: true, pagination: { next_cursor: next?.id ?? null } };
+    return {
+      items: users.slice(0, limit).map(serverUserView),
+      is_paginated: true,
+      pagination: { next_cursor: users[limit]?.id ?? null },
+    };
   });
 
   app.post('/users', { ...server, schema: { ...server.schema, body: NewUserBody } }, async (request, reply) => {

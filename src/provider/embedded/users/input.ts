@@ -9,7 +9,7 @@ import type { UserChange } from '../store/users.ts';
 const optional = Type.Optional;
 const Metadata = optional(Type.Unknown());
 const DisplayName = optional(nullable(Type.String({ maxLength: 256 })));
-const ImageUrl = optional(nullable(Type.String({ maxLength: 1_000_000 })));
+const ImageUrl = optional(nullable(Type.String({ maxLength: 200_000 })));
 const flag = optional(Type.Boolean());
 const Score = Type.Integer({ minimum: 0, maximum: 100 });
 
