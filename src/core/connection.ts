@@ -9,6 +9,7 @@ import {
   lockEndpoint,
   selectEndpointInAnyState,
   selectReadWriteEndpoint,
+  touchEndpoint,
   updateLastActive,
 } from '../db/endpoints.ts';
 import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
@@ -21,6 +22,7 @@ import { type Caller, requireBranch, requireEndpoint, requireProject } from './a
 import { connectionUri } from './connection-uri.ts';
 import { type CommandScope, type Core, commandScope, type Scope } from './context.ts';
 import { queueStart } from './endpoint.ts';
+import { sleepsAt } from './idleness.ts';
 import { wakePriority } from './operation.ts';
 import { openPassword } from './role.ts';
 
@@ -54,12 +56,25 @@ export type WakeState =
 
 /** Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. */
 export async function requestWake(core: Core, endpointId: EndpointId): Promise<WakeState> {
-  const endpoint = await selectEndpointInAnyState(core.database.sql, endpointId);
-  if (endpoint === undefined) throw notFound('endpoint');
+  const seen = await selectEndpointInAnyState(core.database.sql, endpointId);
+  if (seen === undefined) throw notFound('endpoint');
+  const endpoint = mayFallAsleep(core, seen) ? await touchEndpoint(core.database.sql, endpointId) : seen;
   const open = openRoute(endpoint);
   if (open !== null) return { kind: 'awake', address: open };
   return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
 }
+
+/**
+ * A compute whose time is about to be over may be put to sleep between this look and the client's login. Whoever does
+ * that looks at its last use under the row's lock, so a use that is written there settles who was first.
+ */
+function mayFallAsleep({ clock }: Core, endpoint: EndpointRow): boolean {
+  const at = sleepsAt(endpoint);
+  return endpoint.address !== null && at !== null && at.getTime() - clock.now().getTime() < sleepsSoonMs;
+}
+
+/** More than a login takes. */
+const sleepsSoonMs = 2_000;
 
 async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId: EndpointId): Promise<WakeState> {
   // The project first, as every command does: that order keeps the queue's order and avoids deadlocks.

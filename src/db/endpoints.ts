@@ -201,6 +201,14 @@ export async function updateLastActive(sql: Sql, activity: ReadonlyMap<string, D
     from unnest(${ids}::text[], ${times}::timestamptz[]) as a(id, at) where e.id = a.id`;
 }
 
+/** Records a use, and tells how the row stands after whoever held it. */
+export async function touchEndpoint(sql: Sql, id: EndpointId): Promise<EndpointRow> {
+  return one(
+    await sql<EndpointRow[]>`
+      update endpoints set last_active = greatest(last_active, clock_timestamp()) where id = ${id} returning *`,
+  );
+}
+
 export async function deleteEndpointRow(sql: Sql, id: EndpointId): Promise<void> {
   await sql`delete from endpoints where id = ${id}`;
 }
