@@ -49,7 +49,13 @@ const reload: Step = async (context) => {
   // A size is more than settings: its change is one restart, whatever the settings make of it.
   const sizeChanged = endpoint.server?.minCu !== endpoint.minCu || endpoint.server.maxCu !== endpoint.maxCu;
   const needRestart = sizeChanged || (await context.driver.reload(spec)).length > 0;
-  if (needRestart) return goto('stop');
+  if (needRestart) {
+    // The route is closed first: pooled clients begin nothing more here, and wait for the restarted server.
+    return goto('stop', async (tx) => {
+      await updateEndpoint(tx, endpoint.id, { address: null });
+      return undefined;
+    });
+  }
   const seen = await context.driver.observe(target.ref);
   return goto('apply', async (tx) => {
     await updateEndpoint(tx, endpoint.id, { server: serverState(context, target, seen) });

@@ -12,7 +12,13 @@ const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   const seen = await context.driver.observe(target.ref);
-  if (seen.state !== 'running' || target.endpoint.type === 'read_only') return goto('stop');
+  // From here on nobody is sent there: pooled clients wait for the next start instead of losing their transactions.
+  if (seen.state !== 'running' || target.endpoint.type === 'read_only') {
+    return goto('stop', async (tx) => {
+      await updateEndpoint(tx, target.endpoint.id, { address: null });
+      return undefined;
+    });
+  }
   const catalog = await context.driver.configure(target.ref, emptyChange);
   const bytes = await context.driver.observeSize(target.ref);
   return goto('stop', async (tx) => {
