@@ -51,6 +51,7 @@ export async function startCatnap(env = {}, onLog = null) {
   const key = (await readFile(join(home, 'api-key'), 'utf8')).trim();
   return {
     home,
+    pid: child.pid,
     api: (method, path, body) => callApi(`http://127.0.0.1:${httpPort}/api/v2${path}`, key, method, body),
     stop: async () => {
       child.kill('SIGINT');
@@ -78,7 +79,7 @@ export async function selectOne(connection) {
   await client.end();
 }
 
-async function freePort() {
+export async function freePort() {
   const server = createServer();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

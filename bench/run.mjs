@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
+import { benchProxy } from './proxy.mjs';
 import { benchWake } from './wake.mjs';
 
-const benchmarks = { branch: benchBranch, create: benchCreate, wake: benchWake };
+const benchmarks = { branch: benchBranch, create: benchCreate, proxy: benchProxy, wake: benchWake };
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const wanted = process.argv.slice(2);
