@@ -53,6 +53,15 @@ export interface ConnectionContext {
   readonly activity: Activity;
 }
 
+interface RunningSession {
+  readonly closed: Promise<void>;
+}
+
+type Terminable = Pick<Splice, 'terminate'>;
+
+/** In the place of what only a login can use. */
+const spent = new AbortController();
+
 interface AdmittedClient {
   readonly identity: Identity;
   readonly messages: MessageStream;
@@ -63,11 +72,11 @@ export class ClientConnection {
   readonly #socket: Socket;
   readonly #context: ConnectionContext;
   readonly #address: string;
-  readonly #abort = new AbortController();
+  #abort = new AbortController();
   readonly #leaveWaitingRoom: () => void;
   /** Null while nothing we could write would be understood: in a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
-  #session: Pick<Splice, 'terminate'> | null = null;
+  #session: Terminable | null = null;
   /** For the log; known once the client has proved that it may know. */
   #endpointId: string | undefined;
 
@@ -81,7 +90,9 @@ export class ClientConnection {
   /** Resolves when the connection is over; never rejects. */
   async serve(): Promise<void> {
     try {
-      await this.#serve();
+      const session = await this.#begin();
+      // Nothing of the login is held while the session lasts: ten thousand idle clients would feel it.
+      await session?.closed;
     } catch (thrown) {
       await this.#refuse(thrown);
     } finally {
@@ -103,77 +114,71 @@ export class ClientConnection {
     this.#socket.destroy();
   }
 
-  async #serve(): Promise<void> {
+  /** Up to a running session; null when there is none to be had. */
+  async #begin(): Promise<RunningSession | null> {
     const acceptedAt = performance.now();
     const client = await this.#withinAuthenticationTime(() => this.#admit());
-    if (client === null) return;
+    if (client === null) return null;
     this.#leaveWaitingRoom();
     const { identity, packet } = client;
-    this.#endpointId = identity.route.endpointId;
+    const { endpointId, pooled } = identity.route;
+    this.#endpointId = endpointId;
     const provenAt = performance.now();
     requireAccess(identity.facts, this.#address);
     requirePresent(packet);
-    const { activity, log, metrics } = this.#context;
-    const onConnected = () => {
+    const { activity, log, metrics, slots, pooledSlots } = this.#context;
+    activity.note(endpointId);
+    const releaseSlot = (pooled ? pooledSlots : slots).take(endpointId);
+    try {
+      const session = await (pooled ? this.#pool(client) : this.#connect(client));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
       metrics.sessionStarted(times);
-      log.debug({ endpointId: this.#endpointId, ...times }, 'a session began');
-    };
-    activity.note(identity.route.endpointId);
-    if (identity.route.pooled) await this.#servePooled(client, onConnected);
-    else await this.#serveDirectly(client, onConnected);
+      log.debug({ endpointId, ...times }, 'a session began');
+      this.#messages = null;
+      this.#session = session;
+      this.#abort = spent;
+      return { closed: session.closed.then(releaseSlot) };
+    } catch (thrown) {
+      releaseSlot();
+      throw thrown;
+    }
   }
 
-  async #serveDirectly({ identity, messages, packet }: AdmittedClient, onConnected: () => void): Promise<void> {
-    const { limits, slots, activity, waker, budgets, cancelKeys } = this.#context;
+  async #connect({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+    const { limits, activity, waker, budgets, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
-    const releaseSlot = slots.take(endpointId);
-    let releasePlace = () => {};
+    const releasePlace = await takePlace(budgets.of(endpointId), limits.placeMs, signal);
     try {
-      releasePlace = await takePlace(budgets.of(endpointId), limits.placeMs, signal);
       const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });
       if (signal.aborted) compute.socket.destroy();
       signal.throwIfAborted();
-      onConnected();
-      this.#messages = null;
-      const session = startSession({
-        messages,
-        compute,
-        cancelKeys,
-        cancelMs: limits.dialMs,
-        onClientBytes: () => activity.note(endpointId),
+      const onClientBytes = () => activity.note(endpointId);
+      const { done, terminate } = startSession({
+        ...{ messages, compute, cancelKeys, cancelMs: limits.dialMs, onClientBytes },
       });
-      this.#session = session;
-      await session.done;
-    } finally {
-      releaseSlot();
+      return { terminate, closed: done.then(releasePlace) };
+    } catch (thrown) {
       releasePlace();
+      throw thrown;
     }
   }
 
-  async #servePooled({ identity, messages, packet }: AdmittedClient, onConnected: () => void): Promise<void> {
-    const { limits, pooledSlots, activity, pools, cancelKeys } = this.#context;
+  async #pool({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+    const { limits, activity, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
-    const releaseSlot = pooledSlots.take(endpointId);
-    try {
-      await new Promise<void>((resolve, reject) => {
-        const { signal } = this.#abort;
-        startPooledSession({
-          ...{ identity, parameters: packet.parameters, messages, pools, cancelKeys, signal },
-          cancelMs: limits.dialMs,
-          onActivity: () => activity.note(endpointId),
-          onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
-          onClosed: resolve,
-        }).then((session) => {
-          onConnected();
-          this.#messages = null;
-          this.#session = session;
-        }, reject);
-      });
-    } finally {
-      releaseSlot();
-    }
+    let onClosed = () => {};
+    const closed = new Promise<void>((resolve) => {
+      onClosed = resolve;
+    });
+    const session = await startPooledSession({
+      ...{ identity, parameters: packet.parameters, messages, pools, cancelKeys, onClosed },
+      signal: this.#abort.signal,
+      cancelMs: limits.dialMs,
+      onActivity: () => activity.note(endpointId),
+      onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
+    });
+    return { closed, terminate: () => session.terminate() };
   }
 
   /** Null when the connection was only a cancel request, which is then done. */
@@ -251,7 +256,8 @@ export class ClientConnection {
   #onReader(messages: MessageStream | null): void {
     this.#messages = messages;
     if (this.#abort.signal.aborted) messages?.interrupt(this.#abort.signal.reason);
-    messages?.onGone(() => this.#abort.abort(new PeerGone()));
+    const abort = this.#abort;
+    messages?.onGone(() => abort.abort(new PeerGone()));
   }
 
   #interrupt(reason: Error): void {

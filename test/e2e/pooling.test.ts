@@ -125,7 +125,8 @@ describe('clients of the pooled host', () => {
     await busy.query('begin');
     const [postmaster = 0] = await program.serverPids(endpointId);
     process.kill(postmaster, 'SIGKILL');
-    await expect(busy.query('select 1')).rejects.toThrow();
+    // The backends notice a moment later.
+    await eventually(() => expect(busy.query('select 1')).rejects.toThrow());
     expect((await idle.query('select 3 as n')).rows).toEqual([{ n: 3 }]);
   });
 

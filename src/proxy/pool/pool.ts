@@ -35,6 +35,10 @@ export interface PoolOptions {
 const openingMax = 4;
 /** Connections of one pool until the endpoint has said how many it takes. */
 const unknownLimit = 20;
+/** So many are opened as soon as somebody waits; more than this only help where transactions wait for something. */
+const eagerServers = 16;
+/** Then one must have waited this long: a short transaction comes sooner to its turn than to a login. */
+const growAfterMs = 100;
 const fullRetryMs = 100;
 const tooManyState = '53300';
 
@@ -168,13 +172,30 @@ export class Pool implements BudgetMember {
     if (this.#retry !== null) return;
     for (;;) {
       const coming = this.#opening + this.#requested;
-      if (coming >= openingMax || coming >= this.#waiting.size || this.#all.size + coming >= this.#max) return;
+      const total = this.#all.size + coming;
+      if (coming >= openingMax || coming >= this.#waiting.size || total >= this.#max) return;
+      if (total >= eagerServers && this.#growLater()) return;
       this.#requested += 1;
       budget.request(() => {
         this.#requested -= 1;
         void this.#open();
       });
     }
+  }
+
+  /** True when nobody has waited long enough; then it is looked at again. */
+  #growLater(): boolean {
+    const [oldest = 0] = this.#waiting.values();
+    const leftMs = oldest + growAfterMs - Date.now();
+    if (leftMs > 0) this.#retryAfter(leftMs);
+    return leftMs > 0;
+  }
+
+  #retryAfter(ms: number): void {
+    this.#retry ??= setTimeout(() => {
+      this.#retry = null;
+      this.#grow();
+    }, ms);
   }
 
   /** Holds a place of the budget, and gives it back when the connection is gone or was never made. */
@@ -208,13 +229,7 @@ export class Pool implements BudgetMember {
       'a pooled connection could not be opened',
     );
     // A backend whose client has gone may still be finishing; the queue's own patience bounds the wait.
-    if (isFull) {
-      this.#retry ??= setTimeout(() => {
-        this.#retry = null;
-        this.#grow();
-      }, fullRetryMs);
-      return;
-    }
+    if (isFull) return void this.#retryAfter(fullRetryMs);
     // Those who came later get a try of their own.
     for (const [waiter, since] of this.#waiting) {
       if (since > startedAt) break;
