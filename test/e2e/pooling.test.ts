@@ -1,4 +1,5 @@
-/** Pooled hosts of the whole program: through sleep, restart, resize and a crash their clients wait, and do not fail. */
+/** Pooled hosts of the whole program: clients wait through sleep, restart, resize and a crash, and do not fail. */
+import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { delay } from '../../src/clock.ts';
@@ -40,6 +41,13 @@ async function connect(connectionString = pooledUri): Promise<pg.Client> {
 
 const path = (rest = '') => `/projects/${projectId}/endpoints/${endpointId}${rest}`;
 const state = async () => (await program.api('GET', path())).body.endpoint.current_state;
+
+/** Processes that carry the endpoint's name in their titles, as backends do. */
+async function backends(): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const titles = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')));
+  return titles.filter((title) => title.startsWith('postgres: ') && title.includes(endpointId));
+}
 
 /** Many clients that write, one statement at a time, until they are told to stop; any failure is kept. */
 function startWriting(pooled: readonly pg.Client[]) {
@@ -125,8 +133,9 @@ describe('clients of the pooled host', () => {
     await busy.query('begin');
     const [postmaster = 0] = await program.serverPids(endpointId);
     process.kill(postmaster, 'SIGKILL');
-    // The backends notice a moment later.
-    await eventually(() => expect(busy.query('select 1')).rejects.toThrow());
+    // The backends notice a moment later; a query that reaches one of them at that very moment has begun.
+    await eventually(async () => expect(await backends()).toEqual([]));
+    await expect(busy.query('select 1')).rejects.toThrow();
     expect((await idle.query('select 3 as n')).rows).toEqual([{ n: 3 }]);
   });
 
