@@ -8,7 +8,7 @@ import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
 import { asBranchId, type BranchId } from '../ids.ts';
 import { applyCatalog, bringUpSteps, emptyChange } from './compute-steps.ts';
-import { observeStarted, recordUp, serverState } from './server-up.ts';
+import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts';
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
 
@@ -89,7 +89,7 @@ const openRoute: Step = async (context) => {
 const apply: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  return done(await applyCatalog(context, target));
+  return done(await applyCatalog(context, target).catch((error: unknown) => failFrom('look', context, target, error)));
 };
 
 export const applyConfig: Job = {

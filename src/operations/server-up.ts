@@ -17,6 +17,18 @@ export async function observeStarted(context: StepContext, target: ComputeTarget
   return seen;
 }
 
+/** After a failure: a server that has died meanwhile cannot do any better at the next try, so it is started anew. */
+export async function failFrom(
+  retryFrom: string,
+  context: StepContext,
+  target: ComputeTarget,
+  cause: unknown,
+): Promise<never> {
+  const seen = await context.driver.observe(target.ref);
+  if (seen.state === 'running') throw cause;
+  throw new StepFailure('the server ended before the work on it was done', retryFrom, { cause });
+}
+
 export function recordUp(context: StepContext, target: ComputeTarget, seen: ComputeObservation): Write {
   return async (tx) => {
     const isPrimary = target.endpoint.type === 'read_write';

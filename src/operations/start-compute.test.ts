@@ -4,6 +4,8 @@ import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
 import { FakeDriver } from '../compute/fake.ts';
 import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
+import { jobRegistry } from './registry.ts';
+import type { Step } from './step.ts';
 
 let made: TestCore;
 beforeAll(async () => {
@@ -49,6 +51,23 @@ describe('a wake', () => {
     const rows = await made.core.database
       .sql`select name from roles where branch_id = ${branch.id} and name = 'by_sql'`;
     expect(rows).toHaveLength(1);
+  });
+
+  test('is tried from its beginning when the server dies just before its route opens', async () => {
+    const { driver, branch, endpoint, nap } = await stage();
+    await nap();
+    await made.core.database.sql`update branches set catalog_kept = false where id = ${branch.id}`;
+    await command(made, (scope) => startEndpoint(scope, made.caller, endpoint.projectId, endpoint.id));
+    let deaths = 0;
+    const open = jobRegistry.start_compute.steps.open_route as Step;
+    const dying: Step = (context) => {
+      if (deaths++ === 0) driver.kill(endpoint.id);
+      return open(context);
+    };
+    const steps = { ...jobRegistry.start_compute.steps, open_route: dying };
+    await drain(made.core, driver, { ...jobRegistry, start_compute: { ...jobRegistry.start_compute, steps } });
+    expect(deaths).toBe(2);
+    expect(driver.computes.get(endpoint.id)?.process).not.toBeNull();
   });
 
   test('carries out what is pending', async () => {

@@ -3,7 +3,7 @@ import { selectPendingCatalog } from '../core/catalog.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
 import type { ComputeTarget } from './compute-target.ts';
-import { observeStarted, recordUp } from './server-up.ts';
+import { failFrom, observeStarted, recordUp } from './server-up.ts';
 import { done, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findStartingCompute } from './target.ts';
 
@@ -22,7 +22,9 @@ async function bringCatalogUpToDate(context: StepContext, target: ComputeTarget)
 const openRoute: Step = async (context) => {
   const target = await findStartingCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  const recordCatalog = await bringCatalogUpToDate(context, target);
+  const recordCatalog = await bringCatalogUpToDate(context, target).catch((error: unknown) =>
+    failFrom('fence', context, target, error),
+  );
   const open = recordUp(context, target, await observeStarted(context, target));
   return done(async (tx) => {
     await recordCatalog(tx);

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { FakeDriver } from '../../compute/fake.ts';
+import { createLogger } from '../../log.ts';
+import { expiredBranches } from '../../reconcilers/expired-branches.ts';
 
 let api: TestApi;
 let base: string;
@@ -56,6 +59,34 @@ describe('create', () => {
   test('a parent that does not exist is a 404', async () => {
     const reply = await create({ branch: { parent_id: 'br-none' } });
     expect([reply.statusCode, reply.json().message]).toEqual([404, 'branch not found']);
+  });
+});
+
+describe('what cannot be made', () => {
+  test.each([
+    [{ parent_lsn: '0/1DE2850' }, 'comes with a later version'],
+    [{ parent_timestamp: '2026-01-01T00:00:00Z' }, 'comes with a later version'],
+    [{ archived: true }, 'archived branches do not exist here'],
+    [{ protected: true, expires_at: new Date(Date.now() + 60_000).toISOString() }, 'cannot expire'],
+  ])('%j is a 422 that says why', async (branch, message) => {
+    const reply = await create({ branch });
+    expect([reply.statusCode, reply.json().message]).toEqual([422, expect.stringContaining(message)]);
+  });
+});
+
+describe('expiry', () => {
+  test('is shown, forbids children, and deletes the branch when it is due', async () => {
+    const soon = new Date(Date.now() + 60_000);
+    const { branch } = (await create({ branch: { name: 'short', expires_at: soon.toISOString() } })).json();
+    expect(branch.expires_at).toBe(`${soon.toISOString().slice(0, 19)}Z`);
+    expect((await create({ branch: { parent_id: branch.id } })).statusCode).toBe(422);
+    expect((await api.call('POST', `${base}/branches/${branch.id}/set_as_default`)).statusCode).toBe(422);
+    const log = createLogger({ level: 'silent', role: 'test' });
+    const at = (now: Date) => ({ core: { ...api.core, clock: { now: () => now } }, driver: new FakeDriver(), log });
+    await expiredBranches.turn(at(new Date()));
+    expect((await api.call('GET', `${base}/branches/${branch.id}`)).statusCode).toBe(200);
+    await expiredBranches.turn(at(new Date(soon.getTime() + 1)));
+    expect((await api.call('GET', `${base}/branches/${branch.id}`)).statusCode).toBe(404);
   });
 });
 
@@ -130,8 +161,16 @@ describe('delete', () => {
     expect((await api.call('GET', `${path}/endpoints`)).statusCode).toBe(404);
   });
 
-  test('not the default, not a parent', async () => {
+  test('not the default, not a parent: its children are named', async () => {
     expect((await api.call('DELETE', `${base}/branches/${root}`)).statusCode).toBe(422);
+    const { branch: parent } = (await create({ branch: { name: 'parent' } })).json();
+    const { branch: child } = (await create({ branch: { name: 'child', parent_id: parent.id } })).json();
+    const refused = await api.call('DELETE', `${base}/branches/${parent.id}`);
+    expect([refused.statusCode, refused.json().message]).toEqual([
+      ...[422, `cannot delete a branch that has children; children:"child (${child.id})"`],
+    ]);
+    expect((await api.call('DELETE', `${base}/branches/${child.id}`)).statusCode).toBe(200);
+    expect((await api.call('DELETE', `${base}/branches/${parent.id}`)).statusCode).toBe(200);
   });
 });
 
