@@ -4,6 +4,7 @@ import './styles/ui.css';
 import './styles/shell.css';
 import './styles/pages.css';
 import './styles/sql.css';
+import './styles/monitoring.css';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';

@@ -85,6 +85,15 @@ const tables = createRoute({
     page: Number.isSafeInteger(search.page) ? Number(search.page) : undefined,
   }),
 });
+const monitoring = createRoute({
+  getParentRoute: () => project,
+  path: '/monitoring',
+  component: lazyRouteComponent(() => import('./pages/monitoring.tsx'), 'MonitoringPage'),
+  validateSearch: (search: Search): { endpoint?: string | undefined; range?: string | undefined } => ({
+    endpoint: text(search.endpoint),
+    range: text(search.range),
+  }),
+});
 const auth = createRoute({
   getParentRoute: () => project,
   path: '/auth',
@@ -99,7 +108,7 @@ export const router = createRouter({
     keys,
     organization,
     about,
-    project.addChildren([dashboard, branch, data, sql, tables, auth, operations, settings]),
+    project.addChildren([dashboard, branch, data, sql, tables, monitoring, auth, operations, settings]),
   ]),
   scrollRestoration: true,
 });

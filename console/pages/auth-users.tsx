@@ -4,7 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
-import { runSql } from '../api/sql.ts';
+import { runSql, SqlError } from '../api/sql.ts';
 import type { NeonAuthIntegration } from '../api/types.ts';
 import { type Target, WithUri } from '../sql/target.tsx';
 import { Card, CopyableId, TableWrap } from '../ui/bits.tsx';
@@ -68,12 +68,19 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
           onChange={(value) => navigate({ search: { q: value === '' ? undefined : value }, replace: true })}
         />
       </div>
-      <Loaded query={users}>{(found) => <UserTable users={found} onDelete={setDeleting} />}</Loaded>
+      {isTableMissing(users.error) && <Empty title="The table is being made; it is there in a moment." />}
+      {!isTableMissing(users.error) && (
+        <Loaded query={users}>{(found) => <UserTable users={found} onDelete={setDeleting} />}</Loaded>
+      )}
       {isCreating && <CreateUser projectId={projectId} onClose={() => setCreating(false)} />}
       {deleting !== null && <DeleteUser projectId={projectId} user={deleting} onClose={() => setDeleting(null)} />}
     </Card>
   );
 }
+
+const isTableMissing = (error: Error | null) => error instanceof SqlError && missingCodes.includes(error.code);
+/** No such table, no such schema. */
+const missingCodes: readonly string[] = ['42P01', '3F000'];
 
 /** Whoever is marked as deleted is still in the table for a while. */
 async function readUsers(uri: string, search: string): Promise<readonly AuthUser[]> {

@@ -13,6 +13,7 @@ import { AddCompute } from './add-compute.tsx';
 import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
 import { ComputeRow } from './compute-row.tsx';
 import { CreateBranch } from './create-branch.tsx';
+import { SchemaDiff } from './schema-diff.tsx';
 
 const recentOperations = 30;
 
@@ -86,6 +87,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
             )}
           </Card>
         </div>
+        <SchemaDiff branch={branch} branches={branches} />
       </div>
       {dialog !== null && (
         <BranchDialogs

@@ -53,6 +53,7 @@ const projectPages = [
   ['/projects/$projectId', 'Dashboard'],
   ['/projects/$projectId/sql', 'SQL editor'],
   ['/projects/$projectId/tables', 'Tables'],
+  ['/projects/$projectId/monitoring', 'Monitoring'],
   ['/projects/$projectId/data', 'Roles and databases'],
   ['/projects/$projectId/auth', 'Auth'],
   ['/projects/$projectId/operations', 'Operations'],

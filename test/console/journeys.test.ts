@@ -191,6 +191,25 @@ describe('branches', () => {
     await parent.locator('.tree').getByRole('article', { name: 'Branch feature-x' }).waitFor();
   });
 
+  test('are changed, compared with their parent, and reset to it', async () => {
+    await row('feature-x').getByRole('link', { name: 'feature-x' }).click();
+    await page.getByRole('heading', { name: 'feature-x' }).waitFor();
+    const branchId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+    await page.goto(at(`/sql?branch=${branchId}`));
+    await runSql('alter table invoices add column paid boolean');
+    await page.getByText('ALTER: 0 rows').waitFor();
+    await page.goto(at(`/branches/${branchId}`));
+    await button('Compare').click();
+    await page.getByText(/^\+.*paid boolean/).waitFor();
+    await button('Reset or restore').click();
+    await dialog().getByRole('button', { name: 'Restore' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    await program.settle(projectId);
+    await button('Compare again').click();
+    await page.getByText('Both have the same schema.').waitFor();
+    await page.goto(at());
+  });
+
   test('that are protected are not deleted, and are written to only after a question', async () => {
     await row('feature-x').getByRole('link', { name: 'feature-x' }).click();
     await button('Protect').click();
@@ -297,6 +316,16 @@ describe('keys', () => {
   });
 });
 
+test('a compute is measured, and the graphs show it', async () => {
+  await page.goto(at('/monitoring'));
+  await page
+    .getByRole('figure')
+    .filter({ hasText: 'Connections' })
+    .getByText(/max \d+/)
+    .waitFor();
+  await page.locator('.uplot canvas').first().waitFor();
+});
+
 test('auth is set up with one button, and a new user is in the table of users', async () => {
   await page.goto(at('/auth'));
   await button('Set up auth').click();
@@ -330,8 +359,12 @@ describe('when something is wrong', () => {
   });
 
   test('a server that is gone is noticed, and the page goes on when it is back', async () => {
+    const stoppingAt = Date.now();
     await program.stop();
+    const stoppedMs = Date.now() - stoppingAt;
     await page.getByText(/^Catnap does not answer/).waitFor();
+    const noticedMs = Date.now() - stoppingAt;
+    process.stdout.write(`console: stop ${stoppedMs} ms, noticed ${noticedMs} ms\n`);
     expect(await row('main').count()).toBe(1);
     await program.start();
     await page.getByText(/^Catnap does not answer/).waitFor({ state: 'detached' });
@@ -358,6 +391,7 @@ describe('every page', () => {
       branch: at(`/branches/${branchId}`),
       sql: at('/sql'),
       tables: at('/tables'),
+      monitoring: at('/monitoring'),
       data: at('/data'),
       auth: at('/auth'),
       operations: at('/operations'),
@@ -394,10 +428,16 @@ describe('every page', () => {
   }
 });
 
-test('a project is deleted with its name typed', async () => {
+test('a project is deleted with its name typed, once no branch is protected', async () => {
+  const { body } = await program.api('GET', at('/branches?search=feature-x'));
   await page.goto(at('/settings'));
   await button('Delete project').click();
   await page.getByLabel(/^Type/).fill('billing');
+  await button('Delete project').last().click();
+  await dialog()
+    .getByText(/cannot delete a project with a protected branch/)
+    .waitFor();
+  await program.api('PATCH', at(`/branches/${body.branches[0].id}`), { branch: { protected: false } });
   await button('Delete project').last().click();
   await page.getByText('Project billing is deleted.').waitFor();
   expect(new URL(page.url()).pathname).toBe('/');

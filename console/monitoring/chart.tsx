@@ -1,0 +1,138 @@
+/** One graph. Colours follow the theme, the width follows the page, and all graphs of a page share one cursor. */
+import 'uplot/dist/uPlot.min.css';
+import { useEffect, useRef, useState } from 'react';
+import UPlot from 'uplot';
+
+export interface ChartSeries {
+  readonly label: string;
+  readonly values: readonly (number | null)[];
+  readonly color: 'accent' | 'good' | 'warn' | 'soft';
+}
+
+export interface ChartProps {
+  readonly title: string;
+  /** Seconds, ascending. */
+  readonly times: readonly number[];
+  readonly series: readonly ChartSeries[];
+  readonly text: (value: number) => string;
+  readonly from: number;
+  readonly to: number;
+  /** The top of the scale where it is known. */
+  readonly max?: number;
+}
+
+const height = 170;
+
+export function Chart(props: ChartProps) {
+  const { title, times, series, text } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const [at, setAt] = useState<number | null>(null);
+  const theme = useThemeChanges();
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new theme means new colours.
+  useEffect(() => {
+    const element = host.current;
+    if (element === null) return;
+    const plot = new UPlot(optionsOf(props, element.clientWidth, setAt), dataOf(props), element);
+    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      plot.destroy();
+    };
+  }, [props.times, props.series, props.from, props.to, theme]);
+
+  const shown = at ?? lastOf(series);
+  return (
+    <figure className="chart card">
+      <figcaption>
+        <h2>{title}</h2>
+        <span className="chart-values">
+          {series.map(({ label, values, color }) => {
+            const value = shown === null ? null : (values[shown] ?? null);
+            return (
+              <span key={label}>
+                <i className={`swatch ${color}`} />
+                {series.length > 1 && `${label} `}
+                <strong>{value === null ? '–' : text(value)}</strong>
+              </span>
+            );
+          })}
+        </span>
+      </figcaption>
+      <div ref={host} aria-hidden="true" />
+      {times.length === 0 && <p className="chart-empty soft">Nothing was measured in this time.</p>}
+    </figure>
+  );
+}
+
+function lastOf(series: readonly ChartSeries[]): number | null {
+  const values = series[0]?.values ?? [];
+  const place = values.findLastIndex((value) => value !== null);
+  return place === -1 ? null : place;
+}
+
+const dataOf = ({ times, series }: ChartProps): UPlot.AlignedData => [
+  [...times],
+  ...series.map(({ values }) => [...values]),
+];
+
+function optionsOf(props: ChartProps, width: number, onCursor: (index: number | null) => void): UPlot.Options {
+  const { series, text, from, to, max } = props;
+  const grid = { stroke: colorOf('line'), width: 1 };
+  const axis = {
+    stroke: colorOf('soft'),
+    grid,
+    ticks: grid,
+    font: `11px ${getComputedStyle(document.body).fontFamily}`,
+  };
+  return {
+    width,
+    height,
+    legend: { show: false },
+    cursor: { sync: { key: 'monitoring' }, y: false, points: { size: 6 } },
+    scales: {
+      x: { time: true, range: [from, to] },
+      y: { range: (_plot, _low, high) => [0, max ?? Math.max(high * 1.15, 1e-9)] },
+    },
+    axes: [axis, { ...axis, size: 62, values: (_plot, ticks) => ticks.map(text) }],
+    series: [
+      {},
+      ...series.map(({ label, color }) => ({
+        label,
+        stroke: colorOf(color),
+        fill: series.length === 1 ? colorOf(color, 0.12) : '',
+        width: 1.8,
+        points: { size: 4 },
+        spanGaps: false,
+      })),
+    ],
+    hooks: { setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)] },
+  };
+}
+
+/** A canvas knows no CSS variables, so the browser is asked for what one comes to. */
+function colorOf(name: string, alpha = 1): string {
+  const probe = document.createElement('span');
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const color = getComputedStyle(probe).color;
+  probe.remove();
+  return alpha === 1 ? color : color.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
+}
+
+function useThemeChanges(): number {
+  const [changes, setChanges] = useState(0);
+  useEffect(() => {
+    const count = () => setChanges((before) => before + 1);
+    const system = matchMedia('(prefers-color-scheme: dark)');
+    const observer = new MutationObserver(count);
+    system.addEventListener('change', count);
+    observer.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+    return () => {
+      system.removeEventListener('change', count);
+      observer.disconnect();
+    };
+  }, []);
+  return changes;
+}

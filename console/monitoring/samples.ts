@@ -1,0 +1,68 @@
+/** Measurements of a compute, from the API to the columns that graphs want. */
+import { queryOptions } from '@tanstack/react-query';
+import { api, at, withQuery } from '../api/client.ts';
+
+export interface Sample {
+  readonly at: string;
+  readonly cu?: number;
+  readonly cpu_cores?: number;
+  readonly memory_bytes: number;
+  readonly cache_bytes: number;
+  readonly connections_active?: number;
+  readonly connections_idle?: number;
+  readonly connections_max?: number;
+  readonly transactions_per_second?: number;
+  readonly cache_hit_ratio?: number;
+  readonly replication_lag_bytes?: number;
+  readonly database_size_bytes?: number;
+}
+
+export interface Metrics {
+  readonly from: string;
+  readonly to: string;
+  readonly step_seconds: number;
+  readonly samples: readonly Sample[];
+  readonly size_changes: readonly {
+    readonly at: string;
+    readonly from_cu: number;
+    readonly to_cu: number;
+    readonly reason: string;
+  }[];
+}
+
+export const ranges = [
+  { value: '15m', text: '15 minutes', seconds: 900 },
+  { value: '1h', text: '1 hour', seconds: 3_600 },
+  { value: '6h', text: '6 hours', seconds: 21_600 },
+  { value: '24h', text: '24 hours', seconds: 86_400 },
+  { value: '7d', text: '7 days', seconds: 604_800 },
+] as const;
+
+const refetchMs = 15_000;
+
+export const metricsQuery = (projectId: string, endpointId: string, seconds: number) =>
+  queryOptions({
+    queryKey: ['metrics', projectId, endpointId, seconds],
+    queryFn: () => {
+      const from = new Date(Date.now() - seconds * 1000).toISOString();
+      return api<Metrics>('GET', withQuery(at`/projects/${projectId}/endpoints/${endpointId}/metrics`, { from }));
+    },
+    refetchInterval: refetchMs,
+    placeholderData: (previous) => previous,
+  });
+
+/** A compute that sleeps is not measured; a hole is put there, so that no line runs across it. */
+export function withHoles(metrics: Metrics): readonly (Sample | { readonly at: string })[] {
+  const stepMs = metrics.step_seconds * 1000;
+  return metrics.samples.flatMap((sample, index) => {
+    const next = metrics.samples[index + 1];
+    if (next === undefined || Date.parse(next.at) - Date.parse(sample.at) <= 1.5 * stepMs) return [sample];
+    return [sample, { at: new Date(Date.parse(sample.at) + stepMs).toISOString() }];
+  });
+}
+
+export type Column = Exclude<keyof Sample, 'at'>;
+
+export function column(rows: readonly (Sample | { readonly at: string })[], name: Column): (number | null)[] {
+  return rows.map((row) => (name in row ? ((row as Sample)[name] ?? null) : null));
+}

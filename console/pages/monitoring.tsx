@@ -1,0 +1,158 @@
+/** What a compute did, as graphs: size, CPU, memory, connections, transactions, cache, lag and data. */
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { lazy, Suspense, useMemo } from 'react';
+import { branchesQuery, endpointsQuery } from '../api/queries.ts';
+import type { Endpoint } from '../api/types.ts';
+import type { ChartSeries } from '../monitoring/chart.tsx';
+import { type Column, column, type Metrics, metricsQuery, ranges, withHoles } from '../monitoring/samples.ts';
+import { Ago, Card, PageHead } from '../ui/bits.tsx';
+import { SelectField } from '../ui/field.tsx';
+import { bytes } from '../ui/format.ts';
+import { Empty, Loaded, Loading } from '../ui/states.tsx';
+
+const Chart = lazy(async () => ({ default: (await import('../monitoring/chart.tsx')).Chart }));
+
+export function MonitoringPage() {
+  const { projectId } = useParams({ from: '/projects/$projectId/monitoring' });
+  const { endpoint: wanted, range: wantedRange } = useSearch({ from: '/projects/$projectId/monitoring' });
+  const navigate = useNavigate({ from: '/projects/$projectId/monitoring' });
+  const endpoints = useQuery(endpointsQuery(projectId));
+  const branches = useQuery(branchesQuery(projectId)).data ?? [];
+  const range = ranges.find(({ value }) => value === wantedRange) ?? ranges[0];
+  const nameOf = ({ id, type, branch_id }: Endpoint) => {
+    const branch = branches.find((one) => one.id === branch_id)?.name ?? branch_id;
+    return `${branch} · ${type === 'read_write' ? 'primary' : 'replica'} · ${id}`;
+  };
+  return (
+    <>
+      <title>Monitoring · Catnap</title>
+      <PageHead title="Monitoring" lead="Gaps are sleep. Looking at this page wakes nothing." />
+      <Loaded query={endpoints}>
+        {(found) => {
+          const endpoint = found.find(({ id }) => id === wanted) ?? found[0];
+          if (endpoint === undefined) return <Empty title="The project has no compute." />;
+          return (
+            <>
+              <div className="toolbar">
+                <SelectField
+                  label="Compute"
+                  value={endpoint.id}
+                  choices={found.map((one) => ({ value: one.id, text: nameOf(one) }))}
+                  onChange={(value) => navigate({ search: (now) => ({ ...now, endpoint: value }) })}
+                />
+                <SelectField
+                  label="Last"
+                  value={range.value}
+                  choices={ranges}
+                  onChange={(value) => navigate({ search: (now) => ({ ...now, range: value }) })}
+                />
+              </div>
+              <Graphs key={endpoint.id} endpoint={endpoint} seconds={range.seconds} />
+            </>
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+function Graphs({ endpoint, seconds }: { readonly endpoint: Endpoint; readonly seconds: number }) {
+  const metrics = useQuery(metricsQuery(endpoint.project_id, endpoint.id, seconds));
+  return (
+    <Loaded query={metrics} lines={8}>
+      {(found) => (
+        <Suspense fallback={<Loading lines={8} />}>
+          <Charts metrics={found} isReplica={endpoint.type === 'read_only'} />
+          <SizeChanges metrics={found} />
+        </Suspense>
+      )}
+    </Loaded>
+  );
+}
+
+interface Graph {
+  readonly title: string;
+  readonly series: readonly (readonly [column: Column, label: string, color: ChartSeries['color']])[];
+  readonly text: (value: number) => string;
+  readonly max?: number;
+  readonly ofReplicas?: boolean;
+}
+
+const rounded = (value: number) => String(Number(value.toFixed(2)));
+
+const graphs: readonly Graph[] = [
+  { title: 'Size (CU)', series: [['cu', 'CU', 'accent']], text: rounded },
+  { title: 'CPU (cores)', series: [['cpu_cores', 'CPU', 'accent']], text: rounded },
+  {
+    title: 'Memory',
+    series: [
+      ['memory_bytes', 'in use', 'accent'],
+      ['cache_bytes', 'cache', 'good'],
+    ],
+    text: bytes,
+  },
+  {
+    title: 'Connections',
+    series: [
+      ['connections_active', 'active', 'good'],
+      ['connections_idle', 'idle', 'accent'],
+      ['connections_max', 'max', 'soft'],
+    ],
+    text: rounded,
+  },
+  { title: 'Transactions a second', series: [['transactions_per_second', 'TPS', 'accent']], text: rounded },
+  {
+    title: 'Cache hits',
+    series: [['cache_hit_ratio', 'hits', 'good']],
+    text: (value) => `${Number((value * 100).toFixed(1))} %`,
+    max: 1,
+  },
+  { title: 'Replication lag', series: [['replication_lag_bytes', 'lag', 'warn']], text: bytes, ofReplicas: true },
+  { title: 'Database size', series: [['database_size_bytes', 'size', 'accent']], text: bytes },
+];
+
+function Charts({ metrics, isReplica }: { readonly metrics: Metrics; readonly isReplica: boolean }) {
+  const { times, rows } = useMemo(() => {
+    const found = withHoles(metrics);
+    return { rows: found, times: found.map((row) => Date.parse(row.at) / 1000) };
+  }, [metrics]);
+  const shown = graphs.filter((graph) => isReplica || graph.ofReplicas !== true);
+  return (
+    <div className="charts">
+      {shown.map((graph) => (
+        <Chart
+          key={graph.title}
+          title={graph.title}
+          times={times}
+          series={graph.series.map(([name, label, color]) => ({ label, color, values: column(rows, name) }))}
+          text={graph.text}
+          from={Date.parse(metrics.from) / 1000}
+          to={Date.parse(metrics.to) / 1000}
+          {...(graph.max === undefined ? {} : { max: graph.max })}
+        />
+      ))}
+    </div>
+  );
+}
+
+function SizeChanges({ metrics }: { readonly metrics: Metrics }) {
+  if (metrics.size_changes.length === 0) return null;
+  return (
+    <Card title="Changes of size">
+      <ul className="activity">
+        {metrics.size_changes.toReversed().map((change) => (
+          <li key={change.at}>
+            <span className="dot active" />
+            <span>
+              {change.from_cu} → {change.to_cu} CU
+            </span>
+            <span className="hint">
+              {change.reason} · <Ago at={change.at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}

@@ -1,0 +1,101 @@
+/** What is different in the tables of two branches, as lines that came and went. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, at, withQuery } from '../api/client.ts';
+import { databasesQuery } from '../api/queries.ts';
+import type { Branch } from '../api/types.ts';
+import { Card } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { SelectField } from '../ui/field.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+
+interface SchemaDiffProps {
+  readonly branch: Branch;
+  readonly branches: readonly Branch[];
+}
+
+export function SchemaDiff({ branch, branches }: SchemaDiffProps) {
+  const others = branches.filter(({ id }) => id !== branch.id);
+  const databases = useQuery(databasesQuery(branch.project_id, branch.id)).data ?? [];
+  const [base, setBase] = useState(others.find(({ id }) => id === branch.parent_id)?.id ?? others[0]?.id ?? '');
+  const [database, setDatabase] = useState('');
+  const [isAsked, setAsked] = useState(false);
+  const name = database === '' ? (databases[0]?.name ?? '') : database;
+  if (others.length === 0) return null;
+  return (
+    <Card title="Difference of schemas">
+      <div className="toolbar">
+        <SelectField
+          label="Against"
+          value={base}
+          choices={others.map((other) => ({ value: other.id, text: other.name }))}
+          onChange={setBase}
+        />
+        {databases.length > 1 && (
+          <SelectField
+            label="Database"
+            value={name}
+            choices={databases.map((one) => ({ value: one.name, text: one.name }))}
+            onChange={setDatabase}
+          />
+        )}
+        <Button disabled={name === ''} onClick={() => setAsked(true)}>
+          Compare
+        </Button>
+      </div>
+      {isAsked ? (
+        <Diff branch={branch} baseId={base} database={name} />
+      ) : (
+        <p className="hint">Comparing wakes both computes.</p>
+      )}
+    </Card>
+  );
+}
+
+interface DiffProps {
+  readonly branch: Branch;
+  readonly baseId: string;
+  readonly database: string;
+}
+
+function Diff({ branch, baseId, database }: DiffProps) {
+  const path = at`/projects/${branch.project_id}/branches/${branch.id}/compare_schema`;
+  const diff = useQuery({
+    queryKey: ['diff', branch.id, baseId, database],
+    queryFn: () => api<{ diff?: string }>('GET', withQuery(path, { base_branch_id: baseId, db_name: database })),
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  return (
+    <>
+      <Loaded query={diff} lines={6}>
+        {({ diff: text = '' }) =>
+          text === '' ? <Empty title="Both have the same schema." /> : <DiffLines text={text} />
+        }
+      </Loaded>
+      <p className="hint">
+        <Button small busy={diff.isFetching} onClick={() => diff.refetch()}>
+          Compare again
+        </Button>
+      </p>
+    </>
+  );
+}
+
+const kinds: Readonly<Record<string, string>> = { '+': 'added', '-': 'removed', '@': 'place' };
+
+function DiffLines({ text }: { readonly text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach it.
+    <pre className="code-block diff" tabIndex={0}>
+      {text.split('\n').map((line, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name.
+        <span key={index} className={kinds[line[0] ?? '']}>
+          {line}
+          {'\n'}
+        </span>
+      ))}
+    </pre>
+  );
+}
