@@ -39,6 +39,8 @@ export interface Installation {
   readonly pg_versions?: readonly number[];
   readonly api_url?: string;
   readonly database_port?: number;
+  readonly limits_enforced?: boolean;
+  readonly temporary_disk_enforcement?: 'disk' | 'session';
   readonly counts?: { readonly projects: number; readonly endpoints: Readonly<Record<string, number>> };
 }
 

@@ -1,4 +1,4 @@
-/** What runs here: version, driver, Postgres versions, addresses. */
+/** What runs here: version, driver, Postgres versions, addresses, and what is enforced. */
 import { useQuery } from '@tanstack/react-query';
 import { installationQuery } from '../api/queries.ts';
 import { Card, CopyableId, PageHead } from '../ui/bits.tsx';
@@ -29,6 +29,18 @@ export function AboutPage() {
                 </dd>
                 <dt>Database port</dt>
                 <dd>{found.database_port}</dd>
+                <dt>Sizes</dt>
+                <dd>
+                  {found.limits_enforced === true
+                    ? 'computes are held to their sizes'
+                    : 'not enforced: control groups are not permitted here'}
+                </dd>
+                <dt>Temporary files</dt>
+                <dd>
+                  {found.temporary_disk_enforcement === 'disk'
+                    ? 'a bounded disk for each compute'
+                    : 'bounded by Postgres, for each session'}
+                </dd>
                 <dt>Projects</dt>
                 <dd>{found.counts?.projects}</dd>
                 <dt>Computes awake</dt>

@@ -1,12 +1,12 @@
 /** What `/status.json` says. */
-import type { Config } from '../../config.ts';
 import type { SystemStatus } from '../../core/status.ts';
+import type { ApiConfig } from '../parts.ts';
 
 export function briefStatusView(version: string) {
   return { name: 'catnap', version };
 }
 
-export function statusView(config: Config, version: string, counts: SystemStatus) {
+export function statusView(config: ApiConfig, version: string, counts: SystemStatus) {
   return {
     ...briefStatusView(version),
     driver: config.driver,
@@ -14,6 +14,8 @@ export function statusView(config: Config, version: string, counts: SystemStatus
     pg_versions: config.pgVersions,
     api_url: `${config.publicUrl}/api/v2`,
     database_port: config.pgPort,
+    limits_enforced: config.limitsEnforced,
+    temporary_disk_enforcement: config.temporaryDiskEnforcement,
     counts: { projects: counts.projects, endpoints: counts.endpoints },
   };
 }
