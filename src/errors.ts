@@ -37,6 +37,7 @@ export const errorKinds = {
   forbidden: kind(403, '', '42501', false, 'The key is valid but may not do this.'),
   not_found: kind(404, '', '42704', false, 'There is no such thing, or the key may not see it.'),
   method_not_allowed: kind(405, '', '0A000', false, 'The path exists, the method does not.'),
+  not_acceptable: kind(406, '', '22023', false, 'The period that is asked for cannot be given.'),
   conflict: kind(409, '', '42710', false, 'It exists already, or something else stands in the way.'),
   branch_exists: kind(409, 'BRANCH_ALREADY_EXISTS', '42710', false, 'The project has a branch of that name.'),
   precondition_failed: kind(412, '', '55000', false, 'The thing is not in the state that the request needs.'),

@@ -250,6 +250,7 @@ test('every route of ours is one of the published API, by path and method, or a 
   expect(unknown.sort()).toEqual([
     'GET /events',
     'GET /outbox',
+    'GET /projects/{}/endpoints/{}/metrics',
     'PATCH /organizations/{}',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',

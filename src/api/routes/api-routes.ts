@@ -11,6 +11,7 @@ import { authUserRoutes } from './auth-users.ts';
 import { branchContentRoutes } from './branch-content.ts';
 
 import { branchRoutes } from './branches.ts';
+import { consumptionRoutes } from './consumption.ts';
 import { databaseRoutes } from './databases.ts';
 import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
@@ -25,6 +26,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   branchContentRoutes(app, parts);
   endpointRoutes(app, parts);
   endpointMetricsRoutes(app, parts);
+  consumptionRoutes(app, parts);
   databaseRoutes(app, parts);
   roleRoutes(app, parts);
   operationRoutes(app, parts);
