@@ -10,6 +10,7 @@ import { stackPrefix, stackProvider } from '../provider/embedded/plugin.ts';
 import type { App } from './app-type.ts';
 import type { ApiParts } from './parts.ts';
 import { type Access, type Authenticate, useAuth } from './plugins/auth.ts';
+import { useAuthMetrics } from './plugins/auth-metrics.ts';
 import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
 import { useJsonBody } from './plugins/json-body.ts';
@@ -44,6 +45,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   useSecurityHeaders(app, { isHttps: config.publicUrl.startsWith('https:') });
   useRequestLog(app);
   useMetrics(app, parts.metrics);
+  useAuthMetrics(parts.metrics, readScope(parts.core));
   useJsonBody(app);
   useValidation(app);
   for (const schema of sharedSchemas) app.addSchema(schema);

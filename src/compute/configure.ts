@@ -17,8 +17,10 @@ import {
 } from './driver.ts';
 import { dropRole, janitorPattern } from './drop-role.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
+import { usersWriterPattern } from './users-sync.ts';
 
 const ownRoles: readonly string[] = [adminRole, replicationRole];
+const helperPatterns = [new RegExp(janitorPattern), new RegExp(usersWriterPattern)];
 const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0', 'template1'];
 
 /** `sql` is a session of Catnap's own login. */
@@ -44,6 +46,7 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
            CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
     FROM pg_authid
     WHERE rolname NOT IN ${sql(ownRoles)} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}
+      AND rolname !~ ${usersWriterPattern}
     ORDER BY rolname`;
   // A connection limit of -2 marks a database whose removal was interrupted.
   const databases = await sql<{ name: string; ownerName: string }[]>`
@@ -145,7 +148,7 @@ async function dropDatabase(sql: Session, name: string): Promise<void> {
 }
 
 function refuseOwnRole(name: string): void {
-  if (ownRoles.includes(name) || name.startsWith('pg_') || new RegExp(janitorPattern).test(name)) {
+  if (ownRoles.includes(name) || name.startsWith('pg_') || helperPatterns.some((pattern) => pattern.test(name))) {
     throw new CatnapError('unprocessable', withDetails('role name is reserved', { role_name: name }));
   }
 }

@@ -10,6 +10,7 @@ import { describeAccidents, describeGenerations, describeLife } from './contract
 import { describeReplacement } from './contract/replacement.ts';
 import { describeReplicas } from './contract/replicas.ts';
 import { describeSizes } from './contract/sizes.ts';
+import { describeUsers } from './contract/users.ts';
 
 export function describeDriverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
   describe(`${name} keeps the driver contract`, () => {
@@ -34,6 +35,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('life of a compute', () => describeLife(bench));
     describe('generations', () => describeGenerations(bench));
     describe('configure', () => describeConfigure(bench));
+    describe('users', () => describeUsers(bench));
     describe('restarts and accidents', () => describeAccidents(bench));
     describe('read replicas', () => describeReplicas(bench));
     describe('sizes', () => describeSizes(bench));

@@ -8,6 +8,7 @@
  */
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import type { ServerMeasures } from './measures.ts';
+import type { ChangesAfter, UsersTable } from './users.ts';
 
 export type ComputeAddress =
   | { readonly kind: 'unix'; readonly path: string }
@@ -242,6 +243,14 @@ export interface ComputeDriver {
 
   /** Applies the change on a running server and tells what it holds afterwards. */
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
+
+  /**
+   * Brings the table of users of a running server up to the end of the changes, making it where it is missing, and
+   * tells the position that it is at; null when the server does not run. The position lies in the database itself.
+   */
+  syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null>;
+  /** Drops the schema of users; false when the server does not run. */
+  dropUsers(ref: ComputeRef, database: string): Promise<boolean>;
 
   /**
    * What a running server is busy with: a query, an open transaction, background work, a client's own replication.

@@ -1,5 +1,6 @@
 /** The data of a branch in the fake driver: roles and databases. */
 import type { BranchReceipt, CatalogChange, DesiredRole, ServerCatalog } from './driver.ts';
+import type { ChangesAfter, UserChange, UsersTable } from './users.ts';
 
 export interface FakeBranch {
   readonly projectId: string;
@@ -8,6 +9,30 @@ export interface FakeBranch {
   readonly roles: Map<string, DesiredRole>;
   /** Owner by database name. */
   readonly databases: Map<string, string>;
+  /** Tables of users by database name. */
+  readonly users: Map<string, FakeUsers>;
+}
+
+export interface FakeUsers {
+  readonly position: number;
+  /** The last change of each user. */
+  readonly rows: ReadonlyMap<string, UserChange>;
+}
+
+export async function syncFakeUsers(
+  { databases, users }: FakeBranch,
+  { database }: UsersTable,
+  changesAfter: ChangesAfter,
+): Promise<number> {
+  if (!databases.has(database)) throw new Error(`the database ${database} does not exist`);
+  for (;;) {
+    const { position = 0, rows = new Map<string, UserChange>() } = users.get(database) ?? {};
+    const changes = await changesAfter(position);
+    const next = { position: changes.at(-1)?.seq ?? position, rows: new Map(rows) };
+    for (const change of changes) next.rows.set(change.userId, change);
+    users.set(database, next);
+    if (changes.length === 0) return position;
+  }
 }
 
 export function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): void {

@@ -1,5 +1,13 @@
 /** What the fake driver keeps in memory, and how its computes are shown. */
-import type { ComputeLimits, ComputeObservation, ComputeRef, ComputeSample } from './driver.ts';
+import type {
+  BranchRef,
+  BranchReplacement,
+  BranchSpec,
+  ComputeLimits,
+  ComputeObservation,
+  ComputeRef,
+  ComputeSample,
+} from './driver.ts';
 import type { FakeBranch } from './fake-branch.ts';
 import type { ServerMeasures } from './measures.ts';
 
@@ -61,4 +69,42 @@ export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | n
     ...{ blocksHit: 900 * compute.looks, blocksRead: 100 * compute.looks },
     walBytes: compute.readOnly ? null : 16_777_216 + 1_024 * compute.looks,
   };
+}
+
+/** The data of a read-write compute that answers. */
+export function runningBranch({ branches, computes }: FakeWorld, ref: ComputeRef): FakeBranch | undefined {
+  const compute = computes.get(ref.endpointId);
+  const isRunning = compute?.readOnly === false && observation(ref, compute).state === 'running';
+  return isRunning ? branches.get(compute.ref.branchId) : undefined;
+}
+
+export function forgetProject({ branches, computes, replicas }: FakeWorld, projectId: string): void {
+  for (const [id, compute] of computes) if (compute.ref.projectId === projectId) computes.delete(id);
+  for (const [id, owner] of replicas) if (owner === projectId) replicas.delete(id);
+  for (const [id, branch] of branches) if (branch.projectId === projectId) branches.delete(id);
+}
+
+export function sourceOf({ branches }: FakeWorld, spec: BranchSpec, branchId: string): FakeBranch {
+  const source = branches.get(branchId);
+  if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
+  if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
+  return source;
+}
+
+export function replaceIn(
+  { branches, computes, replicas }: FakeWorld,
+  ref: BranchRef,
+  { stagingId, keepAs }: BranchReplacement,
+): void {
+  const [staged, old] = [branches.get(stagingId), branches.get(ref.branchId)];
+  if (!staged && !old) throw new Error(`branch ${ref.branchId} has no data`);
+  if (!staged) return;
+  for (const [id, compute] of computes) {
+    if (compute.ref.branchId !== ref.branchId) continue;
+    compute.process = null;
+    if (compute.readOnly) replicas.delete(id);
+  }
+  if (old && keepAs !== null) branches.set(keepAs, old);
+  branches.set(ref.branchId, staged);
+  branches.delete(stagingId);
 }

@@ -24,9 +24,21 @@ import {
   type TenantRef,
   type WorkObservation,
 } from './driver.ts';
-import { applyChange, catalogOf, type FakeBranch } from './fake-branch.ts';
-import { type FakeCompute, type FakeWorld, measuresOf, observation, refOf, sampleOf } from './fake-world.ts';
+import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './fake-branch.ts';
+import {
+  type FakeCompute,
+  type FakeWorld,
+  forgetProject,
+  measuresOf,
+  observation,
+  refOf,
+  replaceIn,
+  runningBranch,
+  sampleOf,
+  sourceOf,
+} from './fake-world.ts';
 import type { ServerMeasures } from './measures.ts';
+import type { ChangesAfter, UsersTable } from './users.ts';
 
 export interface FakeOptions {
   /** How long a call of each method takes; 0 unless said. */
@@ -92,12 +104,13 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     await this.#enter('createBranch', spec.branchId);
     const existing = this.branches.get(spec.branchId);
     if (existing) return existing.receipt;
-    const source = spec.source.kind === 'branch' ? this.#source(spec, spec.source.branchId) : null;
+    const source = spec.source.kind === 'branch' ? sourceOf(this, spec, spec.source.branchId) : null;
     const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0, bytesShared: 0 };
     this.branches.set(spec.branchId, {
       ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
       roles: new Map(source?.roles),
       databases: new Map(source?.databases),
+      users: new Map(source?.users),
     });
     return receipt;
   }
@@ -114,19 +127,9 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     this.branches.delete(ref.branchId);
   }
 
-  async replaceBranch(ref: BranchRef, { stagingId, keepAs }: BranchReplacement): Promise<void> {
+  async replaceBranch(ref: BranchRef, replacement: BranchReplacement): Promise<void> {
     await this.#enter('replaceBranch', ref.branchId);
-    const [staged, old] = [this.branches.get(stagingId), this.branches.get(ref.branchId)];
-    if (!staged && !old) throw new Error(`branch ${ref.branchId} has no data`);
-    if (!staged) return;
-    for (const [id, compute] of this.computes) {
-      if (compute.ref.branchId !== ref.branchId) continue;
-      compute.process = null;
-      if (compute.readOnly) this.replicas.delete(id);
-    }
-    if (old && keepAs !== null) this.branches.set(keepAs, old);
-    this.branches.set(ref.branchId, staged);
-    this.branches.delete(stagingId);
+    replaceIn(this, ref, replacement);
   }
 
   async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
@@ -239,25 +242,29 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async removeProject(ref: TenantRef): Promise<void> {
     await this.#enter('removeProject', ref.projectId);
-    for (const [id, compute] of this.computes) {
-      if (compute.ref.projectId === ref.projectId) this.computes.delete(id);
-    }
-    for (const [id, projectId] of this.replicas) if (projectId === ref.projectId) this.replicas.delete(id);
-    for (const [id, branch] of this.branches) {
-      if (branch.projectId === ref.projectId) this.branches.delete(id);
-    }
+    forgetProject(this, ref.projectId);
   }
 
   async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
     await this.#enter('configure', ref.endpointId);
-    const compute = this.computes.get(ref.endpointId);
-    const branch = compute && this.branches.get(compute.ref.branchId);
-    if (!branch || observation(ref, compute).state !== 'running') {
-      throw new Error(`compute ${ref.endpointId} is not running`);
-    }
-    if (compute?.readOnly) throw new Error('cannot execute it in a read-only transaction');
+    if (this.computes.get(ref.endpointId)?.readOnly) throw new Error('cannot execute it in a read-only transaction');
+    const branch = runningBranch(this, ref);
+    if (!branch) throw new Error(`compute ${ref.endpointId} is not running`);
     applyChange(branch, change);
     return catalogOf(branch);
+  }
+
+  async syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {
+    await this.#enter('syncUsers', ref.endpointId);
+    const branch = runningBranch(this, ref);
+    return branch === undefined ? null : syncFakeUsers(branch, table, changesAfter);
+  }
+
+  async dropUsers(ref: ComputeRef, database: string): Promise<boolean> {
+    await this.#enter('dropUsers', ref.endpointId);
+    const branch = runningBranch(this, ref);
+    branch?.users.delete(database);
+    return branch !== undefined;
   }
 
   async list(): Promise<ComputeObservation[]> {
@@ -285,15 +292,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   }
 
   #holder(branchId: string): FakeCompute | undefined {
-    return [...this.computes.values()].find(
-      ({ ref, process, readOnly }) => process && !readOnly && ref.branchId === branchId,
-    );
-  }
-
-  #source(spec: BranchSpec, branchId: string): FakeBranch {
-    const source = this.branches.get(branchId);
-    if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
-    if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
-    return source;
+    const computes = [...this.computes.values()];
+    return computes.find(({ ref, process, readOnly }) => process && !readOnly && ref.branchId === branchId);
   }
 }

@@ -30,7 +30,7 @@ export async function ensureReplicationRole(sql: Session, adminSecret: string): 
   await sql.unsafe(`${verb} ROLE ${replicationRole} LOGIN REPLICATION PASSWORD ${quoteLiteral(verifier)}`);
 }
 
-function isVerifierOf(secret: string, verifier: string | null): boolean {
+export function isVerifierOf(secret: string, verifier: string | null): boolean {
   const salt = /^SCRAM-SHA-256\$\d+:([^$]+)\$/.exec(verifier ?? '')?.[1];
   return salt !== undefined && buildVerifier(secret, Buffer.from(salt, 'base64'), adminScramIterations) === verifier;
 }

@@ -1,6 +1,7 @@
 /** What a server does and holds, read from the server itself: what keeps it awake, how large its databases are. */
 import type { Session } from './admin-session.ts';
 import { adminRole, replicationRole, type ServerWork, type WorkObservation } from './driver.ts';
+import { usersWriterPattern } from './users-sync.ts';
 
 /** Processes that always run; a server that has only these is at rest. */
 const housekeeping = [
@@ -44,7 +45,8 @@ export async function readWork(sql: Session): Promise<WorkObservation> {
 }
 
 const clientsOwn = (sql: Session) => sql`
-  (backend_type NOT IN ${sql(housekeeping)} AND coalesce(usename NOT IN ${sql([adminRole, replicationRole])}, true))`;
+  (backend_type NOT IN ${sql(housekeeping)} AND coalesce(usename NOT IN ${sql([adminRole, replicationRole])}, true)
+   AND coalesce(usename !~ ${usersWriterPattern}, true))`;
 
 /**
  * An owner may have switched the tracking of states off: then a session that waits for its client, with no

@@ -11,6 +11,7 @@ import { applyCatalog, bringUpSteps, emptyChange } from './compute-steps.ts';
 import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts';
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
+import { bringUsersUp } from './users-stage.ts';
 
 const look: Step = async (context) => {
   const target = await findCompute(context);
@@ -83,6 +84,7 @@ const stop: Step = async (context) => {
 const openRoute: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
+  await bringUsersUp(context, target);
   return goto('apply', recordUp(context, target, await observeStarted(context, target)));
 };
 

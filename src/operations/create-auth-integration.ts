@@ -15,9 +15,11 @@ import {
   updateAuthIntegration,
 } from '../db/auth-integrations.ts';
 import type { Tx } from '../db/client.ts';
+import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { isProviderFailure, ProviderError } from '../provider/errors.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
-import { findProject } from './target.ts';
+import { findCompute, findProject } from './target.ts';
+import { bringUsersUp } from './users-stage.ts';
 
 /** Longer than any step lasts, lost leases included. */
 const newbornGraceMs = 10 * 60_000;
@@ -98,16 +100,25 @@ const follow: Step = async (context) => {
     await updateAuthIntegration(tx, row.id, { status: 'active' });
     return undefined;
   };
-  if (row.providerUrl === null || row.webhookSecret !== null) return done(activate);
+  if (row.providerUrl === null || row.webhookSecret !== null) return goto('table', activate);
   return failFast(context, async () => {
     const url = `${core.config.publicUrl}/auth/webhooks/${row.id}`;
     const secret = await projectOf(context, row).addWebhook(url);
     const webhookSecret = core.box.seal(secret, webhookPlace(row.id));
-    return done(async (tx) => {
+    return goto('table', async (tx) => {
       await updateAuthIntegration(tx, row.id, { webhookSecret });
       return activate(tx);
     });
   });
+};
+
+/** Where the compute is awake the table is there when the reply comes; one that sleeps makes it as it wakes. */
+const table: Step = async (context) => {
+  const { core, operation } = context;
+  const compute = operation.branchId && (await selectReadWriteEndpoint(core.database.sql, operation.branchId));
+  const target = compute ? await findCompute(context, compute.id) : undefined;
+  if (target?.endpoint.currentState === 'active') await bringUsersUp(context, target);
+  return done();
 };
 
 /** What the provider refuses, it will refuse again; only what it could not do just now is worth another try. */
@@ -124,7 +135,7 @@ async function failFast({ log }: StepContext, work: () => ReturnType<Step>): Ret
 }
 
 export const createAuthIntegration: Job = {
-  steps: { look, provision, keys, follow },
+  steps: { look, provision, keys, follow, table },
   /** Nothing half-made stays: what the provider has made by now is removed there, or kept as it was kept before. */
   giveUp: async (tx, { operation }) => {
     const { integration, kept } = operation.state;

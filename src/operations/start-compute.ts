@@ -6,6 +6,7 @@ import type { ComputeTarget } from './compute-target.ts';
 import { failFrom, observeStarted, recordUp } from './server-up.ts';
 import { done, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findStartingCompute } from './target.ts';
+import { bringUsersUp } from './users-stage.ts';
 
 /**
  * After a nap the server holds what was recorded when it fell asleep. Only when that is not certain, after an accident
@@ -25,6 +26,7 @@ const openRoute: Step = async (context) => {
   const recordCatalog = await bringCatalogUpToDate(context, target).catch((error: unknown) =>
     failFrom('fence', context, target, error),
   );
+  await bringUsersUp(context, target);
   const open = recordUp(context, target, await observeStarted(context, target));
   return done(async (tx) => {
     await recordCatalog(tx);

@@ -15,6 +15,7 @@ import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
+import { UserSync } from '../reconcilers/user-sync.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 import { rolesProviders } from './providers.ts';
 import { stackParts } from './stack.ts';
@@ -43,8 +44,11 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const { smtpUrl, mailFrom } = core.config;
   const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
   const deliveries = await startDeliveries(stackParts(core, init), log, mail);
+  const userSync = new UserSync({ core, driver, log });
+  await userSync.start();
   return {
     stop: async () => {
+      await userSync.stop();
       await deliveries.stop();
       await reconcilers.stop();
       await runner.stop();

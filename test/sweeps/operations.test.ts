@@ -338,6 +338,8 @@ const methods = [
   'removeProject',
   'configure',
   'reload',
+  'syncUsers',
+  'dropUsers',
 ] as const;
 
 describe.each(methods)('driver.%s fails', (method) => {

@@ -40,12 +40,20 @@ import {
 import { readMeasures, type ServerMeasures } from '../measures.ts';
 import { takesLogins } from '../probe.ts';
 import { quoteLiteral } from '../sql-text.ts';
+import type { ChangesAfter, UsersTable } from '../users.ts';
+import { dropUsers, syncUsers } from '../users-sync.ts';
 import { readSize, readWork } from '../work.ts';
 import type { ComputeHost, EndpointRef, HostedCompute } from './host-interface.ts';
 import { cloneLive } from './live-clone.ts';
+import { absent, addressOf, observation } from './observation.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
 import { emptyBranch } from './schema-only.ts';
 import { nothingWritten, settle } from './settle.ts';
+
+interface RunningServer {
+  readonly address: ComputeAddress;
+  readonly adminSecret: string;
+}
 
 const reloadMsMax = 5_000;
 
@@ -200,6 +208,31 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
+  async syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {
+    return this.#onRunning(ref, (server) => syncUsers(server, table, changesAfter));
+  }
+
+  async dropUsers(ref: ComputeRef, database: string): Promise<boolean> {
+    const done = await this.#onRunning(ref, async (server) => {
+      await dropUsers(server, database);
+      return true;
+    });
+    return done ?? false;
+  }
+
+  /** Null when the server does not run, or goes away meanwhile. */
+  async #onRunning<T>(ref: ComputeRef, work: (server: RunningServer) => Promise<T>): Promise<T | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready || compute.readOnly || compute.branchId !== ref.branchId) return null;
+    if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) return null;
+    try {
+      return await work({ address: addressOf(compute), adminSecret: compute.adminSecret });
+    } catch (error) {
+      if (isNotReady(error)) return null;
+      throw error;
+    }
+  }
+
   async list(): Promise<ComputeObservation[]> {
     const computes = await this.#host.list();
     return Promise.all(
@@ -252,27 +285,4 @@ export class LocalDriver implements ComputeDriver {
     }
     await this.#host.forgetFirstSecret(ref);
   }
-}
-
-const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
-
-function absent({ endpointId, projectId }: EndpointRef): ComputeObservation {
-  const nothing = { pid: null, release: null, isEnforced: false, address: null };
-  return { endpointId, projectId, state: 'absent', generation: 0, ...nothing };
-}
-
-function observation(
-  { endpointId, projectId }: Pick<EndpointRef, 'endpointId' | 'projectId'>,
-  compute: HostedCompute,
-  answers: boolean,
-): ComputeObservation {
-  return {
-    ...{ endpointId, projectId },
-    state: answers ? 'running' : 'starting',
-    generation: compute.process?.generation ?? 0,
-    pid: compute.process?.pid ?? null,
-    release: compute.process?.release ?? null,
-    isEnforced: compute.process?.isEnforced ?? false,
-    address: answers ? addressOf(compute) : null,
-  };
 }

@@ -1,0 +1,23 @@
+/** What is copied into a tenant's table of users, and where that is. */
+
+/** The table that an application's users are copied to. */
+export interface UsersTable {
+  readonly database: string;
+  /** Role that may read it. */
+  readonly readerName: string;
+  /** Of which project at the auth provider; positions of different projects have nothing to do with each other. */
+  readonly providerProjectId: string;
+}
+
+export interface UserChange {
+  /** Rises with each change of the project. */
+  readonly seq: number;
+  readonly userId: string;
+  readonly kind: 'created' | 'updated' | 'deleted';
+  /** The provider's own object. */
+  readonly user: object;
+  readonly occurredAt: Date;
+}
+
+/** The next changes behind a position, in order; none when there are no more. */
+export type ChangesAfter = (position: number) => Promise<readonly UserChange[]>;

@@ -1,0 +1,91 @@
+/**
+ * Follows the log of users: whatever has changed is copied at once into the databases of computes that are awake. A
+ * notification makes it quick, a poll makes it right. Each tenant is on its own: a slow one delays nobody else.
+ */
+import { delay } from '../clock.ts';
+import type { ComputeDriver } from '../compute/driver.ts';
+import { bringUsersUpToDate, findUsersWork } from '../core/auth-sync.ts';
+import type { Core } from '../core/context.ts';
+import { type BehindRow, selectBranchesBehind } from '../db/auth-users.ts';
+import type { Logger } from '../log.ts';
+
+export interface UserSyncParts {
+  readonly core: Core;
+  readonly driver: ComputeDriver;
+  readonly log: Logger;
+}
+
+/** Told by the embedded provider, and by who follows one elsewhere. */
+export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
+const pollMs = 1_000;
+const tenantsAtOnce = 16;
+
+export class UserSync {
+  readonly #parts: UserSyncParts;
+  readonly #stopping = new AbortController();
+  readonly #busy = new Map<string, Promise<void>>();
+  #nudge = new AbortController();
+  #loop: Promise<void> | null = null;
+  #unlisten: (() => Promise<void>)[] = [];
+
+  constructor(parts: UserSyncParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const { database } = this.#parts.core;
+    this.#unlisten = await Promise.all(
+      userChangesChannels.map((channel) => database.listen(channel, () => this.#wake())),
+    );
+    this.#loop = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#wake();
+    await this.#loop;
+    await Promise.all(this.#busy.values());
+    for (const unlisten of this.#unlisten) await unlisten();
+  }
+
+  /** Begins what is due and not under way; resolves when that is done. */
+  async turn(): Promise<void> {
+    const due = await selectBranchesBehind(this.#parts.core.database.sql);
+    const idle = due.filter(({ branchId }) => !this.#busy.has(branchId));
+    for (const row of idle.slice(0, Math.max(0, tenantsAtOnce - this.#busy.size))) this.#begin(row);
+    await Promise.all(idle.map(({ branchId }) => this.#busy.get(branchId)));
+  }
+
+  #begin(row: BehindRow): void {
+    const work = this.#sync(row)
+      .catch((error) => this.#parts.log.error({ err: error, branch: row.branchId }, 'users could not be copied'))
+      .finally(() => {
+        this.#busy.delete(row.branchId);
+        // What has changed while it was under way is due again.
+        this.#wake();
+      });
+    this.#busy.set(row.branchId, work);
+  }
+
+  async #sync({ branchId, endpointId, projectId, tenantUid }: BehindRow): Promise<void> {
+    const { core, driver, log } = this.#parts;
+    const work = await findUsersWork({ sql: core.database.sql }, branchId);
+    const ref = { projectId, tenantUid, branchId, endpointId };
+    await bringUsersUpToDate(core, log, driver, { branchId, ref }, work);
+  }
+
+  #wake(): void {
+    const nudge = this.#nudge;
+    this.#nudge = new AbortController();
+    nudge.abort();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const { signal } = this.#nudge;
+      // Not waited for: a slow tenant must not keep the loop from the others.
+      void this.turn().catch((error) => this.#parts.log.error({ err: error }, 'the log of users could not be read'));
+      await delay(pollMs, signal);
+    }
+  }
+}
