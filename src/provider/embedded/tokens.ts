@@ -21,8 +21,6 @@ export function derivedToken(key: Uint8Array, ...parts: readonly (string | numbe
   return encode(Buffer.concat([digest(0), digest(1)]).subarray(0, length));
 }
 
-export const tokenPattern = `^[${alphabet}]{${length}}$`;
-
 function encode(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => alphabet[byte & 31]).join('');
 }
