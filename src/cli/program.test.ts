@@ -1,6 +1,7 @@
-import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
@@ -337,7 +338,9 @@ describe('psql', () => {
     expect(target).not.toContain('p%3Aw');
     expect(rest).toEqual(['-c', 'select 1']);
     expect(await readFile(`${seen}.password`, 'utf8')).toBe('*:*:*:*:p\\:w\\\\\n');
-    expect((await readdir(tmpdir())).filter((name) => target.includes(name))).toEqual([]);
+    const passwordFile = new URL(target).searchParams.get('passfile') ?? '';
+    expect(passwordFile).toContain('catnap-psql-');
+    expect(existsSync(dirname(passwordFile))).toBe(false);
   });
 
   test('says what to install when there is no psql', async () => {

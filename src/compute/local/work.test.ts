@@ -12,8 +12,10 @@ let bench: Bench;
 let address: ComputeAddress;
 const clients: pg.Client[] = [];
 
-const settings = {
-  ...{ wal_level: 'logical', autovacuum_naptime: '1s', autovacuum_vacuum_cost_delay: '100ms' },
+/** Background work of its own accord would disturb the other tests. */
+const settings = { wal_level: 'logical', autovacuum: 'off' };
+const eagerVacuum = {
+  ...{ ...settings, autovacuum: 'on', autovacuum_naptime: '1s', autovacuum_vacuum_cost_delay: '100ms' },
   ...{ autovacuum_vacuum_cost_limit: '1', autovacuum_vacuum_threshold: '1' },
 };
 
@@ -106,11 +108,14 @@ describe('a server', () => {
   });
 
   it('is busy with its own background work, such as autovacuum', async () => {
+    await bench.driver.reload(bench.spec(1, { settings: eagerVacuum }));
     const client = await connect();
     await client.query(`create table worn as select i, repeat('x', 500) as t from generate_series(1, 20000) i`);
     await client.query('delete from worn');
     expect((await untilBusyWith('background_worker', 20_000))?.description).toContain('autovacuum worker');
     await client.query('drop table worn');
+    await bench.driver.reload(bench.spec(1, { settings }));
+    await untilBusyWith(undefined);
   });
 
   it('is at rest beside Catnap’s own session, however busy that is', async () => {
