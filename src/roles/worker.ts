@@ -4,6 +4,7 @@ import { LocalDriver } from '../compute/local/driver.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
 import { OperationRunner } from '../operations/runner.ts';
 import { startDeliveries } from '../provider/embedded/deliveries.ts';
+import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
@@ -39,6 +40,7 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
     branchSizes,
     retention,
     providerLeftovers(providers),
+    authTransfers(providers),
   ];
   const reconcilers = startReconcilers(all, { core, driver, log });
   const { smtpUrl, mailFrom } = core.config;

@@ -6,6 +6,7 @@ import { type StandIn, type StandInProject, startStandIn } from '../../../test/h
 import { FakeDriver } from '../../compute/fake.ts';
 import { createOperationWaiter } from '../../core/operation-wait.ts';
 import { createLogger } from '../../log.ts';
+import { authTransfers } from '../../reconcilers/auth-transfers.ts';
 import { providerLeftovers } from '../../reconcilers/provider-leftovers.ts';
 
 const log = createLogger({ level: 'silent', role: 'test' });
@@ -320,6 +321,17 @@ describe('keys and ownership', () => {
     const { status, body } = await post('/projects/auth/transfer_ownership', base);
     expect([status, body.url]).toEqual([200, expect.stringContaining('confirm?code=')]);
     expect(await integrations()).toMatchObject([{ owned_by: 'neon', transfer_status: 'initiated' }]);
+  });
+
+  test('a transfer that is confirmed is learnt by asking', async () => {
+    await create();
+    await post('/projects/auth/transfer_ownership', base);
+    const look = () => authTransfers(testProviders(standIn)).turn({ core: api.core, driver, log });
+    await look();
+    expect(await integrations()).toMatchObject([{ owned_by: 'neon', transfer_status: 'initiated' }]);
+    onlyProject().ownerTeamId = 'somebody';
+    await look();
+    expect(await integrations()).toMatchObject([{ owned_by: 'user', transfer_status: 'finished' }]);
   });
 
   test('a transfer that was confirmed meanwhile is a 409', async () => {

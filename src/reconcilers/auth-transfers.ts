@@ -1,0 +1,29 @@
+/** Learns that somebody has taken a provider’s project over: nobody is told, but the provider says no when asked. */
+import { recordTransferred } from '../core/auth-integration.ts';
+import { type AuthIntegrationRow, selectStartedTransfers, updateAuthIntegration } from '../db/auth-integrations.ts';
+import type { Providers } from '../provider/providers.ts';
+import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+
+/** A confirmation page is good for an hour; a little later nobody can confirm any more. */
+const confirmableMs = 65 * 60_000;
+
+export const authTransfers = (providers: Providers): Reconciler => ({
+  name: 'auth-transfers',
+  everyMs: 3_000,
+  turn: async (parts) => {
+    const started = await selectStartedTransfers(parts.core.database.sql);
+    for (const row of started) await onItsOwn(parts, row.id, () => look(parts, providers, row));
+  },
+});
+
+async function look({ core }: ReconcilerParts, providers: Providers, row: AuthIntegrationRow): Promise<void> {
+  const { id, providerProjectId, providerUrl, transferStartedAt } = row;
+  if (providerProjectId === null) return;
+  const { sql } = core.database;
+  if (!(await providers.clientOf(providerUrl).isTransferable(providerProjectId))) {
+    await recordTransferred({ sql }, id);
+    return;
+  }
+  const ageMs = core.clock.now().getTime() - (transferStartedAt?.getTime() ?? 0);
+  if (ageMs > confirmableMs) await updateAuthIntegration(sql, id, { transferStatus: null });
+}
