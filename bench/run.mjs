@@ -1,12 +1,21 @@
 /** `npm run bench -- NAME`: builds, runs one benchmark or all of them, and prints one table each. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { benchAutoscale } from './autoscale.mjs';
 import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
+import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
 import { benchWake } from './wake.mjs';
 
-const benchmarks = { branch: benchBranch, create: benchCreate, proxy: benchProxy, wake: benchWake };
+const benchmarks = {
+  autoscale: benchAutoscale,
+  neighbours: benchNeighbours,
+  branch: benchBranch,
+  create: benchCreate,
+  proxy: benchProxy,
+  wake: benchWake,
+};
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const wanted = process.argv.slice(2);

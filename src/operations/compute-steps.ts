@@ -8,10 +8,21 @@ import type { CatalogChange } from '../compute/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { memoryBytes } from '../core/sizing.ts';
-import { raiseGeneration } from '../db/endpoints.ts';
+import { lockEndpoint, raiseGeneration, updateEndpoint } from '../db/endpoints.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { prepareReplica } from './replica-data.ts';
-import { abandon, goto, type Step, type StepContext, StepFailure, skip, type Write, wait } from './step.ts';
+import {
+  abandon,
+  done,
+  goto,
+  type Step,
+  type StepContext,
+  StepFailure,
+  type StepResult,
+  skip,
+  type Write,
+  wait,
+} from './step.ts';
 import { computeSpec, findCompute, findStartingCompute } from './target.ts';
 
 const probeIntervalMs = 4;
@@ -27,11 +38,30 @@ const fence: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
+  const isUp = context.operation.job === 'start_compute' ? await whenUpAlready(context, target) : null;
+  if (isUp !== null) return isUp;
   const noRoom = await takeRoom(context.core, target.endpoint.id, target.size.minCu);
   if (noRoom !== null) return abandon(noRoom);
   context.memory.compute = target;
   return goto('spawn', async (tx) => ({ generation: await raiseGeneration(tx, target.endpoint.id) }));
 };
+
+/**
+ * A client that came while another operation restarted the compute has queued a start of its own behind it: the server
+ * that it wants runs by then, and must not be started a second time.
+ */
+async function whenUpAlready(context: StepContext, { endpoint, ref }: ComputeTarget): Promise<StepResult | null> {
+  if (endpoint.currentState !== 'active') return null;
+  const seen = await context.driver.observe(ref);
+  if (seen.state !== 'running' || seen.generation !== endpoint.generation) return null;
+  return done(async (tx) => {
+    const now = await lockEndpoint(tx, endpoint.id);
+    if (now?.pendingState === 'active') {
+      await updateEndpoint(tx, endpoint.id, { pendingState: null, address: seen.address });
+    }
+    return undefined;
+  });
+}
 
 const spawn: Step = async (context) => {
   const target = await findStartingCompute(context);

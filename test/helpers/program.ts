@@ -46,7 +46,7 @@ export class Program {
   }
 
   /** Resolves when the banner is printed. */
-  async start(args: readonly string[] = []): Promise<void> {
+  async start(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<void> {
     this.output = '';
     const child = spawn(process.execPath, [entry, 'up', ...args], {
       env: {
@@ -57,6 +57,7 @@ export class Program {
         CATNAP_PG_PORT: String(this.pgPort),
         CATNAP_LOG_LEVEL: 'warn',
         ...this.#env,
+        ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

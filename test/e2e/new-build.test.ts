@@ -1,0 +1,61 @@
+/** A newer build of Postgres on the machine: it applies at the next start, and who never sleeps is told of it. */
+import { cp, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+let program: Program;
+beforeAll(async () => {
+  program = await Program.create();
+  await program.start();
+});
+afterAll(() => program.destroy());
+
+async function makeCompute(suspendSeconds: number) {
+  const settings = { suspend_timeout_seconds: suspendSeconds };
+  const { body } = await program.api('POST', '/projects', { project: { default_endpoint_settings: settings } });
+  await program.settle(body.project.id);
+  const path = `/projects/${body.project.id}/endpoints/${body.endpoints[0].id}`;
+  const uri = body.connection_uris[0].connection_uri;
+  return { projectId: body.project.id, path, uri, look: async () => (await program.api('GET', path)).body.endpoint };
+}
+
+/** The same binaries in another place are another build, as a package of the system would be. */
+async function otherBuild(): Promise<string> {
+  const builds = join(program.home.path, 'builds', '17');
+  const [name = ''] = (await readdir(builds)).filter((entry) => !entry.startsWith('.'));
+  const copy = join(program.home.path, 'other-build');
+  await cp(join(builds, name), copy, { recursive: true, verbatimSymlinks: true });
+  return join(copy, 'bin');
+}
+
+it('applies at the next start; a compute that never sleeps keeps its old one until a restart', async () => {
+  const always = await makeCompute(-1);
+  const sleeper = await makeCompute(300);
+  await ask(always.uri, 'CREATE TABLE t AS SELECT 7 AS n');
+  const old = (await always.look()).compute_release_version;
+  expect((await always.look()).pending_update).toBeUndefined();
+
+  await program.stop();
+  await program.start([], { CATNAP_PG_BIN_17: await otherBuild() });
+  const waiting = await always.look();
+  expect(waiting.compute_release_version).toBe(old);
+  const newer = waiting.pending_update?.compute_release_version;
+  expect(newer).toMatch(/^17.*given/);
+
+  await program.api('POST', `${sleeper.path}/suspend`);
+  await program.settle(sleeper.projectId);
+  expect((await sleeper.look()).pending_update).toBeUndefined();
+  await ask(sleeper.uri, 'SELECT 1');
+  await program.settle(sleeper.projectId);
+  expect((await sleeper.look()).compute_release_version).toBe(newer);
+
+  expect((await always.look()).compute_release_version).toBe(old);
+  await program.api('POST', `${always.path}/restart`);
+  await program.settle(always.projectId);
+  const restarted = await always.look();
+  expect([restarted.compute_release_version, restarted.pending_update]).toEqual([newer, undefined]);
+  expect(await ask(always.uri, 'SELECT n FROM t')).toBe('7');
+  expect(await ask(always.uri, `SELECT current_setting('catnap.release')`)).toBe(newer);
+});
