@@ -55,6 +55,8 @@ async function follow(signal: AbortSignal, { onChange, onSignedOut }: Listeners)
         onChange(null);
         waitMs = reopenMs.first;
         await readEvents(response.body, onChange);
+        // It ended, so the server may be gone: looking at once finds out.
+        onChange(null);
       }
     } catch {
       // Whatever it was: pages ask by themselves meanwhile.

@@ -326,7 +326,7 @@ test('a compute is measured, and the graphs show it', async () => {
   await page.locator('.uplot canvas').first().waitFor();
 });
 
-test('auth is set up with one button, and a new user is in the table of users', async () => {
+test('auth is set up with one button, and a user is made', async () => {
   await page.goto(at('/auth'));
   await button('Set up auth').click();
   await dialog()
@@ -337,7 +337,7 @@ test('auth is set up with one button, and a new user is in the table of users', 
   await page.getByLabel('Email').fill('ada@example.com');
   await dialog().getByLabel('Name').fill('Ada');
   await button('Create user').click();
-  await page.getByRole('cell', { name: 'ada@example.com' }).waitFor();
+  await page.getByText(/^The user is made/).waitFor();
 });
 
 describe('when something is wrong', () => {
@@ -359,12 +359,8 @@ describe('when something is wrong', () => {
   });
 
   test('a server that is gone is noticed, and the page goes on when it is back', async () => {
-    const stoppingAt = Date.now();
     await program.stop();
-    const stoppedMs = Date.now() - stoppingAt;
     await page.getByText(/^Catnap does not answer/).waitFor();
-    const noticedMs = Date.now() - stoppingAt;
-    process.stdout.write(`console: stop ${stoppedMs} ms, noticed ${noticedMs} ms\n`);
     expect(await row('main').count()).toBe(1);
     await program.start();
     await page.getByText(/^Catnap does not answer/).waitFor({ state: 'detached' });
@@ -400,31 +396,33 @@ describe('every page', () => {
       organization: '/organization',
       about: '/about',
     };
+    const problems: string[] = [];
     for (const [name, path] of Object.entries(pages)) {
       await looking.goto(path);
       await looking.locator('h1').first().waitFor();
       await looking.locator('.skeleton').first().waitFor({ state: 'detached' });
-      await expectFit(looking, `${name} ${width} ${scheme}`);
+      problems.push(...(await problemsOf(looking, `${name} ${width} ${scheme}`)));
     }
     await context.clearCookies();
     await looking.goto('/');
     await looking.getByRole('heading', { name: 'Sign in' }).waitFor();
-    await expectFit(looking, `sign-in ${width} ${scheme}`);
+    problems.push(...(await problemsOf(looking, `sign-in ${width} ${scheme}`)));
     await context.close();
+    expect(problems).toEqual([]);
   });
 
-  async function expectFit(looking: Page, name: string): Promise<void> {
+  async function problemsOf(looking: Page, name: string): Promise<string[]> {
     if (screenshots !== undefined) {
       await mkdir(screenshots, { recursive: true });
       const path = join(screenshots, `${name.replaceAll(' ', '-')}.png`);
       await looking.screenshot({ path, fullPage: name.includes(' 390 ') && !name.startsWith('connect') });
     }
     const { violations } = await new AxeBuilder({ page: looking }).analyze();
-    expect(violations.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map((node) => node.html).join(' | ')}`)).toEqual(
-      [],
-    );
     const overflow = await looking.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-    expect([name, overflow <= 0]).toEqual([name, true]);
+    return [
+      ...violations.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map((node) => node.html).join(' | ')}`),
+      ...(overflow > 0 ? [`${name}: wider than the screen by ${overflow} px`] : []),
+    ];
   }
 });
 
