@@ -19,6 +19,7 @@ const tags = [
       'Beta. A project at an auth provider for the users of an application; they are copied into the table ' +
       '`neon_auth.users_sync` of the project’s database.',
   },
+  { name: 'Consumption', description: 'What projects and branches have used: computing, writing, storage.' },
   { name: 'Organizations', description: 'Owners of projects.' },
   { name: 'Account', description: 'The caller, the regions, and what the credential is.' },
 ];
