@@ -8,8 +8,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CatnapError } from '../../errors.ts';
 import type { App } from '../app-type.ts';
 
-/** All that the proxy reads. */
-const passedOn = /^(neon-.*|authorization|content-length)$/;
+/** All that the proxy reads, but for where the body ends. */
+const passedOn = /^(neon-.*|authorization)$/;
 const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length))$/;
 
 export function sqlRoutes(app: App, socketPath: string): void {
@@ -26,11 +26,12 @@ export function sqlRoutes(app: App, socketPath: string): void {
 }
 
 async function passOn(socketPath: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const body = request.method === 'POST' && isStream(request.body) ? request.body : null;
   const upstream = openRequest({
     socketPath,
     path: '/sql',
     method: request.method,
-    headers: { ...pick(request.headers, passedOn), 'x-catnap-client-address': request.ip },
+    headers: { ...pick(request.headers, passedOn), ...framing(request, body), 'x-catnap-client-address': request.ip },
   });
   // A caller that leaves takes its query along.
   reply.raw.once('close', () => upstream.destroy());
@@ -40,8 +41,8 @@ async function passOn(socketPath: string, request: FastifyRequest, reply: Fastif
     (resolve, reject) => {
       upstream.once('response', resolve);
       upstream.once('error', (cause) => reject(unreachable(cause)));
-      if (isStream(request.body)) request.body.pipe(upstream);
-      else upstream.end();
+      if (body === null) upstream.end();
+      else body.pipe(upstream);
     },
   );
   // What the pipe says after an early answer is of no interest.
@@ -51,6 +52,16 @@ async function passOn(socketPath: string, request: FastifyRequest, reply: Fastif
     .header('cross-origin-resource-policy', 'cross-origin')
     .headers(pick(answer.headers, passedBack))
     .send(answer);
+}
+
+/**
+ * Always said in so many words. For some methods Node writes a body of unknown length as it is, and the proxy would
+ * take it for the next request: one with any client address that a stranger likes, on a connection that others use too.
+ */
+function framing(request: FastifyRequest, body: Readable | null): Record<string, string> {
+  if (body === null) return { 'content-length': '0' };
+  const length = request.headers['content-length'];
+  return length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': length };
 }
 
 function isStream(body: unknown): body is Readable {

@@ -250,6 +250,10 @@ describe('sessions', () => {
     expect(own.body.code).toBe('CANNOT_DELETE_CURRENT_SESSION');
     expect((await me(ada.access_token)).status).toBe(200);
     expect((await stack.call('GET', `/contact-channels?user_id=${ada.user_id}`, headers)).status).toBe(404);
+    const seen = async ({ server }: ProvisionedProject) =>
+      (await stack.call('GET', `/auth/sessions?user_id=${ada.user_id}`, server)).body.items;
+    expect(await seen(project)).toHaveLength(1);
+    expect(await seen(await stack.provision('other'))).toEqual([]);
   });
 });
 

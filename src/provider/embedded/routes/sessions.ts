@@ -62,7 +62,7 @@ export function sessionRoutes(app: StackApp, parts: StackParts, limits: Limits):
   app.get('/auth/sessions', { ...client, schema: { ...client.schema, querystring: UserQuery } }, async (request) => {
     const caller = callerOf(request);
     const userId = await whoseSessions(parts, caller, request.query.user_id);
-    const sessions = await selectSessionsOfUser(sql, userId, parts.clock.now());
+    const sessions = await selectSessionsOfUser(sql, caller.project.id, userId, parts.clock.now());
     const shown = sessions.filter((session) => caller.access !== 'client' || !session.isImpersonation);
     return { items: shown.map((session) => sessionView(session, caller.token?.sessionId)), is_paginated: false };
   });

@@ -27,9 +27,15 @@ export async function selectSession(sql: Sql, id: string, now: Date): Promise<Se
   return first(await sql<SessionRow[]>`select * from stack_sessions where id = ${id} and expires_at > ${now}`);
 }
 
-export async function selectSessionsOfUser(sql: Sql, userId: string, now: Date): Promise<SessionRow[]> {
+export async function selectSessionsOfUser(
+  sql: Sql,
+  projectId: string,
+  userId: string,
+  now: Date,
+): Promise<SessionRow[]> {
   return sql<SessionRow[]>`
-    select * from stack_sessions where user_id = ${userId} and expires_at > ${now} order by created_at, id`;
+    select * from stack_sessions where project_id = ${projectId} and user_id = ${userId} and expires_at > ${now}
+    order by created_at, id`;
 }
 
 export async function touchSession(sql: Sql, id: string, at: Date, from: string): Promise<void> {
