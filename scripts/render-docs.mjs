@@ -1,6 +1,6 @@
 /** The parts of the documentation that are made from tables in the code. Pure; `generate.mjs` writes them. */
 
-const settingsBegin = '<!-- settings: written by `npm run generate` from src/config.ts -->';
+const settingsBegin = '<!-- settings: written by `npm run generate` from src/setting-docs.ts -->';
 const settingsEnd = '<!-- end of settings -->';
 
 export function renderErrors(errorKinds) {

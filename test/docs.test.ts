@@ -1,5 +1,7 @@
 /** What the documents take from the code is what the code says; `npm run generate` makes it so. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dumpSchema } from '../scripts/dump-schema.mjs';
 import { renderErrors, renderSettings, withSettings } from '../scripts/render-docs.mjs';
@@ -9,7 +11,8 @@ import { settingDocs } from '../src/setting-docs.ts';
 import { makeDatabase, type TestDatabase } from './helpers/database.ts';
 import { readSources } from './helpers/source-files.ts';
 
-const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+const root = fileURLToPath(new URL('..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const readme = read('README.md');
 
 describe('the README', () => {
@@ -22,13 +25,53 @@ describe('the README', () => {
     expect(readme).toContain('npm ci && npm start\n');
     expect(readme).toContain('npm ci && npm test\n');
   });
+});
 
-  test('points at files that exist', () => {
-    const targets = [...readme.matchAll(/\]\(([^)#:]+)\)/g)].map((match) => match[1] ?? '');
-    expect(targets.length).toBeGreaterThan(5);
-    for (const target of targets) expect(() => read(target), target).not.toThrow(/ENOENT/);
+describe('the documents', () => {
+  const inFolder = (folder: string) =>
+    readdirSync(join(root, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`);
+  const decisions = inFolder('docs/decisions');
+  const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...inFolder('docs'), ...decisions];
+  const links = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\(([^)\s]+)\)/g)]
+      .map((match) => match[1] ?? '')
+      .filter((target) => !/^[a-z]+:/.test(target))
+      .map((target) => ({ page, target })),
+  );
+
+  test('lead to files and headings that exist', () => {
+    expect(links.length).toBeGreaterThan(40);
+    const dangling = links.filter(({ page, target }) => {
+      const [path = '', heading] = target.split('#');
+      const file = path === '' ? page : join(dirname(page), path);
+      return !existsSync(join(root, file)) || (heading !== undefined && !anchors(read(file)).includes(heading));
+    });
+    expect(dangling).toEqual([]);
+  });
+
+  test('are all linked from another one', () => {
+    const reached = new Set(links.map(({ page, target }) => join(dirname(page), target.split('#')[0] ?? '')));
+    expect(inFolder('docs').filter((page) => !reached.has(page))).toEqual([]);
+  });
+
+  test('number the decisions, each number once', () => {
+    const numbers = decisions.map((page) => /(\d{3})-[^/]*$/.exec(page)?.[1]).sort();
+    expect(numbers).toEqual(numbers.map((_, index) => String(index + 1).padStart(3, '0')));
+    for (const page of decisions) expect(read(page)).toMatch(new RegExp(`^# ${/\d{3}/.exec(page)?.[0]}: `));
   });
 });
+
+/** Names that headings can be linked by. */
+function anchors(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map((match) =>
+    (match[1] ?? '')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
 
 test('every setting that is documented is read, and bad values name it', () => {
   const bad: Record<string, string> = {

@@ -15,7 +15,7 @@ const projectName = (description: string) => Type.String({ minLength: 1, maxLeng
 const historyRetention = Type.Integer({
   minimum: 0,
   maximum: 2_592_000,
-  description: 'Seconds of history that are kept, up to 30 days.',
+  description: 'Kept and shown, up to 30 days; there is no history yet.',
 });
 
 const shared = {
@@ -45,9 +45,9 @@ export const Project = Type.Object(
   {
     ...shared,
     data_storage_bytes_hour: count('Bytes stored, times hours.'),
-    data_transfer_bytes: count('Bytes sent out.'),
+    data_transfer_bytes: count('Not measured: always 0.'),
     written_data_bytes: count('Bytes written.'),
-    compute_time_seconds: count('CPU seconds used by the computes in this period.'),
+    compute_time_seconds: count('Seconds that computes were awake, times their size.'),
     active_time_seconds: count('Seconds that computes were awake.'),
     history_retention_seconds: historyRetention,
     consumption_period_start: time('Start of the period that is counted.'),

@@ -50,7 +50,7 @@ export const ProjectQuota = Type.Object(
     data_transfer_bytes: Type.Optional(count('Bytes that may be sent out.')),
     logical_size_bytes: Type.Optional(count('Bytes that one branch may hold.')),
   },
-  { ...closed, $id: 'ProjectQuota', description: 'Limits per billing period; absent or 0 is no limit.' },
+  { ...closed, $id: 'ProjectQuota', description: 'Kept and shown; not enforced.' },
 );
 
 export const AllowedIps = Type.Object(
@@ -75,16 +75,16 @@ export const MaintenanceWindow = Type.Object(
     start_time: clockTime('HH:MM, UTC.'),
     end_time: clockTime('HH:MM, UTC.'),
   },
-  { ...closed, $id: 'MaintenanceWindow', description: 'When maintenance may happen.' },
+  { ...closed, $id: 'MaintenanceWindow', description: 'Kept and shown; nothing is maintained by the clock.' },
 );
 
 export const ProjectSettings = Type.Object(
   {
     quota: Type.Optional(ref(ProjectQuota)),
     allowed_ips: Type.Optional(ref(AllowedIps)),
-    enable_logical_replication: Type.Optional(Type.Boolean({ description: 'Once on it stays on.' })),
+    enable_logical_replication: Type.Optional(Type.Boolean({ description: 'Kept and shown; once on it stays on.' })),
     maintenance_window: Type.Optional(ref(MaintenanceWindow)),
-    block_public_connections: Type.Optional(Type.Boolean({ description: 'Refuse connections from outside.' })),
+    block_public_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown; allowed_ips is enforced.' })),
     block_vpc_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
     audit_log_level: Type.Optional(Type.Enum(['base', 'extended', 'full'], { description: 'Kept and shown.' })),
     hipaa: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
