@@ -2,6 +2,7 @@
  * A loop that takes no input: each turn compares intent with what is observed and queues what is missing. A turn that
  * fails is logged and not retried; the next one sees the same world.
  */
+import { setMaxListeners } from 'node:events';
 import { delay } from '../clock.ts';
 import type { ComputeDriver } from '../compute/driver.ts';
 import type { Core } from '../core/context.ts';
@@ -24,6 +25,8 @@ export function startReconcilers(
   parts: ReconcilerParts,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
+  // Every loop listens for the end; without this Node takes the eleventh for a leak and says so on the terminal.
+  setMaxListeners(reconcilers.length, stopping.signal);
   const loops = reconcilers.map(async ({ name, everyMs, turn }) => {
     const log = parts.log.child({ reconciler: name });
     while (!stopping.signal.aborted) {
