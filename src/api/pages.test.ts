@@ -23,7 +23,7 @@ test('readiness fails while the system database does not answer', async () => {
   await other.close();
 });
 
-test('metrics are for this machine, or for a key', async () => {
+test('metrics are for this machine, or for a key of the operator', async () => {
   await api.call('GET', '/api/v2/projects/some-id');
   const here = await api.app.inject('/metrics');
   expect(here.headers['content-type']).toContain('text/plain');
@@ -36,6 +36,10 @@ test('metrics are for this machine, or for a key', async () => {
     api.app.inject({ url: '/metrics', remoteAddress, headers });
   expect((await from('192.0.2.1')).statusCode).toBe(401);
   expect((await from('192.0.2.1', { authorization: `Bearer ${api.token}` })).statusCode).toBe(200);
+  const orgId = (await api.call('GET', '/api/v2/users/me/organizations')).json().organizations[0].id;
+  const body = { key_name: 'a tenant' };
+  const { key } = (await api.call('POST', `/api/v2/organizations/${orgId}/api_keys`, { body })).json();
+  expect((await from('192.0.2.1', { authorization: `Bearer ${key}` })).statusCode).toBe(403);
   expect((await from('::1')).statusCode).toBe(200);
   expect((await from('::ffff:127.0.0.1')).statusCode).toBe(200);
   expect((await from('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).statusCode).toBe(401);

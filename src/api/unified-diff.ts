@@ -26,33 +26,45 @@ function editsOf(before: readonly string[], after: readonly string[]): Edit[] {
   return [...before.slice(0, start).map(same), ...shortest(...middle), ...before.slice(before.length - end).map(same)];
 }
 
-/** Myers's algorithm: the furthest that can be reached on each diagonal with a growing number of differences. */
+/**
+ * Myers's algorithm: the furthest that can be reached on each diagonal with a growing number of differences. Lines are
+ * compared by number, and the reach is kept in plain memory: tenants choose the texts, and everybody waits meanwhile.
+ */
 function shortest(before: readonly string[], after: readonly string[]): Edit[] {
-  const reach = new Map<number, number>([[1, 0]]);
-  const history: Map<number, number>[] = [];
-  for (let count = 0; count <= Math.min(before.length + after.length, differencesMax); count++) {
-    history.push(new Map(reach));
+  const numbers = new Map<string, number>();
+  const numbered = (lines: readonly string[]) =>
+    Int32Array.from(lines, (line) => numbers.get(line) ?? numbers.set(line, numbers.size).size - 1);
+  const [olds, news] = [numbered(before), numbered(after)];
+  const most = Math.min(before.length + after.length, differencesMax);
+  const reach = new Int32Array(2 * most + 3).fill(-1);
+  const middle = most + 1;
+  reach[middle + 1] = 0;
+  const history: Int32Array[] = [];
+  for (let count = 0; count <= most; count++) {
+    history.push(reach.slice(middle - count - 1, middle + count + 2));
     for (let diagonal = -count; diagonal <= count; diagonal += 2) {
-      const down = diagonal === -count || (diagonal !== count && at(reach, diagonal - 1) < at(reach, diagonal + 1));
-      let x = down ? at(reach, diagonal + 1) : at(reach, diagonal - 1) + 1;
-      while (x < before.length && x - diagonal < after.length && before[x] === after[x - diagonal]) x++;
-      reach.set(diagonal, x);
-      if (x >= before.length && x - diagonal >= after.length) return walkBack(history, before, after);
+      const [below = -1, above = -1] = [reach[middle + diagonal - 1], reach[middle + diagonal + 1]];
+      let x = goesDown(diagonal, count, below, above) ? above : below + 1;
+      while (x < olds.length && x - diagonal < news.length && olds[x] === news[x - diagonal]) x++;
+      reach[middle + diagonal] = x;
+      if (x >= olds.length && x - diagonal >= news.length) return walkBack(history, before, after);
     }
   }
   return [...before.map((line): Edit => ['-', line]), ...after.map((line): Edit => ['+', line])];
 }
 
-const at = (reach: ReadonlyMap<number, number>, diagonal: number) => reach.get(diagonal) ?? -1;
+const goesDown = (diagonal: number, count: number, below: number, above: number) =>
+  diagonal === -count || (diagonal !== count && below < above);
 
-function walkBack(history: readonly Map<number, number>[], before: readonly string[], after: readonly string[]) {
+/** `history` has of each count the diagonals from one below its lowest to one above its highest. */
+function walkBack(history: readonly Int32Array[], before: readonly string[], after: readonly string[]) {
   const edits: Edit[] = [];
   let [x, y] = [before.length, after.length];
   for (let count = history.length - 1; count >= 0; count--) {
-    const reach = history[count] ?? new Map<number, number>();
     const diagonal = x - y;
-    const down = diagonal === -count || (diagonal !== count && at(reach, diagonal - 1) < at(reach, diagonal + 1));
-    const fromX = at(reach, down ? diagonal + 1 : diagonal - 1);
+    const at = (wanted: number) => history[count]?.[wanted + count + 1] ?? -1;
+    const down = goesDown(diagonal, count, at(diagonal - 1), at(diagonal + 1));
+    const fromX = at(down ? diagonal + 1 : diagonal - 1);
     const fromY = fromX - (down ? diagonal + 1 : diagonal - 1);
     while (x > Math.max(fromX, 0) && y > Math.max(fromY, 0) && x - 1 >= (down ? fromX : fromX + 1)) {
       edits.push([' ', before[--x] ?? '']);

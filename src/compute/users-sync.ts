@@ -5,6 +5,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import type postgres from 'postgres';
+import { delay } from '../clock.ts';
 import { buildVerifier } from '../scram-verifier.ts';
 import { adminLogin, adminScramIterations, type Login, type Session, withSession } from './admin-session.ts';
 import { adminRole, type ComputeAddress, replicationRole } from './driver.ts';
@@ -17,6 +18,8 @@ import { applyChanges, prepareTable } from './users-table.ts';
 export const usersWriterPattern = '^catnap_users_[0-9a-f]{16}$';
 
 const statementMs = 10_000;
+/** Triggers of the tenant's may lift the limit of a statement, and send what was copied back: nobody waits longer. */
+const sessionMs = 60_000;
 
 type Transaction = postgres.TransactionSql;
 
@@ -34,7 +37,8 @@ export async function syncUsers(
   return enter(server, table.database, async (sql, owner) => {
     let position = await actingAs(sql, owner, (tx) => prepareTable(tx, table));
     for (;;) {
-      const next = await actingAs(sql, owner, (tx) => applyChanges(tx, table, changesAfter));
+      const reached = position;
+      const next = await actingAs(sql, owner, (tx) => applyChanges(tx, table, reached, changesAfter));
       if (next === null) return position;
       position = next;
     }
@@ -66,7 +70,21 @@ async function enter<T>(
     if (found !== writer.owner) await asAdmin((admin) => becomeMember(admin, username, found));
     return work(sql, found);
   };
-  return withSession(address, { username, password, database }, inside, { statementMs });
+  const limited = (sql: Session) => within(sessionMs, inside(sql));
+  return withSession(address, { username, password, database }, limited, { statementMs });
+}
+
+/** The session is ended by whoever opened it, and with it what is still under way. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const tooLong = delay(ms, done.signal).then(() => {
+    throw new Error(`the database took longer than ${ms / 1000} seconds`);
+  });
+  try {
+    return await Promise.race([work, tooLong]);
+  } finally {
+    done.abort();
+  }
 }
 
 async function schemaOwner(sql: Session): Promise<string | null> {

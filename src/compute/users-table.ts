@@ -76,15 +76,20 @@ async function grant(tx: Transaction, readerName: string): Promise<void> {
   await tx.unsafe(`GRANT USAGE ON SCHEMA neon_auth TO ${reader}; GRANT SELECT ON neon_auth.users_sync TO ${reader}`);
 }
 
-/** The next changes and the position behind them, both or neither; null when there is nothing more. */
+/**
+ * The next changes and the position behind them, both or neither; null when there is nothing more. A position before
+ * `reached` was put back by somebody, who could do so for ever.
+ */
 export async function applyChanges(
   tx: Transaction,
   { providerProjectId }: UsersTable,
+  reached: number,
   changesAfter: ChangesAfter,
 ): Promise<number | null> {
   const [known] = await tx<{ position: string }[]>`
     SELECT position FROM neon_auth.users_sync_position WHERE provider_project_id = ${providerProjectId} FOR UPDATE`;
   if (known === undefined) throw new Error('the position of the copying of users was removed');
+  if (Number(known.position) < reached) throw new Error('the position of the copying of users does not stay');
   const changes = await changesAfter(Number(known.position));
   const last = changes.at(-1);
   if (last === undefined) return null;

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { delay } from '../../clock.ts';
 import { isLoopback } from '../../config.ts';
+import { requireOperator } from '../../core/account.ts';
 import { readScope } from '../../core/context.ts';
 import { getSystemStatus } from '../../core/status.ts';
 import { CatnapError } from '../../errors.ts';
@@ -30,8 +31,11 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
   });
 
   app.get('/metrics', open, async (request, reply) => {
-    if (!isLocalPeer(request) && (await authenticateRequest(request, access)) === undefined) {
-      throw new CatnapError('unauthenticated', 'supplied credentials do not pass authentication');
+    if (!isLocalPeer(request)) {
+      const caller = await authenticateRequest(request, access);
+      if (!caller) throw new CatnapError('unauthenticated', 'supplied credentials do not pass authentication');
+      // The numbers name every project's computes.
+      await requireOperator(readScope(parts.core), caller);
     }
     return reply.type(parts.metrics.contentType).send(await parts.metrics.metrics());
   });
