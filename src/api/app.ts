@@ -23,6 +23,7 @@ import { useRouteTable } from './plugins/route-table.ts';
 import { useSecurityHeaders } from './plugins/security-headers.ts';
 import { useValidation, validationOptions } from './plugins/validation.ts';
 import { apiRoutes } from './routes/api-routes.ts';
+import { authWebhookRoutes } from './routes/auth-webhooks.ts';
 import { consolePages } from './routes/console-pages.ts';
 import { consoleSessionRoutes } from './routes/console-session.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -62,6 +63,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   consolePages(app, parts.consoleFiles);
   consoleSessionRoutes(app, parts, access);
   await app.register(async (sql: App) => sqlRoutes(sql, parts.sqlSocket));
+  await app.register(async (hooks: App) => authWebhookRoutes(hooks, parts));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(
     async (api: App) => {

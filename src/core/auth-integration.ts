@@ -71,7 +71,7 @@ export async function beginIntegration(
   await requireRoomInQueue(scope, input.projectId);
   const kept = await selectDetachedAuthIntegration(scope.tx, input.projectId, input.providerUrl);
   const row = kept
-    ? await updateAuthIntegration(scope.tx, kept.id, { ...wanted, ...anew })
+    ? await updateAuthIntegration(scope.tx, kept.id, { ...wanted, ...anew, pollAt: scope.clock.now() })
     : await insertAuthIntegration(scope.tx, {
         id: randomUUID(),
         projectId: input.projectId,
@@ -97,6 +97,9 @@ const anew = {
   syncFailures: 0,
   syncError: null,
   syncRetryAt: null,
+  followUntil: null,
+  followFailures: 0,
+  followError: null,
 } as const;
 
 interface Wanted {

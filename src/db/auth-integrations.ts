@@ -25,6 +25,11 @@ export interface AuthIntegrationRow {
   readonly syncFailures: number;
   readonly syncError: string | null;
   readonly syncRetryAt: Date | null;
+  readonly pollAt: Date;
+  readonly followLease: string | null;
+  readonly followUntil: Date | null;
+  readonly followFailures: number;
+  readonly followError: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }

@@ -109,6 +109,8 @@ export interface UsersLag {
   /** Age of the oldest change among them that is not copied yet. */
   readonly lagSeconds: number;
   readonly failing: number;
+  /** Integrations whose provider elsewhere cannot be read, asleep or awake. */
+  readonly unreadable: number;
 }
 
 export async function selectUsersLag(sql: Sql): Promise<UsersLag> {
@@ -116,7 +118,8 @@ export async function selectUsersLag(sql: Sql): Promise<UsersLag> {
     await sql<UsersLag[]>`
       select count(*) filter (where l.at is not null)::int as behind,
         coalesce(max(extract(epoch from now() - l.at)), 0)::float8 as lag_seconds,
-        count(*) filter (where i.sync_error is not null)::int as failing
+        count(*) filter (where i.sync_error is not null)::int as failing,
+        (select count(*)::int from auth_integrations where status = 'active' and follow_error is not null) as unreadable
       from auth_integrations i
         join endpoints e on e.branch_id = i.branch_id and e.type = 'read_write' and e.deleting_at is null
         cross join lateral (

@@ -67,7 +67,9 @@ const provision: Step = async (context) => {
     const record = { providerProjectId: made.projectId, providerUrl: row.providerUrl, adminKey };
     await insertNewbornLeftover(core.database.sql, record, newbornGraceMs);
     return goto('keys', async (tx) => {
-      await updateAuthIntegration(tx, row.id, { providerProjectId: made.projectId, adminKey });
+      // Webhooks of a project that was kept, and is gone, are gone with it.
+      const anew = { providerProjectId: made.projectId, adminKey, webhookSecret: null };
+      await updateAuthIntegration(tx, row.id, anew);
       await deleteLeftover(tx, made.projectId);
       return { kept: false };
     });

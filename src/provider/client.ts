@@ -2,7 +2,7 @@
  * The client for a Stack-compatible auth provider, the embedded one or any deployment: what its integration endpoints
  * offer to a control plane. `provision` is the one call that cannot be repeated at a provider elsewhere.
  */
-import { isProviderFailure } from './errors.ts';
+import { isProviderFailure, isUserGone } from './errors.ts';
 import { bothFamilies, itemsOf, type Json, requestProvider, textOf } from './http.ts';
 
 export interface ProviderAccess {
@@ -79,8 +79,9 @@ export class ProviderClient {
     }
   }
 
-  project(projectId: string, adminKey: string): ProviderProject {
-    return new ProviderProject(this.#access, projectId, adminKey);
+  /** The signal ends its calls early. */
+  project(projectId: string, adminKey: string, signal?: AbortSignal): ProviderProject {
+    return new ProviderProject(this.#access, projectId, adminKey, signal);
   }
 
   #ask(method: 'GET' | 'POST', path: string, body?: object, extra: Readonly<Record<string, string>> = {}) {
@@ -93,9 +94,11 @@ export class ProviderClient {
 export class ProviderProject {
   readonly #access: ProviderAccess;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(access: ProviderAccess, projectId: string, adminKey: string) {
+  constructor(access: ProviderAccess, projectId: string, adminKey: string, signal?: AbortSignal) {
     this.#access = access;
+    this.#signal = signal;
     this.#headers = bothFamilies({
       'access-type': 'admin',
       'project-id': projectId,
@@ -158,12 +161,12 @@ export class ProviderProject {
     return textOf(reply, 'id');
   }
 
-  /** Null when there is no such user. */
+  /** Null when the provider says that there is no such user; any other 404 says nothing about users. */
   async findUser(userId: string): Promise<ProviderUser | null> {
     try {
       return toUser(await this.#ask('GET', `/users/${encodeURIComponent(userId)}`));
     } catch (error) {
-      if (isProviderFailure(error, 'missing')) return null;
+      if (isUserGone(error)) return null;
       throw error;
     }
   }
@@ -215,7 +218,8 @@ export class ProviderProject {
   }
 
   #ask(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object) {
-    const request = { method, path, headers: this.#headers, ...(body === undefined ? {} : { body }) };
+    const signal = this.#signal === undefined ? {} : { signal: this.#signal };
+    const request = { method, path, headers: this.#headers, ...(body === undefined ? {} : { body }), ...signal };
     return requestProvider(this.#access.baseUrl, request);
   }
 }

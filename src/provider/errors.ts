@@ -24,12 +24,20 @@ const kinds: Readonly<Record<ProviderFailure, ErrorKind>> = {
 
 export class ProviderError extends CatnapError {
   readonly failure: ProviderFailure;
+  /** What the provider itself calls it. */
+  readonly code: string | null;
 
-  constructor(failure: ProviderFailure, message: string, cause?: unknown) {
+  constructor(failure: ProviderFailure, message: string, cause?: unknown, code: string | null = null) {
     super(kinds[failure], message, { cause, ...(failure === 'unreachable' ? { retryAfterSeconds: 2 } : {}) });
     this.name = 'ProviderError';
     this.failure = failure;
+    this.code = code;
   }
+}
+
+/** Deleting cannot be undone here, so a 404 of, say, a reverse proxy must not look like it. */
+export function isUserGone(thrown: unknown): boolean {
+  return thrown instanceof ProviderError && thrown.failure === 'missing' && thrown.code === 'USER_NOT_FOUND';
 }
 
 export function isProviderFailure(thrown: unknown, ...failures: readonly ProviderFailure[]): boolean {
@@ -73,7 +81,7 @@ export function toProviderError({ status, code, text }: Answer): ProviderError {
   if (code === 'USER_EMAIL_ALREADY_EXISTS') {
     return new ProviderError('exists', 'a user with this email already exists', cause);
   }
-  if (status === 404) return new ProviderError('missing', 'the auth provider knows no such thing', cause);
+  if (status === 404) return new ProviderError('missing', 'the auth provider knows no such thing', cause, code);
   return new ProviderError('refused', `the auth provider refuses: ${reasonOf(text)}`, cause);
 }
 

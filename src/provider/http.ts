@@ -11,6 +11,8 @@ export interface ProviderRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: object;
+  /** Ends it before its time is over. */
+  readonly signal?: AbortSignal;
 }
 
 export type Json = { readonly [key: string]: unknown };
@@ -39,7 +41,8 @@ export async function requestProvider(baseUrl: string, request: ProviderRequest,
   throw toProviderError({ status: response.status, code: known ?? inBody, text });
 }
 
-async function exchange(baseUrl: string, { method, path, headers, body }: ProviderRequest, limitMs: number) {
+async function exchange(baseUrl: string, { method, path, headers, body, signal }: ProviderRequest, limitMs: number) {
+  const timeout = AbortSignal.timeout(limitMs);
   try {
     const response = await fetch(`${baseUrl}/api/v1${path}`, {
       method,
@@ -51,7 +54,7 @@ async function exchange(baseUrl: string, { method, path, headers, body }: Provid
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       // The headers hold secrets, which belong to this address alone.
       redirect: 'error',
-      signal: AbortSignal.timeout(limitMs),
+      signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
     });
     const text = await response.text();
     if (text.length > replyBytesMax) throw new Error('the reply is too long');

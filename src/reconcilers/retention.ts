@@ -1,4 +1,5 @@
 /** Old records go: finished operations after half a year, stored replies after a day, sign-ins when they expire. */
+import { deleteOvertakenUserChanges } from '../db/auth-following.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
@@ -7,6 +8,7 @@ import type { Reconciler } from './reconciler.ts';
 
 const operationDays = 183;
 const replyHours = 24;
+const overtakenChangeMs = 7 * 86_400_000;
 
 export const retention: Reconciler = {
   name: 'retention',
@@ -16,6 +18,7 @@ export const retention: Reconciler = {
     const operations = await deleteOldOperations(core.database.sql, operationDays);
     const signIns = await deleteExpiredConsoleTokens(core.database.sql);
     await forgetOldStackRecords(core.database.sql, core.clock.now());
+    await deleteOvertakenUserChanges(core.database.sql, new Date(core.clock.now().getTime() - overtakenChangeMs));
     if (replies + operations + signIns > 0) log.debug({ replies, operations, signIns }, 'old records were removed');
   },
 };

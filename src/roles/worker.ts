@@ -11,6 +11,7 @@ import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
+import { ProviderUsers } from '../reconcilers/provider-users.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
@@ -48,8 +49,11 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const deliveries = await startDeliveries(stackParts(core, init), log, mail);
   const userSync = new UserSync({ core, driver, log });
   await userSync.start();
+  const providerUsers = new ProviderUsers({ core, providers, log });
+  await providerUsers.start();
   return {
     stop: async () => {
+      await providerUsers.stop();
       await userSync.stop();
       await deliveries.stop();
       await reconcilers.stop();

@@ -11,6 +11,11 @@ const gauges: readonly (readonly [name: string, help: string, value: keyof Users
   ],
   ['catnap_users_sync_behind', 'Auth integrations with an awake compute whose users are not up to date.', 'behind'],
   ['catnap_users_sync_failing', 'Auth integrations with an awake compute whose last copying failed.', 'failing'],
+  [
+    'catnap_users_provider_failing',
+    'Auth integrations whose provider elsewhere could not be read when it was last tried.',
+    'unreadable',
+  ],
 ];
 
 export function useAuthMetrics(registry: Registry, scope: Scope): void {

@@ -1,6 +1,7 @@
 /** Users of an auth integration (beta): made and deleted at the provider, from where they reach the database. */
 import type { IntegrationAddress } from '../../core/auth-integration.ts';
 import { requireEmail } from '../../core/auth-rules.ts';
+import { noteUser } from '../../core/auth-webhook.ts';
 import { notFound } from '../../errors.ts';
 import { asProjectId } from '../../ids.ts';
 import { isProviderFailure } from '../../provider/errors.ts';
@@ -87,19 +88,22 @@ function createUser(
   { email, name }: { readonly email: string; readonly name?: string },
 ): Promise<{ id: string }> {
   return writeOutside(parts, request, async (scope, caller) => {
-    const { project } = await openIntegration(parts, scope, caller, address);
-    return { id: await project.createUser({ email: requireEmail(email), name: name ?? null }) };
+    const { project, integration } = await openIntegration(parts, scope, caller, address);
+    const id = await project.createUser({ email: requireEmail(email), name: name ?? null });
+    await noteUser(scope, integration, id);
+    return { id };
   });
 }
 
 async function deleteUser(parts: ApiParts, request: Request, address: IntegrationAddress, id: string): Promise<void> {
   await writeOutside(parts, request, async (scope, caller) => {
-    const { project } = await openIntegration(parts, scope, caller, address);
+    const { project, integration } = await openIntegration(parts, scope, caller, address);
     try {
       await project.deleteUser(id);
     } catch (error) {
       throw isProviderFailure(error, 'missing') ? notFound('user') : error;
     }
+    await noteUser(scope, integration, id);
     return {};
   });
 }

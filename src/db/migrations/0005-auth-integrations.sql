@@ -31,9 +31,13 @@ create table auth_integrations (
   sync_failures integer not null default 0,
   sync_error text,
   sync_retry_at timestamptz,
-  -- Of a provider elsewhere: when all its users are to be read again, and who is at it.
+  -- Of a provider elsewhere: when all its users are to be read again.
   poll_at timestamptz not null default now(),
+  -- Who reads users now, and until when nobody else does; after a failure, until when nobody does.
+  follow_lease uuid,
   follow_until timestamptz,
+  follow_failures integer not null default 0,
+  follow_error text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
 );

@@ -1,0 +1,85 @@
+/**
+ * Webhooks of an auth provider elsewhere, signed in the manner of Svix. One only names a user: what it says of the user
+ * may be old, so it is not even looked at, and repeats and wrong order do no harm.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { insertUserHint } from '../db/auth-following.ts';
+import { selectAuthIntegration } from '../db/auth-integrations.ts';
+import { invalid } from '../errors.ts';
+import { webhookPlace } from './auth-integration.ts';
+import type { Scope } from './context.ts';
+
+export interface SignedMessage {
+  readonly id: string;
+  /** Seconds since 1970, as text. */
+  readonly timestamp: string;
+  /** One or more of `v1,<base64>`, with spaces between. */
+  readonly signatures: string;
+  readonly body: Uint8Array;
+}
+
+const toleranceSeconds = 5 * 60;
+/** A sender has two while it changes its secret. */
+const signaturesMax = 8;
+const secretPrefix = 'whsec_';
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const userEvents: readonly unknown[] = ['user.created', 'user.updated', 'user.deleted'];
+/** So that an integration nobody knows takes as long to refuse as one that is there. */
+const nobodysSecret = `${secretPrefix}${randomBytes(24).toString('base64')}`;
+
+/** False when there is no such integration, or the message is not its provider's, or too old. */
+export async function takeWebhook(scope: Scope, integrationId: string, message: SignedMessage): Promise<boolean> {
+  const row = uuid.test(integrationId) ? await selectAuthIntegration(scope.sql, integrationId) : undefined;
+  const sealed = row?.webhookSecret ?? null;
+  const secret = sealed === null ? nobodysSecret : scope.box.open(sealed, webhookPlace(integrationId.toLowerCase()));
+  const isGenuine = isSigned(message, secret, scope.clock.now());
+  if (!isGenuine || row === undefined || sealed === null) return false;
+  const userId = namedUser(message.body);
+  // One that is detached has all its users read when it is taken up again.
+  const isFollowed = row.providerProjectId !== null && row.status !== 'detached';
+  if (userId !== null && isFollowed) await insertUserHint(scope.sql, row.providerProjectId, userId);
+  return true;
+}
+
+export function isSigned({ id, timestamp, signatures, body }: SignedMessage, secret: string, now: Date): boolean {
+  const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
+  const given = signatures.split(' ', signaturesMax).filter((signature) => signature.startsWith('v1,'));
+  const isRight = given
+    .map((signature) => Buffer.from(signature.slice('v1,'.length), 'base64'))
+    .map((mac) => mac.length === expected.length && timingSafeEqual(mac, expected))
+    .includes(true);
+  const isInTime =
+    /^\d{1,12}$/.test(timestamp) && Math.abs(now.getTime() / 1000 - Number(timestamp)) <= toleranceSeconds;
+  return isRight && isInTime;
+}
+
+/** Null for events that are not about users. */
+function namedUser(body: Uint8Array): string | null {
+  const event = parse(body);
+  if (typeof event !== 'object' || event === null) throw invalid('invalid request: the body is not a JSON object');
+  if (!('type' in event) || !userEvents.includes(event.type)) return null;
+  const data = 'data' in event ? event.data : undefined;
+  const id = typeof data === 'object' && data !== null && 'id' in data ? data.id : undefined;
+  if (typeof id !== 'string' || !uuid.test(id)) throw invalid('invalid request: data.id must be the id of a user');
+  return id;
+}
+
+function parse(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** After a user was made or deleted over the API: the provider need not tell what is known here already. */
+export async function noteUser(
+  scope: Scope,
+  integration: { readonly providerUrl: string | null; readonly providerProjectId: string | null },
+  userId: string,
+): Promise<void> {
+  const { providerUrl, providerProjectId } = integration;
+  if (providerUrl === null || providerProjectId === null || !uuid.test(userId)) return;
+  await insertUserHint(scope.sql, providerProjectId, userId);
+}

@@ -1,0 +1,150 @@
+/**
+ * Following the users of a provider elsewhere: who was named by a webhook, who may read users at the moment, and what
+ * was found. Everything found is written under the reader's lease, so what was read earlier is never written later.
+ */
+import type { AuthIntegrationRow } from './auth-integrations.ts';
+import { json, type Sql, type Tx } from './client.ts';
+
+export const userHintsChannel = 'auth_user_hints';
+/** Its payload is the id of the provider's project. */
+const userChangesChannel = 'auth_user_changes';
+
+/** In its own transaction or that of a request. A user that is named again while it is read is read again. */
+export async function insertUserHint(sql: Sql, providerProjectId: string, userId: string): Promise<void> {
+  await sql`
+    with hint as (
+      insert into auth_user_hints as h (project_id, user_id) values (${providerProjectId}, ${userId})
+      on conflict (project_id, user_id) do update set version = h.version + 1)
+    select pg_notify(${userHintsChannel}, ${providerProjectId})`;
+}
+
+export interface UserHint {
+  readonly userId: string;
+  readonly version: number;
+}
+
+export async function selectUserHints(sql: Sql, providerProjectId: string, limit: number): Promise<UserHint[]> {
+  return sql<UserHint[]>`
+    select user_id, version from auth_user_hints where project_id = ${providerProjectId} limit ${limit}`;
+}
+
+export async function deleteUserHint(sql: Sql, providerProjectId: string, hint: UserHint): Promise<void> {
+  await sql`
+    delete from auth_user_hints
+    where project_id = ${providerProjectId} and user_id = ${hint.userId} and version = ${hint.version}`;
+}
+
+export interface FollowLease {
+  readonly id: string;
+  readonly lease: string;
+  readonly ms: number;
+}
+
+export interface ClaimedIntegration extends AuthIntegrationRow {
+  readonly isPollDue: boolean;
+}
+
+/** Integrations that have something to read, each for one reader at a time. */
+export async function claimIntegrationsToFollow(
+  sql: Sql,
+  claim: { readonly lease: string; readonly ms: number; readonly limit: number },
+): Promise<ClaimedIntegration[]> {
+  return sql<ClaimedIntegration[]>`
+    update auth_integrations i
+    set follow_lease = ${claim.lease}, follow_until = now() + ${claim.ms} * interval '1 ms'
+    where i.id in (
+      select id from auth_integrations
+      where status = 'active' and provider_url is not null and coalesce(follow_until, now()) <= now()
+        and (poll_at <= now()
+          or exists (select from auth_user_hints h where h.project_id = auth_integrations.provider_project_id))
+      order by follow_until nulls first limit ${claim.limit} for update skip locked)
+    returning i.*, i.poll_at <= now() as is_poll_due`;
+}
+
+/** False when the lease is lost. Holds the integration until the transaction ends, which puts writers in order. */
+export async function renewFollowLease(tx: Tx, { id, lease, ms }: FollowLease): Promise<boolean> {
+  const { count } = await tx`
+    update auth_integrations set follow_until = now() + ${ms} * interval '1 ms'
+    where id = ${id} and follow_lease = ${lease} and status = 'active'`;
+  return count > 0;
+}
+
+/** Nothing of the lease stays; with `pollInMs` everything was read. */
+export async function endFollowing(
+  sql: Sql,
+  { id, lease }: FollowLease,
+  change: { readonly pollInMs: number | null },
+): Promise<void> {
+  await sql`
+    update auth_integrations set follow_lease = null, follow_until = null, follow_failures = 0, follow_error = null,
+      poll_at = coalesce(now() + ${change.pollInMs}::float8 * interval '1 ms', poll_at)
+    where id = ${id} and follow_lease = ${lease}`;
+}
+
+export async function releaseFollowing(sql: Sql, { id, lease }: FollowLease): Promise<void> {
+  await sql`
+    update auth_integrations set follow_lease = null, follow_until = null where id = ${id} and follow_lease = ${lease}`;
+}
+
+export async function recordFollowFailure(
+  sql: Sql,
+  { id, lease }: FollowLease,
+  failure: { readonly error: string; readonly waitMs: number },
+): Promise<void> {
+  await sql`
+    update auth_integrations set follow_lease = null, follow_until = now() + ${failure.waitMs} * interval '1 ms',
+      follow_failures = follow_failures + 1, follow_error = ${failure.error}
+    where id = ${id} and follow_lease = ${lease}`;
+}
+
+/** Signs of life, which no event is sent for: a user whose only news they are has not changed. */
+const bare = (sql: Sql, column: string) => sql`(${sql(column)}.user_json - 'last_active_at_millis')`;
+
+/** What differs from what was known becomes a change. A user that was deleted stays deleted. */
+export async function insertSeenUsers(tx: Tx, providerProjectId: string, users: readonly object[]): Promise<number> {
+  const { count } = await tx`
+    insert into auth_user_changes (project_id, user_id, kind, user_json)
+    select ${providerProjectId}, seen.user_id, case when known.kind is null then 'created' else 'updated' end,
+      seen.user_json
+    from (select distinct on (u ->> 'id') (u ->> 'id')::uuid as user_id, u as user_json
+        from jsonb_array_elements(${json(tx, users)}) u) seen
+      left join lateral (
+        select kind, user_json from auth_user_changes c
+        where c.project_id = ${providerProjectId} and c.user_id = seen.user_id order by seq desc limit 1) known on true
+    where known.kind is null or (known.kind <> 'deleted' and ${bare(tx, 'known')} <> ${bare(tx, 'seen')})`;
+  if (count > 0) await tx`select pg_notify(${userChangesChannel}, ${providerProjectId})`;
+  return count;
+}
+
+/** One that was never known leaves nothing behind. */
+export async function insertGoneUser(tx: Tx, providerProjectId: string, userId: string): Promise<number> {
+  const { count } = await tx`
+    insert into auth_user_changes (project_id, user_id, kind, user_json)
+    select ${providerProjectId}, user_id, 'deleted', jsonb_build_object('id', user_id)
+    from (select user_id, kind from auth_user_changes
+      where project_id = ${providerProjectId} and user_id = ${userId} order by seq desc limit 1) known
+    where kind <> 'deleted'`;
+  if (count > 0) await tx`select pg_notify(${userChangesChannel}, ${providerProjectId})`;
+  return count;
+}
+
+export async function selectPresentUserIds(sql: Sql, providerProjectId: string): Promise<string[]> {
+  const rows = await sql<{ userId: string }[]>`
+    select user_id from (
+      select distinct on (user_id) user_id, kind from auth_user_changes
+      where project_id = ${providerProjectId} order by user_id, seq desc) last
+    where kind <> 'deleted'`;
+  return rows.map(({ userId }) => userId);
+}
+
+/** As of the embedded provider's log, the last change of every user stays; of a project nobody knows, none does. */
+export async function deleteOvertakenUserChanges(sql: Sql, olderThan: Date): Promise<number> {
+  const { count: overtaken } = await sql`
+    delete from auth_user_changes c where occurred_at < ${olderThan} and exists (
+      select from auth_user_changes later
+      where later.project_id = c.project_id and later.user_id = c.user_id and later.seq > c.seq)`;
+  const unknown = sql`not exists (select from auth_integrations i where i.provider_project_id = t.project_id)`;
+  const { count: orphaned } = await sql`delete from auth_user_changes t where ${unknown}`;
+  await sql`delete from auth_user_hints t where ${unknown}`;
+  return overtaken + orphaned;
+}
