@@ -46,6 +46,11 @@ export interface ProxyLimits {
   readonly httpRequestBytes: number;
   /** Body of its reply, and the largest row in it. */
   readonly httpResponseBytes: number;
+  /** Bytes of such bodies that are in memory: in all, and for one endpoint. */
+  readonly httpHeldBytes: number;
+  readonly httpHeldBytesPerEndpoint: number;
+  /** How long a caller may take nothing of its reply. */
+  readonly httpFetchMs: number;
   /** Between two reports of activity. */
   readonly activityMs: number;
   /** How long close() lets sessions reach the end of a message, and a told client take its leave. */
@@ -75,6 +80,9 @@ export const defaultLimits: ProxyLimits = {
   passwordIterations: 200_000,
   httpRequestBytes: 10 * 1024 * 1024,
   httpResponseBytes: 10 * 1024 * 1024,
+  httpHeldBytes: 512 * 1024 * 1024,
+  httpHeldBytesPerEndpoint: 128 * 1024 * 1024,
+  httpFetchMs: 60_000,
   activityMs: 1_000,
   closeMs: 2_000,
 };

@@ -45,6 +45,8 @@ export interface ServerTalk {
 export interface Budget {
   readonly max: number;
   used: number;
+  /** Told of every byte that is kept; may refuse. */
+  readonly hold?: (bytes: number) => void;
 }
 
 /** The reply's body. */
@@ -228,8 +230,10 @@ class ResultText {
   }
 
   #spend(text: string): string {
-    this.#budget.used += Buffer.byteLength(text) + 1;
+    const bytes = Buffer.byteLength(text) + 1;
+    this.#budget.used += bytes;
     if (this.#budget.used > this.#budget.max) throw new ResponseTooLarge(this.#budget.max);
+    this.#budget.hold?.(bytes);
     return text;
   }
 }

@@ -363,6 +363,33 @@ describe('limits', () => {
     expect((await select('select 1 as a')).body.rows).toEqual([{ a: 1 }]);
   });
 
+  it('of what is held for all requests of an endpoint are kept, and given back', async () => {
+    await start({}, { httpHeldBytesPerEndpoint: 30_000 });
+    const refused = { status: 429, body: { message: 'too much is being sent over HTTP at once; try again' } };
+    expect(await select('select length($1::text)', ['x'.repeat(40_000)])).toMatchObject(refused);
+    expect(await select('select i from generate_series(1, 5000) i')).toMatchObject(refused);
+    for (let i = 0; i < 5; i += 1) {
+      expect((await select('select length($1::text)', ['x'.repeat(20_000)])).status).toBe(200);
+    }
+  });
+
+  it('of patience end a reply that nobody fetches', async () => {
+    await start({}, { httpFetchMs: 100, httpHeldBytesPerEndpoint: 6_000_000 });
+    const request = openRequest({ socketPath: socketPath(), path: '/sql', method: 'POST' });
+    request.setHeader('neon-connection-string', url());
+    cleanups.push(() => request.destroy());
+    const begun = new Promise<void>((resolve) => {
+      request.on('response', (response) => {
+        response.pause();
+        resolve();
+      });
+    });
+    request.end(JSON.stringify({ query: `select repeat('x', 5000000)` }));
+    await begun;
+    // There is no room for two of them.
+    await eventually(async () => expect((await select(`select repeat('x', 5000000)`)).status).toBe(200));
+  });
+
   it('of sessions count here too', async () => {
     await start({}, { pooledPerEndpoint: 0 });
     expect((await select('select 1')).status).toBe(429);

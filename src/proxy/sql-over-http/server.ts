@@ -14,6 +14,7 @@ import { PeerGone } from '../message-stream.ts';
 import type { Lease } from '../pool/lease.ts';
 import { asksForPast } from '../route.ts';
 import { executeBody, forget, type ServerTalk, StatementFailed } from './execute.ts';
+import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
   describeFailure,
   echoBatchHeaders,
@@ -33,8 +34,10 @@ export interface SqlOverHttp {
 
 export async function startSqlOverHttp(path: string, context: ConnectionContext): Promise<SqlOverHttp> {
   const closing = new AbortController();
+  const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
+  const held = createHeldBytes({ inAll: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
   const server = createServer((request, response) => {
-    void serve(request, response, context, closing.signal);
+    void serve(request, response, { ...context, held }, closing.signal);
   });
   // What a process that was killed has left behind.
   await rm(path, { force: true });
@@ -53,21 +56,28 @@ export async function startSqlOverHttp(path: string, context: ConnectionContext)
   };
 }
 
+interface SqlContext extends ConnectionContext {
+  readonly held: HeldBytes;
+}
+
 async function serve(
   request: IncomingMessage,
   response: ServerResponse,
-  context: ConnectionContext,
+  context: SqlContext,
   closing: AbortSignal,
 ): Promise<void> {
   setCommonHeaders(response);
+  // Who does not fetch its reply must not make us keep it.
+  const onFetching = () => response.setTimeout(context.limits.httpFetchMs, () => response.destroy());
   const abort = new AbortController();
   const onClosing = () => abort.abort(closing.reason);
   closing.addEventListener('abort', onClosing, { once: true });
   response.once('close', () => abort.abort(new PeerGone()));
   try {
     if (request.method === 'OPTIONS') return sendPreflight(response);
-    const { body, options } = await answer(request, context, abort.signal);
+    const { body, options } = await answer(request, response, context, abort.signal);
     if (options !== null) echoBatchHeaders(response, options);
+    onFetching();
     sendJson(response, 200, body);
   } catch (thrown) {
     const reason = abort.signal.aborted ? abort.signal.reason : thrown;
@@ -87,8 +97,8 @@ async function serve(
 }
 
 /** The headers come first and hold all that a stranger needs to be told no; its body is then never kept. */
-async function answer(request: IncomingMessage, context: ConnectionContext, signal: AbortSignal) {
-  const { limits, pooledSlots, activity } = context;
+async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, signal: AbortSignal) {
+  const { limits, pooledSlots, activity, held } = context;
   const target = readTarget(request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
@@ -99,10 +109,13 @@ async function answer(request: IncomingMessage, context: ConnectionContext, sign
   }
   const { endpointId } = target.route;
   const releaseSlot = pooledSlots.take(endpointId);
+  const share = held.begin(endpointId);
+  response.once('close', share.end);
+  if (response.closed) share.end();
   try {
-    const body = readBody(await readText(request, limits.httpRequestBytes));
+    const body = readBody(await readText(request, limits.httpRequestBytes, share.hold));
     activity.note(endpointId);
-    const budget = { max: limits.httpResponseBytes, used: 0 };
+    const budget = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
     const text = await withSession(identity, target, context, signal, (server) =>
       executeBody(server, body, options, budget),
     );
@@ -162,16 +175,25 @@ async function giveBack(lease: Lease): Promise<void> {
 }
 
 /** Not by iteration: leaving the loop early would destroy the request, and with it the way for the answer. */
-function readText(request: IncomingMessage, max: number): Promise<string> {
+function readText(request: IncomingMessage, max: number, hold: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
+    let isRefused = false;
+    const refuse = (reason: unknown) => {
+      isRefused = true;
+      chunks.length = 0;
+      reject(reason);
+    };
     request.on('data', (chunk: Buffer) => {
+      if (isRefused) return;
       length += chunk.length;
-      if (length <= max) chunks.push(chunk);
-      else {
-        chunks.length = 0;
-        reject(new RequestTooLarge(max));
+      if (length > max) return refuse(new RequestTooLarge(max));
+      try {
+        hold(chunk.length);
+        chunks.push(chunk);
+      } catch (thrown) {
+        refuse(thrown);
       }
     });
     request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
