@@ -39,8 +39,11 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     const groups = await readFile(`/proc/${running.pid}/cgroup`, 'utf8');
     const own = groups.split('\n').filter((line) => line.endsWith(`/${b.ref.endpointId}`));
     expect(own.length).toBeGreaterThan(0);
-    const children = await readFile(`/proc/${running.pid}/task/${running.pid}/children`, 'utf8');
-    for (const pid of children.trim().split(' ')) expect(await readFile(`/proc/${pid}/cgroup`, 'utf8')).toBe(groups);
+    // A process that is just ending has left its group already.
+    await eventually(async () => {
+      const children = await readFile(`/proc/${running.pid}/task/${running.pid}/children`, 'utf8');
+      for (const pid of children.trim().split(' ')) expect(await readFile(`/proc/${pid}/cgroup`, 'utf8')).toBe(groups);
+    });
     await b.driver.suspend(b.ref, 1);
     expect(await b.driver.sample([b.ref])).toEqual([]);
   });
@@ -57,18 +60,19 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     const computes = await Promise.all(loaded);
     const refs = computes.map(({ b }) => b.ref);
     const seen = sizes.map(() => ({ share: 0 }));
-    // A busy machine may not give them what they are allowed; they must reach it once, and never exceed it.
+    // A busy machine may not give them what they are allowed; they must reach it once, and not exceed it then.
     await eventually(
       async () => {
         const shares = await sharesOverOneSecond(() => subject.driver.sample(refs));
         for (const [index, cpus] of sizes.entries()) {
-          expect((shares[index] ?? 0) / cpus).toBeLessThan(1.1);
           seen[index] = { share: Math.max(seen[index]?.share ?? 0, (shares[index] ?? 0) / cpus) };
         }
         for (const { share } of seen) expect(share).toBeGreaterThan(0.9);
       },
       { deadlineMs: 30_000 },
     );
+    const later = await sharesOverOneSecond(() => subject.driver.sample(refs));
+    for (const [index, cpus] of sizes.entries()) expect((later[index] ?? 0) / cpus).toBeLessThan(1.1);
     for (const { b } of computes) await b.driver.suspend(b.ref, 1);
     await Promise.all(computes.map(({ load }) => load));
   }, 60_000);
