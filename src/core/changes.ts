@@ -32,6 +32,7 @@ export class ChangeFeed {
   #from: Date | null = null;
   #unlisten: (() => Promise<void>)[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #started: Promise<void> | null = null;
   #looking: Promise<void> = Promise.resolve();
 
   constructor(core: Core, onFailure: (error: unknown) => void) {
@@ -49,9 +50,16 @@ export class ChangeFeed {
 
   /** Returns the way to stop. The first watcher starts the feed, the last one ends it. */
   async watch(watcher: Watcher): Promise<() => void> {
-    const isFirst = this.#watchers.size === 0;
     this.#watchers.set(watcher, { organizations: new Set(), askedAt: Number.NEGATIVE_INFINITY });
-    if (isFirst) await this.#start();
+    this.#started ??= this.#start();
+    try {
+      await this.#started;
+    } catch (error) {
+      // Whoever comes next tries again.
+      this.#started = null;
+      this.#watchers.delete(watcher);
+      throw error;
+    }
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) void this.close();
@@ -70,6 +78,7 @@ export class ChangeFeed {
   }
 
   async close(): Promise<void> {
+    this.#started = null;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const ending = this.#unlisten;

@@ -1,6 +1,6 @@
 /** Server-sent events: the operations that the caller may see, as they begin, move and end. */
 import type { ServerResponse } from 'node:http';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { ChangeFeed } from '../../core/changes.ts';
 import { CatnapError } from '../../errors.ts';
@@ -40,12 +40,20 @@ export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
     if (feed.size >= streamsMax || feed.countOf(caller.keyId) >= streamsOfKeyMax) {
       throw new CatnapError('rate_limited', 'too many event streams are open', { retryAfterSeconds: 10 });
     }
-    const stream = beginStream(reply);
-    streams.add(stream);
+    let stream: ServerResponse | null = null;
+    // Before the stream begins: a feed that cannot be had is an answer like any other.
     const stop = await feed.watch({
       caller,
-      onChange: (operation) => send(stream, 'operation', { operation: operationView(operation) }),
+      onChange: (operation) => stream && send(stream, 'operation', { operation: operationView(operation) }),
     });
+    stream = beginStream(reply);
+    follow(request, stream, stop);
+    return reply;
+  });
+
+  function follow(request: FastifyRequest, stream: ServerResponse, stop: () => void): void {
+    const caller = callerOf(request);
+    streams.add(stream);
     const heartbeat = setInterval(async () => {
       const still = await authenticateRequest(request, access).catch(() => caller);
       if (still === undefined) stream.end();
@@ -59,8 +67,7 @@ export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
     stream.on('close', end);
     if (stream.destroyed) end();
     send(stream, 'ready', {});
-    return reply;
-  });
+  }
 }
 
 function beginStream(reply: FastifyReply): ServerResponse {

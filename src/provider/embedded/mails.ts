@@ -32,7 +32,7 @@ export async function sendCodeMail(
   link.searchParams.set('code', code);
   const letter = letters[mail.kind];
   const text = [
-    `Hello${user.displayName === null ? '' : ` ${user.displayName}`},`,
+    `Hello${greetingName(user.displayName)},`,
     letter.what,
     link.href,
     `The link works once, for ${letter.lasts}. If you did not ask for it, there is nothing to do.`,
@@ -62,3 +62,8 @@ const sealPlace = (recipient: string) => `stack-mail:${recipient}`;
 
 /** A line break in a subject would begin another header. */
 const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 100);
+
+/** Strangers choose their names, and could put words of their own into a mail to somebody else: a link, whole lines. */
+function greetingName(name: string | null): string {
+  return name !== null && /^[\p{L}\p{M}\p{N} '’-]{1,64}$/u.test(name) ? ` ${name}` : '';
+}

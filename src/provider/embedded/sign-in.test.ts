@@ -328,6 +328,17 @@ describe('forgotten passwords', () => {
   const forgot = (address: string) =>
     post('/auth/password/send-reset-code', { email: address, callback_url: 'http://localhost:3000/reset' });
 
+  test.each([
+    ['Ada Lovelace', 'Hello Ada Lovelace,'],
+    ['you have won: https://evil.example', 'Hello,'],
+    ['Ada,\n\nPlease call evil.example', 'Hello,'],
+  ])('are greeted by a name, and by nothing that a stranger calls one: %j', async (name, greeting) => {
+    const { user_id: userId } = await signUp();
+    await stack.core.database.sql`update stack_users set display_name = ${name} where id = ${userId}`;
+    await forgot(email);
+    expect((await lastMail()).text.split('\n')[0]).toBe(greeting);
+  });
+
   test('are answered alike for everybody, and the code sets a new password once', async () => {
     const { refresh_token: token } = await signUp();
     const [there, absent] = [await forgot(email), await forgot('nobody@example.com')];
