@@ -7,7 +7,8 @@ import { ask } from '../helpers/query.ts';
 
 let program: Program;
 beforeAll(async () => {
-  program = await Program.create();
+  // A new build removes old ones, which other tests may be using.
+  program = await Program.create({}, { ownBuilds: true });
   await program.start();
 });
 afterAll(() => program.destroy());

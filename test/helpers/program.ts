@@ -36,8 +36,11 @@ export class Program {
   }
 
   /** `under` is a folder on the filesystem that the home shall be on. */
-  static async create(env: Readonly<Record<string, string>> = {}, under?: string): Promise<Program> {
-    const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
+  static async create(
+    env: Readonly<Record<string, string>> = {},
+    place: { readonly under?: string; readonly ownBuilds?: boolean } = {},
+  ): Promise<Program> {
+    const home = await makeTempHome({ share: inject('sharedBuildsHome'), ...place });
     return new Program(home, await freePorts(), env);
   }
 

@@ -16,14 +16,18 @@ export interface TempHome {
 
 /**
  * `share` names a home whose binaries and templates are used in place: `inject('sharedBuildsHome')` saves each test
- * file a copy of 60 MB and an initdb. `under` is a folder on the filesystem that the home shall be on.
+ * file a copy of 60 MB and an initdb. `ownBuilds` is for a test that changes them. `under` is a folder on the
+ * filesystem that the home shall be on.
  */
-export async function makeTempHome(options: { share?: string; under?: string | undefined } = {}): Promise<TempHome> {
+export async function makeTempHome(
+  options: { share?: string; ownBuilds?: boolean; under?: string | undefined } = {},
+): Promise<TempHome> {
   const path = await mkdtemp(join(options.under ?? tmpdir(), 'cn-'));
   if (process.getuid?.() === 0) await chmod(path, 0o711);
   if (options.share !== undefined) {
     // Templates are moved into place from the home's own filesystem.
-    for (const folder of options.under === undefined ? ['builds', 'templates'] : ['builds']) {
+    const shared = options.under === undefined ? ['builds', 'templates'] : ['builds'];
+    for (const folder of options.ownBuilds ? [] : shared) {
       await mkdir(join(options.share, folder), { recursive: true });
       await symlink(join(options.share, folder), join(path, folder));
     }

@@ -16,7 +16,7 @@ import { adminDatabase, adminRole, type ComputeObservation } from '../driver.ts'
 import { chownTree } from './copy-tree.ts';
 import { dataDirectory } from './layout.ts';
 
-const clones = Number(process.env.CATNAP_SOAK_CLONES ?? 8);
+const clones = Number(process.env.CATNAP_SOAK_CLONES ?? 4);
 /** Every so many clones also gets every index and table looked through, and every so many is of changing files. */
 const checkEvery = 4;
 const accounts = 500;
