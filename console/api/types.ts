@@ -88,6 +88,11 @@ export interface Endpoint {
   readonly suspended_at?: string;
   readonly created_at: string;
   readonly compute_release_version?: string;
+  /** What the next start brings. */
+  readonly pending_update?: {
+    readonly compute_release_version?: string;
+    readonly autoscaling_limit_max_cu?: number;
+  };
   readonly replication_lag_bytes?: number;
   readonly replication_lag_seconds?: number;
   readonly current_cu?: number;

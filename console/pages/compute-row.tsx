@@ -45,6 +45,7 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
           )}
         </div>
         <WhyAwake endpoint={endpoint} />
+        <WaitingUpdate endpoint={endpoint} />
       </div>
       <Actions endpoint={endpoint} isPending={pending.length > 0} onDialog={setDialog} />
       {dialog !== null && (
@@ -113,6 +114,18 @@ function WhyAwake({ endpoint }: { readonly endpoint: Endpoint }) {
   const why = endpoint.why_awake;
   if (why === undefined || why.reason === 'recent_activity' || why.reason === 'never_suspends') return null;
   return <p className="hint">Awake: {why.description}</p>;
+}
+
+/** A compute that sleeps gets it by itself; one that is always on waits for somebody to restart it. */
+function WaitingUpdate({ endpoint }: { readonly endpoint: Endpoint }) {
+  const update = endpoint.pending_update;
+  if (update === undefined) return null;
+  const { compute_release_version: release, autoscaling_limit_max_cu: maxCu } = update;
+  const news = [
+    ...(release === undefined ? [] : [`Postgres ${release}`]),
+    ...(maxCu === undefined ? [] : [`the plan’s limit of ${maxCu} CU`]),
+  ];
+  return <p className="hint">An update waits for the next start: {news.join(' and ')}. Restart to have it now.</p>;
 }
 
 interface ActionsProps {
