@@ -1,5 +1,5 @@
 /** A newer build of Postgres on the machine: it applies at the next start, and who never sleeps is told of it. */
-import { cp, readdir } from 'node:fs/promises';
+import { cp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Program } from '../helpers/program.ts';
@@ -22,12 +22,15 @@ async function makeCompute(suspendSeconds: number) {
   return { projectId: body.project.id, path, uri, look: async () => (await program.api('GET', path)).body.endpoint };
 }
 
-/** The same binaries in another place are another build, as a package of the system would be. */
+/** The same binaries in another place are another build, as a package of the system would be; it has news, too. */
 async function otherBuild(): Promise<string> {
   const builds = join(program.home.path, 'builds', '17');
   const [name = ''] = (await readdir(builds)).filter((entry) => !entry.startsWith('.'));
   const copy = join(program.home.path, 'other-build');
   await cp(join(builds, name), copy, { recursive: true, verbatimSymlinks: true });
+  const extension = join(copy, 'share', 'postgresql', 'extension', 'news');
+  await writeFile(`${extension}.control`, `default_version = '1.0'\ntrusted = true\n`);
+  await writeFile(`${extension}--1.0.sql`, 'CREATE FUNCTION news() RETURNS int LANGUAGE sql RETURN 42;');
   return join(copy, 'bin');
 }
 
@@ -52,11 +55,16 @@ it('applies at the next start; a compute that never sleeps keeps its old one unt
   await program.settle(sleeper.projectId);
   expect((await sleeper.look()).compute_release_version).toBe(newer);
 
+  await ask(sleeper.uri, 'CREATE EXTENSION news');
+  expect(await ask(sleeper.uri, 'SELECT news()')).toBe('42');
+
   expect((await always.look()).compute_release_version).toBe(old);
+  await expect(ask(always.uri, 'CREATE EXTENSION news')).rejects.toThrow('"news" is not available');
   await program.api('POST', `${always.path}/restart`);
   await program.settle(always.projectId);
   const restarted = await always.look();
   expect([restarted.compute_release_version, restarted.pending_update]).toEqual([newer, undefined]);
   expect(await ask(always.uri, 'SELECT n FROM t')).toBe('7');
   expect(await ask(always.uri, `SELECT current_setting('catnap.release')`)).toBe(newer);
+  await ask(always.uri, 'CREATE EXTENSION news');
 });
