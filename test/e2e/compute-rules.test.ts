@@ -199,6 +199,11 @@ describe('sections 2.5 and 8: sizes and limits', () => {
     },
   );
 
+  it('a compute larger than the machine runs, and the log says so', () => {
+    expect(program.output).toContain('"maxCu":56');
+    expect(program.output).toContain('the compute is larger than this machine');
+  });
+
   it('the plan limits the size; a smaller plan applies at the next restart', async () => {
     const { body } = await program.api('GET', '/users/me/organizations');
     const setPlan = (plan: string) => program.api('PATCH', `/organizations/${body.organizations[0].id}`, { plan });
