@@ -4,7 +4,14 @@ import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { enqueue } from '../core/operation.ts';
 import type { ProjectId } from '../ids.ts';
-import { cancelOperations, claimOperation, finishOperation, lockLeased, type OperationRow } from './operations.ts';
+import {
+  cancelOperations,
+  claimOperation,
+  expireLeases,
+  finishOperation,
+  lockLeased,
+  type OperationRow,
+} from './operations.ts';
 import { lockProject } from './projects.ts';
 
 let test: TestCore;
@@ -57,6 +64,16 @@ describe('the operation queue', () => {
     await queue({ exclusive: ['a'] });
     const urgent = await queue({ exclusive: ['b'], priority: 10 });
     expect((await claim())?.id).toBe(urgent.id);
+  });
+
+  it('gives what a dead worker held to the one that comes after it, which knows itself alone', async () => {
+    const { id } = await queue({ exclusive: ['a'] });
+    const lost = await claim();
+    expect(await claim()).toBeUndefined();
+    await expireLeases(test.core.database.sql);
+    expect((await claim())?.id).toBe(id);
+    const held = await test.core.database.transaction((tx) => lockLeased(tx, id, lost?.lease ?? ''));
+    expect(held).toBeUndefined();
   });
 
   it('gives an operation away when its lease has run out, and takes nothing from the one who lost it', async () => {

@@ -112,6 +112,11 @@ export async function extendLease(sql: Sql, id: OperationId, lease: string, leas
   return rows.length > 0;
 }
 
+/** For a worker that knows itself alone: what is leased was leased by one that is gone. */
+export async function expireLeases(sql: Sql): Promise<void> {
+  await sql`update operations set lease_until = now() where lease_until > now()`;
+}
+
 /**
  * Milliseconds until something becomes due or a lease runs out; null when nothing does. What waits for another
  * operation is not counted: the end of that one is announced.

@@ -2,6 +2,7 @@
 
 import { LocalDriver } from '../compute/local/driver.ts';
 import { remoteHost } from '../compute/local/host-remote.ts';
+import { expireLeases } from '../db/operations.ts';
 import { OperationRunner } from '../operations/runner.ts';
 import { startDeliveries } from '../provider/embedded/deliveries.ts';
 import { authTransfers } from '../reconcilers/auth-transfers.ts';
@@ -29,6 +30,8 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const driver = new LocalDriver(remoteHost(process));
   const providers = rolesProviders(init);
   const runner = new OperationRunner({ core, driver, providers, log, concurrency });
+  // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.
+  await expireLeases(core.database.sql);
   await runner.start();
   const all = [
     makeAutoscaler(),

@@ -108,7 +108,6 @@ describe('kill -9 during a copy', () => {
       await delay(Math.random() * 100);
       await program.killHard();
       await program.start();
-      // The operation that was cut off is taken up again when its lease has run out.
       await eventually(async () => expect(await readdir(folder('endpoints'))).toEqual([primaryId]), {
         deadlineMs: 60_000,
       });
