@@ -1,11 +1,14 @@
 /** Connect to a sleeping compute until the first row, beside a bare start of the same Postgres. */
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copyTemplate, findBuild, prepareSocketDirectory, startBare } from './bare-postgres.mjs';
 import { selectOne, startCatnap } from './catnap.mjs';
 import { printTable, timed } from './stats.mjs';
 
-const repeats = 30;
+const repeats = Number(process.env.BENCH_WAKES ?? 30);
 const bareName = 'bare: start, SELECT 1';
+const directName = 'direct: login at its socket, SELECT 1';
 
 export async function benchWake() {
   const stages = collectStages();
@@ -20,7 +23,8 @@ export async function benchWake() {
     const connection = { connectionString: made.connection_uris[0].connection_uri };
     const path = `/projects/${made.project.id}/endpoints/${made.endpoints[0].id}`;
     await selectOne(connection);
-    const [bare, asleep, awake] = [[], [], []];
+    const direct = await atSocket(catnap.home, connection.connectionString);
+    const [bare, asleep, awake, directly] = [[], [], [], []];
     for (let i = 0; i < repeats; i++) {
       let stop;
       bare.push(await timed(async () => (stop = await startBare(build, directory, sockets))));
@@ -31,21 +35,39 @@ export async function benchWake() {
       stages.begin();
       asleep.push(await timed(() => selectOne(connection)));
       await stages.end(asleep.at(-1));
+      await pause(300);
       awake.push(await timed(() => selectOne(connection)));
+      directly.push(await timed(() => selectOne(direct)));
     }
     printTable(
-      'Connect until the first row (ms)',
+      'A sleeping compute: connect until the first row (ms)',
       [
         [bareName, bare],
         ['Catnap: the compute sleeps', asleep],
-        ['Catnap: the compute is awake', awake],
       ],
       bareName,
+    );
+    printTable(
+      'An awake compute: connect until the first row (ms)',
+      [
+        [directName, directly],
+        ['Catnap: the compute is awake', awake],
+      ],
+      directName,
     );
     printTable('Stages of a wake (ms)', stages.rows());
   } finally {
     await catnap.stop();
   }
+}
+
+/** The same login without Catnap in between: the socket of the one compute that is awake. */
+async function atSocket(home, uri) {
+  const { username, password, pathname } = new URL(uri);
+  const folders = await readdir(join(home, 's'));
+  const tenants = folders.filter((name) => name.length === 8 && existsSync(join(home, 's', name, '.s.PGSQL.5432')));
+  const login = { user: username, password: decodeURIComponent(password), database: pathname.slice(1) };
+  return { host: join(home, 's', tenants[0]), ...login };
 }
 
 const pause = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));

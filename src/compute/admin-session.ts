@@ -30,6 +30,8 @@ export interface SessionOptions {
   readonly statementMs?: number;
   /** Closes its connection after this long without use; the next use opens it again. */
   readonly idleSeconds?: number;
+  /** For a session that runs the same statement again and again. */
+  readonly prepare?: boolean;
 }
 
 export async function withSession<T>(
@@ -48,7 +50,7 @@ export async function withSession<T>(
 
 /** For several uses. Connects at the first one; the caller ends it. */
 export function openSession(address: ComputeAddress, login: Login, options: SessionOptions = {}): Session {
-  const { connectSeconds = 5, statementMs = 60_000, idleSeconds } = options;
+  const { connectSeconds = 5, statementMs = 60_000, idleSeconds, prepare = false } = options;
   return postgres({
     ...(address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port }),
     ...login,
@@ -57,7 +59,7 @@ export function openSession(address: ComputeAddress, login: Login, options: Sess
     ...(idleSeconds === undefined ? {} : { idle_timeout: idleSeconds }),
     // Neither a look-up of types nor named statements: most sessions run one statement and go.
     fetch_types: false,
-    prepare: false,
+    prepare,
     onnotice: () => undefined,
     connection: {
       application_name: 'catnap',

@@ -13,7 +13,7 @@ import {
   updateLastActive,
 } from '../db/endpoints.ts';
 import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
-import { selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { hurryOperations, selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
 import { selectRole } from '../db/roles.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
@@ -88,6 +88,8 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
   const open = openRoute(endpoint);
   if (open !== null) return { kind: 'awake', address: open };
   if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
+  // A suspend that it waits for, say, or a start that was asked for over the API.
+  if (last !== undefined) await hurryOperations(scope.tx, endpointId, wakePriority);
   return { kind: 'waking' };
 }
 

@@ -1,5 +1,5 @@
 /** Rows of `branches`. */
-import type { BranchId, ProjectId, UserId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId, UserId } from '../ids.ts';
 import { assignments, first, json, one, type Sql } from './client.ts';
 import type { Usage } from './consumption.ts';
 
@@ -78,6 +78,15 @@ export async function selectBranchInAnyState(sql: Sql, id: BranchId): Promise<Br
   return first(
     await sql<BranchRow[]>`
       select ${withAuthor(sql)} from branches b join users u on u.id = b.created_by where b.id = ${id}`,
+  );
+}
+
+/** The branch that an endpoint is on, in any state. */
+export async function selectBranchOfEndpoint(sql: Sql, id: EndpointId): Promise<BranchRow | undefined> {
+  return first(
+    await sql<BranchRow[]>`
+      select ${withAuthor(sql)} from endpoints e join branches b on b.id = e.branch_id join users u on u.id = b.created_by
+      where e.id = ${id}`,
   );
 }
 

@@ -33,6 +33,9 @@ export interface Database {
 /** All of Catnap's tables live in this schema, so that an external database can hold other things too. */
 export const schemaName = 'catnap';
 
+/** Less than a client waits for a wake. Commands do nothing but SQL in their transactions. */
+const idleInTransactionMs = 15_000;
+
 export function openDatabase(
   options: DatabaseOptions,
   settings: { poolSize: number; name: string; idleSeconds?: number },
@@ -59,7 +62,13 @@ export function connect(options: DatabaseOptions, poolSize: number, name: string
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
     // Sequences and sizes here stay far below 2^53.
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
-    connection: { application_name: name, search_path: schemaName, statement_timeout: 30_000 },
+    connection: {
+      application_name: name,
+      search_path: schemaName,
+      statement_timeout: 30_000,
+      // A process that stands still in the middle of a command must not keep others from a project for long.
+      idle_in_transaction_session_timeout: idleInTransactionMs,
+    },
     ...(options.path === undefined ? {} : { path: options.path }),
     ...(options.username === undefined ? {} : { username: options.username }),
     ...(options.password === undefined ? {} : { password: options.password }),

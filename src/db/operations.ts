@@ -60,6 +60,8 @@ export type NewOperation = Pick<
 
 export const operationsChannel = 'catnap_operations';
 export const changesChannel = 'catnap_changes';
+/** What the channel of operations says when somebody waits for the new one. */
+export const urgentPayload = 'urgent';
 
 const unfinished = (sql: Sql) => sql`('scheduling', 'running', 'failed', 'cancelling')`;
 
@@ -82,20 +84,28 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
         select 1 from operations e where e.status in ${unfinished(tx)} and e.sequence < o.sequence
           and e.project_id = o.project_id and ${conflicts(tx, 'e', 'o')})
       returning *`,
-    tx`select pg_notify(${operationsChannel}, '')`,
+    tx`select pg_notify(${operationsChannel}, ${operation.priority > 0 ? urgentPayload : ''})`,
   ]);
   return first(started) ?? one(inserted);
 }
 
-/** Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. */
-export async function claimOperation(sql: Sql, lease: string, leaseMs: number): Promise<OperationRow | undefined> {
+/**
+ * Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. With `urgentOnly`
+ * one that somebody waits for, or none.
+ */
+export async function claimOperation(
+  sql: Sql,
+  lease: string,
+  leaseMs: number,
+  urgentOnly = false,
+): Promise<OperationRow | undefined> {
   return first(
     await sql<OperationRow[]>`
       update operations set lease = ${lease}, lease_until = now() + ${leaseMs} * interval '1 ms', retry_at = null,
         status = case when status = 'cancelling' then status else 'running' end, updated_at = clock_timestamp()
       where id = (
         select o.id from operations o
-        where o.status in ${unfinished(sql)} and o.run_at <= now()
+        where o.status in ${unfinished(sql)} and o.run_at <= now() ${urgentOnly ? sql`and o.priority > 0` : sql``}
           and (o.lease_until is null or o.lease_until < now())
           and not exists (
             select 1 from operations e where e.status in ${unfinished(sql)} and e.sequence < o.sequence
@@ -103,6 +113,16 @@ export async function claimOperation(sql: Sql, lease: string, leaseMs: number): 
         order by o.priority desc, o.sequence limit 1 for update of o skip locked)
       returning *`,
   );
+}
+
+/** Somebody waits for what is queued on an endpoint: none of it may stand behind work that nobody waits for. */
+export async function hurryOperations(tx: Tx, endpointId: EndpointId, priority: number): Promise<void> {
+  await Promise.all([
+    tx`
+      update operations set priority = ${priority}
+      where status in ${unfinished(tx)} and endpoint_id = ${endpointId} and priority < ${priority}`,
+    tx`select pg_notify(${operationsChannel}, ${urgentPayload})`,
+  ]);
 }
 
 export async function extendLease(sql: Sql, id: OperationId, lease: string, leaseMs: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** Rows of `users`, `organizations` and `organization_members`: who there is. */
 import type { PlanName } from '../config.ts';
-import type { OrganizationId, UserId } from '../ids.ts';
+import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
 import { first, one, type Sql } from './client.ts';
 
 export interface UserRow {
@@ -45,6 +45,13 @@ export async function insertOrganization(
 
 export async function selectOrganization(sql: Sql, id: OrganizationId): Promise<OrganizationRow | undefined> {
   return first(await sql<OrganizationRow[]>`select * from organizations where id = ${id}`);
+}
+
+export async function selectOrganizationOfProject(sql: Sql, id: ProjectId): Promise<OrganizationRow | undefined> {
+  return first(
+    await sql<OrganizationRow[]>`
+      select o.* from projects p join organizations o on o.id = p.organization_id where p.id = ${id}`,
+  );
 }
 
 export async function updatePlan(sql: Sql, id: OrganizationId, plan: PlanName): Promise<OrganizationRow> {

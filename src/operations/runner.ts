@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { delay } from '../clock.ts';
 import type { ComputeDriver } from '../compute/driver.ts';
 import type { Core } from '../core/context.ts';
-import type { Tx } from '../db/client.ts';
+import type { Database, Tx } from '../db/client.ts';
 import {
   claimOperation,
   extendLease,
@@ -17,11 +17,13 @@ import {
   operationsChannel,
   selectNextDueMs,
   updateStep,
+  urgentPayload,
 } from '../db/operations.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
 import { assertNever, errorText } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Providers } from '../provider/providers.ts';
+import { Doorbell, type Lane, makeLanes } from './lanes.ts';
 import { jobRegistry } from './registry.ts';
 import { type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
 
@@ -31,6 +33,8 @@ export interface RunnerOptions {
   readonly providers: Providers;
   readonly log: Logger;
   readonly concurrency: number;
+  /** A lane for what somebody waits for, on each of these. */
+  readonly urgent?: readonly Database[];
   readonly leaseMs?: number;
   readonly pollMs?: number;
   readonly registry?: Readonly<Record<string, Job>>;
@@ -43,42 +47,38 @@ const retryMsMax = 10_000;
 export class OperationRunner {
   readonly #options: Required<RunnerOptions>;
   readonly #stopping = new AbortController();
-  /** Loops that wait for something to do, the one that waits longest first. */
-  readonly #idle: AbortController[] = [];
-  #nudges = 0;
+  readonly #bell = new Doorbell();
+  readonly #lanes: readonly Lane[];
   #loops: Promise<void>[] = [];
   #unlisten: (() => Promise<void>) | null = null;
 
   constructor(options: RunnerOptions) {
-    this.#options = { leaseMs: 10_000, pollMs: 1_000, registry: jobRegistry, ...options };
+    this.#options = { leaseMs: 10_000, pollMs: 1_000, registry: jobRegistry, urgent: [], ...options };
+    this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
   }
 
   async start(): Promise<void> {
-    this.#unlisten = await this.#options.core.database.listen(operationsChannel, () => this.#wakeOne());
-    this.#loops = Array.from({ length: this.#options.concurrency }, () => this.#loop());
+    this.#unlisten = await this.#options.core.database.listen(operationsChannel, (payload) =>
+      payload === urgentPayload ? this.#bell.ring(true) : this.#bell.ringForBoth(),
+    );
+    this.#loops = this.#lanes.map((lane) => this.#loop(lane));
   }
 
   /** Lets the steps that run come to their end; what is left is taken up by the next runner. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    for (const waiting of this.#idle) waiting.abort();
+    this.#bell.ringForAll();
     await Promise.all(this.#loops);
     await this.#unlisten?.();
   }
 
-  /** One is enough: whoever finds something to do wakes the next, so that a single wake is not delayed by a crowd. */
-  #wakeOne(): void {
-    this.#nudges++;
-    this.#idle.shift()?.abort();
-  }
-
-  async #loop(): Promise<void> {
+  async #loop(lane: Lane): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       try {
-        const nudges = this.#nudges;
-        if (await this.runNext()) continue;
-        const idleMs = await this.#idleMs();
-        if (nudges === this.#nudges) await this.#idleFor(idleMs);
+        const { rings } = this.#bell;
+        if (await this.runNext(lane)) continue;
+        const idleMs = lane.urgentOnly ? this.#options.pollMs : await this.#idleMs();
+        if (!this.#stopping.signal.aborted) await this.#bell.wait(lane, idleMs, rings);
       } catch (error) {
         // The system database may be away for a moment: the queue is still there when it comes back.
         this.#options.log.error({ err: error }, 'the operation queue could not be read');
@@ -87,36 +87,30 @@ export class OperationRunner {
     }
   }
 
-  async #idleFor(ms: number): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    const waiting = new AbortController();
-    this.#idle.push(waiting);
-    await delay(ms, waiting.signal);
-    const place = this.#idle.indexOf(waiting);
-    if (place >= 0) this.#idle.splice(place, 1);
-  }
-
   async #idleMs(): Promise<number> {
     const dueMs = await selectNextDueMs(this.#options.core.database.sql);
     return Math.min(this.#options.pollMs, Math.max(5, dueMs ?? this.#options.pollMs));
   }
 
   /** Claims one operation and runs it as far as it goes; false when nothing is due. */
-  async runNext(): Promise<boolean> {
-    const { core, log, leaseMs } = this.#options;
+  async runNext(lane: Lane = { core: this.#options.core, urgentOnly: false }): Promise<boolean> {
+    const { log, leaseMs } = this.#options;
+    const { core, urgentOnly } = lane;
     const lease = randomUUID();
-    const claimed = await claimOperation(core.database.sql, lease, leaseMs);
+    const claimed = await claimOperation(core.database.sql, lease, leaseMs, urgentOnly);
     if (claimed === undefined) return false;
-    this.#wakeOne();
+    // What is urgent rings for itself, one lane for each; only a crowd of other work needs passing on.
+    if (!urgentOnly) this.#bell.ring(false);
     const waitedMs = core.clock.now().getTime() - claimed.createdAt.getTime();
     log.debug({ operation: claimed.id, job: claimed.job, waitedMs }, 'an operation was claimed');
     const heartbeat = setInterval(() => {
-      extendLease(core.database.sql, claimed.id, lease, leaseMs).catch(() => {});
+      // Not over the lane's own connection, which may be held up by a lock.
+      extendLease(this.#options.core.database.sql, claimed.id, lease, leaseMs).catch(() => {});
     }, leaseMs / 3);
     try {
       const memory: StepMemory = {};
       let operation: OperationRow | undefined = claimed;
-      while (operation !== undefined) operation = await this.#runStep(operation, lease, memory);
+      while (operation !== undefined) operation = await this.#runStep(core, operation, lease, memory);
     } finally {
       clearInterval(heartbeat);
     }
@@ -124,8 +118,13 @@ export class OperationRunner {
   }
 
   /** Runs the current step and records its outcome; returns the operation if its next step can run at once. */
-  async #runStep(operation: OperationRow, lease: string, memory: StepMemory): Promise<OperationRow | undefined> {
-    const { core, driver, providers, registry } = this.#options;
+  async #runStep(
+    core: Core,
+    operation: OperationRow,
+    lease: string,
+    memory: StepMemory,
+  ): Promise<OperationRow | undefined> {
+    const { driver, providers, registry } = this.#options;
     const log = this.#options.log.child({ operation: operation.id, job: operation.job, step: operation.step });
     const context: StepContext = { operation, core, driver, providers, log, memory };
     const job = registry[operation.job];

@@ -1,32 +1,61 @@
 /** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all come through here. */
-import { selectPendingCatalog } from '../core/catalog.ts';
+import { delay } from '../clock.ts';
+import { findUsersWork } from '../core/auth-sync.ts';
+import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { failFrom, observeStarted, recordUp } from './server-up.ts';
-import { done, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
+import { done, type Job, type StartWork, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findStartingCompute } from './target.ts';
 import { bringUsersUp } from './users-stage.ts';
+
+const bringUp = bringUpSteps('open_route');
+/** What the host does before it spawns the server wants the processor more. */
+const readAfterMs = 10;
 
 /**
  * After a nap the server holds what was recorded when it fell asleep. Only when that is not certain, after an accident
  * say, or something is pending, it is worth a session of Catnap's before the client gets its own.
  */
-async function bringCatalogUpToDate(context: StepContext, target: ComputeTarget): Promise<Write> {
+async function bringCatalogUpToDate(
+  context: StepContext,
+  target: ComputeTarget,
+  pending: PendingCatalog,
+): Promise<Write> {
   const { branch } = target;
-  const pending = await selectPendingCatalog(context.core.database.sql, branch.id);
   const nothingPending = pending.roles.length === 0 && pending.databases.length === 0;
   if (nothingPending && branch.catalogKept) return nothingToRecord;
   return applyCatalogIfPossible(context, target);
 }
 
+/**
+ * What is to be done before the route opens is read while the server starts. Whatever changes after that is brought by
+ * its own operation behind this one, or by the reconciler of users.
+ */
+const spawnAndRead: Step = async (context) => {
+  const target = await findStartingCompute(context);
+  if (target === undefined) return skip('the endpoint is gone');
+  const reading = delay(readAfterMs).then(() => readWork(context, target));
+  const [result, work] = await Promise.all([bringUp.spawn(context), reading]);
+  context.memory.work = work;
+  return result;
+};
+
+async function readWork({ core }: StepContext, { branch }: ComputeTarget): Promise<StartWork> {
+  const { sql } = core.database;
+  const [catalog, users] = await Promise.all([selectPendingCatalog(sql, branch.id), findUsersWork({ sql }, branch.id)]);
+  return { catalog, users };
+}
+
 const openRoute: Step = async (context) => {
   const target = await findStartingCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  const recordCatalog = await bringCatalogUpToDate(context, target).catch((error: unknown) =>
+  const { catalog, users } = context.memory.work ?? (await readWork(context, target));
+  const recordCatalog = await bringCatalogUpToDate(context, target, catalog).catch((error: unknown) =>
     failFrom('fence', context, target, error),
   );
-  await bringUsersUp(context, target);
+  await bringUsersUp(context, target, users);
   const open = recordUp(context, target, await observeStarted(context, target));
   return done(async (tx) => {
     await recordCatalog(tx);
@@ -35,7 +64,7 @@ const openRoute: Step = async (context) => {
 };
 
 export const startCompute: Job = {
-  steps: { ...bringUpSteps('open_route'), open_route: openRoute },
+  steps: { ...bringUp, spawn: spawnAndRead, open_route: openRoute },
   /** Whatever may still run without a route is found and stopped by the stray-computes reconciler. */
   giveUp: async (tx, { operation }) => {
     if (operation.endpointId === null) return;

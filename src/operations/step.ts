@@ -3,6 +3,8 @@
  * says what comes next; the runner writes that answer in one transaction, and only while it still holds the lease.
  */
 import type { ComputeDriver, ComputeObservation } from '../compute/driver.ts';
+import type { UsersWork } from '../core/auth-sync.ts';
+import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
 import type { Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
@@ -28,6 +30,13 @@ export interface StepMemory {
   compute?: ComputeTarget;
   /** The server that this operation started, when it first answered. */
   seen?: ComputeObservation;
+  work?: StartWork;
+}
+
+/** What a start has to do on the server before its route opens. */
+export interface StartWork {
+  readonly catalog: PendingCatalog;
+  readonly users: UsersWork;
 }
 
 /** Runs inside the transaction that records the outcome; what it returns is merged into the operation's state. */

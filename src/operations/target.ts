@@ -5,10 +5,10 @@ import { planOf } from '../core/plan.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
 import { clampSize, temporaryDiskLimit } from '../core/sizing.ts';
-import { type BranchRow, selectBranchInAnyState } from '../db/branches.ts';
+import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '../db/branches.ts';
 import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
-import { selectOrganization } from '../db/users.ts';
+import { selectOrganizationOfProject } from '../db/users.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
 
@@ -39,15 +39,17 @@ export async function findCompute(
   endpointId = context.operation.endpointId,
 ): Promise<ComputeTarget | undefined> {
   const { sql } = context.core.database;
-  const [project, endpoint] = await Promise.all([
+  if (endpointId === null) return undefined;
+  // Asked together, which is one round trip where they share a connection.
+  const [project, endpoint, found, organization] = await Promise.all([
     findProject(context),
-    endpointId === null ? undefined : selectEndpointInAnyState(sql, endpointId),
+    selectEndpointInAnyState(sql, endpointId),
+    selectBranchOfEndpoint(sql, endpointId),
+    selectOrganizationOfProject(sql, context.operation.projectId),
   ]);
   if (project === undefined || endpoint === undefined) return undefined;
-  const [branch, organization] = await Promise.all([
-    selectBranchInAnyState(sql, endpoint.branchId),
-    selectOrganization(sql, project.organizationId),
-  ]);
+  // It may have been moved between the two looks.
+  const branch = found?.id === endpoint.branchId ? found : await selectBranchInAnyState(sql, endpoint.branchId);
   if (branch === undefined) return undefined;
   const plan = planOf(organization?.plan ?? context.core.config.defaultPlan);
   const size = clampSize(endpoint, plan);

@@ -7,11 +7,12 @@ import type { StepContext } from './step.ts';
 /** A tenant's trigger may take for ever; the application waits no longer than this for it. */
 const stageMsMax = 5_000;
 
-export async function bringUsersUp(context: StepContext, target: ComputeTarget): Promise<void> {
+/** `known` is what a start has read already. */
+export async function bringUsersUp(context: StepContext, target: ComputeTarget, known?: UsersWork): Promise<void> {
   const { core, driver, log } = context;
   const { branch, endpoint, ref } = target;
   if (endpoint.type === 'read_only') return;
-  const work = await findUsersWork({ sql: core.database.sql }, branch.id);
+  const work = known ?? (await findUsersWork({ sql: core.database.sql }, branch.id));
   if (isUpToDate(work, branch.catalogKept)) return;
   const done = new AbortController();
   const sync = bringUsersUpToDate(core, log, driver, { branchId: branch.id, ref }, work)

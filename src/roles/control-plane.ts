@@ -10,6 +10,7 @@ import {
 } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
+import type { LoginRow } from '../db/logins.ts';
 import { changesChannel } from '../db/operations.ts';
 import { asEndpointId, type EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';
@@ -20,6 +21,10 @@ import { createServerVerifiers } from './server-verifiers.ts';
 const lookEveryMs = 500;
 /** The proxy gives its clients up earlier; this only ends the loop. */
 const wakeMsMax = 5 * 60_000;
+/** After a wake: its own client comes first. */
+const openAheadMs = 100;
+/** No role has an empty name. */
+const nobody = '';
 
 export async function createControlPlane(core: Core, log: Logger): Promise<ControlPlane & { close(): Promise<void> }> {
   const waiting = new Map<string, AbortController>();
@@ -32,6 +37,9 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
   const { sql } = core.database;
   const verifiers = createServerVerifiers();
 
+  const adminSecretOf = ({ adminSecret, projectId }: LoginRow) =>
+    core.box.open(adminSecret, adminSecretPlace(projectId));
+
   async function wake(endpointId: EndpointId): Promise<DialAddress> {
     const giveUpAt = Date.now() + wakeMsMax;
     const askedAt = performance.now();
@@ -39,6 +47,7 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
     waiting.set(endpointId, changed);
     let state = await requestWake(core, endpointId);
     const queuedMs = performance.now() - askedAt;
+    const wasAsleep = state.kind === 'waking';
     let { signal } = changed;
     while (state.kind === 'waking' && Date.now() < giveUpAt) {
       await delay(lookEveryMs, signal);
@@ -48,6 +57,7 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
       state = await lookAtWake(sql, endpointId);
     }
     if (state.kind === 'waking') throw new Error('a wake was never finished');
+    if (wasAsleep) setTimeout(() => void openAhead(endpointId), openAheadMs).unref();
     log.debug({ endpoint: endpointId, queuedMs, ms: performance.now() - askedAt }, 'a compute is awake');
     return state.address;
   }
@@ -59,15 +69,20 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
       await verifiers.pretend(endpointId);
       return null;
     }
-    const { disabled, allowedIps, address, pending, projectId } = login;
+    const { disabled, allowedIps, address, pending } = login;
     const stored = { verifier: login.verifier, disabled, allowedIps };
     if (address === null || pending) return stored;
-    const secret = core.box.open(login.adminSecret, adminSecretPlace(projectId));
-    const verifier = await verifiers.read(address, secret, role);
+    const verifier = await verifiers.read(address, adminSecretOf(login), role);
     if (verifier === undefined || verifier === login.verifier) return stored;
     // Only so that the next accident finds it stored; a login does not wait for it, nor fail with it.
     if (verifier !== null) recordSeenVerifier(sql, login, role, verifier).catch(() => {});
     return { ...stored, verifier };
+  }
+
+  /** The session that later logins are looked up by, once whoever woke the compute has had its answer. */
+  async function openAhead(endpointId: EndpointId): Promise<void> {
+    const login = await findLogin(sql, endpointId, nobody).catch(() => undefined);
+    if (login?.address) await verifiers.read(login.address, adminSecretOf(login), nobody);
   }
 
   return {

@@ -1,7 +1,7 @@
 /** The parts every role is built from. */
 import { systemClock } from '../clock.ts';
 import type { Core } from '../core/context.ts';
-import { openDatabase } from '../db/client.ts';
+import { type Database, openDatabase } from '../db/client.ts';
 import { createLogger, type Logger } from '../log.ts';
 import { createSecretBox } from '../secrets.ts';
 import type { RoleInit } from './messages.ts';
@@ -21,6 +21,11 @@ export interface RunningRole {
 
 /** Connections that each role keeps to the system database at most. */
 const poolSizes = { api: 20, worker: 16, proxy: 8 } as const;
+
+/** One connection for one purpose: never waited for, never closed, its statements prepared by earlier uses. */
+export function openOwnConnection({ database, role }: RoleInit): Database {
+  return openDatabase(database, { poolSize: 1, name: `catnap-${role}`, idleSeconds: 0 });
+}
 
 export function buildParts(init: RoleInit, certificate: RoleParts['certificate']): RoleParts {
   const { config, role } = init;

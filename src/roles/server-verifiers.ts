@@ -1,7 +1,7 @@
 /**
  * What an awake server itself says about a role's password. Owners change passwords by SQL, and SCRAM must know the
  * verifier before the client shows anything, so the server is asked at each login: one short statement over a session
- * that logins in quick succession share. A stranger costs no more than that.
+ * that all logins share, and that a wake opens ahead of them. A stranger costs no more than that.
  */
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { delay } from '../clock.ts';
@@ -17,8 +17,8 @@ export interface ServerVerifiers {
   close(): Promise<void>;
 }
 
-/** A backend takes some megabytes of the tenant's memory, so it does not stay. */
-const idleSeconds = 5;
+/** As long as an idle compute stays awake by default: an ordinary login finds the session open. */
+const idleSeconds = 300;
 /** Longer, and the stored verifier has to do. */
 const answerMs = 2_000;
 const sessionsMax = 500;
@@ -32,7 +32,7 @@ export function createServerVerifiers(): ServerVerifiers {
 
   function sessionAt(address: ComputeAddress, adminSecret: string): Session {
     const key = `${JSON.stringify(address)} ${adminSecret}`;
-    const options = { connectSeconds: answerMs / 1_000, statementMs: answerMs, idleSeconds };
+    const options = { connectSeconds: answerMs / 1_000, statementMs: answerMs, idleSeconds, prepare: true };
     const session = sessions.get(key) ?? openSession(address, adminLogin(adminSecret), options);
     sessions.delete(key);
     sessions.set(key, session);

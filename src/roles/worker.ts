@@ -19,17 +19,20 @@ import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
 import { UserSync } from '../reconcilers/user-sync.ts';
-import type { RoleParts, RunningRole } from './parts.ts';
+import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
 import { rolesProviders } from './providers.ts';
 import { stackParts } from './stack.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
 const concurrency = 8;
+/** Wakes that find a lane free whatever else is under way; more of them share the lanes with everything. */
+const urgentLanes = 2;
 
 export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
   const driver = new LocalDriver(remoteHost(process));
   const providers = rolesProviders(init);
-  const runner = new OperationRunner({ core, driver, providers, log, concurrency });
+  const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
+  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
   // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.
   await expireLeases(core.database.sql);
   await runner.start();
@@ -61,7 +64,7 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
       await deliveries.stop();
       await reconcilers.stop();
       await runner.stop();
-      await core.database.close();
+      await Promise.all([core.database, ...urgent].map((database) => database.close()));
     },
   };
 }

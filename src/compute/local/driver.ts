@@ -59,7 +59,7 @@ const reloadMsMax = 5_000;
 
 export class LocalDriver implements ComputeDriver {
   readonly #host: ComputeHost;
-  /** Pids of servers that have answered a query, so that a listing does not ask hundreds of them each time. */
+  /** Pids of servers that are known to take logins, so that a listing does not ask hundreds of them each time. */
   readonly #answered = new Map<string, number>();
 
   constructor(host: ComputeHost) {
@@ -101,8 +101,10 @@ export class LocalDriver implements ComputeDriver {
     return observeReplica(this.#host, ref);
   }
 
-  start(spec: ComputeSpec): Promise<void> {
-    return this.#host.start(spec);
+  async start(spec: ComputeSpec): Promise<void> {
+    const pid = await this.#host.start(spec);
+    // The postmaster's own word, which is what `pg_ctl start` waits for too: a probe would only cost the client time.
+    if (pid !== null) this.#answered.set(spec.endpointId, pid);
   }
 
   async observe(ref: ComputeRef): Promise<ComputeObservation> {

@@ -19,6 +19,8 @@ export interface Postmaster {
   readonly commandLine: readonly string[];
 }
 
+export type StartedPostmaster = Pick<Postmaster, 'pid' | 'ready'>;
+
 export interface PostmasterSpec {
   /** Path of `postgres`. */
   readonly program: string;
@@ -65,12 +67,12 @@ export async function findPostmaster(dataDirectory: string, uid: number | null):
  * Returns when the new process holds the data directory's lock, until when it might still be refused; and mostly when
  * it takes connections, for which one that has much to recover is not waited for.
  */
-export async function startPostmaster(spec: PostmasterSpec): Promise<number> {
+export async function startPostmaster(spec: PostmasterSpec): Promise<StartedPostmaster> {
   await disownRecycledPid(spec.dataDirectory);
   const deadline = Date.now() + 10_000;
   for (let { onSpawn } = spec; ; onSpawn = undefined) {
     const outcome = await spawnOnce(spec, onSpawn);
-    if ('pid' in outcome) return outcome.pid;
+    if ('pid' in outcome) return outcome;
     if (!predecessorLives.test(outcome.reason) || Date.now() > deadline) {
       throw new Error(`postgres did not start: ${outcome.reason}`);
     }
@@ -151,7 +153,7 @@ async function disownRecycledPid(dataDirectory: string): Promise<void> {
 async function spawnOnce(
   spec: PostmasterSpec,
   onSpawn: (() => void) | undefined,
-): Promise<{ pid: number } | { reason: string }> {
+): Promise<StartedPostmaster | { reason: string }> {
   const log = await open(spec.logFile, 'a', 0o600);
   const { size: logStart } = await log.stat();
   let ended: string | null = null;
@@ -172,7 +174,8 @@ async function spawnOnce(
     const lines = await readPidFile(spec.dataDirectory);
     const holdsLock = child.pid !== undefined && lines[0] === String(child.pid);
     if (holdsLock) readyBy ??= Date.now() + readyMsMax;
-    if (holdsLock && (saysReady(lines) || Date.now() > (readyBy ?? 0))) return { pid: Number(child.pid) };
+    const ready = saysReady(lines);
+    if (holdsLock && (ready || Date.now() > (readyBy ?? 0))) return { pid: Number(child.pid), ready };
     if (readyBy === null && Date.now() > lockedBy) {
       child.kill('SIGKILL');
       return { reason: 'it did not take its lock file within 30 s' };

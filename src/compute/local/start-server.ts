@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import type { Uids } from '../../config.ts';
 import type { ComputeRef, ComputeSpec } from '../driver.ts';
 import { recoveryArguments } from './backup-files.ts';
+import type { Build } from './builds.ts';
 import type { Cgroups } from './cgroups.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
 import { findHolder } from './holder.ts';
 import type { Layout } from './layout.ts';
 import type { Majors } from './majors.ts';
-import { startPostmaster, stopPostmaster } from './postmaster.ts';
+import { type StartedPostmaster, startPostmaster, stopPostmaster } from './postmaster.ts';
 import { readBranchRecord, writeEndpointRecord } from './records.ts';
 import { prepareServerFiles, writeServerConfig, writeSizeConfig } from './server-files.ts';
 import type { DiskPlace, TemporaryDiskEnforcement, TemporaryDisks } from './temporary-disks.ts';
@@ -23,66 +24,94 @@ export interface ServerParts {
   readonly cgroups: Cgroups;
 }
 
-/** `previous` names the branch that the endpoint was on before, which is mostly the same. */
-export async function startServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<void> {
-  const { layout, uids, disks } = parts;
+/**
+ * `previous` names the branch that the endpoint was on before, which is mostly the same. Tells the pid of the server,
+ * if it takes connections already. Somebody waits for each of these steps, so those that can go side by side do.
+ */
+export async function startServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<number | null> {
+  const { layout, disks } = parts;
   const data = dataDirectoryOf(layout, spec);
-  await requireData(layout, spec);
-  const holder = await findHolder(data, spec.tenantUid);
+  const [holder, { build }] = await Promise.all([
+    findHolder(data, spec.tenantUid),
+    parts.majors.ready(spec.pgVersion),
+    requireData(layout, spec),
+  ]);
   if (holder && holder.endpointId !== spec.endpointId) {
     throw new Error(`branch ${spec.branchId} is in use by ${holder.endpointId ?? 'another server'}`);
   }
-  const { build } = await parts.majors.ready(spec.pgVersion);
   const { generation, branchId, adminSecret, readOnly = false } = spec;
   const directory = await parts.tenants.ensureEndpoint(spec);
   await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
-  if (holder?.generation === generation) return;
-  for (const ref of [spec, previous]) {
-    const older = await findHolder(dataDirectoryOf(layout, ref), ref.tenantUid);
-    if (older?.endpointId === spec.endpointId) await stopPostmaster(dataDirectoryOf(layout, ref), spec.tenantUid);
-    await disks.unlink(diskPlaceOf(layout, ref));
+  if (holder?.generation === generation) return holder.ready ? holder.pid : null;
+  if (holder) await stopPostmaster(data, spec.tenantUid);
+  if (dataDirectoryOf(layout, previous) !== data) {
+    const older = await findHolder(dataDirectoryOf(layout, previous), spec.tenantUid);
+    if (older?.endpointId === spec.endpointId) {
+      await stopPostmaster(dataDirectoryOf(layout, previous), spec.tenantUid);
+    }
+    await disks.unlink(diskPlaceOf(layout, previous));
   }
-  const groupFiles = await parts.cgroups.prepare(spec.endpointId, spec.limits);
-  await writeSizeConfig(directory, groupFiles === null ? {} : spec.limits.settings, spec.tenantUid);
-  await withDisk(parts, spec, async (enforcement, onSpawn) => {
-    const files = await prepareServerFiles({ spec, enforcement, directory, uids, layout });
-    return startPostmaster({
+  const started = await startInPlace(parts, spec, { directory, data, build });
+  return started.ready ? started.pid : null;
+}
+
+/** While no server of the endpoint runs, and none on its data. */
+async function startInPlace(
+  parts: ServerParts,
+  spec: ComputeSpec,
+  { directory, data, build }: { directory: string; data: string; build: Build },
+): Promise<StartedPostmaster> {
+  const { layout, uids, disks, cgroups } = parts;
+  const usual = spec.tenantUid === null ? 'session' : await disks.detect();
+  const [groupFiles, expected, files, recovery] = await Promise.all([
+    prepareGroup(parts, spec, directory),
+    disks.prepare(diskPlaceOf(layout, spec), spec.tenantUid),
+    prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
+    recoveryArguments(data),
+  ]);
+  if (expected !== usual) await writeServerConfig({ spec, enforcement: expected, directory, layout });
+  const start = (onSpawn: () => void) =>
+    startPostmaster({
       ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
       groupFiles,
       arguments: [
         ...['-c', `config_file=${files.configFile}`],
-        ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${generation}`],
+        ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${spec.generation}`],
         ...['-c', `catnap.release=${build.name}`],
         ...(groupFiles === null ? [] : ['-c', 'catnap.limits=enforced']),
-        ...(await recoveryArguments(data)),
+        ...recovery,
       ],
       onSpawn,
     });
-  });
-  if (groupFiles !== null) parts.cgroups.holdSoon(spec.endpointId, spec.limits);
+  const uid = expected === 'session' ? null : spec.tenantUid;
+  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start));
+  if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
+  return started;
+}
+
+async function prepareGroup({ cgroups }: ServerParts, spec: ComputeSpec, directory: string) {
+  const groupFiles = await cgroups.prepare(spec.endpointId, spec.limits);
+  await writeSizeConfig(directory, groupFiles === null ? {} : spec.limits.settings, spec.tenantUid);
+  return groupFiles;
 }
 
 /** The disk for temporary files is made while the server starts; one that cannot be had is made up for by a setting. */
-async function withDisk(
+async function startWithDisk(
   { disks, layout }: ServerParts,
   spec: ComputeSpec,
-  start: (enforcement: TemporaryDiskEnforcement, onSpawn: () => void) => Promise<number>,
-): Promise<void> {
+  uid: number,
+  start: (onSpawn: () => void) => Promise<StartedPostmaster>,
+): Promise<StartedPostmaster> {
   const place = diskPlaceOf(layout, spec);
-  const expected = await disks.prepare(place, spec.tenantUid);
-  if (expected === 'session' || spec.tenantUid === null) {
-    await start('session', () => undefined);
-    return;
-  }
-  const uid = spec.tenantUid;
-  let attaching: Promise<TemporaryDiskEnforcement> = Promise.resolve(expected);
+  let attaching: Promise<TemporaryDiskEnforcement> = Promise.resolve('disk');
   try {
-    const pid = await start(expected, () => {
+    const started = await start(() => {
       attaching = disks.attach(place, uid, spec.tempDiskBytes);
     });
-    if ((await attaching) === expected) return;
+    if ((await attaching) === 'disk') return started;
     await writeServerConfig({ spec, enforcement: 'session', directory: place.directory, layout });
-    process.kill(pid, 'SIGHUP');
+    process.kill(started.pid, 'SIGHUP');
+    return started;
   } finally {
     // Whoever comes next must not find a disk in the making.
     await attaching;

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { command, makeProject } from '../../test/helpers/commands.ts';
+import { makeCore, type TestCore } from '../../test/helpers/core.ts';
+import { drain } from '../../test/helpers/drain.ts';
+import { eventually } from '../../test/helpers/eventually.ts';
+import { testProviders } from '../../test/helpers/providers.ts';
+import { FakeDriver } from '../compute/fake.ts';
+import { requestWake } from '../core/connection.ts';
+import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
+import { enqueue } from '../core/operation.ts';
+import { selectEndpointInAnyState } from '../db/endpoints.ts';
+import { lockProject } from '../db/projects.ts';
+import type { ProjectId } from '../ids.ts';
+import { createLogger } from '../log.ts';
+import { jobRegistry } from './registry.ts';
+import { OperationRunner } from './runner.ts';
+import { done, type Step } from './step.ts';
+
+const concurrency = 2;
+const floodSize = 40;
+
+let made: TestCore;
+const driver = new FakeDriver();
+beforeAll(async () => {
+  made = await makeCore();
+});
+afterAll(() => made.close());
+
+async function makeSleeper() {
+  const { project, endpoint } = await makeProject(made);
+  await drain(made.core, driver);
+  const suspend = () => command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
+  const start = () => command(made, (scope) => startEndpoint(scope, made.caller, project.id, endpoint.id));
+  const look = () => selectEndpointInAnyState(made.core.database.sql, endpoint.id);
+  const wake = async () => {
+    expect(await requestWake(made.core, endpoint.id)).toEqual({ kind: 'waking' });
+    await eventually(async () => expect((await look())?.address).not.toBeNull(), { deadlineMs: 5_000 });
+  };
+  return { suspend, start, look, wake };
+}
+
+/** Every lane but the reserved one is taken by work that does not end, and there is more of it in the queue. */
+async function whileFlooded(work: () => Promise<void>): Promise<void> {
+  const { project } = await makeProject(made, 'busy');
+  let letGo = () => {};
+  const released = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  let heldUp = 0;
+  const endless: Step = async () => {
+    heldUp++;
+    await released;
+    return done();
+  };
+  const runner = new OperationRunner({
+    ...{ core: made.core, driver, providers: testProviders(), concurrency },
+    urgent: [made.core.database],
+    log: createLogger({ level: 'silent', role: 'test' }),
+    registry: { ...jobRegistry, check_availability: { steps: { record: endless }, giveUp: async () => {} } },
+  });
+  await command(made, (scope) => floodWith(scope, project.id));
+  await runner.start();
+  try {
+    await eventually(() => expect(heldUp).toBe(concurrency));
+    await work();
+    expect(heldUp).toBe(concurrency);
+  } finally {
+    letGo();
+    await runner.stop();
+    await drain(made.core, driver);
+  }
+}
+
+async function floodWith(scope: Parameters<typeof enqueue>[0], projectId: ProjectId): Promise<void> {
+  await lockProject(scope.tx, projectId);
+  for (let i = 0; i < floodSize; i++) await enqueue(scope, 'check_availability', { projectId });
+}
+
+test('a wake finds a lane free however much else there is to do', async () => {
+  const { suspend, wake } = await makeSleeper();
+  await suspend();
+  await drain(made.core, driver);
+  await whileFlooded(wake);
+});
+
+test('what a wake has to wait for is hurried too', async () => {
+  const { suspend, wake, look } = await makeSleeper();
+  const before = (await look())?.generation ?? 0;
+  await whileFlooded(async () => {
+    await suspend();
+    await wake();
+  });
+  expect((await look())?.generation).toBe(before + 1);
+});
+
+test('a start that was asked for over the API is hurried by a client who comes', async () => {
+  const { suspend, start, wake } = await makeSleeper();
+  await suspend();
+  await drain(made.core, driver);
+  await whileFlooded(async () => {
+    await start();
+    await wake();
+  });
+});
