@@ -105,7 +105,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     const existing = this.branches.get(spec.branchId);
     if (existing) return existing.receipt;
     const source = spec.source.kind === 'branch' ? sourceOf(this, spec, spec.source.branchId) : null;
-    const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0, bytesShared: 0 };
+    const receipt: BranchReceipt = { method: 'copy', lsn: '0/1000000', durationMs: 0, bytes: 0, bytesShared: 0 };
     this.branches.set(spec.branchId, {
       ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
       roles: new Map(source?.roles),

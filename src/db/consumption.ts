@@ -29,14 +29,17 @@ export interface Consumed {
 
 type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
-/** Time that computes were awake, up to now or to when they fell asleep; without limits, at their smallest size. */
-export async function meterTime(tx: Tx, now: Date): Promise<Part[]> {
+/**
+ * Time that computes, or one of them, were awake, up to now or to when they fell asleep; without limits, at their
+ * smallest size.
+ */
+export async function meterTime(tx: Tx, now: Date, only: EndpointId | null = null): Promise<Part[]> {
   return tx<Part[]>`
     with span as (
       select id, greatest(metered_until, started_at) as since,
         case when current_state = 'active' then ${now}::timestamptz else suspended_at end as until
       from endpoints
-      where started_at is not null and deleting_at is null and (
+      where started_at is not null and deleting_at is null and (${only}::text is null or id = ${only}) and (
         current_state = 'active' or suspended_at > started_at and suspended_at > coalesce(metered_until, started_at))
       for update skip locked
     )
@@ -59,16 +62,40 @@ export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>): P
       case when seen.after >= seen.before then seen.after - seen.before else seen.after end as cpu`;
 }
 
-/** The first look at a branch only notes where it stands: what it was copied from was written elsewhere. */
+/** Before a compute changes its size: what it was awake until now was at the size that it has. */
+export async function meterStep(tx: Tx, id: EndpointId, now: Date): Promise<void> {
+  await addConsumption(tx, await meterTime(tx, now, id), now);
+}
+
+/** Before a compute is put down as asleep. `cpuSeconds` is its last sum, if that could be read. */
+export async function meterEnd(tx: Tx, id: EndpointId, now: Date, cpuSeconds: number | null): Promise<void> {
+  const cpu = cpuSeconds === null ? [] : await meterCpu(tx, new Map([[id, cpuSeconds]]));
+  await addConsumption(tx, [...(await meterTime(tx, now, id)), ...cpu], now);
+  await tx`update endpoints set metered_cpu_seconds = 0 where id = ${id}`;
+}
+
+/**
+ * Counted from where its data were copied, for what is older was written elsewhere. One that was emptied after it
+ * wrote for that itself: its first look only notes where it stands.
+ */
 export async function meterWritten(tx: Tx, wal: ReadonlyMap<BranchId, number>): Promise<Part[]> {
   return tx<Part[]>`
     with seen as (
-      select b.id, b.metered_wal as before, s.wal as after
+      select b.id, s.wal as after, coalesce(b.metered_wal,
+        case when b.init_source <> 'schema-only' then (b.receipt ->> 'lsn')::pg_lsn - '0/0'::pg_lsn end) as before
       from unnest(${[...wal.keys()]}::text[], ${[...wal.values()]}::float8[]) as s(id, wal)
       join branches b on b.id = s.id where b.metered_wal is distinct from s.wal::bigint for update of b skip locked
     )
     update branches b set metered_wal = seen.after from seen where b.id = seen.id
     returning b.project_id, b.id as branch_id, greatest(0, seen.after - coalesce(seen.before, seen.after))::float8 as written`;
+}
+
+/** With the data of a branch goes what is known of them; a branch that gets others begins with those. */
+export async function moveMeteredWal(tx: Tx, from: BranchId, to: BranchId | null): Promise<void> {
+  if (to !== null) {
+    await tx`update branches set metered_wal = (select metered_wal from branches where id = ${from}) where id = ${to}`;
+  }
+  await tx`update branches set metered_wal = null where id = ${from}`;
 }
 
 export async function meterStorage(tx: Tx, now: Date): Promise<Part[]> {

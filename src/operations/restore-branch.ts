@@ -16,6 +16,7 @@ import {
   updateLogicalSize,
 } from '../db/branches.ts';
 import type { JsonValue, Tx } from '../db/client.ts';
+import { moveMeteredWal } from '../db/consumption.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { asBranchId, type BranchId } from '../ids.ts';
@@ -112,6 +113,7 @@ async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTa
   const { catalog, receipt, copied_at: copiedAt } = context.operation.state;
   const backup = backupOf(context);
   const now = context.core.clock.now();
+  await moveMeteredWal(tx, branch.id, backup);
   await putCatalogSnapshot(tx, branch.id, catalog as CatalogSnapshot, backup);
   for (const id of [branch.id, ...(backup === null ? [] : [backup])]) await updateCatalogKept(tx, id, false);
   if (backup !== null) {

@@ -1,6 +1,7 @@
 /** Puts a compute to sleep: takes over what owners changed by SQL, writes everything out, stops the server. */
 import { recordCatalog } from '../core/catalog.ts';
 import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
+import { meterEnd } from '../db/consumption.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { emptyChange } from './compute-steps.ts';
@@ -32,8 +33,11 @@ const saveCatalog: Step = async (context) => {
 const stop: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
+  // Its counters go with it. They are for the bill of a few seconds, which is no reason to stay awake.
+  const [used] = await context.driver.sample([target.ref]).catch(() => []);
   const catalog = await context.driver.suspend(target.ref, target.endpoint.generation);
   return done(async (tx) => {
+    await meterEnd(tx, target.endpoint.id, context.core.clock.now(), used?.cpuSeconds ?? null);
     if (catalog !== null) {
       await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
       await updateCatalogKept(tx, target.branch.id, true);

@@ -3,7 +3,7 @@ import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
 import { FakeDriver } from '../compute/fake.ts';
-import { suspendEndpoint } from '../core/endpoint.ts';
+import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
 import { thinSamples } from '../db/samples.ts';
 import { createLogger } from '../log.ts';
 import { makeUsage } from './usage.ts';
@@ -25,9 +25,14 @@ async function stage() {
   const begin = new Date('2026-03-10T10:00:01Z').getTime();
   await sql`update endpoints set started_at = ${new Date(begin)} where id = ${endpoint.id}`;
   await sql`update branches set logical_size = 3600000 where id = ${branch.id}`;
-  const turnAt = async (seconds: number) => {
+  const coreAt = (seconds: number) => {
     const clock = { ...made.core.clock, now: () => new Date(begin + seconds * 1_000) };
-    await usage.turn({ core: { ...made.core, clock }, driver, log });
+    return { ...made.core, clock };
+  };
+  const turnAt = (seconds: number) => usage.turn({ core: coreAt(seconds), driver, log });
+  const suspendAt = async (seconds: number) => {
+    await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
+    await drain(coreAt(seconds), driver);
   };
   const samples = () => sql`select * from endpoint_samples where endpoint_id = ${endpoint.id} order by at`;
   const hours = () => sql`select * from consumption_hours where branch_id = ${branch.id} order by hour`;
@@ -37,7 +42,7 @@ async function stage() {
       where b.id = ${branch.id}`;
     return row;
   };
-  return { driver, project, branch, endpoint, begin, turnAt, samples, hours, counters, sql };
+  return { driver, project, branch, endpoint, begin, coreAt, turnAt, suspendAt, samples, hours, counters, sql };
 }
 
 describe('usage', () => {
@@ -48,20 +53,32 @@ describe('usage', () => {
     await turnAt(20);
     await turnAt(60);
     const [hour] = await hours();
-    expect(hour).toMatchObject({ activeSeconds: 60, computeUnitSeconds: 15, cpuSeconds: 4, writtenBytes: 1024 });
+    expect(hour).toMatchObject({ activeSeconds: 60, computeUnitSeconds: 15, cpuSeconds: 4, writtenBytes: 2048 });
     expect(hour?.storageByteSeconds).toBeCloseTo(3_600_000 * 60);
-    const expected = { period: '2026-03', active: 60, compute: 15, cpu: 4, written: 1024, storage: 60_000 };
+    const expected = { period: '2026-03', active: 60, compute: 15, cpu: 4, written: 2048, storage: 60_000 };
     expect(await counters()).toEqual({ ofProject: expected, ofBranch: expected });
     await turnAt(3_600);
     expect(await hours()).toHaveLength(2);
   });
 
-  test('a sleeping compute costs no time, and a new month begins at nothing', async () => {
-    const { driver, project, endpoint, begin, turnAt, hours, counters, sql } = await stage();
+  test('a compute is charged up to its end, also when it wakes again before anybody looked', async () => {
+    const { driver, project, endpoint, coreAt, turnAt, suspendAt, hours } = await stage();
+    driver.usage.set(endpoint.id, { cpuSeconds: 4 });
     await turnAt(0);
-    await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
-    await drain(made.core, driver);
-    await sql`update endpoints set suspended_at = ${new Date(begin + 5_000)} where id = ${endpoint.id}`;
+    driver.usage.set(endpoint.id, { cpuSeconds: 6 });
+    await suspendAt(9);
+    expect((await hours())[0]).toMatchObject({ activeSeconds: 9, computeUnitSeconds: 2.25, cpuSeconds: 6 });
+    driver.usage.set(endpoint.id, { cpuSeconds: 7 });
+    await command(made, (scope) => startEndpoint(scope, made.caller, project.id, endpoint.id));
+    await drain(coreAt(9), driver);
+    await turnAt(15);
+    expect((await hours())[0]).toMatchObject({ activeSeconds: 15, computeUnitSeconds: 3.75, cpuSeconds: 13 });
+  });
+
+  test('a sleeping compute costs no time, and a new month begins at nothing', async () => {
+    const { turnAt, suspendAt, hours, counters } = await stage();
+    await turnAt(0);
+    await suspendAt(5);
     for (const seconds of [15, 30, 600]) await turnAt(seconds);
     expect((await hours())[0]).toMatchObject({ activeSeconds: 5 });
     await turnAt(30 * 86_400);
@@ -88,12 +105,11 @@ describe('usage', () => {
   });
 
   test('a compute that is not held to its size is put right, a sleeping one is not asked', async () => {
-    const { driver, project, endpoint, turnAt } = await stage();
+    const { driver, endpoint, turnAt, suspendAt } = await stage();
     driver.usage.set(endpoint.id, { cpus: null });
     await turnAt(0);
     expect(driver.calls.filter(({ method }) => method === 'resize')).toHaveLength(1);
-    await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
-    await drain(made.core, driver);
+    await suspendAt(15);
     driver.calls.splice(0);
     await turnAt(60);
     expect(driver.calls.filter(({ subject }) => subject === endpoint.id)).toEqual([]);
