@@ -38,6 +38,8 @@ export interface Config {
   readonly tempDiskBytes: number | undefined;
   /** What all running computes may take together by their smallest sizes; undefined for no such limit. */
   readonly capacityCu: number | undefined;
+  /** How long a smaller size must have been enough before the autoscaler takes it. */
+  readonly scaleDownSeconds: number;
   readonly apiKey: string | undefined;
   /** The server that takes mails of the embedded auth provider; without one they stay in the outbox. */
   readonly smtpUrl: string | undefined;
@@ -101,6 +103,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,
     capacityCu: readCapacity(env),
+    scaleDownSeconds: integer(env, 'CATNAP_SCALE_DOWN_SECONDS', 30, 1, 3_600),
     apiKey: readApiKey(env),
     smtpUrl: readUrl(env, 'CATNAP_SMTP_URL', ['smtp:', 'smtps:']),
     mailFrom: text(

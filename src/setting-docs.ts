@@ -37,6 +37,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'no limit',
     'What the smallest sizes of all running computes may come to; a compute that does not fit is refused at its start.',
   ],
+  [
+    'CATNAP_SCALE_DOWN_SECONDS',
+    '`30`',
+    'How long a smaller size must have been enough before a compute with a range is made smaller.',
+  ],
   ['CATNAP_API_KEY', 'generated', 'First personal API key, 32 characters or more, in place of a generated one.'],
   [
     'CATNAP_SMTP_URL',

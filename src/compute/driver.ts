@@ -102,6 +102,8 @@ export interface ComputeSample {
   /** The limits in force; null where nothing holds it back. */
   readonly cpus: number | null;
   readonly memoryLimitBytes: number | null;
+  /** Whether it would wait at that limit, instead of losing a process. */
+  readonly waitsAtLimit: boolean;
 }
 
 export interface ComputeSpec extends ComputeRef {

@@ -56,6 +56,7 @@ export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): C
     ...{ endpointId: compute.ref.endpointId, isEnforced: true, cpuSeconds: 0, periods: 0, throttledPeriods: 0 },
     ...{ usedBytes: 0, cacheBytes: 0, workingSetBytes: 0, refaultBytes: 0, oomKills: 0, isPaused: false },
     ...{ cpus: compute.limits.cpus, memoryLimitBytes: compute.limits.memoryBytes },
+    waitsAtLimit: compute.limits.mayGrow,
     ...usage,
   };
 }

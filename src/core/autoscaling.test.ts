@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { decide, freshState, type Reading, type ScalerState, shareGrowth } from './autoscaling.ts';
-import type { SizeRange } from './sizing.ts';
+import { type Bounds, decide, freshState, type Reading, type ScalerState, shareGrowth } from './autoscaling.ts';
 
 const gib = 1024 ** 3;
-const range: SizeRange = { minCu: 0.25, maxCu: 2 };
+const range: Bounds = { minCu: 0.25, maxCu: 2, calmSeconds: 30 };
 const still: Reading = {
   ...{ seconds: 0.5, cores: 0, throttled: 0, usedBytes: 0.05 * gib, cacheBytes: 0, workingSetBytes: 0 },
   ...{ refaultBytes: 0, isPaused: false },
@@ -52,7 +51,7 @@ describe('up', () => {
   });
 
   test('it stops at the size that is enough', () => {
-    expect(sizesOf(replay(() => cpuLoad(0.7), 60, 0.25, { minCu: 0.25, maxCu: 16 }))).toEqual([0.5, 1]);
+    expect(sizesOf(replay(() => cpuLoad(0.7), 60, 0.25, { ...range, maxCu: 16 }))).toEqual([0.5, 1]);
   });
 
   test('memory does not wait, and the goal is the largest of the three', () => {
@@ -76,7 +75,7 @@ describe('up', () => {
   });
 
   test('never beyond the range', () => {
-    expect(sizesOf(replay(() => cpuLoad(8), 60, 0.5, { minCu: 0.5, maxCu: 0.75 }))).toEqual([0.75]);
+    expect(sizesOf(replay(() => cpuLoad(8), 60, 0.5, { ...range, minCu: 0.5, maxCu: 0.75 }))).toEqual([0.75]);
     const huge = { ...still, usedBytes: 100 * gib };
     expect(decide(freshState, huge, 0.25, range).cu).toBe(2);
   });
@@ -91,6 +90,11 @@ describe('down', () => {
       [60, 0.25],
     ]);
     expect(steps[0]?.reason).toBe('calm: 0.25 CU were enough for 30 s');
+  });
+
+  test('as slowly as the operator says', () => {
+    const steps = replay(() => () => still, 120, 2, { ...range, calmSeconds: 2 });
+    expect(steps.map(({ atSeconds }) => atSeconds)).toEqual([2, 3, 4]);
   });
 
   test('not while a load returns now and then', () => {

@@ -28,8 +28,8 @@ export interface ScalerState {
   /** How long it could have been smaller, and the largest goal in that time. */
   readonly calmSeconds: number;
   readonly calmGoal: number;
-  /** How long it has to be calm before it shrinks. */
-  readonly holdSeconds: number;
+  /** How many times the usual time it has to be calm before it shrinks. */
+  readonly patience: number;
   readonly sinceShrinkSeconds: number;
 }
 
@@ -55,56 +55,68 @@ const workingSetTarget = 0.75;
 const refaultShare = 0.02;
 /** Demand that lasts this long is no blink. */
 const sustainSeconds = 0.9;
-const holdSecondsMin = 30;
-const holdSecondsMax = 600;
-/** A shrink that is undone sooner than this was wrong. */
-const regretSeconds = 120;
+const patienceMax = 20;
+/** A shrink that is undone within so many times the usual calm was wrong. */
+const regretTimes = 4;
 
 export const freshState: ScalerState = {
   ...{ wantingSeconds: 0, calmSeconds: 0, calmGoal: 0 },
-  ...{ holdSeconds: holdSecondsMin, sinceShrinkSeconds: Number.POSITIVE_INFINITY },
+  ...{ patience: 1, sinceShrinkSeconds: Number.POSITIVE_INFINITY },
 };
 
-export function decide(state: ScalerState, reading: Reading, cu: number, range: SizeRange): Decision {
+/** What may be asked for, and how long a smaller size must have been enough before it is taken. */
+export interface Bounds extends SizeRange {
+  readonly calmSeconds: number;
+}
+
+export function decide(state: ScalerState, reading: Reading, cu: number, bounds: Bounds): Decision {
   const aged = { ...state, sinceShrinkSeconds: state.sinceShrinkSeconds + reading.seconds };
   const goals = goalsOf(reading, cu);
   const [name, goal] = largest(goals);
-  const wanted = clamp(ceil(goal), range);
-  if (wanted > cu) return grow(aged, reading, { cu, wanted, name });
-  return shrink({ ...aged, wantingSeconds: 0 }, reading, cu, range);
+  const wanted = clamp(ceil(goal), bounds);
+  if (wanted > cu) return grow(aged, reading, { cu, wanted, name, calmSeconds: bounds.calmSeconds });
+  return shrink({ ...aged, wantingSeconds: 0 }, reading, cu, bounds);
 }
 
 type GoalName = 'cpu' | 'memory' | 'working set';
 
-function grow(state: ScalerState, reading: Reading, to: { cu: number; wanted: number; name: GoalName }): Decision {
+interface Growth {
+  readonly cu: number;
+  readonly wanted: number;
+  readonly name: GoalName;
+  readonly calmSeconds: number;
+}
+
+function grow(state: ScalerState, reading: Reading, to: Growth): Decision {
   const wantingSeconds = state.wantingSeconds + reading.seconds;
   const calm = { calmSeconds: 0, calmGoal: 0 };
   // Memory does not wait: what asks for it now may be killed for it in a moment.
   if (to.name !== 'memory' && wantingSeconds < sustainSeconds) {
     return { state: { ...state, ...calm, wantingSeconds }, cu: to.cu, reason: null };
   }
-  const wasWrong = state.sinceShrinkSeconds < regretSeconds;
-  const holdSeconds = wasWrong ? Math.min(state.holdSeconds * 2, holdSecondsMax) : state.holdSeconds;
+  const wasWrong = state.sinceShrinkSeconds < regretTimes * to.calmSeconds;
+  const patience = wasWrong ? Math.min(state.patience * 2, patienceMax) : state.patience;
   const sinceShrinkSeconds = wasWrong ? Number.POSITIVE_INFINITY : state.sinceShrinkSeconds;
   return {
-    state: { ...calm, wantingSeconds, holdSeconds, sinceShrinkSeconds },
+    state: { ...calm, wantingSeconds, patience, sinceShrinkSeconds },
     cu: to.wanted,
     reason: reasonToGrow(to.name, reading, to.cu),
   };
 }
 
-function shrink(state: ScalerState, reading: Reading, cu: number, range: SizeRange): Decision {
+function shrink(state: ScalerState, reading: Reading, cu: number, range: Bounds): Decision {
   const goal = clamp(ceil(largest(calmGoalsOf(reading))[1]), range);
   if (goal >= cu || cu <= range.minCu) {
     return { state: { ...state, calmSeconds: 0, calmGoal: 0 }, cu, reason: null };
   }
   const calmGoal = Math.max(state.calmGoal, goal);
   const calmSeconds = state.calmSeconds + reading.seconds;
-  if (calmSeconds < state.holdSeconds) return { state: { ...state, calmGoal, calmSeconds }, cu, reason: null };
+  const holdSeconds = state.patience * range.calmSeconds;
+  if (calmSeconds < holdSeconds) return { state: { ...state, calmGoal, calmSeconds }, cu, reason: null };
   const next = clamp(Math.max(calmGoal, floor(cu / 2)), range);
   // The step after this one needs half the time: the calm has been proven.
   return {
-    state: { ...state, calmSeconds: state.holdSeconds / 2, calmGoal: 0, sinceShrinkSeconds: 0 },
+    state: { ...state, calmSeconds: holdSeconds / 2, calmGoal: 0, sinceShrinkSeconds: 0 },
     cu: next,
     reason: `calm: ${calmGoal} CU were enough for ${Math.round(calmSeconds)} s`,
   };

@@ -9,6 +9,18 @@ export interface Limits {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+/** Whether these hold already; `sample` is of the running compute. */
+export function areInForce(
+  limits: Limits,
+  sample: { readonly cpus: number | null; readonly memoryLimitBytes: number | null; readonly waitsAtLimit: boolean },
+): boolean {
+  return (
+    sample.cpus === limits.cpus &&
+    sample.memoryLimitBytes === limits.memoryBytes &&
+    sample.waitsAtLimit === limits.mayGrow
+  );
+}
+
 /**
  * `settings` are those that the server was started with, `chosen` those of them that its owner asked for, which do not
  * follow the size.

@@ -61,6 +61,12 @@ describe('the autoscaler', () => {
     await burn(6);
     expect(await row()).toMatchObject({ currentCu: 2 });
     expect(limits()).toMatchObject({ cpus: 2, memoryBytes: 8 * gib, mayGrow: false });
+    // What it was awake until then is charged at the sizes that it had.
+    const [metered] = await made.core.database.sql`
+      select active_seconds as active, compute_unit_seconds / active_seconds as cu from consumption_hours
+      where branch_id = (select branch_id from endpoints where id = ${endpoint.id})`;
+    expect(metered?.cu).toBeGreaterThan(0.25);
+    expect(metered?.cu).toBeLessThan(1);
     expect(limits()?.settings).toEqual({ effective_cache_size: '6291456kB' });
     for (let i = 0; i < 130; i++) await turn();
     expect(await row()).toMatchObject({ currentCu: 0.25 });
@@ -104,7 +110,9 @@ describe('the autoscaler', () => {
     await turn();
     expect(resizes()).toBe(before + 2);
     held = 0;
-    await turn();
+    // Also by a worker that was started meanwhile, and knows nothing of it.
+    const other = makeAutoscaler();
+    for (let i = 0; i < 2; i++) await other.turn({ core: made.core, driver, log });
     expect(limits()).toMatchObject({ cpus: 0.5, memoryBytes: 2 * gib });
     await turn();
     expect(resizes()).toBe(before + 3);
@@ -121,6 +129,9 @@ describe('the autoscaler', () => {
     await turn();
     expect(await row()).toMatchObject({ currentCu: 0.5 });
     expect(limits()).toMatchObject({ mayGrow: false });
+    driver.usage.set(endpoint.id, { usedBytes: 0.1 * gib });
+    await turn();
+    expect(limits()).toMatchObject({ mayGrow: true });
   });
 
   test('a process that the kernel ended is an operation with the reason, once', async () => {

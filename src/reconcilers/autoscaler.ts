@@ -5,23 +5,20 @@
 import { freemem, totalmem } from 'node:os';
 import type { ComputeRef, ComputeSample } from '../compute/driver.ts';
 import { type Decision, decide, freshState, type ScalerState, shareGrowth } from '../core/autoscaling.ts';
-import { limitsAt } from '../core/compute-limits.ts';
+import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { memoryBytes } from '../core/sizing.ts';
+import { meterStep } from '../db/consumption.ts';
 import { type RunningCompute, recordSize, selectRunningComputes, sumCurrentCu } from '../db/sizes.ts';
 import { reportMemoryKills } from './memory-kills.ts';
-import { readingBetween } from './reading.ts';
+import { type Look, readingBetween } from './reading.ts';
 import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** Below this part of the machine's memory growth is shared out instead of granted. */
 const shortBelow = 0.1;
 
-interface Watched {
+interface Watched extends Look {
   readonly generation: number;
-  readonly at: number;
-  readonly sample: ComputeSample;
   readonly state: ScalerState;
-  /** A shrink that did not fit yet is asked for again. */
-  readonly isPostponed: boolean;
 }
 
 interface Wish {
@@ -47,13 +44,14 @@ export function makeAutoscaler(machine = thisMachine): Reconciler {
     name: 'autoscaler',
     everyMs: 500,
     turn: async (parts) => {
+      const calmSeconds = parts.core.config.scaleDownSeconds;
       const computes = await selectRunningComputes(parts.core.database.sql, 'ranges');
       const byId = new Map(computes.map((compute) => [compute.endpointId, compute]));
       for (const id of watched.keys()) if (!byId.has(id as RunningCompute['endpointId'])) watched.delete(id);
       const samples = await parts.driver.sample(computes.map(refOf));
       const wishes = samples.flatMap((sample) => {
         const compute = byId.get(sample.endpointId);
-        const wish = compute && look(watched, compute, sample, machine.now());
+        const wish = compute && look(watched, compute, { sample, at: machine.now() }, calmSeconds);
         return wish ? [wish] : [];
       });
       await reportMemoryKills(parts, wishes);
@@ -61,7 +59,7 @@ export function makeAutoscaler(machine = thisMachine): Reconciler {
       for (const wish of wishes) {
         // A shrink needs no grant.
         const cu = wish.wanted < wish.cu ? wish.wanted : (granted.get(wish) ?? wish.cu);
-        await onItsOwn(parts, wish.compute.endpointId, () => carryOut(parts, watched, wish, cu));
+        await onItsOwn(parts, wish.compute.endpointId, () => carryOut(parts, wish, cu));
       }
     },
   };
@@ -72,18 +70,16 @@ export const refOf = ({ projectId, branchId, endpointId, tenantUid }: RunningCom
 });
 
 /** Null at the first look, which there is nothing to compare with. */
-function look(watched: Map<string, Watched>, compute: RunningCompute, sample: ComputeSample, at: number): Wish | null {
+function look(watched: Map<string, Watched>, compute: RunningCompute, now: Look, calmSeconds: number): Wish | null {
   const { endpointId, generation, currentCu: cu } = compute;
   const before = watched.get(endpointId);
-  const isSame = before?.generation === generation;
-  const kept = isSame ? before : { state: freshState, isPostponed: false };
-  if (cu === null || !isSame || before === undefined) {
-    watched.set(endpointId, { ...kept, generation, at, sample });
+  if (cu === null || before?.generation !== generation) {
+    watched.set(endpointId, { ...now, generation, state: freshState });
     return null;
   }
-  const decision = decide(kept.state, readingBetween(before, { at, sample }), cu, compute.server.given);
-  watched.set(endpointId, { ...kept, generation, at, sample, state: decision.state });
-  return { compute, sample, decision, cu, wanted: decision.cu };
+  const decision = decide(before.state, readingBetween(before, now), cu, { ...compute.server.given, calmSeconds });
+  watched.set(endpointId, { ...now, generation, state: decision.state });
+  return { compute, sample: now.sample, decision, cu, wanted: decision.cu };
 }
 
 async function headroom({ core }: ReconcilerParts, wishes: readonly Wish[], machine: Machine): Promise<number> {
@@ -98,23 +94,22 @@ async function headroom({ core }: ReconcilerParts, wishes: readonly Wish[], mach
 
 async function carryOut(
   { core, driver, log }: ReconcilerParts,
-  watched: Map<string, Watched>,
   { compute, sample, decision, cu: fromCu }: Wish,
   toCu: number,
 ): Promise<void> {
-  const known = watched.get(compute.endpointId);
-  // Paused with nothing to be had: the kernel must be let to end a process, or it would stand still for ever.
-  const isStuck = sample.isPaused && toCu === fromCu;
-  if (toCu === fromCu && !known?.isPostponed && !isStuck && sample.cpus === fromCu) return;
   const limits = limitsAt(toCu, compute.server.given, compute.server.settings, compute.settings.pg_settings ?? {});
-  const outcome = await driver.resize(refOf(compute), compute.generation, {
-    ...limits,
-    mayGrow: limits.mayGrow && !isStuck,
-  });
-  if (known) watched.set(compute.endpointId, { ...known, isPostponed: outcome === 'postponed' });
+  // Paused with nothing to be had: the kernel must be let to end a process, or it would stand still for ever. What is
+  // not in force at the next look, like this, or a shrink that did not fit yet, is asked for again.
+  const isStuck = sample.isPaused && toCu === fromCu;
+  if (areInForce(limits, sample) && !isStuck) return;
+  const mayGrow = limits.mayGrow && !isStuck;
+  const outcome = await driver.resize(refOf(compute), compute.generation, { ...limits, mayGrow });
   if (toCu === fromCu) return;
   const reason = decision.reason ?? 'the machine had room for more';
   const { endpointId } = compute;
-  await core.database.transaction((tx) => recordSize(tx, compute, { fromCu, toCu, reason }));
+  await core.database.transaction(async (tx) => {
+    await meterStep(tx, endpointId, core.clock.now());
+    await recordSize(tx, compute, { fromCu, toCu, reason });
+  });
   log.info({ endpoint: endpointId, fromCu, toCu, reason, outcome }, 'a compute changed its size');
 }

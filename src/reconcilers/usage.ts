@@ -5,7 +5,7 @@
  */
 import type { ComputeSample } from '../compute/driver.ts';
 import type { ServerMeasures } from '../compute/measures.ts';
-import { limitsAt } from '../core/compute-limits.ts';
+import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { addConsumption, meterCpu, meterStorage, meterTime, meterWritten } from '../db/consumption.ts';
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
 import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
@@ -84,8 +84,9 @@ async function measureAll(
 /** Also those of a fixed size, and those that a start left without limits because Catnap was killed. */
 async function holdToSize({ driver }: ReconcilerParts, { compute, sample }: Seen): Promise<void> {
   const { currentCu, server } = compute;
-  if (!sample.isEnforced || currentCu === null || sample.cpus === currentCu) return;
+  if (!sample.isEnforced || currentCu === null) return;
   const limits = limitsAt(currentCu, server.given, server.settings, compute.settings.pg_settings ?? {});
+  if (areInForce(limits, sample)) return;
   await driver.resize(refOf(compute), compute.generation, limits);
 }
 

@@ -46,4 +46,33 @@ export function describeSizes(bench: () => Bench): void {
     await b.driver.suspend(b.ref, 1);
     expect(await b.driver.sample([b.ref])).toEqual([]);
   });
+
+  test('a running server tells what it counts about itself, and one that sleeps nothing', async () => {
+    const b = bench();
+    expect(await b.driver.measure(b.ref)).toBeNull();
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    const before = await b.driver.measure(b.ref);
+    if (b.hasSql) {
+      const work = b.query(running, 'CREATE TABLE t AS SELECT generate_series(1, 10000) AS n; SELECT pg_sleep(1)');
+      await expect.poll(async () => (await b.driver.measure(b.ref))?.connectionsActive).toBe(1);
+      await work;
+      const [max] = (await b.query(running, 'SHOW max_connections')) ?? [];
+      expect(before?.connectionsMax).toBe(Number(max?.max_connections));
+    }
+    // A server makes its sums known with a delay.
+    await expect
+      .poll(async () => {
+        const after = await b.driver.measure(b.ref);
+        return {
+          transactions: (after?.transactions ?? 0) > (before?.transactions ?? 0),
+          blocks: (after?.blocksHit ?? 0) > (before?.blocksHit ?? 0),
+          wal: (after?.walBytes ?? 0) - (before?.walBytes ?? 0) > (b.hasSql ? 360_000 : 0),
+          sessions: [after?.connectionsActive, after?.connectionsIdle],
+        };
+      })
+      .toEqual({ transactions: true, blocks: true, wal: true, sessions: b.hasSql ? [0, 0] : [1, 2] });
+    await b.driver.suspend(b.ref, 1);
+    expect(await b.driver.measure(b.ref)).toBeNull();
+  });
 }

@@ -2,8 +2,7 @@
  * What a tree of control groups can do, whichever version the kernel has: one group for each compute, its limits and
  * its counters. Names are endpoint ids. The files are the kernel's, tiny and never on a disk.
  */
-import { mkdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdirSync, readFileSync } from 'node:fs';
 import type { ComputeLimits, ComputeSample } from '../driver.ts';
 
 export interface GroupLimits extends Omit<ComputeLimits, 'cpus' | 'settings'> {
@@ -21,7 +20,7 @@ export interface CgroupTree {
   /** False when the memory in use keeps the limit higher than was asked for. */
   setLimits(name: string, limits: GroupLimits): Promise<boolean>;
   /** Null for a group that is not there. */
-  read(name: string): Promise<GroupCounters | null>;
+  read(name: string): GroupCounters | null;
   /** False while processes are in it. */
   remove(name: string): Promise<boolean>;
   names(): Promise<string[]>;
@@ -43,12 +42,17 @@ export function readKeyed(text: string): (name: string) => number {
   return (name) => Number(values.get(name) ?? 0);
 }
 
-/** Null where there is no such file: the group is gone, or the kernel lacks it. */
-export async function readKernelFile(path: string): Promise<string | null> {
-  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENODEV') return null;
+/**
+ * Null where there is no such file: the group is gone, or the kernel lacks it. At once, because the thread that would
+ * wait for it costs more than the reading: for the files of a thousand computes 1.2 s of CPU instead of 0.1.
+ */
+export function readKernelFile(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isGone(error)) return null;
     throw error;
-  });
+  }
 }
 
 export const isGone = (error: unknown) => hasCode(error, 'ENOENT', 'ENODEV');

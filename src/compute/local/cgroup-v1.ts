@@ -78,7 +78,7 @@ export class CgroupTreeV1 implements CgroupTree {
 
   async #setMemory(name: string, bytes: number): Promise<boolean> {
     const file = join(this.#at.memory, name, 'memory.limit_in_bytes');
-    const stat = readKeyed((await readKernelFile(join(this.#at.memory, name, 'memory.stat'))) ?? '');
+    const stat = readKeyed(readKernelFile(join(this.#at.memory, name, 'memory.stat')) ?? '');
     const needed = Math.ceil(usedBytes(stat) * roomAboveUse);
     try {
       await writeFile(file, String(Math.max(bytes, needed)));
@@ -90,19 +90,13 @@ export class CgroupTreeV1 implements CgroupTree {
     }
   }
 
-  async read(name: string): Promise<GroupCounters | null> {
+  read(name: string): GroupCounters | null {
     const { cpu, cpuacct, memory } = this.#at;
-    const [usage, cpuStat, quota, memoryStat, oom, limit] = await Promise.all(
-      [
-        [cpuacct, 'cpuacct.usage'],
-        [cpu, 'cpu.stat'],
-        [cpu, 'cpu.cfs_quota_us'],
-        [memory, 'memory.stat'],
-        [memory, 'memory.oom_control'],
-        [memory, 'memory.limit_in_bytes'],
-      ].map(([folder = '', file = '']) => readKernelFile(join(folder, name, file))),
-    );
-    if (usage == null || cpuStat == null || memoryStat == null || oom == null) return null;
+    const of = (folder: string, file: string) => readKernelFile(join(folder, name, file));
+    const [usage, cpuStat, quota] = [of(cpuacct, 'cpuacct.usage'), of(cpu, 'cpu.stat'), of(cpu, 'cpu.cfs_quota_us')];
+    const [memoryStat, oom] = [of(memory, 'memory.stat'), of(memory, 'memory.oom_control')];
+    const limit = of(memory, 'memory.limit_in_bytes');
+    if (usage === null || cpuStat === null || memoryStat === null || oom === null) return null;
     const cpuKeys = readKeyed(cpuStat);
     const stat = readKeyed(memoryStat);
     const oomKeys = readKeyed(oom);
@@ -118,6 +112,7 @@ export class CgroupTreeV1 implements CgroupTree {
       isPaused: oomKeys('under_oom') === 1 && oomKeys('oom_kill_disable') === 1,
       cpus: Number(quota) < 0 ? null : Number(quota) / periodUs,
       memoryLimitBytes: Number(limit),
+      waitsAtLimit: oomKeys('oom_kill_disable') === 1,
     };
   }
 

@@ -1,9 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../../../test/helpers/eventually.ts';
 import { openTree, parseMounts, parseOwnGroups } from './cgroup-places.ts';
-import type { CgroupTree } from './cgroup-tree.ts';
+import { type CgroupTree, readKeyed } from './cgroup-tree.ts';
+import { CgroupTreeV2 } from './cgroup-v2.ts';
+import { enteringShell } from './entering-shell.ts';
 
 /** A directory that looks like the kernel's: the files are those of a Linux 6 with version 2 alone. */
 let root: string;
@@ -71,12 +77,12 @@ test('counters are read as the kernel writes them', async () => {
   );
   await writeFile(join(folder, 'memory.current'), '900000000\n');
   await writeFile(join(folder, 'memory.events'), 'low 0\nhigh 7\nmax 3\noom 1\noom_kill 2\noom_group_kill 0\n');
-  expect(await tree.read(endpointId)).toEqual({
+  expect(tree.read(endpointId)).toEqual({
     ...{ cpuSeconds: 2.5, periods: 40, throttledPeriods: 30, cpus: 0.25, memoryLimitBytes: gib },
     ...{ usedBytes: used, cacheBytes: 400_000_000, workingSetBytes: 150_000_000, refaultBytes: 10 * 4096 },
-    ...{ oomKills: 2, isPaused: false },
+    ...{ oomKills: 2, isPaused: false, waitsAtLimit: false },
   });
-  expect(await tree.read('ep-not-there-00000000')).toBeNull();
+  expect(tree.read('ep-not-there-00000000')).toBeNull();
 });
 
 const used = 300_000_000 + 100_000_000 + 16_384 + 40_960 + 8_192;
@@ -113,3 +119,46 @@ test('mounts and own groups of a machine with both versions, and of a container'
     ...{ memory: '/a:b', cpu: '/docker/abc', cpuacct: '/docker/abc', 'name=systemd': '/x', '': '/' },
   });
 });
+
+/** Where groups of version 2 can be made, be it with none of the controllers that computes need. */
+function realHierarchy(): string | null {
+  const mounted = parseMounts(readFileSync('/proc/self/mountinfo', 'utf8')).find(({ version }) => version === 2);
+  try {
+    accessSync(join(mounted?.point ?? '', 'cgroup.procs'), constants.W_OK);
+    return process.getuid?.() === 0 ? (mounted?.point ?? null) : null;
+  } catch {
+    return null;
+  }
+}
+
+const hierarchy = realHierarchy();
+
+test.skipIf(hierarchy === null)(
+  'in a real hierarchy another uid enters by an open file, and keeps its group',
+  async () => {
+    const name = `catnap-test-${process.pid}`;
+    const folder = join(hierarchy ?? '', name);
+    await mkdir(folder);
+    await mkdir(join(folder, endpointId));
+    const tree = new CgroupTreeV2(folder);
+    const fd = openSync(join(folder, endpointId, 'cgroup.procs'), 'w');
+    const shell = enteringShell(1, ['/bin/cat']);
+    const server = spawn(shell.program, shell.words, {
+      ...{ cwd: '/', uid: 65_534, gid: 65_534, stdio: ['pipe', 'ignore', 'inherit', fd] },
+    });
+    closeSync(fd);
+    try {
+      const group = async () => readFile(`/proc/${server.pid}/cgroup`, 'utf8');
+      await eventually(async () => expect(await group()).toMatch(new RegExp(`^0::.*/${name}/${endpointId}$`, 'm')));
+      expect(await tree.names()).toEqual([endpointId]);
+      expect(await tree.remove(endpointId)).toBe(false);
+      const used = readKeyed(await readFile(join(folder, endpointId, 'cpu.stat'), 'utf8'));
+      expect(used('usage_usec')).toBeGreaterThan(0);
+    } finally {
+      server.kill('SIGKILL');
+      await once(server, 'close');
+      await eventually(async () => expect(await tree.remove(endpointId)).toBe(true));
+    }
+    expect(await tree.names()).toEqual([]);
+  },
+);

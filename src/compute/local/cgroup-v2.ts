@@ -69,7 +69,7 @@ export class CgroupTreeV2 implements CgroupTree {
     await this.setCpus(name, limits.cpus);
     await write('cpu.weight', String(weight(limits.cpus ?? 1)));
     await write('pids.max', String(limits.processes));
-    const stat = readKeyed((await readKernelFile(join(this.#folder, name, 'memory.stat'))) ?? '');
+    const stat = readKeyed(readKernelFile(join(this.#folder, name, 'memory.stat')) ?? '');
     // A limit below what is in use would not be refused here: the kernel would kill until it fits.
     const needed = Math.ceil(usedBytes(stat) * roomAboveUse);
     const memory = memoryLines(Math.max(limits.memoryBytes, needed), limits.mayGrow);
@@ -78,17 +78,15 @@ export class CgroupTreeV2 implements CgroupTree {
     return needed <= limits.memoryBytes;
   }
 
-  async read(name: string): Promise<GroupCounters | null> {
-    const [cpuStat, cpu, memoryStat, current, max, high, events] = await Promise.all(
-      ['cpu.stat', 'cpu.max', 'memory.stat', 'memory.current', 'memory.max', 'memory.high', 'memory.events'].map(
-        (file) => readKernelFile(join(this.#folder, name, file)),
-      ),
-    );
-    if (cpuStat == null || cpu == null || memoryStat == null || events == null) return null;
+  read(name: string): GroupCounters | null {
+    const of = (file: string) => readKernelFile(join(this.#folder, name, file));
+    const [cpuStat, cpu, memoryStat, events] = [of('cpu.stat'), of('cpu.max'), of('memory.stat'), of('memory.events')];
+    const [current, max, high] = [of('memory.current'), of('memory.max'), of('memory.high')];
+    if (cpuStat === null || cpu === null || memoryStat === null || events === null) return null;
     const cpuKeys = readKeyed(cpuStat);
     const stat = readKeyed(memoryStat);
-    const limit = high == null || high.trim() === 'max' ? bytesOf(max) : bytesOf(high);
-    const isHeld = high != null && high.trim() !== 'max';
+    const limit = high === null || high.trim() === 'max' ? bytesOf(max) : bytesOf(high);
+    const isHeld = high !== null && high.trim() !== 'max';
     return {
       cpuSeconds: cpuKeys('usage_usec') / 1e6,
       periods: cpuKeys('nr_periods'),
@@ -101,6 +99,7 @@ export class CgroupTreeV2 implements CgroupTree {
       isPaused: isHeld && usedBytes(stat) >= limit * pausedAt && Number(current) >= limit * pausedAt,
       cpus: cpus(cpu),
       memoryLimitBytes: limit,
+      waitsAtLimit: isHeld,
     };
   }
 
@@ -125,8 +124,8 @@ export class CgroupTreeV2 implements CgroupTree {
 
 const cpuMax = (cores: number | null) => `${cores === null ? 'max' : quotaUs(cores)} ${periodUs}`;
 const weight = (cores: number) => Math.min(10_000, Math.max(1, Math.round(cores * weightOfOneCpu)));
-const bytesOf = (text: string | null | undefined) =>
-  text == null || text.trim() === 'max' ? Number.MAX_SAFE_INTEGER : Number(text);
+const bytesOf = (text: string | null) =>
+  text === null || text.trim() === 'max' ? Number.MAX_SAFE_INTEGER : Number(text);
 
 function cpus(text: string): number | null {
   const [quota, period] = text.trim().split(' ');

@@ -1,14 +1,18 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
 import { delay } from '../../clock.ts';
 import { Bench, limits, ownerAndDatabase, password } from '../contract/bench.ts';
 import type { ComputeObservation, ComputeSample } from '../driver.ts';
+import { parseMounts, parseOwnGroups } from './cgroup-places.ts';
 import { Cgroups } from './cgroups.ts';
 
 const gib = 1024 ** 3;
 const mib = 1024 ** 2;
+/** Quick ones: a thousand bytes at a time, and none of them counted. */
+const takeBytes = (millions: number) => `octet_length(repeat(repeat('x', 1000), ${millions * 1_000}))`;
 const place = { home: '/nowhere/cgroups-test', uids: null };
 const problem = await new Cgroups(
   place,
@@ -55,24 +59,24 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
       const running = await b.started();
       await b.driver.configure(b.ref, ownerAndDatabase);
       await b.driver.resize(b.ref, 1, { ...limits, cpus });
-      return { b, load: Promise.all([burn(running), burn(running)]) };
+      return { b, pid: running.pid, load: Promise.all([burn(running), burn(running)]) };
     });
     const computes = await Promise.all(loaded);
+    await preferTree(computes[0]?.pid ?? null);
     const refs = computes.map(({ b }) => b.ref);
-    const seen = sizes.map(() => ({ share: 0 }));
-    // A busy machine may not give them what they are allowed; they must reach it once, and not exceed it then.
+    const most = sizes.map(() => 0);
+    // Something may hold the whole machine up for a moment: they must reach it once, and exceed it never.
     await eventually(
       async () => {
-        const shares = await sharesOverOneSecond(() => subject.driver.sample(refs));
+        const used = await coresUsed(() => subject.driver.sample(refs));
         for (const [index, cpus] of sizes.entries()) {
-          seen[index] = { share: Math.max(seen[index]?.share ?? 0, (shares[index] ?? 0) / cpus) };
+          most[index] = Math.max(most[index] ?? 0, (used[index] ?? 0) / cpus);
         }
-        for (const { share } of seen) expect(share).toBeGreaterThan(0.9);
+        for (const share of most) expect(share).toBeGreaterThan(0.9);
       },
-      { deadlineMs: 30_000 },
+      { deadlineMs: 40_000 },
     );
-    const later = await sharesOverOneSecond(() => subject.driver.sample(refs));
-    for (const [index, cpus] of sizes.entries()) expect((later[index] ?? 0) / cpus).toBeLessThan(1.1);
+    for (const share of most) expect(share).toBeLessThan(1.1);
     for (const { b } of computes) await b.driver.suspend(b.ref, 1);
     await Promise.all(computes.map(({ load }) => load));
   }, 60_000);
@@ -83,7 +87,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     await b.driver.configure(b.ref, ownerAndDatabase);
     const large = { ...limits, memoryBytes: 2 * gib };
     expect(await b.driver.resize(b.ref, 1, large)).toBe('applied');
-    const holding = b.query(running, `SELECT length(repeat('x', 300000000)), pg_sleep(2)`);
+    const holding = b.query(running, `SELECT ${takeBytes(300)}, pg_sleep(2)`);
     const asleep = `SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'PgSleep'`;
     await eventually(async () => expect(await b.query(running, asleep)).toEqual([{ n: 1 }]));
     expect((await only(b)).usedBytes).toBeGreaterThan(250 * mib);
@@ -101,7 +105,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     await b.driver.configure(b.ref, ownerAndDatabase);
     const small = { ...limits, memoryBytes: 200 * mib, mayGrow: true };
     expect(await b.driver.resize(b.ref, 1, small)).toBe('applied');
-    const wanted = b.query(running, `SELECT length(repeat('x', 400000000)) AS n`);
+    const wanted = b.query(running, `SELECT ${takeBytes(400)} AS n`);
     await eventually(async () => expect((await only(b)).isPaused).toBe(true));
     expect(await b.driver.resize(b.ref, 1, { ...small, memoryBytes: 2 * gib })).toBe('applied');
     expect(await wanted).toEqual([{ n: 400_000_000 }]);
@@ -113,7 +117,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     const running = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
     expect(await b.driver.resize(b.ref, 1, { ...limits, memoryBytes: 200 * mib })).toBe('applied');
-    await expect(b.query(running, `SELECT length(repeat('x', 400000000))`)).rejects.toThrow();
+    await expect(b.query(running, `SELECT ${takeBytes(400)}`)).rejects.toThrow();
     expect((await only(b)).oomKills).toBeGreaterThan(0);
     await eventually(async () => expect(await b.query(running, 'SELECT 1 AS n')).toEqual([{ n: 1 }]));
     expect((await b.driver.observe(b.ref)).pid).toBe(running.pid);
@@ -133,9 +137,21 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
   }
 });
 
-async function sharesOverOneSecond(sample: () => Promise<ComputeSample[]>): Promise<number[]> {
+/** Puts the tree of a server's group before whatever else is busy here: it is the quota that is measured. */
+async function preferTree(pid: number | null): Promise<void> {
+  const own = parseOwnGroups(await readFile(`/proc/${pid}/cgroup`, 'utf8'));
+  const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
+  const mount = mounts.find(({ version, controllers }) => version === 1 && controllers.includes('cpu'));
+  const unified = mounts.find(({ version }) => version === 2);
+  const tree = (point = '', group = '') => join(point, dirname(group));
+  if (mount) await writeFile(join(tree(mount.point, own.get('cpu')), 'cpu.shares'), '262144');
+  else await writeFile(join(tree(unified?.point, own.get('')), 'cpu.weight'), '10000');
+}
+
+/** Over a time in which what is carried over from one period to the next makes little. */
+async function coresUsed(sample: () => Promise<ComputeSample[]>): Promise<number[]> {
   const [before, begin] = [await sample(), performance.now()];
-  await delay(1_000);
+  await delay(3_000);
   const [after, end] = [await sample(), performance.now()];
   return after.map(({ cpuSeconds }, index) => {
     return (cpuSeconds - (before[index]?.cpuSeconds ?? 0)) / ((end - begin) / 1_000);

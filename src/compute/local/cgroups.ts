@@ -31,7 +31,7 @@ export class Cgroups {
   readonly #findServer: () => Promise<number | null>;
   #opened: Promise<CgroupTree | { readonly problem: string }> | undefined;
   /** Limits that are to hold when the grace of a start is over. */
-  readonly #pending = new Map<string, NodeJS.Timeout>();
+  readonly #pending = new Map<string, { readonly timer: NodeJS.Timeout; limits: ComputeLimits }>();
 
   /** `findServer` gives the pid of any server that runs here: an earlier Catnap may have made its group elsewhere. */
   constructor(place: { home: string; uids: Uids | null }, log: DiskLog, findServer: () => Promise<number | null>) {
@@ -102,17 +102,24 @@ export class Cgroups {
 
   /** Called when the server has been started: from now on its grace runs out. */
   holdSoon(endpointId: string, limits: ComputeLimits): void {
-    const hold = () =>
-      this.#set(endpointId, limits).catch((error) => this.#log(error, 'the limits of a compute could not be set'));
-    const timer = setTimeout(() => {
+    const hold = () => {
       this.#pending.delete(endpointId);
-      void hold();
-    }, startGraceMs);
-    timer.unref();
-    this.#pending.set(endpointId, timer);
+      this.#set(endpointId, pending.limits).catch((error) =>
+        this.#log(error, 'the limits of a compute could not be set'),
+      );
+    };
+    const pending = { timer: setTimeout(hold, startGraceMs), limits };
+    pending.timer.unref();
+    this.#pending.set(endpointId, pending);
   }
 
   async resize(endpointId: string, limits: ComputeLimits): Promise<ResizeOutcome> {
+    const pending = this.#pending.get(endpointId);
+    // The share of cores that it was started with comes by itself; another one ends the grace.
+    if (pending?.limits.cpus === limits.cpus) {
+      pending.limits = limits;
+      return this.#set(endpointId, { ...limits, cpus: null });
+    }
     this.#cancelGrace(endpointId);
     return this.#set(endpointId, limits);
   }
@@ -161,7 +168,7 @@ export class Cgroups {
   }
 
   #cancelGrace(endpointId: string): void {
-    clearTimeout(this.#pending.get(endpointId));
+    clearTimeout(this.#pending.get(endpointId)?.timer);
     this.#pending.delete(endpointId);
   }
 }

@@ -1,4 +1,5 @@
 /** Sizes of running servers: changing them without a restart, and reading what they use. */
+import { setImmediate } from 'node:timers/promises';
 import type { ComputeLimits, ComputeSample, ResizeOutcome } from '../driver.ts';
 import type { Cgroups } from './cgroups.ts';
 import type { EndpointRef } from './host-interface.ts';
@@ -6,6 +7,9 @@ import { inspectCompute } from './hosted-computes.ts';
 import type { Layout } from './layout.ts';
 import { readProcessTree } from './process-tree.ts';
 import { writeSizeConfig } from './server-files.ts';
+
+/** Reading one takes a tenth of a millisecond. */
+const samplesAtOnce = 50;
 
 interface Place {
   readonly cgroups: Cgroups;
@@ -29,8 +33,14 @@ export async function resizeCompute(
 }
 
 export async function sampleComputes(place: Place, refs: readonly EndpointRef[]): Promise<ComputeSample[]> {
-  const samples = await Promise.all(refs.map((ref) => sampleCompute(place, ref)));
-  return samples.filter((sample) => sample !== null);
+  const samples: ComputeSample[] = [];
+  for (let from = 0; from < refs.length; from += samplesAtOnce) {
+    const read = await Promise.all(refs.slice(from, from + samplesAtOnce).map((ref) => sampleCompute(place, ref)));
+    samples.push(...read.filter((sample) => sample !== null));
+    // A wake need not wait until all of them are read.
+    await setImmediate();
+  }
+  return samples;
 }
 
 async function sampleCompute({ cgroups, layout }: Place, ref: EndpointRef): Promise<ComputeSample | null> {
