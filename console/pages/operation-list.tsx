@@ -35,9 +35,9 @@ export function OperationList({ operations, projectId }: OperationListProps) {
               {' · '}
               <Ago at={operation.created_at} />
             </span>
-            {operation.error !== undefined && isTroubled(operation) && (
+            {operation.error !== undefined && (
               <span className="hint">
-                {explainStatus(operation.status)} {operation.error}
+                {isTroubled(operation) && explainStatus(operation.status)} {operation.error}
               </span>
             )}
           </li>

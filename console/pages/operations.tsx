@@ -76,6 +76,9 @@ function OperationTable({ operations }: { readonly operations: readonly Operatio
                     {operation.error !== undefined && <code>{operation.error}</code>}
                   </p>
                 )}
+                {operation.failures_count === 0 && operation.error !== undefined && (
+                  <p className="hint">{operation.error}</p>
+                )}
               </td>
               <td>
                 <Badge tone={statusTones[operation.status]}>{operation.status}</Badge>
