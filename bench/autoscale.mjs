@@ -1,6 +1,8 @@
 /**
  * A burst of CPU on a compute that may grow, beside computes of each end's fixed size: how soon it grows, what it then
- * does, whether a connection drops, and how long it takes to come back.
+ * does, whether a connection drops, and how long it takes to come back, which `CATNAP_SCALE_DOWN_SECONDS` makes shorter.
+ *
+ *     BENCH_SECONDS=20 npm run bench -- autoscale
  */
 import { availableParallelism } from 'node:os';
 import { startCatnap } from './catnap.mjs';
@@ -10,6 +12,7 @@ const minCu = 0.25;
 const maxCu = Math.min(2, availableParallelism());
 const burstSeconds = Number(process.env.BENCH_SECONDS ?? 20);
 const calmSecondsMax = 180;
+const clients = 4;
 
 export async function benchAutoscale() {
   const catnap = await startCatnap({ CATNAP_LOG_LEVEL: 'fatal' });
@@ -18,30 +21,42 @@ export async function benchAutoscale() {
     const large = await fixed(catnap, maxCu);
     const range = await makeCompute(catnap, minCu, maxCu);
     if (!(await look(catnap, range)).limits_enforced) throw new Error('sizes are not enforced here; see catnap doctor');
-    const steps = [];
     const perSecond = [];
-    const watching = watch(catnap, range, steps);
-    const burst = await runLoad(range.uri, { clients: 4, seconds: burstSeconds, onSecond: (n) => perSecond.push(n) });
-    const atEnd = perSecond.slice(-5).reduce((a, b) => a + b, 0) / Math.min(5, perSecond.length);
-    const calmFrom = performance.now();
+    const beganAt = Date.now();
+    const burst = await runLoad(range.uri, { clients, seconds: burstSeconds, onSecond: (n) => perSecond.push(n) });
+    const calmFrom = Date.now();
     const back = await until(async () => (await look(catnap, range)).current_cu === minCu, calmSecondsMax * 1_000);
-    watching.stop();
-    const at = (cu) => steps.find((step) => step.cu >= cu)?.ms;
-    const show = (ms) => (ms === undefined ? 'never' : `${(ms / 1_000).toFixed(1)} s`);
-    console.log(`\nA burst of ${burstSeconds} s on ${minCu}–${maxCu} CU, 4 clients, statements a second`);
-    console.log(`  fixed ${minCu} CU                 ${small.toFixed(0)}`);
-    console.log(`  fixed ${maxCu} CU                    ${large.toFixed(0)}`);
-    console.log(`  range, first second           ${perSecond[0] ?? 0}`);
-    console.log(
-      `  range, last five seconds      ${atEnd.toFixed(0)}   ${(atEnd / large).toFixed(2)} of fixed ${maxCu} CU`,
-    );
-    console.log(`  first step up after           ${show(at(minCu + 0.01))}`);
-    console.log(`  largest size after            ${show(at(maxCu))}`);
-    console.log(`  failed statements             ${burst.failed}`);
-    console.log(`  smallest size again after     ${back ? show(performance.now() - calmFrom) : 'never'}`);
+    const changes = (await catnap.api('GET', `${range.path}/metrics`)).size_changes;
+    print({ small, large, burst, perSecond, beganAt, calmFrom, back, changes });
   } finally {
     await catnap.stop();
   }
+}
+
+/** Times are those that the history of the compute tells. */
+function print({ small, large, burst, perSecond, beganAt, calmFrom, back, changes }) {
+  const since = (from, isIt) => {
+    const found = changes.find(isIt);
+    return found === undefined ? 'never' : `${((Date.parse(found.at) - from) / 1_000).toFixed(1)} s`;
+  };
+  const last = perSecond.slice(-5);
+  const atEnd = last.reduce((a, b) => a + b, 0) / last.length;
+  const line = (what, value) => console.log(`  ${what.padEnd(30)}${value}`);
+  console.log(`\nA burst of ${burstSeconds} s on ${minCu}–${maxCu} CU, ${clients} clients, statements a second`);
+  line(`fixed ${minCu} CU`, small.toFixed(0));
+  line(`fixed ${maxCu} CU`, large.toFixed(0));
+  line('range, first second', `${perSecond[0] ?? 0}`);
+  line('range, last five seconds', `${atEnd.toFixed(0)}   ${(atEnd / large).toFixed(2)} of fixed ${maxCu} CU`);
+  const first = since(beganAt, (change) => change.to_cu > minCu);
+  line('first step up after', `${first}   target within 2 s: ${Number.parseFloat(first) <= 2 ? 'met' : 'MISSED'}`);
+  line(
+    'largest size after',
+    since(beganAt, (change) => change.to_cu === maxCu),
+  );
+  line('failed statements, or drops', burst.failed);
+  line('first step down after', back ? since(calmFrom, (change) => change.to_cu < change.from_cu) : 'never');
+  line('smallest size again after', back ? since(calmFrom, (change) => change.to_cu === minCu) : 'never');
+  for (const { from_cu: from, to_cu: to, reason } of changes) console.log(`    ${from} → ${to}  ${reason}`);
 }
 
 export async function makeCompute(catnap, min, max) {
@@ -57,30 +72,12 @@ export async function makeCompute(catnap, min, max) {
 
 async function fixed(catnap, cu) {
   const compute = await makeCompute(catnap, cu, cu);
-  const { perSecond } = await runLoad(compute.uri, { clients: 4, seconds: Math.min(10, burstSeconds) });
+  const { perSecond } = await runLoad(compute.uri, { clients, seconds: Math.min(10, burstSeconds) });
   await catnap.api('POST', `${compute.path}/suspend`);
   return perSecond;
 }
 
 export const look = async (catnap, { path }) => (await catnap.api('GET', path)).endpoint;
-
-function watch(catnap, compute, steps) {
-  const from = performance.now();
-  let isOver = false;
-  const loop = async () => {
-    while (!isOver) {
-      const { current_cu: cu } = await look(catnap, compute);
-      if (cu !== steps.at(-1)?.cu) steps.push({ cu, ms: performance.now() - from });
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  };
-  void loop();
-  return {
-    stop: () => {
-      isOver = true;
-    },
-  };
-}
 
 async function until(check, patienceMs) {
   const giveUpAt = performance.now() + patienceMs;
