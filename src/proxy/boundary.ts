@@ -1,41 +1,27 @@
-/** Follows message lengths through a stream of chunks, to know whether it stands between two messages. */
+/**
+ * Whether a server stands between two messages, told from nothing but the last bytes that it sent. A direct session is
+ * not parsed, so this is asked only when the proxy has something of its own to say.
+ */
 
 const headerBytes = 5;
+const readyForQuery = 'Z'.charCodeAt(0);
+const readyBytes = headerBytes + 1;
+/** A longer chunk is not kept for its own sake. */
+const keptBytesMax = 4_096;
 
-export class BoundaryTracker {
-  /** Bytes of the current message still to come, its header aside. */
-  #bodyLeft = 0;
-  #headerSeen = 0;
-  #length = 0;
+/** What of a chunk has to be kept to ask about it later. */
+export function lastBytes(chunk: Buffer): Buffer {
+  return chunk.length <= keptBytesMax ? chunk : Buffer.from(chunk.subarray(-readyBytes));
+}
 
-  get isBetweenMessages(): boolean {
-    return this.#bodyLeft === 0 && this.#headerSeen === 0;
-  }
-
-  feed(chunk: Buffer): void {
-    let at = 0;
-    while (at < chunk.length) {
-      if (this.#bodyLeft > 0) {
-        const step = Math.min(this.#bodyLeft, chunk.length - at);
-        this.#bodyLeft -= step;
-        at += step;
-      } else if (this.#headerSeen === 0 && chunk.length - at >= headerBytes) {
-        this.#bodyLeft = Math.max(0, chunk.readUInt32BE(at + 1) - 4);
-        at += headerBytes;
-      } else {
-        this.#feedHeaderByte(chunk[at] ?? 0);
-        at += 1;
-      }
-    }
-  }
-
-  /** For a header that two chunks share. */
-  #feedHeaderByte(byte: number): void {
-    if (this.#headerSeen > 0) this.#length = this.#length * 256 + byte;
-    this.#headerSeen += 1;
-    if (this.#headerSeen < headerBytes) return;
-    this.#bodyLeft = Math.max(0, this.#length - 4);
-    this.#headerSeen = 0;
-    this.#length = 0;
-  }
+/**
+ * True at the end of an answer, and after whole messages that came in one piece: what an idle session is told, and
+ * what a COPY begins with. False in the middle of a long answer, where nobody who has not counted can know.
+ */
+export function isBetweenMessages(last: Buffer): boolean {
+  const tail = last.subarray(-readyBytes);
+  if (tail.length === readyBytes && tail[0] === readyForQuery && tail.readUInt32BE(1) === 5) return true;
+  let at = 0;
+  while (last.length - at >= headerBytes) at += 1 + last.readUInt32BE(at + 1);
+  return at === last.length;
 }

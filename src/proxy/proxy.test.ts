@@ -479,4 +479,19 @@ describe('the end', () => {
     await closing;
     await expect.poll(() => backends('busy-one'), { timeout: 10_000 }).toBe(0);
   });
+
+  it('of the proxy cuts an answer short that has no end, and says why', async () => {
+    const proxy = await start({}, { limits: { closeMs: 2_000 } });
+    const { messages } = await openRaw(proxy);
+    messages.write(encodeMessage('Q', cstring("select repeat('x', 1000), generate_series(1, 1000000000)")));
+    while ((await messages.readMessage()).type !== 'D');
+    const closing = proxy.close();
+    const states: string[] = [];
+    while (states.length < 2) {
+      const { type, body } = await messages.readMessage();
+      if (type === 'E') states.push(parseErrorResponse(body).sqlState);
+    }
+    expect(states).toEqual(['57014', '57P01']);
+    await closing;
+  });
 });

@@ -85,9 +85,15 @@ export function startSession(options: {
   onClientBytes: () => void;
 }): Splice {
   const { messages, compute } = options;
-  const { key, revoke } = options.cancelKeys.issue({ cancel: () => forwardCancel(compute, options.cancelMs) });
+  const cancel = () => forwardCancel(compute, options.cancelMs);
+  const { key, revoke } = options.cancelKeys.issue({ cancel });
   messages.write(Buffer.concat([authenticationOk, compute.greeting, backendKeyData(key), compute.ready]));
-  const session = splice(messages.release(), compute.socket, options.onClientBytes);
+  const session = splice({
+    client: messages.release(),
+    compute: compute.socket,
+    onClientBytes: options.onClientBytes,
+    interrupt: cancel,
+  });
   session.done.then(revoke);
   return session;
 }

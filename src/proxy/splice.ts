@@ -1,52 +1,76 @@
 /**
- * Copies bytes between a client and a compute, both ways, with backpressure, until both sides are closed. It looks at
- * message lengths from the compute only, to know where an error of the proxy's own can be put without tearing a
- * message apart.
+ * Copies bytes between a client and a compute, both ways, with backpressure, until both sides are closed. It does not
+ * look at them: only when the proxy itself ends the session do the last ones tell where its words can be put without
+ * tearing a message apart.
  */
 import type { Duplex } from 'node:stream';
-import { BoundaryTracker } from './boundary.ts';
+import { isBetweenMessages, lastBytes } from './boundary.ts';
 
 export interface Splice {
   /** Resolves when both sockets are closed; never rejects. */
   readonly done: Promise<void>;
-  /** Ends the session. The client gets `farewell` at the next end of a message, or never if none comes in time. */
+  /**
+   * Ends the session. An idle client gets `farewell` at once, another one at the end of its answer, which is cut short
+   * when half of the grace has passed; who has not reached an end by then is closed without a word.
+   */
   terminate(farewell: Buffer, graceMs: number): void;
+}
+
+export interface SpliceOptions {
+  readonly client: Duplex;
+  readonly compute: Duplex;
+  /** Called for every chunk. */
+  readonly onClientBytes: () => void;
+  /** Makes the compute stop what it does; may fail. */
+  readonly interrupt: () => Promise<void>;
 }
 
 /** How long a client that we have closed towards may keep its own half open. */
 const lingerMs = 5_000;
+const nothing = Buffer.alloc(0);
 
-export function splice(client: Duplex, compute: Duplex, onClientBytes: () => void): Splice {
-  const boundary = new BoundaryTracker();
+export function splice({ client, compute, onClientBytes, interrupt }: SpliceOptions): Splice {
+  let last: Buffer = nothing;
   let farewell: Buffer | null = null;
   const timers: NodeJS.Timeout[] = [];
   const later = (ms: number, action: () => void) => timers.push(setTimeout(action, ms));
 
   const sayFarewell = () => {
-    if (farewell === null || !boundary.isBetweenMessages) return;
-    compute.unpipe(client);
+    if (farewell === null || !isBetweenMessages(last)) return;
+    compute.off('data', toClient);
     if (client.writable) client.end(farewell);
     farewell = null;
     compute.destroy();
   };
 
+  const toCompute = (chunk: Buffer) => {
+    onClientBytes();
+    pass(chunk, client, compute);
+  };
+  const toClient = (chunk: Buffer) => {
+    last = lastBytes(chunk);
+    pass(chunk, compute, client);
+    if (farewell !== null) sayFarewell();
+  };
+
   client.on('error', () => compute.destroy());
   compute.on('error', () => client.end());
-  client.on('data', onClientBytes);
-  client.pipe(compute);
-  compute.pipe(client);
-  // After pipe: its own listener has passed the chunk on by the time this one runs.
-  compute.on('data', (chunk: Buffer) => {
-    boundary.feed(chunk);
-    sayFarewell();
-  });
+  client.on('data', toCompute);
+  compute.on('data', toClient);
+  client.on('drain', () => compute.resume());
+  compute.on('drain', () => client.resume());
+  client.on('end', () => compute.end());
+  compute.on('end', () => client.end());
   client.once('finish', () => later(lingerMs, () => client.destroy()));
   client.once('close', () => compute.destroy());
   compute.once('close', () => {
     if (client.writable) client.end();
-    // With the compute gone nobody reads the client, and its end would go unnoticed.
+    // With the compute gone nobody takes what the client says, and its end would go unnoticed.
+    client.off('data', toCompute);
     client.resume();
   });
+  client.resume();
+  compute.resume();
 
   // Either may have gone in the moment before its listeners were in place.
   if (client.destroyed) compute.destroy();
@@ -62,7 +86,15 @@ export function splice(client: Duplex, compute: Duplex, onClientBytes: () => voi
     terminate(bytes, graceMs) {
       farewell = bytes;
       sayFarewell();
+      later(graceMs / 2, () => {
+        if (farewell !== null) interrupt().catch(() => {});
+      });
       later(graceMs, () => client.destroy());
     },
   };
+}
+
+/** Stops reading when the other side has not taken the chunk. A socket mostly has, whatever its buffer's size says. */
+function pass(chunk: Buffer, from: Duplex, to: Duplex): void {
+  if (to.writable && !to.write(chunk) && to.writableLength > 0) from.pause();
 }

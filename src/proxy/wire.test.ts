@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BoundaryTracker } from './boundary.ts';
+import { isBetweenMessages, lastBytes } from './boundary.ts';
 import { errorResponse, parseAuthentication, parseErrorResponse, parseSaslInitialResponse } from './messages.ts';
 import { parseFirstPacket } from './startup.ts';
 import { encodeMessage, FieldReader, FrameBuffer, type Message, ProtocolError } from './wire.ts';
@@ -145,25 +145,33 @@ describe('parsers of bodies', () => {
   });
 });
 
-describe('BoundaryTracker', () => {
-  it('knows after each chunk whether a message is open', () => {
+describe('the last bytes of a server', () => {
+  const row = (size: number) => encodeMessage('D', Buffer.alloc(size, 'x'));
+  const ready = encodeMessage('Z', Buffer.from('I'));
+
+  it('show the end of an answer, wherever its last chunk began', () => {
     fc.assert(
-      fc.property(messages, places, (sent, edges) => {
-        const encoded = sent.map(({ type, body }) => encodeMessage(type, body));
-        const ends = new Set([0]);
-        let end = 0;
-        for (const message of encoded) {
-          end += message.length;
-          ends.add(end);
-        }
-        const tracker = new BoundaryTracker();
-        let at = 0;
-        for (const chunk of cut(Buffer.concat(encoded), edges)) {
-          tracker.feed(chunk);
-          at += chunk.length;
-          expect(tracker.isBetweenMessages).toBe(ends.has(at));
-        }
+      fc.property(fc.nat({ max: 9_000 }), fc.nat({ max: 9_000 }), (size, start) => {
+        const answer = Buffer.concat([row(size), ready]);
+        const chunk = answer.subarray(Math.min(start, answer.length - ready.length));
+        expect(isBetweenMessages(lastBytes(chunk))).toBe(true);
       }),
     );
+  });
+
+  it('show whole messages that came in one piece, and not the middle of one', () => {
+    expect(isBetweenMessages(Buffer.alloc(0))).toBe(true);
+    fc.assert(
+      fc.property(messages, fc.nat({ max: 2_500 }), (sent, end) => {
+        const whole = Buffer.concat(sent.map(({ type, body }) => encodeMessage(type, body)));
+        expect(isBetweenMessages(lastBytes(whole))).toBe(true);
+        const opened = Buffer.concat([whole, row(2_500).subarray(0, end + 1)]);
+        expect(isBetweenMessages(lastBytes(opened))).toBe(false);
+      }),
+    );
+  });
+
+  it('are few, whatever the chunk was', () => {
+    expect(lastBytes(row(60_000)).length).toBeLessThan(10);
   });
 });

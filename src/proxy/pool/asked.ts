@@ -12,6 +12,8 @@ export const asked = {
   /** The client's end of a COPY: no answer of its own. */
   copyEnd: 8,
 } as const;
+/** What was asked, without the flags. */
+export const kindMask = 15;
 /** The server's answer is not for the client. */
 export const hidden = 16;
 /** Answered here, in its turn. */

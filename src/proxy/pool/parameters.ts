@@ -51,10 +51,12 @@ export function splitParameters(parameters: ReadonlyMap<string, string>): Pooled
 
 /** SQL that takes a server from one set of values to another; empty when there is nothing to do. */
 export function changeSql(from: Tracked, to: Tracked): string {
+  if (from === to) return '';
   let sql = '';
-  for (const [at, name] of trackedNames.entries()) {
+  // Once for every transaction: no iterator.
+  for (let at = 0; at < trackedNames.length; at++) {
     const value = to[at];
-    if (value !== undefined && value !== from[at]) sql += `SET ${name}=${quoted(value)};`;
+    if (value !== undefined && value !== from[at]) sql += `SET ${trackedNames[at]}=${quoted(value)};`;
   }
   return sql;
 }

@@ -13,6 +13,7 @@ import type { Greeting } from './greeting.ts';
 import { changeSql, type Tracked } from './parameters.ts';
 import { ServerConnection, type ServerUser } from './server-connection.ts';
 import { StatementTable } from './statements.ts';
+import { WaitingLine } from './waiting-line.ts';
 
 /** Somebody who wants a server. */
 export interface Waiter extends ServerUser {
@@ -51,8 +52,7 @@ export class Pool implements BudgetMember {
   readonly #options: PoolOptions;
   readonly #idle: ServerConnection[] = [];
   readonly #all = new Set<ServerConnection>();
-  /** In the order they came, with the time they came at. */
-  readonly #waiting = new Map<Waiter, number>();
+  readonly #waiting = new WaitingLine<Waiter>();
   readonly #abort = new AbortController();
   #requested = 0;
   #opening = 0;
@@ -84,7 +84,7 @@ export class Pool implements BudgetMember {
       this.#hand(server, waiter);
       return server;
     }
-    this.#waiting.set(waiter, Date.now());
+    this.#waiting.add(waiter, Date.now());
     this.#watchPatience();
     this.#grow();
     return null;
@@ -92,7 +92,7 @@ export class Pool implements BudgetMember {
 
   /** The waiter does not want one any more. */
   withdraw(waiter: Waiter): void {
-    this.#waiting.delete(waiter);
+    this.#waiting.remove(waiter);
   }
 
   /** Takes a free server back, for the next in the queue. */
@@ -138,17 +138,17 @@ export class Pool implements BudgetMember {
   #offer(server: ServerConnection): void {
     const { budget, limits } = this.#options;
     if (server.isClosing) return;
-    const isOld = Date.now() - server.bornAt > limits.serverLifeMs;
+    const now = Date.now();
+    const isOld = now - server.bornAt > limits.serverLifeMs;
     const isWanted = budget.isShort && (this.#waiting.size === 0 || this.#all.size > budget.fairShare);
     if (server.isRetired || isOld || isWanted) return void server.close();
-    for (const waiter of this.#waiting.keys()) {
-      this.#waiting.delete(waiter);
-      this.#hand(server, waiter);
-      waiter.onServer(server);
-      return;
+    const waiter = this.#waiting.shift();
+    if (waiter === null) {
+      server.idleSince = now;
+      return void this.#idle.push(server);
     }
-    server.idleSince = Date.now();
-    this.#idle.push(server);
+    this.#hand(server, waiter);
+    waiter.onServer(server);
   }
 
   /** Makes the server what the user expects, in front of whatever it sends. */
@@ -185,8 +185,7 @@ export class Pool implements BudgetMember {
 
   /** True when nobody has waited long enough; then it is looked at again. */
   #growLater(): boolean {
-    const [oldest = 0] = this.#waiting.values();
-    const leftMs = oldest + growAfterMs - Date.now();
+    const leftMs = (this.#waiting.firstSince ?? 0) + growAfterMs - Date.now();
     if (leftMs > 0) this.#retryAfter(leftMs);
     return leftMs > 0;
   }
@@ -231,10 +230,14 @@ export class Pool implements BudgetMember {
     // A backend whose client has gone may still be finishing; the queue's own patience bounds the wait.
     if (isFull) return void this.#retryAfter(fullRetryMs);
     // Those who came later get a try of their own.
-    for (const [waiter, since] of this.#waiting) {
-      if (since > startedAt) break;
-      this.#waiting.delete(waiter);
-      waiter.onNoServer(thrown);
+    for (const waiter of this.#leaving(startedAt)) waiter.onNoServer(thrown);
+  }
+
+  /** Takes those out of the queue who came by then. */
+  *#leaving(cameBy: number): Generator<Waiter> {
+    for (let since = this.#waiting.firstSince; since !== null && since <= cameBy; since = this.#waiting.firstSince) {
+      const waiter = this.#waiting.shift();
+      if (waiter !== null) yield waiter;
     }
   }
 
@@ -249,17 +252,13 @@ export class Pool implements BudgetMember {
   /** One timer for the whole queue: who came first runs out of patience first. */
   #watchPatience(): void {
     if (this.#patience !== null) return;
-    const [since] = this.#waiting.values();
-    if (since === undefined) return;
+    const since = this.#waiting.firstSince;
+    if (since === null) return;
     const { queueMs } = this.#options.limits;
     this.#patience = setTimeout(
       () => {
         this.#patience = null;
-        for (const [waiter, cameAt] of this.#waiting) {
-          if (Date.now() - cameAt < queueMs) break;
-          this.#waiting.delete(waiter);
-          waiter.onNoServer(waitedTooLong(queueMs));
-        }
+        for (const waiter of this.#leaving(Date.now() - queueMs)) waiter.onNoServer(waitedTooLong(queueMs));
         this.#watchPatience();
       },
       Math.max(1, since + queueMs - Date.now()),

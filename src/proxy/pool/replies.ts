@@ -6,7 +6,7 @@
  * ask for it) or local (the server is not asked; we answer when its turn comes).
  */
 import { ProtocolError } from '../wire.ts';
-import { asked, hidden, local } from './asked.ts';
+import { asked, hidden, kindMask, local } from './asked.ts';
 import {
   bindComplete,
   closeComplete,
@@ -27,8 +27,6 @@ import {
   severityField,
   tagBytesMax,
 } from './reply-bodies.ts';
-
-const kindMask = 15;
 
 /** Told what became of a request: `undo` when it failed or was never looked at. */
 export interface RequestNote {
@@ -94,6 +92,11 @@ export class ReplyScanner {
   /** Whether an answer is owed; a server that owes nothing has nothing to cancel. */
   get isAsked(): boolean {
     return this.#head < this.#kinds.length;
+  }
+
+  /** The client has got the beginning of a message, and not its end. */
+  get isMidMessage(): boolean {
+    return this.#bodyLeft > 0 && !this.#bodyIsHidden;
   }
 
   get readsCopy(): boolean {

@@ -107,7 +107,8 @@ export class ServerConnection implements ReplyEvents {
 
   /** False when the user should wait for `onServerDrain`. */
   write(bytes: Buffer): boolean {
-    return this.#socket.writable ? this.#socket.write(bytes) : true;
+    const socket = this.#socket;
+    return !socket.writable || socket.write(bytes) || socket.writableLength === 0;
   }
 
   /** A query of our own, whose answers nobody sees. */

@@ -79,9 +79,9 @@ export class PooledSession implements Waiter {
     await this.#server?.cancel(this.#options.cancelMs);
   }
 
-  /** The proxy is closing. */
+  /** The proxy is closing. In the middle of a message nothing could be said that would be understood. */
   terminate(): void {
-    this.#end(errorResponse(administratorCommand));
+    this.#end(this.#server?.replies.isMidMessage ? null : errorResponse(administratorCommand));
   }
 
   #onData = (chunk: Buffer): void => {
@@ -166,9 +166,11 @@ export class PooledSession implements Waiter {
       if (isCrashNotice(bytes)) return true;
       this.#replay = null;
     }
-    if (!this.#stream.writable || this.#stream.write(bytes)) return true;
+    const stream = this.#stream;
+    // Mostly the socket takes all at once, whatever its buffer's size says.
+    if (!stream.writable || stream.write(bytes) || stream.writableLength === 0) return true;
     // Who does not read its answers may not ask for more either.
-    this.#stream.pause();
+    stream.pause();
     return false;
   }
 
