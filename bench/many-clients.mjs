@@ -13,7 +13,7 @@ export async function benchManyClients({ port, login, endpointId, parentPid }) {
   const scram = await import('../dist/proxy/scram.js');
   const { cstring, encodeMessage } = await import('../dist/proxy/wire.js');
   const { deriveKeys } = await import('../dist/scram-verifier.js');
-  const pid = await findProxy(parentPid);
+  const pids = await findProxies(parentPid);
   const keys = new Map();
 
   /** The salted password is worked out once: it is the client's cost, not the proxy's. */
@@ -57,7 +57,7 @@ export async function benchManyClients({ port, login, endpointId, parentPid }) {
 
   console.log(`\n${count} pooled clients, each connected and running a query`);
   // Memory that the first round gave back is the proxy's still, so both count from here.
-  const before = await residentKb(pid);
+  const before = await residentKb(pids);
   for (const tls of [false, true]) {
     const clients = [];
     const openedAt = performance.now();
@@ -72,7 +72,7 @@ export async function benchManyClients({ port, login, endpointId, parentPid }) {
     );
     const queryMs = performance.now() - askedAt;
     await new Promise((resolve) => setTimeout(resolve, 3_000));
-    const kb = ((await residentKb(pid)) - before) / count;
+    const kb = ((await residentKb(pids)) - before) / count;
     const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
     console.log(
       `  ${tls ? 'TLS  ' : 'plain'}  connected in ${seconds(connectMs)}, one query each in ${seconds(queryMs)},` +
@@ -91,15 +91,19 @@ async function inLanes(total, work) {
   await Promise.all(Array.from({ length: lanes }, lane));
 }
 
-async function residentKb(pid) {
-  return Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))[1]);
+/** Of all proxy processes together. */
+async function residentKb(pids) {
+  const texts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/status`, 'utf8')));
+  return texts.reduce((sum, text) => sum + Number(/VmRSS:\s+(\d+)/.exec(text)[1]), 0);
 }
 
-async function findProxy(parentPid) {
+async function findProxies(parentPid) {
+  const found = [];
   for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
     const words = (await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')).split('\0');
     const parent = (await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1];
-    if (words.includes('proxy') && parent === String(parentPid)) return Number(name);
+    if (words.includes('proxy') && parent === String(parentPid)) found.push(Number(name));
   }
-  throw new Error('the proxy process was not found');
+  if (found.length === 0) throw new Error('the proxy process was not found');
+  return found;
 }

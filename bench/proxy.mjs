@@ -3,6 +3,7 @@
  * plain, TLS beside TLS. Repeats take turns, so that a busy moment of the machine hits everybody.
  *
  *     BENCH_SECONDS=5 BENCH_REPEATS=3 BENCH_CLIENTS=1,8,32,1000 npm run bench -- proxy
+ *     BENCH_PARTS=sessions,transactions,connects,many BENCH_TLS=plain,tls npm run bench -- proxy
  */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -15,6 +16,8 @@ import { summarize } from './stats.mjs';
 const seconds = Number(process.env.BENCH_SECONDS ?? 3);
 const repeats = Number(process.env.BENCH_REPEATS ?? 3);
 const clientCounts = (process.env.BENCH_CLIENTS ?? '1,8,32,1000').split(',').map(Number);
+const parts = (process.env.BENCH_PARTS ?? 'sessions,transactions,connects,many').split(',');
+const titles = (process.env.BENCH_TLS ?? 'plain,tls').split(',');
 /** Beyond this a server would be busy with its sessions; only a pool is asked for more. */
 const sessionsMax = 90;
 
@@ -32,24 +35,29 @@ export async function benchProxy() {
     const theirs = await makeServer(catnap);
     const ours = await makeServer(catnap);
     for (const { direct } of [theirs, ours]) await pgbench(direct, ['-i', '-q', '-s', '10']);
-    for (const tls of [false, true]) {
-      const title = tls ? 'TLS' : 'plain';
-      const counts = tls ? clientCounts.filter((count) => count <= 32) : clientCounts;
-      const straight = tls ? [] : [theirs.direct];
-      await withBouncer(theirs, 'session', tls, (peer) =>
-        compare(`sessions, ${title}`, [...straight, peer, ours.sessions(tls)], peer, counts),
-      );
-      await withBouncer(theirs, 'transaction', tls, (peer) =>
-        compare(`transactions, ${title}`, [...straight, peer, ours.pooled(tls)], peer, counts),
-      );
-      await withBouncer(theirs, 'session', tls, (peer) =>
-        compareConnects(title, [...straight, peer, ours.sessions(tls)], peer),
-      );
-      await withBouncer(theirs, 'transaction', tls, (peer) => compareConnects(title, [peer, ours.pooled(tls)], peer));
-    }
-    await benchManyClients({ ...ours, parentPid: catnap.pid });
+    for (const title of titles) await benchWays(theirs, ours, title === 'tls');
+    if (parts.includes('many')) await benchManyClients({ ...ours, parentPid: catnap.pid });
   } finally {
     await catnap.stop();
+  }
+}
+
+async function benchWays(theirs, ours, tls) {
+  const title = tls ? 'TLS' : 'plain';
+  const straight = tls ? [] : [theirs.direct];
+  const modes = [
+    ['sessions', 'session', straight, ours.sessions(tls)],
+    ['transactions', 'transaction', straight, ours.pooled(tls)],
+  ];
+  for (const [part, mode, before, place] of modes) {
+    if (!parts.includes(part)) continue;
+    await withBouncer(theirs, mode, tls, (peer) =>
+      compare(`${part}, ${title}`, [...before, peer, place], peer, clientCounts),
+    );
+  }
+  if (!parts.includes('connects')) return;
+  for (const [, mode, before, place] of modes) {
+    await withBouncer(theirs, mode, tls, (peer) => compareConnects(title, [...before, peer, place], peer));
   }
 }
 
