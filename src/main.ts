@@ -70,6 +70,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = await prepareHost(config, layout, log, options.roles.includes('worker'));
+  undo.push(() => host.close());
   const temporaryDiskEnforcement = await host.temporaryDisk();
   log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
   const limitsProblem = await host.limitsProblem();

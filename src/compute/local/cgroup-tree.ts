@@ -2,7 +2,7 @@
  * What a tree of control groups can do, whichever version the kernel has: one group for each compute, its limits and
  * its counters. Names are endpoint ids. The files are the kernel's, tiny and never on a disk.
  */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { ComputeLimits, ComputeSample } from '../driver.ts';
 
 export interface GroupLimits extends Omit<ComputeLimits, 'cpus' | 'settings'> {
@@ -58,12 +58,3 @@ export function readKernelFile(path: string): string | null {
 export const isGone = (error: unknown) => hasCode(error, 'ENOENT', 'ENODEV');
 export const hasCode = (error: unknown, ...codes: string[]) =>
   error instanceof Error && codes.includes((error as NodeJS.ErrnoException).code ?? '');
-
-/** Not `recursive`: the kernel's folders above it must be there, and none is to be made by mistake. */
-export function makeFolder(path: string): void {
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
-  }
-}

@@ -9,7 +9,6 @@ import {
   type GroupLimits,
   hasCode,
   isGone,
-  makeFolder,
   pageBytes,
   periodUs,
   quotaUs,
@@ -17,6 +16,7 @@ import {
   readKeyed,
   roomAboveUse,
 } from './cgroup-tree.ts';
+import { makeFolder } from './make-folder.ts';
 
 /** Where the groups of one data home are, by controller. */
 export interface ControllerFolders {

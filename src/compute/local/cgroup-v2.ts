@@ -12,7 +12,6 @@ import {
   type GroupLimits,
   hasCode,
   isGone,
-  makeFolder,
   pageBytes,
   periodUs,
   quotaUs,
@@ -20,6 +19,7 @@ import {
   readKeyed,
   roomAboveUse,
 } from './cgroup-tree.ts';
+import { makeFolder } from './make-folder.ts';
 
 /** Room between being slowed down and being killed, for the time that growing takes. */
 const wallAboveLimit = 1.25;

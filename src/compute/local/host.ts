@@ -45,7 +45,6 @@ import {
   type PrivateServerParts,
 } from './private-server.ts';
 import {
-  type BranchRecord,
   type EndpointRecord,
   readBranchRecord,
   readEndpointRecord,
@@ -81,7 +80,7 @@ export class LocalHost implements ComputeHost {
     this.#tenants = new TenantDirectories(layout, config.uids);
     this.#majors = new Majors(config, layout);
     this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
-    this.#disks = new TemporaryDisks(layout, config.uids, log);
+    this.#disks = new TemporaryDisks(layout, config.uids, log, spareCount);
     this.#cgroups = new Cgroups(config, log, () => findEnforcedServer(layout, this.#tenants));
     const { uids } = config;
     const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
@@ -104,6 +103,11 @@ export class LocalHost implements ComputeHost {
     return this.#cgroups.problem();
   }
 
+  /** When Catnap ends. Computes go on. */
+  close(): Promise<void> {
+    return this.#disks.close();
+  }
+
   /** How the bound of temporary files is kept on this machine. */
   temporaryDisk(): Promise<TemporaryDiskEnforcement> {
     return this.#disks.detect();
@@ -116,12 +120,12 @@ export class LocalHost implements ComputeHost {
   }
 
   async findParent(spec: BranchSpec): Promise<HostedCompute | null> {
-    if (spec.source.kind === 'template' || (await this.#branchRecord(spec))) return null;
+    if (spec.source.kind === 'template' || (await readBranchRecord(dataHome(this.#layout, spec)))) return null;
     return this.findServer({ ...spec, branchId: spec.source.branchId });
   }
 
   async hasReplica(spec: ComputeSpec): Promise<boolean> {
-    return (await this.#branchRecord(spec))?.pgVersion === spec.pgVersion;
+    return (await readBranchRecord(dataHome(this.#layout, spec)))?.pgVersion === spec.pgVersion;
   }
 
   async claimReplica(spec: ComputeSpec): Promise<void> {
@@ -282,10 +286,6 @@ export class LocalHost implements ComputeHost {
 
   #holder(ref: DataRef): Promise<Holder | null> {
     return findHolder(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
-  }
-
-  #branchRecord(ref: DataRef): Promise<BranchRecord | null> {
-    return readBranchRecord(dataHome(this.#layout, ref));
   }
 
   /** A server that died, while Catnap was dead too, cannot give its disk back. */

@@ -6,7 +6,7 @@
  *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are clones of
  *   projects/<project>/branches/<branch>/           pgdata, branch.json, first-secret
  *   projects/<project>/endpoints/<endpoint>/        postgresql.conf, pg_hba.conf, server.log, state.json
- *                                                   and while it is awake temp.img, mounted on temp
+ *                                                   and while it is awake disk/image, mounted on disk/temp
  *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
  *   s/<8 characters>/.s.PGSQL.5432                  unix sockets, of each endpoint and of each branch's primary
  *   s/roles/sql                                     what the roles say to each other: SQL over HTTP

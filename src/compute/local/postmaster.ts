@@ -4,7 +4,7 @@
  * that an earlier Catnap started. Callers see to it that start and stop of one data directory never overlap.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, constants, openSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { delay } from '../../clock.ts';
@@ -120,16 +120,19 @@ const saysReady = (pidFile: readonly string[]) => pidFile[7]?.trim() === 'ready'
 /** Lines: pid, data directory, start time, port, socket directory, listen address, shared memory, status. */
 async function readPidFile(dataDirectory: string): Promise<string[]> {
   // O_NOFOLLOW: the file is in a directory that belongs to the tenant's uid.
-  const handle = await open(
-    join(dataDirectory, 'postmaster.pid'),
-    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-  ).catch(() => null);
-  if (!handle) return [];
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  let fd: number;
   try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
-    return buffer.toString('utf8', 0, bytesRead).split('\n');
+    fd = openSync(join(dataDirectory, 'postmaster.pid'), flags);
+  } catch {
+    return [];
+  }
+  // At once, not by another thread: it is looked at every millisecond while a server starts on the same few cores.
+  try {
+    const buffer = Buffer.alloc(4096);
+    return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0)).split('\n');
   } finally {
-    await handle.close();
+    closeSync(fd);
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the operating system says about a process, so that a recycled pid is never mistaken for a server of ours. */
 import { execFile } from 'node:child_process';
-import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { readdir, readlink, realpath } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 /**
@@ -12,14 +13,23 @@ export async function readCommandLine(pid: number): Promise<readonly string[] | 
     const found = await promisify(execFile)('ps', ['-ww', '-o', 'command=', '-p', String(pid)]).catch(() => null);
     return found && found.stdout.trim() !== '' ? [found.stdout.trim()] : null;
   }
-  const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  const text = readKernelText(`/proc/${pid}/cmdline`);
   return text === '' ? null : text.split('\0').slice(0, -1);
+}
+
+/** The kernel makes it up in memory. Empty where there is none. */
+function readKernelText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** The real uid of a process, or null where it cannot be told. */
 export async function readProcessUid(pid: number): Promise<number | null> {
   if (process.platform !== 'linux') return null;
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  const status = readKernelText(`/proc/${pid}/status`);
   const match = /^Uid:\s+(\d+)/m.exec(status);
   return match ? Number(match[1]) : null;
 }

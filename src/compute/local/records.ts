@@ -1,5 +1,6 @@
 /** The small files that the host keeps beside a branch and an endpoint. No tenant can read or change them. */
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BranchId } from '../../ids.ts';
 import type { BranchReceipt } from '../driver.ts';
@@ -42,7 +43,7 @@ export async function removeFirstSecret(branchDirectory: string): Promise<void> 
 
 /** At a start the last log is put aside once it has grown; two of them exist at most. */
 export async function rotateLog(logFile: string, maxBytes: number): Promise<void> {
-  const size = (await stat(logFile).catch(() => null))?.size ?? 0;
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxBytes) await rename(logFile, `${logFile}.1`);
 }
 
@@ -52,14 +53,16 @@ async function readJson<T>(path: string): Promise<T | null> {
 }
 
 async function readText(path: string): Promise<string | null> {
-  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
-  });
+  }
 }
 
-/** Renamed into place, so that a reader never sees half of it. */
+/** Renamed into place, so that a reader never sees half of it. At once: four trips to another thread take longer. */
 async function writeJson(path: string, value: unknown): Promise<void> {
-  await writeFile(`${path}.new`, JSON.stringify(value), { mode: 0o600 });
-  await rename(`${path}.new`, path);
+  writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
 }

@@ -63,13 +63,14 @@ async function startInPlace(
 ): Promise<StartedPostmaster> {
   const { layout, uids, disks, cgroups } = parts;
   const usual = spec.tenantUid === null ? 'session' : await disks.detect();
-  const [groupFiles, expected, files, recovery] = await Promise.all([
+  const [groupFiles, disk, files, recovery] = await Promise.all([
     prepareGroup(parts, spec, directory),
-    disks.prepare(diskPlaceOf(layout, spec), spec.tenantUid),
+    disks.prepare(diskPlaceOf(layout, spec), spec.tenantUid, spec.tempDiskBytes),
     prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
     recoveryArguments(data),
   ]);
-  if (expected !== usual) await writeServerConfig({ spec, enforcement: expected, directory, layout });
+  const { enforcement } = disk;
+  if (enforcement !== usual) await writeServerConfig({ spec, enforcement, directory, layout });
   const start = (onSpawn: () => void) =>
     startPostmaster({
       ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
@@ -83,7 +84,7 @@ async function startInPlace(
       ],
       onSpawn,
     });
-  const uid = expected === 'session' ? null : spec.tenantUid;
+  const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
   const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start));
   if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
   return started;
@@ -95,7 +96,7 @@ async function prepareGroup({ cgroups }: ServerParts, spec: ComputeSpec, directo
   return groupFiles;
 }
 
-/** The disk for temporary files is made while the server starts; one that cannot be had is made up for by a setting. */
+/** A disk that was not ready is made while the server starts; one that cannot be had is made up for by a setting. */
 async function startWithDisk(
   { disks, layout }: ServerParts,
   spec: ComputeSpec,

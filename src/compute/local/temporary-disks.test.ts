@@ -79,7 +79,7 @@ describe.skipIf(problem !== null)('a disk for temporary files', () => {
     expect(await one.bench.query(one.running, enough)).toEqual([{ count: '7999' }]);
     await expect(other.bench.query(other.running, tooMuch)).rejects.toMatchObject({ code: '53100' });
     // What was freed has gone back to the machine.
-    const image = join(subject.layout.endpoint(one.bench.ref.projectId, one.bench.ref.endpointId), 'temp.img');
+    const image = join(subject.layout.endpoint(one.bench.ref.projectId, one.bench.ref.endpointId), 'disk', 'image');
     await eventually(async () => expect((await stat(image)).blocks * 512).toBeLessThan(2 * 1024 ** 2));
   });
 

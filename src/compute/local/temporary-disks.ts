@@ -2,16 +2,27 @@
  * The disk that a compute's temporary files live on while it is awake, so that a query that spills too much fails alone
  * (SQLSTATE 53100). The disk is mounted in the endpoint's directory, which the tenant cannot change, and the server's
  * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could lead elsewhere, and nobody
- * who copies or removes a data directory can stray into it. Made anew at each start, gone when the compute sleeps.
+ * who copies or removes a data directory can stray into it. A new one at each start, gone when the compute sleeps.
  * Where disks cannot be had, the bound is `temp_file_limit`, which Postgres keeps for each session.
  */
-import { constants } from 'node:fs';
-import { chown, mkdir, open, readlink, realpath, rm, symlink, unlink } from 'node:fs/promises';
+import {
+  chownSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+  unlinkSync,
+} from 'node:fs';
+import { realpath } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Uids } from '../../config.ts';
 import { makeDiskImage, mountDiskImage, tryDiskImages } from './disk-image.ts';
 import type { Layout } from './layout.ts';
 import { mountsUnder, unmount } from './mounts.ts';
+import { imageName, pointName, SpareDisks } from './spare-disks.ts';
 import { discard } from './tenant-directories.ts';
 
 /** `disk`: all sessions together, 53100. `session`: each session for itself, 53400. */
@@ -26,18 +37,27 @@ export interface DiskPlace {
 
 export type DiskLog = (error: unknown, message: string) => void;
 
-const imageName = 'temp.img';
-const pointName = 'temp';
+export interface PreparedDisk {
+  /** What will bound the server, if `attach` succeeds. */
+  readonly enforcement: TemporaryDiskEnforcement;
+  /** The disk is there already. */
+  readonly attached: boolean;
+}
+
+const folderName = 'disk';
 const linkName = 'pgsql_tmp';
+const noDisk: PreparedDisk = { enforcement: 'session', attached: false };
 
 export class TemporaryDisks {
   readonly #layout: Layout;
   readonly #uids: Uids | null;
   readonly #log: DiskLog;
+  readonly #spares: SpareDisks;
   #detected: Promise<TemporaryDiskEnforcement> | undefined;
 
-  constructor(layout: Layout, uids: Uids | null, log: DiskLog) {
+  constructor(layout: Layout, uids: Uids | null, log: DiskLog, spareCount = 0) {
     this.#layout = layout;
+    this.#spares = new SpareDisks(layout.work, spareCount);
     this.#uids = uids;
     this.#log = log;
   }
@@ -57,21 +77,28 @@ export class TemporaryDisks {
   }
 
   /**
-   * While no server runs on either directory: makes the place that a server finds its disk in, and tells what will
-   * bound it, if `attach` succeeds.
+   * While no server runs on either directory: makes the place that a server finds its disk in, with a disk in it if one
+   * was ready. The calls in between are quick ones on names, and take less time than handing them to another thread.
    */
-  async prepare(place: DiskPlace, uid: number | null): Promise<TemporaryDiskEnforcement> {
+  async prepare(place: DiskPlace, uid: number | null, bytes: number): Promise<PreparedDisk> {
     await this.detach(place);
-    if (uid === null || (await this.detect()) === 'session') return 'session';
-    return this.#orSession(place, async () => this.#link(place.dataDirectory, await makePoint(place, uid)));
+    if (uid === null || (await this.detect()) === 'session') return noDisk;
+    let attached = false;
+    const enforcement = await this.#orSession(place, async () => {
+      const folder = join(realpathSync(place.directory), folderName);
+      attached = this.#spares.take(folder, uid, bytes);
+      if (!attached) makePoint(folder, uid);
+      await this.#link(place.dataDirectory, join(folder, pointName));
+    });
+    return enforcement === 'disk' ? { enforcement, attached } : noDisk;
   }
 
   /** May go on while the server starts, which has no temporary files yet. Never fails. */
   attach(place: DiskPlace, uid: number, bytes: number): Promise<TemporaryDiskEnforcement> {
-    const file = join(place.directory, imageName);
     return this.#orSession(place, async () => {
-      await makeDiskImage({ file, bytes, uid });
-      await mountDiskImage(file, await makePoint(place, uid));
+      const folder = join(await realpath(place.directory), folderName);
+      await makeDiskImage({ file: join(folder, imageName), bytes, uid });
+      await mountDiskImage(join(folder, imageName), join(folder, pointName));
     });
   }
 
@@ -95,16 +122,16 @@ export class TemporaryDisks {
   /** Also for what an earlier Catnap, or a server that died, left behind. */
   async detach({ directory, dataDirectory }: DiskPlace): Promise<void> {
     for (const point of await mountsUnder(directory)) await unmount(point);
-    await rm(join(directory, imageName), { force: true });
+    await discard(join(directory, folderName), this.#layout);
     await this.unlink({ directory, dataDirectory });
   }
 
   /** Takes the link to this endpoint's disk out of a data directory; another endpoint's stays. */
   async unlink({ directory, dataDirectory }: DiskPlace): Promise<void> {
-    const point = join(await realpath(directory).catch(() => directory), pointName);
+    const own = await realpath(directory).catch(() => directory);
     await inBase(dataDirectory, async (base) => {
       const path = join(base, linkName);
-      if ((await readlink(path).catch(() => null)) === point) await unlink(path);
+      if (readLink(path)?.startsWith(`${own}/`)) unlinkSync(path);
     });
   }
 
@@ -117,40 +144,55 @@ export class TemporaryDisks {
       if (projectId !== undefined && endpointId !== undefined) await release(projectId, endpointId);
     }
     for (const folder of [this.#layout.work, this.#layout.trash]) {
-      for (const point of await mountsUnder(folder)) await unmount(point);
+      const points = (await mountsUnder(folder)).filter((point) => !this.#spares.owns(point));
+      for (const point of points) await unmount(point);
     }
+  }
+
+  /** When Catnap ends: nobody will take what was made ahead of time. */
+  close(): Promise<void> {
+    return this.#spares.close();
   }
 
   async #link(dataDirectory: string, point: string): Promise<void> {
     const found = await inBase(dataDirectory, async (base) => {
       // A directory of an earlier server that had no disk, or a link of another endpoint's.
       await discard(join(base, linkName), this.#layout);
-      await symlink(point, join(base, linkName));
+      symlinkSync(point, join(base, linkName));
     });
     if (!found) throw new Error(`${dataDirectory} has no directory base`);
   }
 }
 
 /** The server looks into it while it starts, when the disk may not be there yet. */
-async function makePoint({ directory }: DiskPlace, uid: number): Promise<string> {
-  const point = join(await realpath(directory), pointName);
-  await mkdir(point, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
-  await chown(point, uid, uid);
-  return point;
+function makePoint(folder: string, uid: number): void {
+  mkdirSync(folder, { mode: 0o711 });
+  mkdirSync(join(folder, pointName), { mode: 0o700 });
+  chownSync(join(folder, pointName), uid, uid);
+}
+
+function readLink(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
 }
 
 /** `base` belongs to the tenant, who might have put a link there: what was opened and checked is what is worked in. */
 async function inBase(dataDirectory: string, work: (base: string) => Promise<void>): Promise<boolean> {
   if (process.platform !== 'linux') return false;
   const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  const handle = await open(join(dataDirectory, 'base'), flags).catch(() => null);
-  if (!handle) return false;
+  let fd: number;
   try {
-    await work(`/proc/self/fd/${handle.fd}`);
+    fd = openSync(join(dataDirectory, 'base'), flags);
+  } catch {
+    return false;
+  }
+  try {
+    await work(`/proc/self/fd/${fd}`);
     return true;
   } finally {
-    await handle.close();
+    closeSync(fd);
   }
 }

@@ -4,11 +4,13 @@
  * configuration, the names of the data directories) is out of a tenant's reach. Only `pgdata` is the tenant's own.
  */
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chmodSync, chownSync, statSync } from 'node:fs';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Uids } from '../../config.ts';
 import type { ComputeRef, TenantRef } from '../driver.ts';
 import { isId, type Layout } from './layout.ts';
+import { makeFolder } from './make-folder.ts';
 
 const largestUid = 2_147_483_647;
 
@@ -41,7 +43,7 @@ export class TenantDirectories {
   /** The uid that the project's directory was made for; null when there is none. */
   async recordedUid(projectId: string): Promise<number | null> {
     if (this.#uids === null) return null;
-    const gid = (await stat(this.#layout.project(projectId)).catch(() => null))?.gid ?? 0;
+    const gid = statSync(this.#layout.project(projectId), { throwIfNoEntry: false })?.gid ?? 0;
     // A Catnap that was killed just after making the directory left it without a tenant's group.
     return gid >= this.#uids.firstTenant ? gid : null;
   }
@@ -59,13 +61,11 @@ export class TenantDirectories {
   }
 
   async ensure(directory: string, tenantUid: number | null): Promise<void> {
-    await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
+    makeFolder(directory, 0o700);
     if (tenantUid === null) return;
     // Also when it was there: an earlier attempt may have been killed in between.
-    await chown(directory, 0, tenantUid);
-    await chmod(directory, 0o710);
+    chownSync(directory, 0, tenantUid);
+    chmodSync(directory, 0o710);
   }
 }
 

@@ -1,0 +1,109 @@
+/**
+ * Disks for temporary files that are made and mounted ahead of time: making and mounting one takes as much of the
+ * machine as half a start of Postgres, at the very moment at which somebody waits for that. Taking one is a rename of
+ * the folder that it is mounted in. The size that was asked for last is kept ready; none are before the first.
+ */
+import { chownSync, renameSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeDiskImage, mountDiskImage } from './disk-image.ts';
+import { unmountUnder } from './mounts.ts';
+
+/** In the folder of a disk: the file, and where it is mounted. */
+export const imageName = 'image';
+export const pointName = 'temp';
+export const spareDiskPrefix = '.spare-disk-';
+
+/** Lets the server that took one come up, and its first client be served. */
+const usualDelayMs = 1_000;
+
+interface SpareDisk {
+  readonly folder: string;
+  readonly bytes: number;
+}
+
+export class SpareDisks {
+  readonly #place: string;
+  readonly #count: number;
+  readonly #refillDelayMs: number;
+  readonly #ready: SpareDisk[] = [];
+  #work: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  /** `place` is a folder that no tenant can enter, on the filesystem that disks are moved to. 0 keeps none. */
+  constructor(place: string, count: number, refillDelayMs = usualDelayMs) {
+    this.#place = place;
+    this.#count = count;
+    this.#refillDelayMs = refillDelayMs;
+  }
+
+  /** Moves one to `target`, where nothing must be, and gives it to `uid`; false when there is none of that size. */
+  take(target: string, uid: number, bytes: number): boolean {
+    if (this.#count === 0 || this.#closed) return false;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#refill(bytes), this.#refillDelayMs).unref();
+    const index = this.#ready.findIndex((disk) => disk.bytes === bytes);
+    const [disk] = index < 0 ? [] : this.#ready.splice(index, 1);
+    if (disk === undefined) return false;
+    try {
+      // The mount goes with the folder above it. Both before the tenant can come near it.
+      chownSync(join(disk.folder, pointName), uid, uid);
+      renameSync(disk.folder, target);
+      return true;
+    } catch {
+      this.#work = this.#work.then(() => discardDisk(disk));
+      return false;
+    }
+  }
+
+  /** Whether a mount is that of a disk which waits here, or is being made. */
+  owns(point: string): boolean {
+    return !this.#closed && this.#count > 0 && point.startsWith(join(this.#place, spareDiskPrefix));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#work;
+    for (const disk of this.#ready.splice(0)) await discardDisk(disk);
+  }
+
+  /** One at a time. What fails is tried again after the next start, which makes its own disk and says what is wrong. */
+  #refill(bytes: number): void {
+    this.#work = this.#work.then(async () => {
+      const others = this.#ready.filter((disk) => disk.bytes !== bytes);
+      for (const disk of others) {
+        this.#ready.splice(this.#ready.indexOf(disk), 1);
+        await discardDisk(disk);
+      }
+      while (!this.#closed && this.#ready.length < this.#count) {
+        const disk = await makeDisk(this.#place, bytes);
+        if (disk === null) return;
+        this.#ready.push(disk);
+      }
+    });
+  }
+}
+
+async function makeDisk(place: string, bytes: number): Promise<SpareDisk | null> {
+  const folder = await mkdtemp(join(place, spareDiskPrefix)).catch(() => null);
+  if (folder === null) return null;
+  const file = join(folder, imageName);
+  try {
+    await chmod(folder, 0o711);
+    await makeDiskImage({ file, bytes, uid: 0 });
+    await mountDiskImage(file, join(folder, pointName));
+    return { folder, bytes };
+  } catch {
+    await discardDisk({ folder, bytes });
+    return null;
+  }
+}
+
+/** Should it be stuck, the next start of Catnap clears it away. */
+async function discardDisk({ folder }: SpareDisk): Promise<void> {
+  await unmountUnder(folder)
+    .then(() => rm(folder, { recursive: true, force: true }))
+    .catch(() => undefined);
+}
