@@ -80,6 +80,9 @@ export function sqlState(error: unknown): string | null {
 /** The server refused the password, as opposed to not being there or not being ready. */
 export const isRefused = (error: unknown) => sqlState(error) === '28P01';
 
+/** The server has no room for one more session; also of a limit that an owner has set. */
+export const isFull = (error: unknown) => sqlState(error) === '53300';
+
 /** Nobody answers yet, or not at the moment: worth asking again. */
 export function isNotReady(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -17,6 +17,8 @@ import { applyChanges, prepareTable } from './users-table.ts';
 /** The name follows from the project's secret: no tenant can have made the role first. */
 export const usersWriterPattern = '^catnap_users_[0-9a-f]{16}$';
 
+/** In whose name superusers grant roles. What tenants have granted besides is theirs to give. */
+const bootstrapUser = 10;
 const statementMs = 10_000;
 /** Triggers of the tenant's may lift the limit of a statement, and send what was copied back: nobody waits longer. */
 const sessionMs = 60_000;
@@ -26,6 +28,8 @@ type Transaction = postgres.TransactionSql;
 interface Writer extends Login {
   /** Owner of the database. */
   readonly owner: string;
+  /** Whom it may act as. */
+  readonly memberOf: readonly string[];
 }
 
 /** Brings the table up to the end of the changes; tells the position that it is at. */
@@ -65,10 +69,10 @@ async function enter<T>(
   const writer = await asAdmin((sql) => ensureWriter(sql, adminSecret, database));
   const { username, password } = writer;
   const inside = async (sql: Session) => {
-    const found = (await schemaOwner(sql)) ?? writer.owner;
     // After a change of the database's owner what is inside it still belongs to the one before.
-    if (found !== writer.owner) await asAdmin((admin) => becomeMember(admin, username, found));
-    return work(sql, found);
+    const owner = (await schemaOwner(sql)) ?? writer.owner;
+    if (writer.memberOf.join() !== owner) await asAdmin((admin) => actForOnly(admin, writer, owner));
+    return work(sql, owner);
   };
   const limited = (sql: Session) => within(sessionMs, inside(sql));
   return withSession(address, { username, password, database }, limited, { statementMs });
@@ -113,8 +117,16 @@ async function ensureWriter(sql: Session, adminSecret: string, database: string)
   const username = `catnap_users_${derive('name of the writer of users').digest('hex').slice(0, 16)}`;
   const password = derive('password of the writer of users').digest('base64url');
   await ensureRole(sql, username, password);
-  await becomeMember(sql, username, found.owner);
-  return { username, password, database, owner: found.owner };
+  const [rights] = await sql<{ canConnect: boolean; memberOf: string[] }[]>`
+    SELECT has_database_privilege(oid, ${database}, 'CONNECT') AS "canConnect",
+           (SELECT coalesce(json_agg(pg_get_userbyid(roleid)), '[]') FROM pg_auth_members
+            WHERE member = r.oid AND grantor = ${bootstrapUser}) AS "memberOf"
+    FROM pg_roles r WHERE rolname = ${username}`;
+  // An owner may have taken this right from everybody who was not given it by name.
+  if (!rights?.canConnect) {
+    await sql.unsafe(`GRANT CONNECT ON DATABASE ${quoteIdentifier(database)} TO ${quoteIdentifier(username)}`);
+  }
+  return { username, password, database, owner: found.owner, memberOf: rights?.memberOf ?? [] };
 }
 
 async function ensureRole(sql: Session, name: string, password: string): Promise<void> {
@@ -133,14 +145,17 @@ async function ensureRole(sql: Session, name: string, password: string): Promise
   await sql.unsafe(`${verb} ROLE ${quoteIdentifier(name)} ${attributes} PASSWORD ${quoteLiteral(verifier)}`);
 }
 
-async function becomeMember(sql: Session, writer: string, owner: string): Promise<void> {
-  const [found] = await sql<{ isOrdinary: boolean; isMember: boolean }[]>`
+/** A trigger can change to every role that the writer is a member of, so it is that of one owner at a time. */
+async function actForOnly(sql: Session, { username, memberOf }: Writer, owner: string): Promise<void> {
+  const [found] = await sql<{ isOrdinary: boolean }[]>`
     SELECT NOT (rolsuper OR rolreplication OR rolbypassrls) AND rolname !~ '^pg_'
-             AND rolname NOT IN ${sql([adminRole, replicationRole])} AS "isOrdinary",
-           EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles w ON w.oid = m.member
-                   WHERE m.roleid = r.oid AND w.rolname = ${writer}) AS "isMember"
-    FROM pg_roles r WHERE rolname = ${owner}`;
+             AND rolname NOT IN ${sql([adminRole, replicationRole])} AS "isOrdinary"
+    FROM pg_roles WHERE rolname = ${owner}`;
   if (!found?.isOrdinary)
     throw new Error(`the schema neon_auth belongs to ${owner}, which is no role of the project's`);
-  if (!found.isMember) await sql.unsafe(`GRANT ${quoteIdentifier(owner)} TO ${quoteIdentifier(writer)}`);
+  const writer = quoteIdentifier(username);
+  for (const other of memberOf.filter((name) => name !== owner)) {
+    await sql.unsafe(`REVOKE ${quoteIdentifier(other)} FROM ${writer}`);
+  }
+  if (!memberOf.includes(owner)) await sql.unsafe(`GRANT ${quoteIdentifier(owner)} TO ${writer}`);
 }

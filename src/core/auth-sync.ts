@@ -6,6 +6,7 @@ import {
   deleteSchemaDrop,
   postponeSchemaDrop,
   recordUsersFailure,
+  recordUsersPosition,
   recordUsersSynced,
   selectSchemaDrops,
   selectUserChanges,
@@ -81,6 +82,7 @@ export async function bringUsersUpToDate<Ref>(
   };
   try {
     const position = await port.syncUsers(place.ref, table, async (after) => {
+      if (after < target.syncedSeq) await recordUsersPosition(sql, target.id, after);
       const rows = await selectUserChanges(sql, target.providerProjectId, after, batchSize);
       return rows.map(({ userJson, ...row }) => ({ ...row, user: userJson }));
     });

@@ -161,6 +161,24 @@ export async function detachAuthIntegrations(sql: Sql, branchId: BranchId): Prom
     where branch_id = ${branchId}`;
 }
 
+/** What it was called last, then what it was called when the integration was made. */
+export async function selectUsersDatabaseNames(sql: Sql, branchId: BranchId): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select n.name ${source(sql)} cross join lateral (values (1, d.name), (2, i.database_name)) n (rank, name)
+    where i.branch_id = ${branchId} and i.status <> 'detached' and n.name is not null order by n.rank`;
+  return rows.map(({ name }) => name);
+}
+
+/** After the branch got the databases of another: users are in the first of these that is there. */
+export async function updateUsersDatabase(sql: Sql, branchId: BranchId, names: readonly string[]): Promise<void> {
+  await sql`
+    update auth_integrations set synced_at = null, database_id = (
+      select d.id from unnest(${[...names]}::text[]) with ordinality n (name, rank)
+        join databases d on d.branch_id = ${branchId} and d.name = n.name and d.dropped_at is null
+      order by n.rank limit 1)
+    where branch_id = ${branchId} and status <> 'detached'`;
+}
+
 /** Carried out by whoever next has the branch's server in hand, which need not be awake now. */
 export async function insertSchemaDrop(sql: Sql, branchId: BranchId, databaseName: string): Promise<void> {
   await sql`

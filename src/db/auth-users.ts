@@ -61,11 +61,21 @@ export async function recordUsersSynced(sql: Sql, id: string, position: number):
     where id = ${id}`;
 }
 
+/** Found to be less far than was thought. */
+export async function recordUsersPosition(sql: Sql, id: string, position: number): Promise<void> {
+  await sql`update auth_integrations set synced_seq = ${position} where id = ${id}`;
+}
+
 export async function recordUsersFailure(sql: Sql, id: string, error: string, waitMs: number): Promise<void> {
   await sql`
     update auth_integrations set sync_failures = sync_failures + 1, sync_error = ${error},
       sync_retry_at = now() + ${waitMs} * interval '1 ms'
     where id = ${id}`;
+}
+
+/** What the table holds is not known any more: its data were exchanged, or its server ended by accident. */
+export async function doubtUsersSynced(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`update auth_integrations set synced_at = null where branch_id = ${branchId} and synced_at is not null`;
 }
 
 export async function selectSchemaDrops(sql: Sql, branchId: BranchId): Promise<{ readonly databaseName: string }[]> {
@@ -87,20 +97,23 @@ export interface BehindRow {
   readonly branchId: BranchId;
   readonly endpointId: EndpointId;
   readonly tenantUid: number | null;
+  /** Its last copying failed. */
+  readonly isFailing: boolean;
 }
 
 /** Awake computes whose users, or schemas, are not what they should be. Those that sleep catch up as they wake. */
 export async function selectBranchesBehind(sql: Sql): Promise<BehindRow[]> {
   return sql<BehindRow[]>`
     with due as (
-      select i.branch_id from auth_integrations i
+      select i.branch_id, i.sync_error is not null as is_failing from auth_integrations i
       where i.status = 'active' and coalesce(i.sync_retry_at, now()) <= now()
         and (i.synced_at is null or i.synced_seq < ${lastSeq(sql)})
-      union select branch_id from auth_schema_drops where retry_at <= now())
-    select e.project_id, e.branch_id, e.id as endpoint_id, p.tenant_uid
+      union all select branch_id, false from auth_schema_drops where retry_at <= now())
+    select e.project_id, e.branch_id, e.id as endpoint_id, p.tenant_uid, bool_or(due.is_failing) as is_failing
     from due join endpoints e on e.branch_id = due.branch_id join projects p on p.id = e.project_id
     where e.type = 'read_write' and e.current_state = 'active' and e.pending_state is null
-      and e.deleting_at is null and p.deleting_at is null`;
+      and e.deleting_at is null and p.deleting_at is null
+    group by e.id, p.id`;
 }
 
 export interface UsersLag {
@@ -116,7 +129,7 @@ export interface UsersLag {
 export async function selectUsersLag(sql: Sql): Promise<UsersLag> {
   return one(
     await sql<UsersLag[]>`
-      select count(*) filter (where l.at is not null)::int as behind,
+      select count(*) filter (where l.at is not null or i.synced_at is null)::int as behind,
         coalesce(max(extract(epoch from now() - l.at)), 0)::float8 as lag_seconds,
         count(*) filter (where i.sync_error is not null)::int as failing,
         (select count(*)::int from auth_integrations where status = 'active' and follow_error is not null) as unreadable

@@ -7,6 +7,7 @@ import { recordCatalog } from '../core/catalog.ts';
 import { type CatalogSnapshot, putCatalogSnapshot, takeCatalogSnapshot } from '../core/catalog-snapshot.ts';
 import { commandScope } from '../core/context.ts';
 import { branchKey, enqueue } from '../core/operation.ts';
+import { selectUsersDatabaseNames, updateUsersDatabase } from '../db/auth-integrations.ts';
 import {
   copyLogicalSize,
   moveChildren,
@@ -114,7 +115,9 @@ async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTa
   const backup = backupOf(context);
   const now = context.core.clock.now();
   await moveMeteredWal(tx, branch.id, backup);
+  const usersIn = await selectUsersDatabaseNames(tx, branch.id);
   await putCatalogSnapshot(tx, branch.id, catalog as CatalogSnapshot, backup);
+  await updateUsersDatabase(tx, branch.id, usersIn);
   for (const id of [branch.id, ...(backup === null ? [] : [backup])]) await updateCatalogKept(tx, id, false);
   if (backup !== null) {
     await updateBranch(tx, backup, { currentState: 'ready', pendingState: null, receipt: branch.receipt });

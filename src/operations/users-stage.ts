@@ -1,6 +1,7 @@
 /** The stage of a start in which users reach the table that an application is about to read: before the route opens. */
 import { delay } from '../clock.ts';
 import { bringUsersUpToDate, findUsersWork, type UsersWork } from '../core/auth-sync.ts';
+import { doubtUsersSynced } from '../db/auth-users.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
 
@@ -14,6 +15,8 @@ export async function bringUsersUp(context: StepContext, target: ComputeTarget, 
   if (endpoint.type === 'read_only') return;
   const work = known ?? (await findUsersWork({ sql: core.database.sql }, branch.id));
   if (isUpToDate(work, branch.catalogKept)) return;
+  // Whatever becomes of this process, the follower of the log goes on until the copying has succeeded.
+  if (work.target !== undefined && !branch.catalogKept) await doubtUsersSynced(core.database.sql, branch.id);
   const done = new AbortController();
   const sync = bringUsersUpToDate(core, log, driver, { branchId: branch.id, ref }, work)
     .catch((error) => log.warn({ err: error }, 'users could not be brought up to date at a start'))

@@ -19,11 +19,14 @@ export interface UserSyncParts {
 export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
 const pollMs = 1_000;
 const tenantsAtOnce = 16;
+/** Those that failed last time: a trigger that hangs costs a minute, and must not take the places of the others. */
+const failingAtOnce = 4;
 
 export class UserSync {
   readonly #parts: UserSyncParts;
   readonly #stopping = new AbortController();
   readonly #busy = new Map<string, Promise<void>>();
+  readonly #failing = new Set<string>();
   #nudge = new AbortController();
   #loop: Promise<void> | null = null;
   #unlisten: (() => Promise<void>)[] = [];
@@ -52,8 +55,12 @@ export class UserSync {
   async turn(): Promise<void> {
     const due = await selectBranchesBehind(this.#parts.core.database.sql);
     const idle = due.filter(({ branchId }) => !this.#busy.has(branchId));
-    for (const row of idle.slice(0, Math.max(0, tenantsAtOnce - this.#busy.size))) this.#begin(row);
+    for (const row of idle) if (this.#hasRoomFor(row)) this.#begin(row);
     await Promise.all(idle.map(({ branchId }) => this.#busy.get(branchId)));
+  }
+
+  #hasRoomFor({ isFailing }: BehindRow): boolean {
+    return this.#busy.size < tenantsAtOnce && !(isFailing && this.#failing.size >= failingAtOnce);
   }
 
   #begin(row: BehindRow): void {
@@ -61,10 +68,12 @@ export class UserSync {
       .catch((error) => this.#parts.log.error({ err: error, branch: row.branchId }, 'users could not be copied'))
       .finally(() => {
         this.#busy.delete(row.branchId);
+        this.#failing.delete(row.branchId);
         // What has changed while it was under way is due again.
         this.#wake();
       });
     this.#busy.set(row.branchId, work);
+    if (row.isFailing) this.#failing.add(row.branchId);
   }
 
   async #sync({ branchId, endpointId, projectId, tenantUid }: BehindRow): Promise<void> {

@@ -20,6 +20,15 @@ export const AuthIntegration = Type.Object(
     ),
     jwks_url: Type.String({ description: 'Keys that the tokens of its users verify with.' }),
     base_url: Type.Optional(Type.String({ description: 'Address of the provider, for the SDK’s `baseUrl`.' })),
+    users_synced_at: Type.Optional(time('When its users were last brought up to date in the database.')),
+    users_sync_error: Type.Optional(
+      Type.String({ description: 'Why the users could not be copied into the database. Tried again with pauses.' }),
+    ),
+    users_provider_error: Type.Optional(
+      Type.String({
+        description: 'Why the users could not be read from a provider elsewhere. Tried again with pauses.',
+      }),
+    ),
   },
   { $id: 'NeonAuthIntegration', description: 'Beta. What ties a project to an auth provider.' },
 );

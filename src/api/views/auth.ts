@@ -4,7 +4,7 @@ import { type AuthIntegration, type FirstKeys, usersSchema, usersTable } from '.
 import type { OauthProvider as ProviderOauth } from '../../provider/client.ts';
 import { jwksUrl, type Providers } from '../../provider/providers.ts';
 import type { AuthIntegration as AuthIntegrationSchema, AuthKeysReply, OauthProvider } from '../schemas/auth.ts';
-import { present, time } from './common.ts';
+import { optionalTime, present, time } from './common.ts';
 
 export function integrationView(providers: Providers, row: AuthIntegration): Static<typeof AuthIntegrationSchema> {
   const at = providerView(providers, row);
@@ -14,7 +14,12 @@ export function integrationView(providers: Providers, row: AuthIntegration): Sta
     db_name: row.databaseName,
     created_at: time(row.createdAt),
     owned_by: row.ownedBy,
-    ...present({ transfer_status: row.transferStatus }),
+    ...present({
+      transfer_status: row.transferStatus,
+      users_synced_at: optionalTime(row.syncedAt),
+      users_sync_error: row.syncError,
+      users_provider_error: row.followError,
+    }),
   };
 }
 

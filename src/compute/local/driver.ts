@@ -8,6 +8,7 @@ import { buildVerifier } from '../../scram-verifier.ts';
 import {
   adminLogin,
   adminScramIterations,
+  isFull,
   isNotReady,
   isRefused,
   type Session,
@@ -222,7 +223,7 @@ export class LocalDriver implements ComputeDriver {
     return done ?? false;
   }
 
-  /** Null when the server does not run, or goes away meanwhile. */
+  /** Null when the server does not run, or goes away meanwhile. One that is full is there, and that is a failure. */
   async #onRunning<T>(ref: ComputeRef, work: (server: RunningServer) => Promise<T>): Promise<T | null> {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process?.ready || compute.readOnly || compute.branchId !== ref.branchId) return null;
@@ -230,7 +231,7 @@ export class LocalDriver implements ComputeDriver {
     try {
       return await work({ address: addressOf(compute), adminSecret: compute.adminSecret });
     } catch (error) {
-      if (isNotReady(error)) return null;
+      if (isNotReady(error) && !isFull(error)) return null;
       throw error;
     }
   }
