@@ -56,6 +56,22 @@ describe('in a browser', () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   }
 
+  /** What the other test sees to; here only for looking at. */
+  async function pictureRefusals(page: Page): Promise<void> {
+    const link = await transferLink(stack, await stack.provision('Book shop'));
+    await page.goto(link.replace(/code=.*/, 'code=forged'));
+    await page.getByRole('heading', { name: 'This link is not valid' }).waitFor();
+    await picture(page, '8-forged');
+    await stack.core.database.sql`update stack_codes set expires_at = now() - interval '1 s'`;
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'This link has expired' }).waitFor();
+    await picture(page, '8-expired');
+    await page.goto(`${stack.url}/forgot-password`);
+    await picture(page, '9-forgot');
+    await page.goto(`${stack.url}/dashboard/projects/none`);
+    await picture(page, '9-not-there');
+  }
+
   test('somebody makes an account, changes to another one, takes a project over and manages it', async () => {
     const project = await stack.provision('Corner shop');
     await stack.call('POST', '/users', project.server, { display_name: 'Cora <b>', primary_email: 'cora@example.com' });
@@ -75,6 +91,7 @@ describe('in a browser', () => {
     await signUp.getByLabel('Name').fill('Bob');
     await signUp.getByLabel('E-mail').fill('bob@example.com');
     await signUp.getByLabel('Password').fill('a long password');
+    if (pictures !== undefined) await picture(page, '1-new-account');
     await signUp.getByRole('button').click();
 
     await page.getByText('Which account receives it?').waitFor();
@@ -129,6 +146,7 @@ describe('in a browser', () => {
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('alert').waitFor();
     await picture(page, '7-wrong');
+    if (pictures !== undefined) await pictureRefusals(page);
     await visit.close();
     // Replies that refuse are errors to the browser's console; anything else would be a defect of the page.
     expect(problems.filter((text) => !/status of (400|403|404|409)/.test(text))).toEqual([]);

@@ -8,6 +8,7 @@ import { useBodies } from './http/bodies.ts';
 import { plain, sendStackError } from './http/errors.ts';
 import { corsHeaders, preflightHeaders } from './http/headers.ts';
 import { createLimits, type Limits } from './limits.ts';
+import { nothingHere, sendFailure } from './pages/failures.ts';
 import { pageRoutes } from './pages/plugin.ts';
 import type { StackParts } from './parts.ts';
 import { codeRoutes } from './routes/codes.ts';
@@ -29,13 +30,15 @@ const versions = ['/api/v1', '/api/latest'];
 
 export async function stackProvider(app: StackApp, parts: StackParts): Promise<void> {
   app.setErrorHandler((error, request, reply) => sendStackError(error, request, reply));
-  app.setNotFoundHandler((request, reply) =>
+  app.setNotFoundHandler((request, reply) => {
+    const isForPeople = !request.url.startsWith(`${stackPrefix}/api/`) && request.headers.accept?.includes('text/html');
+    if (isForPeople) return sendFailure(nothingHere(), request, reply);
     // A page of another origin may read that there is no such route, as it may read every other answer.
-    sendStackError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders)),
-  );
+    return sendStackError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders));
+  });
   useBodies(app);
-  useAccess(app, parts);
   const limits = createLimits(parts);
+  useAccess(app, parts, limits);
   app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
   await app.register(async (pages: StackApp) => pageRoutes(pages, parts, limits));
   for (const prefix of versions) {

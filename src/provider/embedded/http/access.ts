@@ -7,6 +7,7 @@ import type { FastifyRequest } from 'fastify';
 import { hashToken } from '../../../secrets.ts';
 import type { StackApp } from '../app-type.ts';
 import { projectIdFromWire } from '../internal-project.ts';
+import type { Limits } from '../limits.ts';
 import type { StackParts } from '../parts.ts';
 import { expired, type VerifiedToken, verifyAccessToken } from '../signing.ts';
 import { isGoodKey, type KeyKind } from '../store/key-sets.ts';
@@ -43,18 +44,32 @@ export function guarded(access: RouteAccess) {
   return { config: { isPublic: true, stackAccess: access }, schema: { hide: true } };
 }
 
-export function useAccess(app: StackApp, parts: StackParts): void {
+export function useAccess(app: StackApp, parts: StackParts, limits: Limits): void {
   app.decorateRequest('stackCaller', null);
   app.decorateRequest('stackClient', null);
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.stackAccess ?? 'open';
-    if (access.startsWith('integration')) request.stackClient = integrationClient(parts, request);
-    const needed = access === 'integration+admin' ? 'admin' : access;
-    if (needed === 'client' || needed === 'server' || needed === 'admin') {
-      request.stackCaller = await projectCaller(parts, request, needed);
+    const provesSecret = access.startsWith('integration') || /^(server|admin)$/.test(accessHeader(request) ?? '');
+    if (access === 'open' || !provesSecret) limits.address('request', request.ip);
+    try {
+      await identify(parts, request, access);
+    } catch (error) {
+      // Who has the secret is never held up by strangers behind the same address; who has not, is.
+      if (provesSecret) limits.address('request', request.ip);
+      throw error;
     }
   });
 }
+
+async function identify(parts: StackParts, request: FastifyRequest, access: RouteAccess): Promise<void> {
+  if (access.startsWith('integration')) request.stackClient = integrationClient(parts, request);
+  const needed = access === 'integration+admin' ? 'admin' : access;
+  if (needed === 'client' || needed === 'server' || needed === 'admin') {
+    request.stackCaller = await projectCaller(parts, request, needed);
+  }
+}
+
+const accessHeader = (request: FastifyRequest) => readHeader(request, 'access-type');
 
 export function callerOf(request: FastifyRequest): StackCaller {
   if (request.stackCaller === null) throw new Error('BUG: the route has no access type');
@@ -97,7 +112,7 @@ async function projectCaller(parts: StackParts, request: FastifyRequest, needed:
 }
 
 function accessTypeOf(request: FastifyRequest): AccessType {
-  const type = readHeader(request, 'access-type');
+  const type = accessHeader(request);
   if (type === undefined) {
     const keys = ['publishable-client-key', 'secret-server-key', 'super-secret-admin-key'];
     if (keys.some((name) => readHeader(request, name) !== undefined)) {

@@ -38,7 +38,7 @@ export function accountView(form: AccountForm): Html {
     ${hidden({ mark: form.visitor.mark, next: form.next })}
     <label>Name<input type="text" name="name" maxlength="256" autocomplete="name"></label>
     <label>E-mail<input type="email" name="email" required maxlength="256" autocomplete="email" value="${form.isNew ? form.email : ''}"></label>
-    <label>Password<input type="password" name="password" required minlength="${passwordLengthMin}" maxlength="${passwordLengthMax}" autocomplete="new-password"></label>
+    <label>Password <span class="hint">${passwordLengthMin} characters or more</span><input type="password" name="password" required minlength="${passwordLengthMin}" maxlength="${passwordLengthMax}" autocomplete="new-password"></label>
     <button class="button full">Create account</button></form>`;
   const error = form.error === undefined ? null : html`<p class="note bad" role="alert">${form.error}</p>`;
   return html`${error}

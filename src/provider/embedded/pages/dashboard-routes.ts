@@ -17,6 +17,7 @@ import { selectPublishedKeys } from '../store/signing-keys.ts';
 import { countUsers, selectUsers } from '../store/users.ts';
 import { whoView } from './account-views.ts';
 import { projectsView, projectView } from './dashboard-views.ts';
+import { nothingHere } from './failures.ts';
 import { sendHtml } from './layout.ts';
 import { requireOwnForm, type Visitor, visitorOf } from './visitor.ts';
 
@@ -68,7 +69,7 @@ export function dashboardRoutes(app: StackApp, parts: StackParts): void {
   app.post(`${path}/revoke-keys`, takes(RevokeForm), async (request, reply) => {
     const { project } = await requireAction(parts, request, reply, request.params.id, request.body.mark);
     const revoked = await updateKeySet(sql, project.id, request.body.id, { revokedAt: parts.clock.now() });
-    if (revoked === undefined) throw notFound();
+    if (revoked === undefined) throw nothingHere();
     return back(reply, project, 'keys');
   });
 
@@ -102,7 +103,7 @@ export function dashboardRoutes(app: StackApp, parts: StackParts): void {
 async function requireOwned(parts: StackParts, visitor: Visitor, id: string): Promise<ProjectRow> {
   const owned = visitor.user === null ? [] : await selectProjectsOfUser(parts.database.sql, visitor.user.id);
   const project = owned.find((candidate) => candidate.id === id.toLowerCase());
-  if (project === undefined) throw notFound();
+  if (project === undefined) throw nothingHere();
   return project;
 }
 
@@ -145,8 +146,6 @@ async function showProject(
   });
   return sendHtml(reply, { title: project.displayName, who: whoView(visitor), isWide: true, status, body });
 }
-
-const notFound = () => plain(404, 'There is no such thing in your account.');
 
 const back = (reply: FastifyReply, project: ProjectRow, section: string) =>
   reply.redirect(`/stack/dashboard/projects/${project.id}#${section}`, 303);

@@ -54,6 +54,8 @@ details[open] summary { margin-bottom: 14px; }
 .rows b, .rows code, .rows small { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .rows b { white-space: normal; overflow-wrap: anywhere; }
 .rows small { color: var(--soft); }
+.rows .grow small { white-space: normal; overflow-wrap: anywhere; }
+label .hint { float: right; font-weight: 400; color: var(--soft); }
 .rows .gone { opacity: 0.6; }
 .bar { display: flex; align-items: flex-end; gap: 10px; margin-top: 12px; }
 .bar label { flex: 1; margin: 0; }
