@@ -61,14 +61,14 @@ export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): C
   };
 }
 
-/** A server at rest that writes one kilobyte between each look and the next. */
+/** A server at rest that writes one kilobyte between each look and the next, in a log that has skipped a segment. */
 export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | null {
   if (!compute?.process) return null;
   compute.looks = (compute.looks ?? 0) + 1;
   return {
     ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, transactions: 10 * compute.looks },
     ...{ blocksHit: 900 * compute.looks, blocksRead: 100 * compute.looks },
-    walBytes: compute.readOnly ? null : 16_777_216 + 1_024 * compute.looks,
+    wal: compute.readOnly ? null : { bytes: 1_024 * compute.looks, position: 2 * 16_777_216 + 1_024 * compute.looks },
   };
 }
 

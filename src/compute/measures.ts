@@ -11,19 +11,29 @@ export interface ServerMeasures {
   /** Blocks that were found in shared buffers, and those that were not. */
   readonly blocksHit: number;
   readonly blocksRead: number;
-  /** Bytes of WAL ever written on this branch; null for a replica, which writes none. */
-  readonly walBytes: number | null;
+  /** Null for a replica, which writes none. */
+  readonly wal: WrittenLog | null;
+}
+
+export interface WrittenLog {
+  /** Bytes that were written to it, until a crash, after which they begin anew. */
+  readonly bytes: number;
+  /** Where it ends. It goes on from one start to the next, and skips what is left of a segment now and then. */
+  readonly position: number;
 }
 
 /** Catnap's own sessions and database are left out. */
 export async function readMeasures(sql: Session): Promise<ServerMeasures> {
-  const [found] = await sql<ServerMeasures[]>`
+  const [found] = await sql<
+    (Omit<ServerMeasures, 'wal'> & { readonly bytes: number; readonly position: number | null })[]
+  >`
     SELECT a.active AS "connectionsActive", a.idle AS "connectionsIdle",
       current_setting('max_connections')::int AS "connectionsMax",
       d.transactions, d.hit AS "blocksHit", d.read AS "blocksRead",
+      w.wal_bytes::float8 AS bytes,
       CASE WHEN pg_is_in_recovery() THEN NULL
-        ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 END AS "walBytes"
-    FROM (
+        ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 END AS position
+    FROM pg_stat_wal w, (
       SELECT count(*) FILTER (WHERE state = 'active')::int AS active,
         count(*) FILTER (WHERE state <> 'active')::int AS idle
       FROM pg_stat_activity WHERE backend_type = 'client backend' AND usename <> ${adminRole}
@@ -33,5 +43,6 @@ export async function readMeasures(sql: Session): Promise<ServerMeasures> {
       FROM pg_stat_database WHERE datname <> ${adminDatabase}
     ) d`;
   if (found === undefined) throw new Error('BUG: the statement gives one row');
-  return found;
+  const { bytes, position, ...measures } = found;
+  return { ...measures, wal: position === null ? null : { bytes, position } };
 }

@@ -74,28 +74,43 @@ export async function meterEnd(tx: Tx, id: EndpointId, now: Date, cpuSeconds: nu
   await tx`update endpoints set metered_cpu_seconds = 0 where id = ${id}`;
 }
 
+/** What a server wrote to its log, as it counts itself, and where the log ends. */
+export interface Written {
+  readonly bytes: number;
+  readonly position: number;
+}
+
 /**
- * Counted from where its data were copied, for what is older was written elsewhere. One that was emptied after it
- * wrote for that itself: its first look only notes where it stands.
+ * A sum that went back began anew. At the first look it may hold what the copied server wrote, so the distance from
+ * where the data were copied bounds it; that alone would not do, for the log of a copy goes on in the next segment.
+ * A branch that was emptied after the copy wrote for that itself: its first look only notes where it stands.
  */
-export async function meterWritten(tx: Tx, wal: ReadonlyMap<BranchId, number>): Promise<Part[]> {
+export async function meterWritten(tx: Tx, written: ReadonlyMap<BranchId, Written>): Promise<Part[]> {
+  const logs = [...written.values()];
   return tx<Part[]>`
     with seen as (
-      select b.id, s.wal as after, coalesce(b.metered_wal,
-        case when b.init_source <> 'schema-only' then (b.receipt ->> 'lsn')::pg_lsn - '0/0'::pg_lsn end) as before
-      from unnest(${[...wal.keys()]}::text[], ${[...wal.values()]}::float8[]) as s(id, wal)
-      join branches b on b.id = s.id where b.metered_wal is distinct from s.wal::bigint for update of b skip locked
+      select b.id, s.bytes, s.position, case
+        when s.bytes >= b.metered_wal_bytes then s.bytes - b.metered_wal_bytes
+        when b.metered_wal_bytes is not null then s.bytes
+        else least(s.bytes, greatest(0, s.position - coalesce(b.metered_wal,
+          case when b.init_source <> 'schema-only' then (b.receipt ->> 'lsn')::pg_lsn - '0/0'::pg_lsn end, s.position)))
+        end as written
+      from unnest(${[...written.keys()]}::text[], ${logs.map(({ bytes }) => bytes)}::float8[],
+        ${logs.map(({ position }) => position)}::float8[]) as s(id, bytes, position)
+      join branches b on b.id = s.id for update of b skip locked
     )
-    update branches b set metered_wal = seen.after from seen where b.id = seen.id
-    returning b.project_id, b.id as branch_id, greatest(0, seen.after - coalesce(seen.before, seen.after))::float8 as written`;
+    update branches b set metered_wal = seen.position, metered_wal_bytes = seen.bytes from seen where b.id = seen.id
+    returning b.project_id, b.id as branch_id, seen.written::float8`;
 }
 
 /** With the data of a branch goes what is known of them; a branch that gets others begins with those. */
 export async function moveMeteredWal(tx: Tx, from: BranchId, to: BranchId | null): Promise<void> {
   if (to !== null) {
-    await tx`update branches set metered_wal = (select metered_wal from branches where id = ${from}) where id = ${to}`;
+    await tx`
+      update branches b set metered_wal = f.metered_wal, metered_wal_bytes = f.metered_wal_bytes
+      from branches f where f.id = ${from} and b.id = ${to}`;
   }
-  await tx`update branches set metered_wal = null where id = ${from}`;
+  await tx`update branches set metered_wal = null, metered_wal_bytes = null where id = ${from}`;
 }
 
 export async function meterStorage(tx: Tx, now: Date): Promise<Part[]> {

@@ -4,7 +4,7 @@
  * minute. Nothing here counts as activity, and nothing wakes a compute.
  */
 import type { ComputeSample } from '../compute/driver.ts';
-import type { ServerMeasures } from '../compute/measures.ts';
+import type { ServerMeasures, WrittenLog } from '../compute/measures.ts';
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { addConsumption, meterCpu, meterStorage, meterTime, meterWritten } from '../db/consumption.ts';
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
@@ -108,10 +108,10 @@ function asRow({ compute, sample, measures }: Seen, at: Date, resolution: number
 
 async function meter({ core }: ReconcilerParts, seen: readonly Seen[], now: Date, resolution: number): Promise<void> {
   const cpu = new Map<EndpointId, number>();
-  const wal = new Map<BranchId, number>();
+  const wal = new Map<BranchId, WrittenLog>();
   for (const { compute, sample, measures } of seen) {
     cpu.set(compute.endpointId, sample.cpuSeconds);
-    if (measures?.walBytes != null) wal.set(compute.branchId, measures.walBytes);
+    if (measures?.wal != null) wal.set(compute.branchId, measures.wal);
   }
   await core.database.transaction(async (tx) => {
     const parts = [...(await meterTime(tx, now)), ...(await meterCpu(tx, cpu)), ...(await meterWritten(tx, wal))];

@@ -67,7 +67,7 @@ export function describeSizes(bench: () => Bench): void {
         return {
           transactions: (after?.transactions ?? 0) > (before?.transactions ?? 0),
           blocks: (after?.blocksHit ?? 0) > (before?.blocksHit ?? 0),
-          wal: (after?.walBytes ?? 0) - (before?.walBytes ?? 0) > (b.hasSql ? 360_000 : 0),
+          wal: (after?.wal?.bytes ?? 0) - (before?.wal?.bytes ?? 0) > (b.hasSql ? 360_000 : 0),
           sessions: [after?.connectionsActive, after?.connectionsIdle],
         };
       })
