@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, readConfig } from './config.ts';
+import { ConfigError, proxiesFor, readConfig } from './config.ts';
 import { settingDocs } from './setting-docs.ts';
 
 const user = { isRoot: false };
@@ -31,6 +31,12 @@ describe('readConfig', () => {
     const config = readConfig({ CATNAP_UID_BASE: '50000' }, { isRoot: true });
     expect(config.home).toBe('/var/lib/catnap');
     expect(config.uids).toEqual({ service: 50_000, systemDatabase: 50_001, firstTenant: 51_000 });
+  });
+
+  it('has a proxy for each four cores, up to four', () => {
+    expect([1, 2, 4, 7, 8, 12, 16, 64].map(proxiesFor)).toEqual([1, 1, 1, 1, 2, 3, 4, 4]);
+    expect(readConfig({ CATNAP_PROXIES: '3' }, user).proxies).toBe(3);
+    expect(() => readConfig({ CATNAP_PROXIES: '5' }, user)).toThrow('a whole number from 1 to 4');
   });
 
   it('limits the rate once strangers can reach it', () => {

@@ -2,7 +2,7 @@
  * The only reader of the environment. `readConfig` returns one frozen object; a bad value is refused with the
  * variable's name and what is allowed. `setting-docs.ts` says what each of them means.
  */
-import { homedir } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { type LogLevel, logLevels } from './log.ts';
 
@@ -13,6 +13,10 @@ export type PlanName = (typeof planNames)[number];
 /** Majors whose binaries come with the npm packages; others need `CATNAP_PG_BIN_<major>`. */
 export const embeddedMajors: readonly number[] = [17, 18];
 const knownMajors = [14, 15, 16, 17, 18];
+/** Each keeps a session of its own at a server that logins go to, out of the seven that are reserved there. */
+const proxiesMax = 4;
+/** Servers and clients of the machine are busier than the proxy in front of them. */
+const coresForEachProxy = 4;
 
 export interface Config {
   readonly home: string;
@@ -21,6 +25,8 @@ export interface Config {
   readonly pgPort: number;
   /** False when the port is the default, which may give way to 7432 if it is taken. */
   readonly pgPortIsExplicit: boolean;
+  /** Processes that share the database port. */
+  readonly proxies: number;
   readonly domain: string;
   readonly region: string;
   readonly publicUrl: string;
@@ -89,6 +95,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     httpPort,
     pgPort: integer(env, 'CATNAP_PG_PORT', 5432, 1, 65535),
     pgPortIsExplicit: isSet(env, 'CATNAP_PG_PORT'),
+    proxies: integer(env, 'CATNAP_PROXIES', proxiesFor(availableParallelism()), 1, proxiesMax),
     domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
     region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
     publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
@@ -121,6 +128,10 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),
   };
   return Object.freeze(config);
+}
+
+export function proxiesFor(cores: number): number {
+  return Math.min(proxiesMax, Math.max(1, Math.floor(cores / coresForEachProxy)));
 }
 
 export function isLoopback(address: string): boolean {

@@ -18,8 +18,10 @@ import { renderBanner } from './parent/banner.ts';
 import { type CertificateSource, startCertificateSource } from './parent/certificate-source.ts';
 import { ensureHome } from './parent/home.ts';
 import { takeInstanceLock } from './parent/instance-lock.ts';
+import { createPlaceBrokerage, type PlaceBrokerage } from './parent/place-brokerage.ts';
 import { choosePorts } from './parent/ports.ts';
 import { type RoleProcess, startRoleProcess } from './parent/role-process.ts';
+import { bindSharedPort, type SharedPort } from './parent/shared-port.ts';
 import { stopAllComputes } from './parent/stop-computes.ts';
 import { fullCopyNote } from './parent/storage/advice.ts';
 import { type System, startSystem } from './parent/system.ts';
@@ -88,16 +90,25 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     secretKey: system.secretKey,
     stackSecret: system.stackSecret,
     certificate: certificates.current(),
-    sqlSocket: join(layout.roleSocketDirectory, 'sql'),
+    proxySockets: proxyNumbers(config).map((number) => join(layout.roleSocketDirectory, `proxy-${number}`)),
     version,
     releases: await findReleases(config),
     temporaryDiskEnforcement,
     limitsProblem,
   };
-  const started = new Map<RoleName, RoleProcess>();
+  const started: StartedRole[] = [];
+  const port = options.roles.includes('proxy') ? openPort(config) : null;
+  const service = { host, certificates, port, places: createPlaceBrokerage(), log };
   undo.push(() => stopRoles(started));
+  // Before them: who comes later shall be refused, not left waiting.
+  undo.push(async () => port?.close());
   await Promise.all(
-    options.roles.map(async (role) => started.set(role, await startRole({ ...shared, role }, host, certificates, log))),
+    options.roles.flatMap((role) =>
+      (role === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
+        const process = await startRole({ ...shared, role, proxyNumber }, service);
+        started.push({ role, process });
+      }),
+    ),
   );
   const fullCopies = system.newApiKey === null ? null : await fullCopyNote(layout);
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
@@ -107,20 +118,27 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   };
 }
 
+/** What the parent does for roles. */
+interface ParentService {
+  readonly host: LocalHost;
+  readonly certificates: CertificateSource;
+  readonly port: SharedPort | null;
+  readonly places: PlaceBrokerage;
+  readonly log: Logger;
+}
+
 /** The worker reaches the whole host, which acts with the parent's rights; the API may ask it one question. */
-function startRole(
-  init: RoleInit,
-  host: LocalHost,
-  certificates: CertificateSource,
-  log: Logger,
-): Promise<RoleProcess> {
+function startRole(init: Omit<RoleInit, 'portFd'>, service: ParentService): Promise<RoleProcess> {
+  const { host, certificates, places, log } = service;
   const forApi = { checkSettings: host.checkSettings.bind(host) };
   const reachable: Record<RoleName, Partial<LocalHost>> = { worker: host, api: forApi, proxy: {} };
   const onSpawn = (child: ChildProcess) => {
     serveHost(reachable[init.role], child);
-    if (init.role === 'proxy') certificates.follow(child);
+    if (init.role !== 'proxy') return;
+    certificates.follow(child);
+    places.serve(child);
   };
-  return startRoleProcess({ init, log, onSpawn });
+  return startRoleProcess({ init, port: init.role === 'proxy' ? service.port : null, log, onSpawn });
 }
 
 async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<LocalHost> {
@@ -150,8 +168,25 @@ function quietOnTerminal(config: Config): Config {
   return Object.freeze({ ...config, logLevel: 'warn' });
 }
 
-async function stopRoles(started: ReadonlyMap<RoleName, RoleProcess>): Promise<void> {
-  for (const role of stopOrder) await started.get(role)?.stop();
+interface StartedRole {
+  readonly role: RoleName;
+  readonly process: RoleProcess;
+}
+
+async function stopRoles(started: readonly StartedRole[]): Promise<void> {
+  for (const role of stopOrder) {
+    await Promise.all(started.filter((one) => one.role === role).map((one) => one.process.stop()));
+  }
+}
+
+function openPort({ bind, pgPort, proxies }: Config): SharedPort | null {
+  const port = bindSharedPort(bind, pgPort);
+  if (port !== null || proxies === 1) return port;
+  throw new Error('this version of Node cannot share a port: set CATNAP_PROXIES to 1');
+}
+
+function proxyNumbers({ proxies }: Config): number[] {
+  return Array.from({ length: proxies }, (_, number) => number);
 }
 
 async function stopComputes(system: System): Promise<void> {

@@ -62,7 +62,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   statusRoutes(app, parts, access);
   consolePages(app, parts.consoleFiles);
   consoleSessionRoutes(app, parts, access);
-  await app.register(async (sql: App) => sqlRoutes(sql, parts.sqlSocket));
+  await app.register(async (sql: App) => sqlRoutes(sql, parts.proxySockets));
   await app.register(async (hooks: App) => authWebhookRoutes(hooks, parts));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(

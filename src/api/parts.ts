@@ -34,8 +34,8 @@ export interface ApiParts {
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
   /** The embedded auth provider, which is served under `/stack`. */
   readonly stack: StackParts;
-  /** Where the proxy takes requests for SQL over HTTP. */
-  readonly sqlSocket: string;
+  /** Where the proxies take requests for SQL over HTTP. */
+  readonly proxySockets: readonly string[];
   /** For the few replies that are the result of an operation. */
   readonly awaitOperation: AwaitOperation;
   readonly providers: Providers;

@@ -23,7 +23,7 @@ test('building the application and answering requests loads no module', async ()
     version: '0',
     consoleFiles: noConsole,
     keyUses: { record: () => {} },
-    sqlSocket: '/nonexistent/sql',
+    proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
     dumpSchema: async () => '',
     stack: makeStackParts(core),

@@ -7,9 +7,12 @@ import { once } from 'node:events';
 import { delay } from '../clock.ts';
 import type { Logger } from '../log.ts';
 import { isRoleMessage, type ParentMessage, type RoleInit } from '../roles/messages.ts';
+import type { SharedPort } from './shared-port.ts';
 
 export interface RoleProcessOptions {
-  readonly init: RoleInit;
+  readonly init: Omit<RoleInit, 'portFd'>;
+  /** A socket that the process inherits. */
+  readonly port: SharedPort | null;
   readonly log: Logger;
   /** Called with each new process, before it begins. */
   readonly onSpawn: (child: ChildProcess) => void;
@@ -61,16 +64,20 @@ export async function startRoleProcess(options: RoleProcessOptions): Promise<Rol
   };
 }
 
-function spawnRole({ init, onSpawn }: RoleProcessOptions): ChildProcess {
-  const child = fork(new URL('../role.js', import.meta.url), [init.role], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+/** Where the process finds what it inherits, behind the three usual ones and the channel. */
+const inheritedFd = 4;
+
+function spawnRole({ init, port, onSpawn }: RoleProcessOptions): ChildProcess {
+  const which = init.role === 'proxy' ? [init.role, String(init.proxyNumber)] : [init.role];
+  const child = fork(new URL('../role.js', import.meta.url), which, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...(port === null ? [] : [port.fd])],
   });
   onSpawn(child);
-  send(child, init);
+  send(child, { ...init, portFd: port === null ? null : inheritedFd });
   return child;
 }
 
-async function untilReady(child: ChildProcess, init: RoleInit): Promise<void> {
+async function untilReady(child: ChildProcess, init: RoleProcessOptions['init']): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     child.on('message', (message) => {
       if (!isRoleMessage(message)) return;

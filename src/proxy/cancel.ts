@@ -1,11 +1,13 @@
 /**
  * Cancel keys. Each session gets a random key of the proxy's own, so that a client learns nothing about the compute's
- * processes, and a cancel request reaches the one backend that its key was issued for.
+ * processes, and a cancel request reaches the one backend that its key was issued for. The key holds the number of
+ * the proxy that issued it, since the request may come to another one.
  */
-import { randomInt } from 'node:crypto';
+import { randomInt, timingSafeEqual } from 'node:crypto';
 import type { DialAddress } from './control-plane.ts';
 import { dial, startDeadline } from './dial.ts';
 import { type BackendKey, cancelRequest } from './messages.ts';
+import { passCancelOn, type Siblings } from './siblings.ts';
 
 export interface CancelTarget {
   readonly address: DialAddress;
@@ -20,19 +22,42 @@ export interface Cancellable {
 export interface CancelKeys {
   /** The key stays valid until `revoke`. */
   issue(cancellable: Cancellable): { readonly key: BackendKey; revoke(): void };
+  /** What the key was issued for here. */
+  findOwn(key: BackendKey): Cancellable | undefined;
+  /** The same, or what passes the request on to the proxy that issued the key. */
   find(key: BackendKey): Cancellable | undefined;
 }
 
-export function createCancelKeys(): CancelKeys {
-  const targets = new Map<string, Cancellable>();
+interface Issued {
+  readonly secret: number;
+  readonly cancellable: Cancellable;
+}
+
+/** Numbers of proxies that a key has room for. */
+const numbers = 16;
+
+export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }, passOnMs = 0): CancelKeys {
+  // By the half of a key that drivers print; the other half is compared without telling how much of it was right.
+  const issued = new Map<number, Issued>();
+  const findOwn = (key: BackendKey) => {
+    const found = issued.get(key.processId);
+    return found && isSameSecret(found.secret, key.secret) ? found.cancellable : undefined;
+  };
   return {
     issue(cancellable) {
-      let key = randomKey();
-      while (targets.has(keyText(key))) key = randomKey();
-      targets.set(keyText(key), cancellable);
-      return { key, revoke: () => targets.delete(keyText(key)) };
+      let processId = randomId(siblings.number);
+      while (issued.has(processId)) processId = randomId(siblings.number);
+      const secret = randomInt(0, 2 ** 32) | 0;
+      issued.set(processId, { secret, cancellable });
+      return { key: { processId, secret }, revoke: () => issued.delete(processId) };
     },
-    find: (key) => targets.get(keyText(key)),
+    findOwn,
+    find(key) {
+      const number = key.processId % numbers;
+      const socketPath = siblings.sockets[number];
+      if (number === siblings.number || socketPath === undefined) return findOwn(key);
+      return { cancel: () => passCancelOn(socketPath, key, passOnMs) };
+    },
   };
 }
 
@@ -52,11 +77,11 @@ export async function forwardCancel(target: CancelTarget, timeoutMs: number): Pr
   }
 }
 
-/** 63 random bits: the process id is only a number to the client, and some drivers print it, so it stays positive. */
-function randomKey(): BackendKey {
-  return { processId: randomInt(1, 2 ** 31), secret: randomInt(0, 2 ** 32) | 0 };
+/** Random but for the proxy's number; with the secret, 59 bits. Drivers print it as a process id: it stays positive. */
+function randomId(number: number): number {
+  return randomInt(1, 2 ** 31 / numbers) * numbers + number;
 }
 
-function keyText(key: BackendKey): string {
-  return `${key.processId}:${key.secret}`;
+function isSameSecret(one: number, other: number): boolean {
+  return timingSafeEqual(Int32Array.of(one), Int32Array.of(other));
 }

@@ -128,7 +128,7 @@ export class ClientConnection {
     requirePresent(packet);
     const { activity, log, metrics, slots, pooledSlots } = this.#context;
     activity.note(endpointId);
-    const releaseSlot = (pooled ? pooledSlots : slots).take(endpointId);
+    const releaseSlot = await (pooled ? pooledSlots : slots).take(endpointId);
     try {
       const session = await (pooled ? this.#pool(client) : this.#connect(client));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };

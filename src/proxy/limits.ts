@@ -87,6 +87,19 @@ export const defaultLimits: ProxyLimits = {
   closeMs: 2_000,
 };
 
+/**
+ * For one of several proxies: a part of what bounds the machine's memory or a stranger's guesses. What an endpoint has
+ * is counted over all of them (`places`), and the other bounds are each proxy's own.
+ */
+export function divideLimits(limits: ProxyLimits, proxies: number): ProxyLimits {
+  return {
+    ...limits,
+    failuresPerMinute: Math.ceil(limits.failuresPerMinute / proxies),
+    httpHeldBytes: limits.httpHeldBytes / proxies,
+    httpHeldBytesPerEndpoint: limits.httpHeldBytesPerEndpoint / proxies,
+  };
+}
+
 export function limitsFor(bind: string, changes: Partial<ProxyLimits> = {}): ProxyLimits {
   const unbounded = Number.POSITIVE_INFINITY;
   const local = isLoopback(bind) ? { failuresPerMinute: unbounded, unprovenPerAddress: unbounded } : {};

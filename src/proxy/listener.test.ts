@@ -24,6 +24,7 @@ import {
   saslResponse,
   startupMessage,
 } from './messages.ts';
+import { noMetrics } from './metrics.ts';
 import { proveToServer, scramMechanism, scramPlusMechanism, startClientExchange } from './scram.ts';
 import { cstring, encodeMessage, int32 } from './wire.ts';
 
@@ -520,10 +521,9 @@ describe('waking', () => {
       });
     let open = 0;
     const metrics = {
+      ...noMetrics,
       connectionOpened: () => void open++,
       connectionClosed: () => void open--,
-      connectionRefused() {},
-      sessionStarted() {},
     };
     const proxy = await start({ wake }, { metrics });
     const messages = await logIn(proxy);

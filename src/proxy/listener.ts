@@ -16,13 +16,17 @@ import { createCancelKeys } from './cancel.ts';
 import { ClientConnection, type ConnectionContext } from './connection.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { sayFarewell } from './farewell.ts';
-import { limitsFor, type ProxyLimits } from './limits.ts';
+import { divideLimits, limitsFor, type ProxyLimits } from './limits.ts';
 import { type ErrorReport, errorResponse } from './messages.ts';
 import { noMetrics, type ProxyMetrics } from './metrics.ts';
+import type { PlaceChannel } from './places/messages.ts';
+import { shareBudgets } from './places/shared-budget.ts';
+import { createSharedSlots } from './places/shared-slots.ts';
 import { Budgets } from './pool/budget.ts';
 import { createPools } from './pool/pools.ts';
 import { watchRoutes } from './pool/routes.ts';
-import { createEndpointSlots } from './slots.ts';
+import { ownSocket, type Siblings } from './siblings.ts';
+import { createEndpointSlots, tooManyPooled } from './slots.ts';
 import { type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
 import { createTlsContexts, type TlsSource } from './tls.ts';
 import { createWaitingRoom } from './waiting-room.ts';
@@ -33,6 +37,8 @@ export interface ProxyOptions {
   readonly bind: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** A socket that is bound to the port already, which other proxies may listen on too. */
+  readonly portFd?: number | null;
   readonly tls: TlsSource;
   readonly log: Logger;
   readonly clock: Clock;
@@ -44,8 +50,10 @@ export interface ProxyOptions {
   /** Salts of roles that do not exist come from it. Give one that survives a restart, or a restart tells them apart. */
   readonly mockSecret?: Buffer;
   readonly limits?: Partial<ProxyLimits>;
-  /** Path of a socket for requests of SQL over HTTP; not served when left out. */
-  readonly sqlSocket?: string;
+  /** All proxies of the port, and which one this is; without it there is no other, and no SQL over HTTP. */
+  readonly siblings?: Siblings;
+  /** To the broker of what they share; needed when there are several. */
+  readonly places?: PlaceChannel;
   readonly metrics?: ProxyMetrics;
 }
 
@@ -73,9 +81,8 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   try {
     // A key that does not fit its certificate should fail the start, not the first client.
     context.tlsContext();
-    server.listen({ host: options.bind, port: options.port });
-    await once(server, 'listening');
-    if (options.sqlSocket !== undefined) sql = await startSqlOverHttp(options.sqlSocket, context);
+    await listen(server, options);
+    if (options.siblings) sql = await startSqlOverHttp(ownSocket(options.siblings), context);
   } catch (thrown) {
     server.close();
     context.pools.close();
@@ -95,8 +102,9 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
 
 function buildContext(options: ProxyOptions): ConnectionContext {
   const { controlPlane, clock, log } = options;
-  const limits = limitsFor(options.bind, options.limits);
-  const budgets = new Budgets();
+  const { places, siblings } = options;
+  const limits = divideLimits(limitsFor(options.bind, options.limits), siblings?.sockets.length ?? 1);
+  const budgets = places ? shareBudgets('servers', places) : new Budgets();
   const waker = withLimits(createWaker(controlPlane, limits.wakeMs), budgets);
   const pools = createPools({ waker, budgets, limits, log });
   watchRoutes(controlPlane, pools, log);
@@ -112,11 +120,13 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     attempts: createAttempts(clock, limits.failuresPerMinute),
     waitingRoom: createWaitingRoom({ inAll: limits.unproven, perAddress: limits.unprovenPerAddress }),
     slots: createEndpointSlots(limits.connectionsPerEndpoint),
-    pooledSlots: createEndpointSlots(limits.pooledPerEndpoint, 'no more connections allowed'),
+    pooledSlots: places
+      ? createSharedSlots(places, limits.pooledPerEndpoint, tooManyPooled)
+      : createEndpointSlots(limits.pooledPerEndpoint, tooManyPooled),
     budgets,
     pools,
     waker,
-    cancelKeys: createCancelKeys(),
+    cancelKeys: createCancelKeys(siblings, limits.dialMs),
     activity: startActivity({ controlPlane, clock, log, intervalMs: limits.activityMs }),
   };
 }
@@ -160,6 +170,13 @@ async function closeConnections(server: Server, connections: Set<ClientConnectio
   await delay(graceMs, grace.signal);
   for (const connection of connections) connection.destroy();
   await closed;
+}
+
+async function listen(server: Server, { bind, port, portFd }: ProxyOptions): Promise<void> {
+  server.listen(portFd == null ? { host: bind, port } : { fd: portFd });
+  await once(server, 'listening');
+  // The system gives a socket any port whose own was taken when it was bound.
+  if (port !== 0 && portOf(server) !== port) throw new Error(`port ${port} on ${bind} is taken`);
 }
 
 function portOf(server: Server): number {

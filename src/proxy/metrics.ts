@@ -6,6 +6,8 @@ export interface ProxyMetrics {
   connectionRefused(sqlState: string): void;
   /** A client reached its compute; `connectMs` holds the wake, if there was one. */
   sessionStarted(times: { readonly authenticationMs: number; readonly connectMs: number }): void;
+  /** All numbers as JSON, for whoever asks at the proxy's socket. */
+  scrape(): Promise<string>;
 }
 
 export const noMetrics: ProxyMetrics = {
@@ -13,4 +15,5 @@ export const noMetrics: ProxyMetrics = {
   connectionClosed() {},
   connectionRefused() {},
   sessionStarted() {},
+  scrape: async () => '[]',
 };

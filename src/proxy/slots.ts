@@ -3,12 +3,18 @@ import { CatnapError } from '../errors.ts';
 
 export interface EndpointSlots {
   /** The function gives the place back, once however often it is called. */
+  take(endpointId: string): (() => void) | Promise<() => void>;
+}
+
+/** Of the only proxy, which need not ask anybody. */
+export interface OwnSlots extends EndpointSlots {
   take(endpointId: string): () => void;
 }
 
 export const tooManyDirect = 'Too many connections to this endpoint. Please try again later.';
+export const tooManyPooled = 'no more connections allowed';
 
-export function createEndpointSlots(max: number, refusal = tooManyDirect): EndpointSlots {
+export function createEndpointSlots(max: number, refusal = tooManyDirect): OwnSlots {
   const taken = new Map<string, number>();
   return {
     take(endpointId) {

@@ -16,7 +16,7 @@ const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 
 export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
   const { clock } = core;
-  const { temporaryDiskEnforcement, limitsProblem, releases, version, sqlSocket } = init;
+  const { temporaryDiskEnforcement, limitsProblem, releases, version, proxySockets } = init;
   const config = { ...core.config, temporaryDiskEnforcement, limitsEnforced: limitsProblem === null, releases };
   const keyUses = new KeyUseRecorder(core);
   const { checkSettings } = remoteHost(process);
@@ -35,7 +35,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     checkSettings,
     dumpSchema: schemas.read,
     stack,
-    sqlSocket,
+    proxySockets,
     consoleFiles,
     awaitOperation: waiter.awaitOperation,
     providers: rolesProviders(init),

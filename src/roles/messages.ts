@@ -17,8 +17,12 @@ export interface RoleInit {
   /** What Catnap proves itself with to the embedded auth provider, as the integration client `catnap`. */
   readonly stackSecret: string;
   readonly certificate: { readonly key: string; readonly cert: string };
-  /** Where the API passes requests for SQL over HTTP to the proxy. */
-  readonly sqlSocket: string;
+  /** Which of the proxies it is, from 0 on; 0 for the other roles. */
+  readonly proxyNumber: number;
+  /** The listening socket that the proxies share, as the process has inherited it; without one it makes its own. */
+  readonly portFd: number | null;
+  /** Where each proxy takes requests for SQL over HTTP from the API, and cancel requests from the others. */
+  readonly proxySockets: readonly string[];
   readonly version: string;
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;

@@ -3,6 +3,8 @@ import { createHmac } from 'node:crypto';
 import { startProxy } from '../proxy/listener.ts';
 import { createControlPlane } from './control-plane.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
+import { placeChannel } from './place-channel.ts';
+import { createProxyMetrics } from './proxy-metrics.ts';
 
 export async function startProxyRole({ core, log, init, certificate }: RoleParts): Promise<RunningRole> {
   const { config } = core;
@@ -11,12 +13,15 @@ export async function startProxyRole({ core, log, init, certificate }: RoleParts
     controlPlane,
     bind: config.bind,
     port: config.pgPort,
+    portFd: init.portFd,
     tls: certificate,
     log,
     clock: core.clock,
     domain: config.domain,
     region: config.region,
-    sqlSocket: init.sqlSocket,
+    siblings: { number: init.proxyNumber, sockets: init.proxySockets },
+    metrics: createProxyMetrics(init.proxyNumber),
+    ...(init.proxySockets.length > 1 && { places: placeChannel() }),
     // From the key file, so that made-up salts survive a restart as real ones do.
     mockSecret: createHmac('sha256', init.secretKey).update('salts of roles that do not exist').digest(),
   });

@@ -115,7 +115,7 @@ export async function makeApi(
     dumpSchema: async ({ branchName, database }) => `-- ${database}\nCREATE TABLE ${branchName} ();\n`,
     keyUses: { record: () => {} },
     stack: makeStackParts(core),
-    sqlSocket: '/nonexistent/sql',
+    proxySockets: ['/nonexistent/proxy'],
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
     providers: testProviders(),
     awaitOperation: async () => {

@@ -59,6 +59,8 @@ export class Program {
         CATNAP_HTTP_PORT: String(this.httpPort),
         CATNAP_PG_PORT: String(this.pgPort),
         CATNAP_LOG_LEVEL: 'warn',
+        // The same on every machine, unless a test says otherwise.
+        CATNAP_PROXIES: '1',
         ...this.#env,
         ...env,
       },

@@ -87,7 +87,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     consoleFiles: noConsole,
     version: '0.0.0-test',
     keyUses: { record: () => {} },
-    sqlSocket: '/nonexistent/sql',
+    proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
     stack: parts,
     providers: testProviders(),

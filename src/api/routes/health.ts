@@ -9,6 +9,7 @@ import { CatnapError } from '../../errors.ts';
 import type { App } from '../app-type.ts';
 import type { ApiParts } from '../parts.ts';
 import { type Access, authenticateRequest } from '../plugins/auth.ts';
+import { readProxyMetrics } from '../plugins/proxy-metrics.ts';
 
 /** Less than what probes usually wait. */
 const readyTimeoutMs = 2_000;
@@ -37,7 +38,8 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
       // The numbers name every project's computes.
       await requireOperator(readScope(parts.core), caller);
     }
-    return reply.type(parts.metrics.contentType).send(await parts.metrics.metrics());
+    const [own, proxies] = await Promise.all([parts.metrics.metrics(), readProxyMetrics(parts.proxySockets)]);
+    return reply.type(parts.metrics.contentType).send(`${own}\n${proxies}`);
   });
 }
 

@@ -17,8 +17,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** An API in front of a proxy that writes down what it hears. */
-async function start(): Promise<{ port: number; heard: string[] }> {
+/** An API in front of a proxy that writes down what it hears, and of others that are not there. */
+async function start(gone: readonly string[] = []): Promise<{ port: number; heard: string[] }> {
   const directory = await mkdtemp(join(tmpdir(), 'catnap-pass-'));
   const socket = join(directory, 'sql');
   const heard: string[] = [];
@@ -29,7 +29,7 @@ async function start(): Promise<{ port: number; heard: string[] }> {
   }).listen(socket);
   await once(proxy, 'listening');
   const app: App = fastify();
-  await app.register(async (sql: App) => sqlRoutes(sql, socket));
+  await app.register(async (sql: App) => sqlRoutes(sql, [...gone, socket]));
   await app.listen({ port: 0, host: '127.0.0.1' });
   cleanups.push(
     () => rm(directory, { recursive: true, force: true }),
@@ -61,4 +61,13 @@ it.each([
   client.write('POST /sql HTTP/1.1\r\nhost: a\r\nx-catnap-client-address: 10.0.0.2\r\ncontent-length: 4\r\n\r\nnext');
   await eventually(() => expect(answered.match(/HTTP\/1.1 200/g)).toHaveLength(2));
   expect(heard).toEqual([`${method} from 127.0.0.1: ${body}`, 'POST from 127.0.0.1: next']);
+});
+
+it('goes to a proxy that is there, whichever others are not', async () => {
+  const { port, heard } = await start(['/nonexistent/one', '/nonexistent/two']);
+  for (let n = 0; n < 6; n++) {
+    const reply = await fetch(`http://127.0.0.1:${port}/sql`, { method: 'POST', body: `body ${n}` });
+    expect(reply.status).toBe(200);
+  }
+  expect(heard).toEqual([0, 1, 2, 3, 4, 5].map((n) => `POST from 127.0.0.1: body ${n}`));
 });

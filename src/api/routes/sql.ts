@@ -1,8 +1,9 @@
 /**
  * SQL over HTTP, at the HTTP port because that is where drivers look for it. Nothing is read here: the request goes to
- * the proxy, which knows passwords, limits and computes, and its answer comes back as it is.
+ * a proxy, which knows passwords, limits and computes, and its answer comes back as it is. Proxies take turns; one that
+ * is not there is passed over.
  */
-import { request as openRequest } from 'node:http';
+import { type ClientRequest, request as openRequest } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CatnapError } from '../../errors.ts';
@@ -12,7 +13,8 @@ import type { App } from '../app-type.ts';
 const passedOn = /^(neon-.*|authorization)$/;
 const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length))$/;
 
-export function sqlRoutes(app: App, socketPath: string): void {
+export function sqlRoutes(app: App, proxySockets: readonly string[]): void {
+  let turn = 0;
   app.removeAllContentTypeParsers();
   // As a stream, whatever the type says: drivers send JSON as text/plain to spare a browser the preflight.
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
@@ -21,20 +23,25 @@ export function sqlRoutes(app: App, socketPath: string): void {
     url: '/sql',
     config: { isPublic: true },
     schema: { hide: true },
-    handler: (request, reply) => passOn(socketPath, request, reply),
+    handler: (request, reply) => {
+      turn = (turn + 1) % Math.max(1, proxySockets.length);
+      return passOn([...proxySockets.slice(turn), ...proxySockets.slice(0, turn)], request, reply);
+    },
   });
 }
 
-async function passOn(socketPath: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function passOn(sockets: readonly string[], request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const body = request.method === 'POST' && isStream(request.body) ? request.body : null;
-  const upstream = openRequest({
-    socketPath,
-    path: '/sql',
-    method: request.method,
-    headers: { ...pick(request.headers, passedOn), ...framing(request, body), 'x-catnap-client-address': request.ip },
-  });
+  const headers = {
+    ...{ ...pick(request.headers, passedOn), ...framing(request, body) },
+    'x-catnap-client-address': request.ip,
+  };
+  const upstream = await reachOne(sockets, (socketPath) =>
+    openRequest({ socketPath, path: '/sql', method: request.method, headers }),
+  );
   // A caller that leaves takes its query along.
   reply.raw.once('close', () => upstream.destroy());
+  if (reply.raw.closed) upstream.destroy();
   // An answer may come before the whole question. The rest is let go unread, so that the connection can be used again.
   upstream.once('close', () => request.raw.unpipe(upstream).resume());
   const answer = await new Promise<Readable & { statusCode?: number; headers: NodeJS.Dict<string | string[]> }>(
@@ -52,6 +59,38 @@ async function passOn(socketPath: string, request: FastifyRequest, reply: Fastif
     .header('cross-origin-resource-policy', 'cross-origin')
     .headers(pick(answer.headers, passedBack))
     .send(answer);
+}
+
+/** Of the first proxy that is there. Nothing of the request has been sent by then, so the next one may be tried. */
+async function reachOne(
+  sockets: readonly string[],
+  open: (socketPath: string) => ClientRequest,
+): Promise<ClientRequest> {
+  let cause = new Error('there is no proxy');
+  for (const socketPath of sockets) {
+    const upstream = open(socketPath);
+    try {
+      await connected(upstream);
+      return upstream;
+    } catch (thrown) {
+      cause = thrown instanceof Error ? thrown : cause;
+    }
+  }
+  throw unreachable(cause);
+}
+
+function connected(upstream: ClientRequest): Promise<void> {
+  return new Promise((resolve, reject) => {
+    upstream.once('error', reject);
+    const settle = () => {
+      upstream.off('error', reject);
+      resolve();
+    };
+    upstream.once('socket', (socket) => {
+      if (socket.connecting) socket.once('connect', settle);
+      else settle();
+    });
+  });
 }
 
 /**

@@ -2,8 +2,15 @@
 import { CatnapError } from '../../errors.ts';
 import type { EndpointBudget } from './budget.ts';
 
-/** The function gives the place back. Rejects in Postgres' own words when none becomes free in time. */
-export function takePlace(budget: EndpointBudget, ms: number, signal: AbortSignal): Promise<() => void> {
+const serverIsFull = 'sorry, too many clients already';
+
+/** The function gives the place back. Rejects when none is free in time, in Postgres' own words or the given ones. */
+export function takePlace(
+  budget: EndpointBudget,
+  ms: number,
+  signal: AbortSignal,
+  refusal = serverIsFull,
+): Promise<() => void> {
   return new Promise((resolve, reject) => {
     const settle = () => {
       clearTimeout(timer);
@@ -15,10 +22,7 @@ export function takePlace(budget: EndpointBudget, ms: number, signal: AbortSigna
       reject(reason);
     };
     const onAbort = () => giveUp(signal.reason);
-    const timer = setTimeout(
-      () => giveUp(new CatnapError('too_many_connections', 'sorry, too many clients already')),
-      ms,
-    );
+    const timer = setTimeout(() => giveUp(new CatnapError('too_many_connections', refusal)), ms);
     signal.addEventListener('abort', onAbort, { once: true });
     const withdraw = budget.request(() => {
       settle();

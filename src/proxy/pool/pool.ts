@@ -25,6 +25,8 @@ export interface Waiter extends ServerUser {
 
 export interface PoolOptions {
   readonly endpointId: string;
+  /** What it is called in the budget. */
+  readonly name: string;
   readonly budget: EndpointBudget;
   /** Wakes the endpoint if need be, and logs in there. */
   readonly connect: (signal: AbortSignal) => Promise<ComputeLogin>;
@@ -47,6 +49,7 @@ export class Pool implements BudgetMember {
   readonly statements = new StatementTable();
   readonly greetings = new Map<string, Greeting>();
   readonly endpointId: string;
+  readonly name: string;
   /** Clients that may come back for a server. */
   clients = 0;
   readonly #options: PoolOptions;
@@ -61,8 +64,9 @@ export class Pool implements BudgetMember {
 
   constructor(options: PoolOptions) {
     this.endpointId = options.endpointId;
+    this.name = options.name;
     this.#options = options;
-    options.budget.members.add(this);
+    options.budget.join(this);
   }
 
   get idleCount(): number {
@@ -126,7 +130,7 @@ export class Pool implements BudgetMember {
     if (this.#patience) clearTimeout(this.#patience);
     if (this.#retry) clearTimeout(this.#retry);
     for (const server of this.#all) server.close();
-    this.#options.budget.members.delete(this);
+    this.#options.budget.leave(this);
   }
 
   get #max(): number {
@@ -140,7 +144,7 @@ export class Pool implements BudgetMember {
     if (server.isClosing) return;
     const now = Date.now();
     const isOld = now - server.bornAt > limits.serverLifeMs;
-    const isWanted = budget.isShort && (this.#waiting.size === 0 || this.#all.size > budget.fairShare);
+    const isWanted = budget.isWanted(this, this.#all.size, this.#waiting.size > 0);
     if (server.isRetired || isOld || isWanted) return void server.close();
     const waiter = this.#waiting.shift();
     if (waiter === null) {
@@ -179,7 +183,7 @@ export class Pool implements BudgetMember {
       budget.request(() => {
         this.#requested -= 1;
         void this.#open();
-      });
+      }, this);
     }
   }
 
@@ -201,7 +205,7 @@ export class Pool implements BudgetMember {
   async #open(): Promise<void> {
     const { budget, connect } = this.#options;
     const startedAt = Date.now();
-    if (this.#waiting.size === 0 || this.#abort.signal.aborted) return budget.release();
+    if (this.#waiting.size === 0 || this.#abort.signal.aborted) return budget.release(this);
     this.#opening += 1;
     try {
       const login = await connect(this.#abort.signal);
@@ -215,7 +219,7 @@ export class Pool implements BudgetMember {
       this.#offer(server);
     } catch (thrown) {
       this.#opening -= 1;
-      budget.release();
+      budget.release(this);
       this.#failed(thrown, startedAt);
     }
     this.#grow();
@@ -245,7 +249,7 @@ export class Pool implements BudgetMember {
     this.#all.delete(server);
     const at = this.#idle.indexOf(server);
     if (at !== -1) this.#idle.splice(at, 1);
-    this.#options.budget.release();
+    this.#options.budget.release(this);
     this.#grow();
   }
 

@@ -13,6 +13,7 @@
  * `options`, …). `lease` rejects with what the client is to be told: a CatnapError or a ComputeRefusal. Always release,
  * also after an error; release may be called in the middle of a query, which is then cancelled.
  */
+import { createHash } from 'node:crypto';
 import type { Logger } from '../../log.ts';
 import type { Identity } from '../authenticate.ts';
 import type { ProxyLimits } from '../limits.ts';
@@ -54,7 +55,9 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
     let pool = pools.get(key);
     if (pool === undefined) {
       const connect = (signal: AbortSignal) => connectToCompute({ identity, parameters: login, waker, limits, signal });
-      pool = new Pool({ endpointId, budget: budgets.of(endpointId), connect, limits, log });
+      // Without what the key tells about a password.
+      const name = createHash('sha256').update(key).digest('base64url').slice(0, 22);
+      pool = new Pool({ endpointId, name, budget: budgets.of(endpointId), connect, limits, log });
       pools.set(key, pool);
     }
     return pool;

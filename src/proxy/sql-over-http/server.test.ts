@@ -54,7 +54,14 @@ async function start(plane: Partial<ControlPlane> = {}, limits: Partial<ProxyLim
       },
       ...plane,
     },
-    ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock, sqlSocket: socketPath(), limits },
+    ...{
+      bind: '127.0.0.1',
+      port: 0,
+      tls: () => certificates,
+      clock: systemClock,
+      siblings: { number: 0, sockets: [socketPath()] },
+      limits,
+    },
     ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
   });
   cleanups.push(() => proxy.close());

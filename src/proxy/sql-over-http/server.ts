@@ -1,7 +1,7 @@
 /**
- * SQL over HTTP: one request is one statement, or one transaction. Listens on a socket of the machine that the API
- * passes requests to, and uses what the database port uses: the same proof of the password before anything else, the
- * same limits, the same wake, the same pools.
+ * SQL over HTTP: one request is one statement, or one transaction. Listens on the proxy's socket of the machine, which
+ * the API passes requests to (and other proxies their cancel requests), and uses what the database port uses: the same
+ * proof of the password before anything else, the same limits, the same wake, the same pools.
  */
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
@@ -13,6 +13,7 @@ import type { ConnectionContext } from '../connection.ts';
 import { PeerGone } from '../message-stream.ts';
 import type { Lease } from '../pool/lease.ts';
 import { asksForPast } from '../route.ts';
+import { cancelPath, metricsPath, serveCancel } from '../siblings.ts';
 import { executeBody, forget, type ServerTalk, StatementFailed } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
@@ -37,6 +38,8 @@ export async function startSqlOverHttp(path: string, context: ConnectionContext)
   const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
   const held = createHeldBytes({ inAll: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
   const server = createServer((request, response) => {
+    if (request.url === cancelPath) return void passedOn(request, response, context);
+    if (request.url === metricsPath) return void context.metrics.scrape().then((numbers) => response.end(numbers));
     void serve(request, response, { ...context, held }, closing.signal);
   });
   // What a process that was killed has left behind.
@@ -54,6 +57,16 @@ export async function startSqlOverHttp(path: string, context: ConnectionContext)
       clearTimeout(killer);
     },
   };
+}
+
+async function passedOn(request: IncomingMessage, response: ServerResponse, context: ConnectionContext): Promise<void> {
+  const { cancelKeys, log } = context;
+  try {
+    await serveCancel(request, response, async (key) => cancelKeys.findOwn(key)?.cancel());
+  } catch (thrown) {
+    log.warn({ reason: errorText(thrown) }, 'a cancel request did not reach its compute');
+    response.destroy();
+  }
 }
 
 interface SqlContext extends ConnectionContext {
@@ -108,7 +121,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
   }
   const { endpointId } = target.route;
-  const releaseSlot = pooledSlots.take(endpointId);
+  const releaseSlot = await pooledSlots.take(endpointId);
   const share = held.begin(endpointId);
   response.once('close', share.end);
   if (response.closed) share.end();
