@@ -1,11 +1,12 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
 import { Bench, ownerAndDatabase } from '../contract/bench.ts';
 import type { ComputeObservation } from '../driver.ts';
-import { dumpSchema } from './dump.ts';
+import { type DumpRequest, dumpSchema } from './dump.ts';
 import { findPgDump } from './native-dump.ts';
 import { dumpByWasm } from './wasm-dump.ts';
 import { openWireSession } from './wire-session.ts';
@@ -31,9 +32,9 @@ describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) =
     await b.driver.removeProject(b.ref);
     await subject.close();
   });
-  const dump = (database = 'app', adminSecret = b.adminSecret) => {
+  const dump = (database = 'app', adminSecret = b.adminSecret, change: Partial<DumpRequest> = {}) => {
     if (running.address === null) throw new Error('it does not run');
-    return dumpSchema({ address: running.address, adminSecret, database, pgVersion, programPath: '' });
+    return dumpSchema({ address: running.address, adminSecret, database, pgVersion, programPath: '', ...change });
   };
 
   test('is SQL that makes everything and holds no row, twice the same', async () => {
@@ -58,6 +59,31 @@ describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) =
     expect(await b.query(running, "SELECT rolname FROM pg_roles WHERE rolname LIKE 'catnap_j%'", login)).toEqual([]);
   });
 
+  test('comes from a pg_dump of the machine where one fits, which logs in as a reader', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'cn-dump-'));
+    try {
+      await writeFile(join(folder, 'pg_dump'), readerInPlaceOfPgDump(pgVersion), { mode: 0o755 });
+      const said = JSON.parse(await dump('app', b.adminSecret, { programPath: folder }));
+      expect(said).toEqual({
+        args: ['--schema-only', '--no-password'],
+        ...{ database: 'app', reads: '1', isSuperuser: 'off', cannotWrite: '42501' },
+      });
+      expect(await dump('app', b.adminSecret, { binDirectory: folder })).toBe(JSON.stringify(said));
+      await writeFile(join(folder, 'pg_dump'), '#!/bin/sh\necho "pg_dump (PostgreSQL) 99.0"; test "$1" = --version');
+      await expect(dump('app', b.adminSecret, { programPath: folder })).rejects.toThrow('could not be read');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('without any pg_dump that fits, says what to install', async () => {
+    const none = dump('app', b.adminSecret, { pgVersion: 98 });
+    await expect(none).rejects.toMatchObject({
+      kind: 'not_supported',
+      message: expect.stringMatching(/install a pg_dump of Postgres 98 .* CATNAP_PG_BIN_98/),
+    });
+  });
+
   test('of a database that is not there, or with a wrong secret, fails and says so', async () => {
     await expect(dump('nowhere')).rejects.toThrow('the schema could not be read');
     await expect(dump('app', 'wrong')).rejects.toThrow('the schema could not be read');
@@ -72,6 +98,23 @@ describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) =
     await expect(limited({ bytesMax: 1e9, timeoutMs: 1 })).rejects.toThrow(/too long/);
   });
 });
+
+/** Tells how it was called and what its login can do, guarded as the output of newer programs is. */
+const readerInPlaceOfPgDump = (major: number) => `#!${process.execPath}
+  const pg = require(${JSON.stringify(createRequire(import.meta.url).resolve('pg'))});
+  if (process.argv[2] === '--version') return console.log('pg_dump (PostgreSQL) ${major}.1');
+  (async () => {
+    const client = new pg.Client();
+    await client.connect();
+    const { rows: [seen] } = await client.query(\`SELECT current_database() AS database,
+      (SELECT count(*) FROM hidden.t) + (SELECT count(*) FROM "Größe") AS reads,
+      current_setting('is_superuser') AS "isSuperuser"\`);
+    const refused = await client.query('INSERT INTO hidden.t VALUES (1)').catch((error) => error.code);
+    await client.end();
+    console.log('\\\\restrict abc');
+    process.stdout.write(JSON.stringify({ args: process.argv.slice(2), ...seen, cannotWrite: refused }));
+  })();
+`;
 
 test('a pg_dump of the machine is used when it is new enough', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'cn-dump-'));
