@@ -50,6 +50,31 @@ async function expectNoLeak(): Promise<void> {
   await eventually(async () => expect(await readdir(join(program.home.path, 'trash'))).toEqual([]));
 }
 
+/** One client of the pooled host that reads all the time: what it saw, and how often its own connection was lost. */
+function readThroughPool() {
+  const client = new pg.Client({ connectionString: uriOf(`${devEndpoint}-pooler`) });
+  const found = { seen: [] as string[], losses: 0, stop };
+  let isOver = false;
+  client.on('error', () => found.losses++);
+  const reading = (async () => {
+    await client.connect();
+    while (!isOver) {
+      // A statement that was under way when the server stopped fails; the one after it waits for the new server.
+      const reply = await client.query<{ value: string }>('select value from t').catch(() => null);
+      const value = reply?.rows[0]?.value;
+      if (value !== undefined && value !== found.seen.at(-1)) found.seen.push(value);
+      await delay(5);
+    }
+  })();
+  return found;
+
+  async function stop(): Promise<void> {
+    isOver = true;
+    await reading;
+    await client.end();
+  }
+}
+
 beforeAll(async () => {
   program = await Program.create();
   await program.start();
@@ -78,6 +103,9 @@ describe('restore', () => {
     const dropped = new Promise((resolve) => open.on('error', resolve));
     await open.connect();
 
+    const reader = readThroughPool();
+    await eventually(() => expect(reader.seen).toEqual(['dev']));
+
     const { operations } = await restore('dev_old');
     expect(operations.map(({ action }: { action: string }) => action)).toEqual([
       ...['create_branch', 'start_compute', 'start_compute'],
@@ -87,6 +115,9 @@ describe('restore', () => {
     expect(await valueOn(devEndpoint)).toBe('root');
     await program.settle(projectId, 60_000);
     expect(await valueOn(replicaId)).toBe('root');
+    await eventually(() => expect(reader.seen.at(-1)).toBe('root'));
+    await reader.stop();
+    expect(reader).toMatchObject({ seen: ['dev', 'root'], losses: 0 });
     const roles = (await program.api('GET', `${branches()}/${devId}/roles`)).body.roles;
     expect(roles.map(({ name }: { name: string }) => name)).toEqual(['neondb_owner']);
 
