@@ -8,9 +8,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from './clock.ts';
 import { currentRelease } from './compute/local/builds.ts';
+import { startCopyThreads } from './compute/local/copy-threads.ts';
 import { LocalHost } from './compute/local/host.ts';
 import { serveHost } from './compute/local/host-remote.ts';
 import type { Layout } from './compute/local/layout.ts';
+import { removeUnfinishedCopies } from './compute/local/leftovers.ts';
 import { type Config, ConfigError } from './config.ts';
 import { errorText } from './errors.ts';
 import { createLogger, type Logger } from './log.ts';
@@ -144,7 +146,9 @@ function startRole(init: Omit<RoleInit, 'portFd'>, service: ParentService): Prom
 async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<LocalHost> {
   const host = new LocalHost(config, layout, (err, message) => log.warn({ err }, message), sparesOfEachMajor);
   if (!needed) return host;
+  await removeUnfinishedCopies(layout);
   await host.prepare(defaultMajor, say);
+  startCopyThreads();
   void prepareOthers(host, config, log);
   return host;
 }

@@ -7,6 +7,7 @@
  * StaleGenerationError and touches nothing.
  */
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { BranchCopy } from './branch-copy.ts';
 import type { ServerMeasures } from './measures.ts';
 import type { ChangesAfter, UsersTable } from './users.ts';
 
@@ -199,7 +200,7 @@ export interface ComputeDriver {
   /** Makes ready what every start needs (binaries, template), reporting progress in plain words. */
   prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
 
-  createBranch(spec: BranchSpec): Promise<BranchReceipt>;
+  createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
    * Leaves nothing in a branch but its schema, roles and databases: no value of the branch that it is a copy of is
    * left in any of its files. Nothing may serve it yet.

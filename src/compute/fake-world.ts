@@ -1,5 +1,7 @@
 /** What the fake driver keeps in memory, and how its computes are shown. */
+import type { BranchCopy } from './branch-copy.ts';
 import type {
+  BranchReceipt,
   BranchRef,
   BranchReplacement,
   BranchSpec,
@@ -8,7 +10,7 @@ import type {
   ComputeRef,
   ComputeSample,
 } from './driver.ts';
-import type { FakeBranch } from './fake-branch.ts';
+import { catalogOf, type FakeBranch } from './fake-branch.ts';
 import type { ServerMeasures } from './measures.ts';
 
 export interface FakeCompute {
@@ -85,7 +87,23 @@ export function forgetProject({ branches, computes, replicas }: FakeWorld, proje
   for (const [id, branch] of branches) if (branch.projectId === projectId) branches.delete(id);
 }
 
-export function sourceOf({ branches }: FakeWorld, spec: BranchSpec, branchId: string): FakeBranch {
+/** `bytes` is the size of the source, which its server tells if it runs. */
+export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): BranchCopy {
+  const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
+  const source = sourceId === null ? null : sourceOf(world, spec, sourceId);
+  const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0, bytesShared: 0 };
+  world.branches.set(spec.branchId, {
+    ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
+    roles: new Map(source?.roles),
+    databases: new Map(source?.databases),
+    users: new Map(source?.users),
+  });
+  const servers = [...world.computes.values()].filter(({ process, readOnly }) => process !== null && !readOnly);
+  const isAwake = servers.some(({ ref }) => ref.branchId === sourceId);
+  return { receipt, source: source && isAwake ? { catalog: catalogOf(source), bytes, isExact: true } : null };
+}
+
+function sourceOf({ branches }: FakeWorld, spec: BranchSpec, branchId: string): FakeBranch {
   const source = branches.get(branchId);
   if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
   if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);

@@ -3,8 +3,8 @@
  * to them by `driver-contract.ts`; the world it keeps is open, so that a test can assert that nothing is left in it.
  */
 import { delay } from '../clock.ts';
+import type { BranchCopy } from './branch-copy.ts';
 import {
-  type BranchReceipt,
   type BranchRef,
   type BranchReplacement,
   type BranchSpec,
@@ -26,6 +26,7 @@ import {
 } from './driver.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './fake-branch.ts';
 import {
+  copyIn,
   type FakeCompute,
   type FakeWorld,
   forgetProject,
@@ -35,7 +36,6 @@ import {
   replaceIn,
   runningBranch,
   sampleOf,
-  sourceOf,
 } from './fake-world.ts';
 import type { ServerMeasures } from './measures.ts';
 import type { ChangesAfter, UsersTable } from './users.ts';
@@ -100,19 +100,12 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     progress(`Postgres ${pgVersion} is ready`);
   }
 
-  async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
+  async createBranch(spec: BranchSpec): Promise<BranchCopy> {
     await this.#enter('createBranch', spec.branchId);
     const existing = this.branches.get(spec.branchId);
-    if (existing) return existing.receipt;
-    const source = spec.source.kind === 'branch' ? sourceOf(this, spec, spec.source.branchId) : null;
-    const receipt: BranchReceipt = { method: 'copy', lsn: '0/1000000', durationMs: 0, bytes: 0, bytesShared: 0 };
-    this.branches.set(spec.branchId, {
-      ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
-      roles: new Map(source?.roles),
-      databases: new Map(source?.databases),
-      users: new Map(source?.users),
-    });
-    return receipt;
+    if (existing) return { receipt: existing.receipt, source: null };
+    const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
+    return copyIn(this, spec, this.sizes.get(sourceId ?? '') ?? fakeBytes);
   }
 
   async emptyBranch(spec: EmptySpec): Promise<void> {

@@ -2,18 +2,12 @@
  * What the server of a branch says before the branch is copied: its size, and its roles and databases. Roles and
  * passwords that were changed by SQL are in the copy, so whoever gets the copy must know them.
  */
-import type { ServerCatalog } from '../compute/driver.ts';
+import type { SourceState } from '../compute/branch-copy.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { BranchId } from '../ids.ts';
 import { emptyChange } from './compute-steps.ts';
 import type { StepContext } from './step.ts';
 import { findCompute } from './target.ts';
-
-interface SourceState {
-  readonly catalog: ServerCatalog;
-  /** Size of its databases, where it says so. */
-  readonly bytes: number | null;
-}
 
 /** `asleep` when no server runs, and the rows are all that is known. */
 export async function readSource(
@@ -30,5 +24,5 @@ export async function readSource(
     context.driver.configure(source.ref, emptyChange),
     context.driver.observeSize(source.ref),
   ]);
-  return { catalog, bytes };
+  return { catalog, bytes, isExact: false };
 }

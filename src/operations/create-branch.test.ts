@@ -30,3 +30,37 @@ test('a copy that found the disk full ends at once, says why, and leaves a branc
     1,
   );
 });
+
+test('a branch of a parent that is awake knows its catalog, and its first start reads none', async () => {
+  const driver = new FakeDriver();
+  const { project, branch: parent } = await makeProject(made);
+  await drain(made.core, driver);
+  driver.branches.get(parent.id)?.roles.set('by_sql', { name: 'by_sql', verifier: null });
+  const { branch, endpoints } = await command(made, (scope) =>
+    createBranch(scope, made.caller, project.id, { annotation: {}, endpoints: [{ type: 'read_write' }] }),
+  );
+  await drain(made.core, driver);
+  const { sql } = made.core.database;
+  const rows =
+    await sql`select branch_id from roles where name = 'by_sql' and branch_id in ${sql([parent.id, branch.id])}`;
+  expect(rows).toHaveLength(2);
+  const calls = driver.calls.filter(({ subject }) => subject === endpoints[0]?.id).map(({ method }) => method);
+  expect(calls).toContain('start');
+  expect(calls).not.toContain('configure');
+});
+
+test('a copy that an earlier worker finished is recorded by what the parent says now, and read again', async () => {
+  const driver = new FakeDriver();
+  const { project, branch: parent } = await makeProject(made);
+  await drain(made.core, driver);
+  const { branch, endpoints } = await command(made, (scope) =>
+    createBranch(scope, made.caller, project.id, { annotation: {}, endpoints: [{ type: 'read_write' }] }),
+  );
+  const ref = { projectId: project.id, tenantUid: null, branchId: branch.id };
+  await driver.createBranch({ ...ref, pgVersion: 17, source: { kind: 'branch', branchId: parent.id } });
+  driver.branches.get(parent.id)?.roles.set('later', { name: 'later', verifier: null });
+  await drain(made.core, driver);
+  const rows = await made.core.database.sql`select branch_id from roles where name = 'later'`;
+  expect(rows.map((row) => row.branchId)).toEqual([parent.id]);
+  expect(driver.calls).toContainEqual({ method: 'configure', subject: endpoints[0]?.id });
+});

@@ -3,55 +3,72 @@
  * it from starting, stopping and going away meanwhile. Should its server die, the copy fails and is tried again. A
  * branch that is to have the schema only is emptied before anybody can see it.
  */
+import type { SourceState } from '../compute/branch-copy.ts';
+import type { BranchReceipt } from '../compute/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
-import { copyLogicalSize, updateBranch, updateLogicalSize } from '../db/branches.ts';
+import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
+import type { Tx } from '../db/client.ts';
+import type { BranchId } from '../ids.ts';
 import { readSource } from './copy-source.ts';
-import { abandonIfFull, done, goto, type Job, type Step, skip, wait } from './step.ts';
+import { abandonIfFull, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { adminSecretOf, findBranch } from './target.ts';
 
-const parentStartsMs = 50;
-
-const readParent: Step = async (context) => {
-  const target = await findBranch(context);
-  const parentId = target?.branch.parentId ?? null;
-  if (target === undefined || parentId === null) return skip('the branch is gone');
-  const seen = await readSource(context, parentId);
-  if (seen === 'starting') return wait(parentStartsMs);
-  if (seen === 'asleep') return goto('copy');
-  return goto('copy', async (tx) => {
-    const nothing = { roles: [], databases: [] };
-    await recordCatalog(tx, parentId, nothing, seen.catalog);
-    await recordCatalog(tx, target.branch.id, nothing, seen.catalog);
-    if (seen.bytes !== null) await updateLogicalSize(tx, parentId, seen.bytes);
-    return undefined;
-  });
-};
+/** An earlier version read the parent's catalog here, and operations that it has queued begin here too. */
+const begin: Step = async () => goto('copy');
 
 const copy: Step = async (context) => {
   const target = await findBranch(context);
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
+  const { id } = target.branch;
   const spec = {
     ...target.ref,
     pgVersion: target.project.pgVersion,
     source: { kind: 'branch', branchId: parentId } as const,
   };
   return abandonIfFull(async () => {
-    const receipt = await context.driver.createBranch(spec);
-    const record = { receipt, parentLsn: receipt.lsn };
+    const made = await context.driver.createBranch(spec);
+    const source = made.source ?? (await lookAtParent(context, parentId));
     if (target.branch.initSource === 'schema-only') {
       return goto('empty', async (tx) => {
-        await updateBranch(tx, target.branch.id, record);
+        await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
         return undefined;
       });
     }
     return done(async (tx) => {
-      await updateBranch(tx, target.branch.id, { ...record, currentState: 'ready', pendingState: null });
-      await copyLogicalSize(tx, parentId, target.branch.id);
+      await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
+      await updateBranch(tx, id, { currentState: 'ready', pendingState: null });
+      await copyLogicalSize(tx, parentId, id);
       return undefined;
     });
   });
 };
+
+/** The copy was made by a worker that did not live to tell; what the parent says now is not certain to be in it. */
+async function lookAtParent(context: StepContext, parentId: BranchId): Promise<SourceState | null> {
+  const seen = await readSource(context, parentId);
+  return seen === 'asleep' || seen === 'starting' ? null : seen;
+}
+
+interface Copied {
+  readonly id: BranchId;
+  readonly parentId: BranchId;
+  readonly source: SourceState | null;
+  readonly receipt: BranchReceipt;
+}
+
+/** Where the copy holds just what was read, its first start need not read it again. */
+async function recordCopy(tx: Tx, { id, parentId, source, receipt }: Copied): Promise<void> {
+  await updateBranch(tx, id, { receipt, parentLsn: receipt.lsn });
+  if (source === null) return;
+  const nothing = { roles: [], databases: [] };
+  await Promise.all([
+    recordCatalog(tx, parentId, nothing, source.catalog),
+    recordCatalog(tx, id, nothing, source.catalog),
+    updateCatalogKept(tx, id, source.isExact),
+    source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
+  ]);
+}
 
 /** Until this is over the branch is not ready, and nothing can be started on it. */
 const empty: Step = async (context) => {
@@ -66,7 +83,7 @@ const empty: Step = async (context) => {
 };
 
 export const createBranch: Job = {
-  steps: { read_parent: readParent, copy, empty },
+  steps: { read_parent: begin, copy, empty },
   giveUp: async (tx, { operation }) => {
     if (operation.branchId !== null) await updateBranch(tx, operation.branchId, { pendingState: null });
   },

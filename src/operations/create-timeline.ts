@@ -8,7 +8,7 @@ const copy: Step = async (context) => {
   if (target === undefined || target.branch.deletingAt !== null) return skip('the branch is gone');
   const spec = { ...target.ref, pgVersion: target.project.pgVersion, source: { kind: 'template' } as const };
   return abandonIfFull(async () => {
-    const receipt = await context.driver.createBranch(spec);
+    const { receipt } = await context.driver.createBranch(spec);
     return done(async (tx) => {
       await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null, receipt });
       return undefined;

@@ -65,7 +65,7 @@ const copy: Step = async (context) => {
     source: { kind: 'branch', branchId: sourceOf(context) } as const,
   };
   return abandonIfFull(async () => {
-    const receipt = await context.driver.createBranch(spec);
+    const { receipt } = await context.driver.createBranch(spec);
     return goto('stop', async () => ({ receipt: { ...receipt } }));
   });
 };

@@ -1,9 +1,11 @@
 /** What the contract's tests begin with: a subject, and one project with a branch and an endpoint on it. */
 import { expect, vi } from 'vitest';
-import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
+import { type BranchId, newBranchId, newEndpointId, newSecret } from '../../ids.ts';
 import { buildVerifier } from '../../scram-verifier.ts';
 import type { Login } from '../admin-session.ts';
+import type { BranchCopy } from '../branch-copy.ts';
 import type {
+  BranchReceipt,
   CatalogChange,
   ComputeAddress,
   ComputeDriver,
@@ -63,12 +65,17 @@ export class Bench {
     return { ...ref, generation, pgVersion, settings: {}, tempDiskBytes, limits, adminSecret, ...change };
   }
 
-  createBranch(branchId = this.ref.branchId) {
+  async createBranch(branchId = this.ref.branchId): Promise<BranchReceipt> {
     const { pgVersion } = this.subject;
-    return this.driver.createBranch({ ...this.ref, branchId, pgVersion, source: { kind: 'template' } });
+    const made = await this.driver.createBranch({ ...this.ref, branchId, pgVersion, source: { kind: 'template' } });
+    return made.receipt;
   }
 
-  cloneBranch(branchId = newBranchId()) {
+  async cloneBranch(branchId = newBranchId()): Promise<BranchReceipt> {
+    return (await this.copyBranch(branchId)).receipt;
+  }
+
+  copyBranch(branchId: BranchId): Promise<BranchCopy> {
     const source = { kind: 'branch', branchId: this.ref.branchId } as const;
     return this.driver.createBranch({ ...this.ref, branchId, pgVersion: this.subject.pgVersion, source });
   }

@@ -97,6 +97,22 @@ export function describeBranches(bench: () => Bench): void {
     expect(await b.start(2, child)).toMatchObject({ state: 'running' });
   });
 
+  test('a clone of a running branch tells what is in it, and whether that is certain', async () => {
+    const b = bench();
+    const parent = await b.started();
+    const catalog = await b.driver.configure(b.ref, ownerAndDatabase);
+    // A server has work of its own now and then, which may fall into any one copy.
+    await expect
+      .poll(async () => (await b.copyBranch(newBranchId())).source, { timeout: 20_000 })
+      .toMatchObject({ catalog, bytes: expect.any(Number), isExact: true });
+    if (!b.hasSql) return;
+    const slow = b.query(parent, 'CREATE TABLE slow (n int); INSERT INTO slow SELECT 1 FROM pg_sleep(1)');
+    const isOpen = 'SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_xid IS NOT NULL';
+    await expect.poll(() => b.query(parent, isOpen)).toEqual([{ n: 1 }]);
+    expect((await b.copyBranch(newBranchId())).source).toMatchObject({ isExact: false });
+    await slow;
+  });
+
   test('a missing or foreign parent is refused', async () => {
     const b = bench();
     await expect(b.cloneBranch()).rejects.toThrow(/has no data/);

@@ -112,12 +112,13 @@ export async function removeSlotDirectory(dataDirectory: string, slot: string, l
 /**
  * For the start of a server on a copy that has not recovered yet. On the command line, because they are for this one
  * start: in the file a later reload would ask for a restart. No sessions before recovery is over, which they would
- * see the end of as an error.
+ * see the end of as an error. The first segment of the new timeline is not filled with zeros: writing 16 MB that nobody
+ * needs yet was a fifth of the start, and most of the space that a fresh branch took.
  */
 export async function recoveryArguments(dataDirectory: string): Promise<string[]> {
   const isWaiting = await lstat(join(dataDirectory, 'recovery.signal')).then(
     () => true,
     () => false,
   );
-  return isWaiting ? ['-c', 'restore_command=false', '-c', 'hot_standby=off'] : [];
+  return isWaiting ? ['-c', 'restore_command=false', '-c', 'hot_standby=off', '-c', 'wal_init_zero=off'] : [];
 }

@@ -1,5 +1,5 @@
 /** What a clone costs on each kind of filesystem, and what is left of one that found no room. */
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -101,24 +101,34 @@ for (const kind of kinds) {
       parent = await bench.start(2);
     });
 
-    test.skipIf(shares)('a clone that finds no room says so, leaves nothing, and the parent goes on', async () => {
-      const ballast = join(disk.path, 'ballast');
-      const branches = subject.layout.branches(bench.ref.projectId);
-      const before = await readdir(branches);
-      const used = await disk.usedBytes();
-      await writeFile(ballast, Buffer.alloc(540 * mebibyte - used));
-      const full = { kind: 'disk_full', message: expect.stringMatching(/^the disk is full: .* nothing was copied$/) };
-      await expect(clone()).rejects.toMatchObject(full);
-      await bench.driver.suspend(bench.ref, 2);
-      await expect(clone()).rejects.toMatchObject(full);
-      parent = await bench.start(3);
-      await bench.query(parent, 'INSERT INTO kept VALUES (1)');
-      expect(await readdir(branches)).toEqual(before);
-      await rm(ballast);
-      const branchId = newBranchId();
-      expect(await clone(branchId)).toMatchObject({ method: 'copy' });
-      await remove(branchId);
-    });
+    /** Where a copy takes nothing to begin with, less than the share is left that is kept free for servers. */
+    async function fillUp(ballast: string): Promise<void> {
+      const { bavail, bsize } = await statfs(disk.path);
+      await appendFile(ballast, Buffer.alloc(Math.max(0, bavail * bsize - (shares ? 26 : 60) * mebibyte)));
+    }
+
+    // How much btrfs can still take nobody knows before it is full.
+    test.skipIf(kind === 'btrfs')(
+      'a clone that finds no room says so, leaves nothing, and the parent goes on',
+      async () => {
+        const ballast = join(disk.path, 'ballast');
+        const branches = subject.layout.branches(bench.ref.projectId);
+        const before = await readdir(branches);
+        await fillUp(ballast);
+        const full = { kind: 'disk_full', message: expect.stringMatching(/^the disk is full: .* nothing was copied$/) };
+        await expect(clone()).rejects.toMatchObject(full);
+        await bench.driver.suspend(bench.ref, 2);
+        await fillUp(ballast);
+        await expect(clone()).rejects.toMatchObject(full);
+        parent = await bench.start(3);
+        await bench.query(parent, 'INSERT INTO kept VALUES (1)');
+        expect(await readdir(branches)).toEqual(before);
+        await rm(ballast);
+        const branchId = newBranchId();
+        expect(await clone(branchId)).toMatchObject({ method: shares ? 'reflink' : 'copy' });
+        await remove(branchId);
+      },
+    );
   });
 }
 

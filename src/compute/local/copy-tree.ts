@@ -2,10 +2,11 @@
  * Copies a directory tree quickly and safely, and makes it durable. Knows nothing of Postgres: `clone.ts` and
  * `builds.ts` say what is copied and why.
  */
-import type { Dirent } from 'node:fs';
-import { chmod, lchown, lstat, mkdir, open, readdir, rename } from 'node:fs/promises';
+import { chmodSync, type Dirent, lchownSync, mkdirSync } from 'node:fs';
+import { lchown, lstat, mkdir, open, readdir, readlink, rename, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { FileCopier, type FileOptions, VanishedError } from './copy-file.ts';
+import type { CopyOrder, CopyOutcome, FileOptions } from './copy-files.ts';
+import { copyInThread, copyThreadCount } from './copy-threads.ts';
 import { requireRoom } from './disk-room.ts';
 import { runProgram } from './run-program.ts';
 
@@ -27,33 +28,51 @@ export interface CopyResult {
 
 /** The target must not exist. On failure what was copied stays, for the caller to remove. */
 export async function copyTree(source: string, target: string, options: CopyOptions = {}): Promise<CopyResult> {
-  const copier = new FileCopier(options);
-  const { files, directories } = await makeDirectories(source, target, options, copier);
-  const copy = (path: string) =>
-    forgiveVanished(join(source, path), copier.copy(join(source, path), join(target, path)));
+  const { files, directories } = await makeDirectories(source, target, options);
+  const { skip: _, ...fileOptions } = options;
+  const copy = (paths: readonly string[], shares: boolean | null) =>
+    copyFiles({ source, target, paths, options: fileOptions, shares });
+  // The first one tells whether blocks can be shared, which decides how much room is needed.
+  const outcomes: CopyOutcome[] = [];
+  let shares: boolean | null = null;
   let next = 0;
-  for (let path = files[0]; path !== undefined && copier.shares === null; path = files[++next]) await copy(path);
+  for (; shares === null && next < files.length; next++) {
+    outcomes.push(...(await copy(files.slice(next, next + 1), null)));
+    shares = outcomes.at(-1)?.shares ?? null;
+  }
   const rest = files.slice(next);
-  await requireRoom(target, copier.shares ? 0 : await sizeOf(source, rest));
-  await inParallel(rest, copy);
+  await requireRoom(target, shares ? 0 : await sizeOf(source, rest));
+  if (rest.length > 0) outcomes.push(...(await copy(rest, shares)));
   // Last, so that until the tree is whole nobody but the copier can enter it.
   for (const directory of directories.reverse()) {
     const path = join(target, directory);
-    if (options.readable) await chmod(path, 0o755);
-    if (options.owner != null) await lchown(path, options.owner, options.owner);
+    if (options.readable) chmodSync(path, 0o755);
+    if (options.owner != null) lchownSync(path, options.owner, options.owner);
   }
-  const { bytesCopied, bytesShared } = copier;
+  const sum = (read: (outcome: CopyOutcome) => number) => outcomes.reduce((total, one) => total + read(one), 0);
+  const [bytesCopied, bytesShared] = [sum((one) => one.bytesCopied), sum((one) => one.bytesShared)];
   return { files: files.length, bytesCopied, bytesShared };
+}
 
-  async function forgiveVanished(from: string, copying: Promise<void>): Promise<void> {
-    await copying.catch(async (error: unknown) => {
-      if (!options.live || !(await hasVanished(from, error))) throw error;
-    });
-  }
+/** Returns or fails only when no file is being copied any more, so that the caller may remove the tree. */
+async function copyFiles(files: Omit<CopyOrder, 'taken'>): Promise<CopyOutcome[]> {
+  const order = { ...files, taken: new SharedArrayBuffer(4) };
+  const outcomes: CopyOutcome[] = [];
+  const lane = async () => {
+    for (let isOver = false; !isOver; ) {
+      const outcome = await copyInThread(order);
+      outcomes.push(outcome);
+      isOver = outcome.isOver;
+    }
+  };
+  const lanes = Array.from({ length: Math.min(copyThreadCount, files.paths.length) }, lane);
+  for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason;
+  for (const { error } of outcomes) if (error) throw Object.assign(new Error(error.message), { code: error.code });
+  return outcomes;
 }
 
 /** Walks the source, makes its directories and links in the target, and tells which files there are to copy. */
-async function makeDirectories(source: string, target: string, options: CopyOptions, copier: FileCopier) {
+async function makeDirectories(source: string, target: string, options: CopyOptions) {
   const files: string[] = [];
   const directories: string[] = [''];
   await mkdir(target, { mode: 0o700 });
@@ -63,12 +82,18 @@ async function makeDirectories(source: string, target: string, options: CopyOpti
       if (options.skip?.(path)) continue;
       if (entry.isDirectory()) {
         directories.push(path);
-        await mkdir(join(target, path), { mode: 0o700 });
+        mkdirSync(join(target, path), { mode: 0o700 });
       } else if (entry.isFile()) files.push(path);
-      else await copier.link(join(source, path), join(target, path), path);
+      else await copyLink(join(source, path), join(target, path), { path, isWanted: options.readable === true });
     }
   }
   return { files, directories };
+}
+
+async function copyLink(from: string, to: string, { path, isWanted }: { path: string; isWanted: boolean }) {
+  const isLink = isWanted && (await lstat(from)).isSymbolicLink();
+  if (!isLink) throw new Error(`not a plain file or directory: ${path}`);
+  await symlink(await readlink(from), to);
 }
 
 async function sizeOf(source: string, files: readonly string[]): Promise<number> {
@@ -90,7 +115,6 @@ async function entriesOf(source: string, directory: string, options: CopyOptions
 
 /** Asked of the source itself: the same code about the target would be a failure. */
 async function hasVanished(from: string, error: unknown): Promise<boolean> {
-  if (error instanceof VanishedError) return true;
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
   return lstat(from).then(
     () => false,

@@ -14,10 +14,10 @@ import {
   type Session,
   withSession,
 } from '../admin-session.ts';
+import type { BranchCopy } from '../branch-copy.ts';
 import { applyCatalogChange } from '../configure.ts';
 import {
   adminRole,
-  type BranchReceipt,
   type BranchRef,
   type BranchReplacement,
   type BranchSpec,
@@ -71,9 +71,11 @@ export class LocalDriver implements ComputeDriver {
     return this.#host.prepare(pgVersion, progress);
   }
 
-  async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
+  async createBranch(spec: BranchSpec): Promise<BranchCopy> {
     const parent = await this.#host.findParent(spec);
-    if (parent === null || spec.source.kind === 'template') return this.#host.createBranch(spec);
+    if (parent === null || spec.source.kind === 'template') {
+      return { receipt: await this.#host.createBranch(spec), source: null };
+    }
     if (!(await this.#answers({ ...parent, tenantUid: spec.tenantUid }, parent))) {
       throw new Error(`the server of branch ${spec.source.branchId} does not answer yet`);
     }

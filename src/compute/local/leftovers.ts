@@ -1,7 +1,9 @@
 /** Clears away what a killed Catnap left half made or half removed. */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { asEndpointId, asProjectId } from '../../ids.ts';
 import { type Layout, unfinishedPrefix } from './layout.ts';
+import { discard, idsIn } from './tenant-directories.ts';
 
 /** Nothing takes this long to make; younger things may be somebody's work. */
 const abandonedMs = 3_600_000;
@@ -14,6 +16,22 @@ export async function removeLeftovers(layout: Layout): Promise<void> {
       const names = await namesIn(join(folder, major));
       const unfinished = names.filter((name) => name.startsWith(unfinishedPrefix));
       for (const name of unfinished) await removeAbandoned(join(folder, major, name));
+    }
+  }
+}
+
+/**
+ * Copies of branches and for replicas that nobody will finish. Only before anything can be asked of this process: it
+ * alone makes them, so whatever is there then was begun by one that is dead.
+ */
+export async function removeUnfinishedCopies(layout: Layout): Promise<void> {
+  for (const project of await idsIn(layout.projects)) {
+    const projectId = asProjectId(project);
+    const endpoints = (await idsIn(layout.endpoints(projectId))).map(asEndpointId);
+    const folders = [layout.branches(projectId), ...endpoints.map((id) => layout.endpoint(projectId, id))];
+    for (const folder of folders) {
+      const unfinished = (await namesIn(folder)).filter((name) => name.startsWith('.'));
+      for (const name of unfinished) await discard(join(folder, name), layout);
     }
   }
 }

@@ -4,7 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import { adminLogin, type Session, withSession } from '../admin-session.ts';
-import type { BranchReceipt } from '../driver.ts';
+import type { BranchCopy } from '../branch-copy.ts';
+import { readCatalog } from '../configure.ts';
+import { readSize } from '../work.ts';
 import type { BackupEnd } from './backup-files.ts';
 import type { ComputeHost, HostedCompute } from './host-interface.ts';
 import type { LiveClone } from './live-clones.ts';
@@ -12,23 +14,48 @@ import type { LiveClone } from './live-clones.ts';
 /** A backup begins with a checkpoint, which may have much to write. */
 export const checkpointMsMax = 600_000;
 
-export async function cloneLive(host: ComputeHost, parent: HostedCompute, clone: LiveClone): Promise<BranchReceipt> {
+export async function cloneLive(host: ComputeHost, parent: HostedCompute, clone: LiveClone): Promise<BranchCopy> {
   const address = { kind: 'unix', path: parent.socketPath } as const;
   const run = (sql: Session) => cloneInSession(sql, host, clone);
   return withSession(address, adminLogin(parent.adminSecret), run, { statementMs: checkpointMsMax });
 }
 
-export async function cloneInSession(sql: Session, host: ComputeHost, clone: LiveClone): Promise<BranchReceipt> {
+export async function cloneInSession(sql: Session, host: ComputeHost, clone: LiveClone): Promise<BranchCopy> {
   // An owner may have set a limit for the whole server, and this session sits idle while the host copies.
   await sql`SET idle_session_timeout = 0`;
   await beginBackup(sql);
-  const token = await host.beginLiveClone(clone);
+  const copying = host.beginLiveClone(clone);
+  // Meanwhile the session has nothing else to do.
+  const [copied, look] = await Promise.allSettled([copying, lookAround(sql)]);
+  if (copied.status === 'rejected') throw copied.reason;
   try {
-    return await host.finishLiveClone(token, await endBackup(sql));
+    if (look.status === 'rejected') throw look.reason;
+    const end = await endBackup(sql);
+    const { catalog, bytes, calmAt } = look.value;
+    const isExact = calmAt !== null && (await writesSeen(sql)).last === calmAt;
+    return { receipt: await host.finishLiveClone(copied.value, end), source: { catalog, bytes, isExact } };
   } catch (error) {
-    await host.abandonLiveClone(token).catch(() => undefined);
+    await host.abandonLiveClone(copied.value).catch(() => undefined);
     throw error;
   }
+}
+
+/** `calmAt` is null when a transaction that had written something was still open. */
+async function lookAround(sql: Session) {
+  const { oldest, last } = await writesSeen(sql);
+  return { catalog: await readCatalog(sql), bytes: await readSize(sql), calmAt: oldest === last ? last : null };
+}
+
+/**
+ * Where the server is in the count of transactions that write: the first one that is still open, and the one after the
+ * last that has ended. As long as both are equal and stay so, no such transaction has come to an end; one that ends
+ * later is not in the copy, because the end of a backup begins a new segment of WAL.
+ */
+async function writesSeen(sql: Session): Promise<{ oldest: string; last: string }> {
+  const [seen] = await sql<{ oldest: string; last: string }[]>`
+    SELECT pg_snapshot_xmin(s)::text AS oldest, pg_snapshot_xmax(s)::text AS last FROM pg_current_snapshot() s`;
+  if (!seen) throw new Error('the server did not say what it has seen');
+  return seen;
 }
 
 /** The slot keeps the WAL that is written from here on; a temporary one goes with the session. */

@@ -11,7 +11,7 @@ import { type BranchReceipt, type BranchRef, StaleGenerationError } from '../dri
 import { addBackupFiles, type BackupEnd, copyRunning, requireBackupEnd } from './backup-files.ts';
 import { makeUnfinished, placeData } from './branch-directory.ts';
 import { receiptOf } from './clone.ts';
-import type { CopyResult } from './copy-tree.ts';
+import { type CopyResult, syncTree } from './copy-tree.ts';
 import { dataHome } from './data-home.ts';
 import { findHolder } from './holder.ts';
 import type { KeyedLock } from './keyed-lock.ts';
@@ -66,6 +66,8 @@ export class LiveClones {
         : await makeUnfinished(layout.branches(clone.projectId), clone.branchId);
       try {
         const copied = await copyRunning(this.#place(clone, directory));
+        // What is written out while the backup ends need not be waited for after it; `placeData` sees to all of it.
+        void syncTree(directory).catch(() => undefined);
         const token = randomBytes(16).toString('hex');
         this.#pending.set(token, { clone, directory, copied, startedAt, pid });
         return token;
