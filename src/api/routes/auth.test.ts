@@ -86,6 +86,7 @@ describe('creating an integration', () => {
         owned_by: 'neon',
         jwks_url: body.jwks_url,
         base_url: standIn.url,
+        users_synced_at: expect.any(String),
       },
     ]);
     expect(await get(`/projects/${made.projectId}/branches/${made.branchId}/auth`)).toMatchObject({
