@@ -22,23 +22,20 @@ export async function benchAutoscale() {
     const range = await makeCompute(catnap, minCu, maxCu);
     if (!(await look(catnap, range)).limits_enforced) throw new Error('sizes are not enforced here; see catnap doctor');
     const perSecond = [];
-    const beganAt = Date.now();
-    const burst = await runLoad(range.uri, { clients, seconds: burstSeconds, onSecond: (n) => perSecond.push(n) });
-    const calmFrom = Date.now();
-    const back = await until(async () => (await look(catnap, range)).current_cu === minCu, calmSecondsMax * 1_000);
+    const [burst, up] = await Promise.all([
+      runLoad(range.uri, { clients, seconds: burstSeconds, onSecond: (n) => perSecond.push(n) }),
+      watchUntil(catnap, range, maxCu, burstSeconds),
+    ]);
+    const down = await watchUntil(catnap, range, minCu, calmSecondsMax);
     const changes = (await catnap.api('GET', `${range.path}/metrics`)).size_changes;
-    print({ small, large, burst, perSecond, beganAt, calmFrom, back, changes });
+    print({ small, large, burst, perSecond, up, down, changes });
   } finally {
     await catnap.stop();
   }
 }
 
-/** Times are those that the history of the compute tells. */
-function print({ small, large, burst, perSecond, beganAt, calmFrom, back, changes }) {
-  const since = (from, isIt) => {
-    const found = changes.find(isIt);
-    return found === undefined ? 'never' : `${((Date.parse(found.at) - from) / 1_000).toFixed(1)} s`;
-  };
+function print({ small, large, burst, perSecond, up, down, changes }) {
+  const show = (step) => (step === undefined ? 'never' : `${(step.ms / 1_000).toFixed(1)} s`);
   const last = perSecond.slice(-5);
   const atEnd = last.reduce((a, b) => a + b, 0) / last.length;
   const line = (what, value) => console.log(`  ${what.padEnd(30)}${value}`);
@@ -47,15 +44,12 @@ function print({ small, large, burst, perSecond, beganAt, calmFrom, back, change
   line(`fixed ${maxCu} CU`, large.toFixed(0));
   line('range, first second', `${perSecond[0] ?? 0}`);
   line('range, last five seconds', `${atEnd.toFixed(0)}   ${(atEnd / large).toFixed(2)} of fixed ${maxCu} CU`);
-  const first = since(beganAt, (change) => change.to_cu > minCu);
-  line('first step up after', `${first}   target within 2 s: ${Number.parseFloat(first) <= 2 ? 'met' : 'MISSED'}`);
-  line(
-    'largest size after',
-    since(beganAt, (change) => change.to_cu === maxCu),
-  );
+  const isQuick = up[1]?.ms <= 2_000;
+  line('first step up after', `${show(up[1])}   target within 2 s: ${isQuick ? 'met' : 'MISSED'}`);
+  line('largest size after', show(up.find(({ cu }) => cu === maxCu)));
   line('failed statements, or drops', burst.failed);
-  line('first step down after', back ? since(calmFrom, (change) => change.to_cu < change.from_cu) : 'never');
-  line('smallest size again after', back ? since(calmFrom, (change) => change.to_cu === minCu) : 'never');
+  line('first step down after', show(down[1]));
+  line('smallest size again after', show(down.find(({ cu }) => cu === minCu)));
   for (const { from_cu: from, to_cu: to, reason } of changes) console.log(`    ${from} → ${to}  ${reason}`);
 }
 
@@ -79,11 +73,14 @@ async function fixed(catnap, cu) {
 
 export const look = async (catnap, { path }) => (await catnap.api('GET', path)).endpoint;
 
-async function until(check, patienceMs) {
-  const giveUpAt = performance.now() + patienceMs;
-  while (performance.now() < giveUpAt) {
-    if (await check()) return true;
-    await new Promise((resolve) => setTimeout(resolve, 250));
+/** The sizes that it has from now on, until it has the given one: asking takes a part of the cores. */
+async function watchUntil(catnap, compute, wanted, secondsMax) {
+  const from = performance.now();
+  const steps = [];
+  while (steps.at(-1)?.cu !== wanted && performance.now() - from < secondsMax * 1_000) {
+    const { current_cu: cu } = await look(catnap, compute);
+    if (cu !== steps.at(-1)?.cu) steps.push({ cu, ms: performance.now() - from });
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  return false;
+  return steps;
 }
