@@ -13,7 +13,7 @@ export async function whyNoRoom(scope: Scope, id: EndpointId, cu: number): Promi
   const held = await selectHeldCapacity(scope.sql, id);
   if (held.cu + cu <= capacityCu + 1e-9) return null;
   return (
-    `no room for another compute: it needs ${cu} CU, and ${held.computes} others hold ${held.cu} of the ` +
+    `no room for another compute: it needs ${cu} CU, and those that run (${held.computes}) hold ${held.cu} of the ` +
     `${capacityCu} CU of this installation (CATNAP_CAPACITY_CU)`
   );
 }
