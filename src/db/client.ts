@@ -38,9 +38,10 @@ const idleInTransactionMs = 15_000;
 
 export function openDatabase(
   options: DatabaseOptions,
-  settings: { poolSize: number; name: string; idleSeconds?: number },
+  settings: { poolSize: number; name: string; idleSeconds?: number; waitForDisk?: boolean },
 ): Database {
-  const sql = connect(options, settings.poolSize, settings.name, settings.idleSeconds);
+  const { poolSize, name, idleSeconds = 30, waitForDisk = true } = settings;
+  const sql = connect(options, poolSize, name, idleSeconds, waitForDisk);
   return {
     sql,
     transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
@@ -52,8 +53,17 @@ export function openDatabase(
   };
 }
 
-/** `idleSeconds` 0 keeps connections for as long as they live. */
-export function connect(options: DatabaseOptions, poolSize: number, name: string, idleSeconds = 30) {
+/**
+ * `idleSeconds` 0 keeps connections for as long as they live. Without `waitForDisk` a crash of the database may lose
+ * the commits of its last moment.
+ */
+export function connect(
+  options: DatabaseOptions,
+  poolSize: number,
+  name: string,
+  idleSeconds = 30,
+  waitForDisk = true,
+) {
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
     max: poolSize,
     ...(idleSeconds > 0 && { idle_timeout: idleSeconds }),
@@ -68,6 +78,7 @@ export function connect(options: DatabaseOptions, poolSize: number, name: string
       statement_timeout: 30_000,
       // A process that stands still in the middle of a command must not keep others from a project for long.
       idle_in_transaction_session_timeout: idleInTransactionMs,
+      ...(!waitForDisk && { synchronous_commit: 'off' }),
     },
     ...(options.path === undefined ? {} : { path: options.path }),
     ...(options.username === undefined ? {} : { username: options.username }),

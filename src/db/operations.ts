@@ -168,6 +168,32 @@ export async function updateStep(
     where id = ${id}`;
 }
 
+/**
+ * Raises an endpoint's generation, keeps it in the state of the operation that starts it and goes on to `step`, all in
+ * one statement: somebody waits for each round trip. The endpoint is locked before the operation, as commands do.
+ * Nothing happens when the lease is lost or the operation cancelled.
+ */
+export async function raiseFence(
+  sql: Sql,
+  id: OperationId,
+  lease: string,
+  next: { readonly step: string; readonly endpointId: EndpointId },
+): Promise<OperationRow | undefined> {
+  return first(
+    await sql<OperationRow[]>`
+      with locked as (select id from endpoints where id = ${next.endpointId} for update),
+      held as (
+        select o.id, locked.id as endpoint_id from operations o cross join locked
+        where o.id = ${id} and o.lease = ${lease} and o.status <> 'cancelling' for update of o),
+      raised as (
+        update endpoints e set generation = e.generation + 1 from held where e.id = held.endpoint_id
+        returning e.generation)
+      update operations o set step = ${next.step}, run_at = now(), updated_at = clock_timestamp(),
+        state = o.state || jsonb_build_object('generation', raised.generation)
+      from held, raised where o.id = held.id returning o.*`,
+  );
+}
+
 export async function failStep(
   tx: Tx,
   id: OperationId,

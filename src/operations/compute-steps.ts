@@ -8,13 +8,14 @@ import type { CatalogChange } from '../compute/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { memoryBytes } from '../core/sizing.ts';
-import { lockEndpoint, raiseGeneration, updateEndpoint } from '../db/endpoints.ts';
+import { lockEndpoint, updateEndpoint } from '../db/endpoints.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { prepareReplica } from './replica-data.ts';
 import {
   abandon,
   done,
   goto,
+  raise,
   type Step,
   type StepContext,
   StepFailure,
@@ -43,7 +44,7 @@ const fence: Step = async (context) => {
   const noRoom = await takeRoom(context.core, target.endpoint.id, target.size.minCu);
   if (noRoom !== null) return abandon(noRoom);
   context.memory.compute = target;
-  return goto('spawn', async (tx) => ({ generation: await raiseGeneration(tx, target.endpoint.id) }));
+  return raise('spawn', target.endpoint.id);
 };
 
 /**

@@ -7,6 +7,7 @@ import { delay } from '../clock.ts';
 import type { ComputeDriver } from '../compute/driver.ts';
 import type { Core } from '../core/context.ts';
 import type { Database, Tx } from '../db/client.ts';
+import { raiseGeneration } from '../db/endpoints.ts';
 import {
   claimOperation,
   extendLease,
@@ -15,17 +16,28 @@ import {
   lockLeased,
   type OperationRow,
   operationsChannel,
+  raiseFence,
   selectNextDueMs,
   updateStep,
   urgentPayload,
 } from '../db/operations.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
 import { assertNever, errorText } from '../errors.ts';
+import type { EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { Providers } from '../provider/providers.ts';
 import { Doorbell, type Lane, makeLanes } from './lanes.ts';
 import { jobRegistry } from './registry.ts';
-import { type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
+import {
+  goto,
+  type Job,
+  type StepContext,
+  StepFailure,
+  type StepMemory,
+  type StepResult,
+  skip,
+  type Write,
+} from './step.ts';
 
 export interface RunnerOptions {
   readonly core: Core;
@@ -133,6 +145,10 @@ export class OperationRunner {
     log.debug({ ms: performance.now() - startedAt, outcome: outcome.kind }, 'a step was run');
     // Nothing to write: should the worker die now, the step before is run again, which every step can be.
     if (outcome.kind === 'goto' && outcome.write === null) return { ...operation, step: outcome.step };
+    if (outcome.kind === 'raise') {
+      const raised = await raiseFence(core.database.sql, operation.id, lease, outcome).catch(() => undefined);
+      if (raised !== undefined) return raised;
+    }
     const write = (result: Outcome) =>
       core.database.transaction((tx) => this.#writeOutcome(tx, job, { context, lease, outcome: result }));
     try {
@@ -196,6 +212,8 @@ export class OperationRunner {
         await updateStep(tx, operation.id, { step: outcome.step, state, waitMs: 0 });
         return { ...operation, step: outcome.step, state };
       }
+      case 'raise':
+        return this.#record(tx, job, context, goto(outcome.step, raising(outcome.endpointId)));
       case 'wait':
         await updateStep(tx, operation.id, { step: operation.step, state: operation.state, waitMs: outcome.waitMs });
         return undefined;
@@ -226,6 +244,11 @@ export class OperationRunner {
     await job?.giveUp(tx, context, reason);
     await finishOperation(tx, context.operation, 'error', reason);
   }
+}
+
+/** The long way, for an operation that has lost its lease or was cancelled meanwhile, and is told so there. */
+function raising(endpointId: EndpointId): Write {
+  return async (tx) => ({ generation: await raiseGeneration(tx, endpointId) });
 }
 
 function retryOf(operation: OperationRow, error: unknown, reason: string) {

@@ -36,16 +36,17 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
       selectUnfinishedForEndpoint(tx, target.endpoint.id),
       // From now on owners can change them by SQL.
       isPrimary ? updateCatalogKept(tx, target.branch.id, false) : undefined,
+      updateEndpoint(tx, target.endpoint.id, {
+        currentState: 'active',
+        pendingState: null,
+        address: seen.address,
+        currentCu: seen.isEnforced ? target.size.minCu : null,
+        startedAt: context.core.clock.now(),
+        server: serverState(context, target, seen),
+      }),
     ]);
     const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
-    await updateEndpoint(tx, target.endpoint.id, {
-      currentState: 'active',
-      pendingState: suspendFollows ? 'idle' : null,
-      address: suspendFollows ? null : seen.address,
-      currentCu: seen.isEnforced ? target.size.minCu : null,
-      startedAt: context.core.clock.now(),
-      server: serverState(context, target, seen),
-    });
+    if (suspendFollows) await updateEndpoint(tx, target.endpoint.id, { pendingState: 'idle', address: null });
     return undefined;
   };
 }

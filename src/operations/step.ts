@@ -9,6 +9,7 @@ import type { Core } from '../core/context.ts';
 import type { Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
 import { CatnapError } from '../errors.ts';
+import type { EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { Providers } from '../provider/providers.ts';
 import type { ComputeTarget } from './compute-target.ts';
@@ -44,6 +45,8 @@ export type Write = (tx: Tx) => Promise<OperationState | undefined>;
 
 export type StepResult =
   | { readonly kind: 'goto'; readonly step: string; readonly write: Write | null }
+  /** As goto, with the generation of an endpoint raised and put into the state: the fence before a start. */
+  | { readonly kind: 'raise'; readonly step: string; readonly endpointId: EndpointId }
   | { readonly kind: 'wait'; readonly waitMs: number }
   | { readonly kind: 'done'; readonly write: Write | null; readonly note: string | null }
   /** There was nothing to do any more. */
@@ -60,6 +63,7 @@ export interface Job {
 }
 
 export const goto = (step: string, write: Write | null = null): StepResult => ({ kind: 'goto', step, write });
+export const raise = (step: string, endpointId: EndpointId): StepResult => ({ kind: 'raise', step, endpointId });
 export const wait = (waitMs: number): StepResult => ({ kind: 'wait', waitMs });
 export const done = (write: Write | null = null, note: string | null = null): StepResult => ({
   kind: 'done',

@@ -10,6 +10,7 @@ import {
 } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
+import type { Database } from '../db/client.ts';
 import type { LoginRow } from '../db/logins.ts';
 import { changesChannel } from '../db/operations.ts';
 import { asEndpointId, type EndpointId } from '../ids.ts';
@@ -26,7 +27,12 @@ const openAheadMs = 100;
 /** No role has an empty name. */
 const nobody = '';
 
-export async function createControlPlane(core: Core, log: Logger): Promise<ControlPlane & { close(): Promise<void> }> {
+/** `wakes` is a connection that nothing else is asked over: a wake does not stand behind a thousand logins. */
+export async function createControlPlane(
+  core: Core,
+  log: Logger,
+  wakes: Database = core.database,
+): Promise<ControlPlane & { close(): Promise<void> }> {
   const waiting = new Map<string, AbortController>();
   const listeners: ((endpointId: string | null) => void)[] = [];
   const unlisten = await core.database.listen(changesChannel, (payload) => {
@@ -45,7 +51,7 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
     const askedAt = performance.now();
     const changed = new AbortController();
     waiting.set(endpointId, changed);
-    let state = await requestWake(core, endpointId);
+    let state = await requestWake({ ...core, database: wakes }, endpointId);
     const queuedMs = performance.now() - askedAt;
     const wasAsleep = state.kind === 'waking';
     let { signal } = changed;
@@ -54,7 +60,7 @@ export async function createControlPlane(core: Core, log: Logger): Promise<Contr
       const next = new AbortController();
       waiting.set(endpointId, next);
       signal = next.signal;
-      state = await lookAtWake(sql, endpointId);
+      state = await lookAtWake(wakes.sql, endpointId);
     }
     if (state.kind === 'waking') throw new Error('a wake was never finished');
     if (wasAsleep) setTimeout(() => void openAhead(endpointId), openAheadMs).unref();

@@ -2,13 +2,14 @@
 import { createHmac } from 'node:crypto';
 import { startProxy } from '../proxy/listener.ts';
 import { createControlPlane } from './control-plane.ts';
-import type { RoleParts, RunningRole } from './parts.ts';
+import { openWakeConnections, type RoleParts, type RunningRole } from './parts.ts';
 import { placeChannel } from './place-channel.ts';
 import { createProxyMetrics } from './proxy-metrics.ts';
 
 export async function startProxyRole({ core, log, init, certificate }: RoleParts): Promise<RunningRole> {
   const { config } = core;
-  const controlPlane = await createControlPlane(core, log);
+  const wakes = openWakeConnections(init);
+  const controlPlane = await createControlPlane(core, log, wakes);
   const proxy = await startProxy({
     controlPlane,
     bind: config.bind,
@@ -29,7 +30,7 @@ export async function startProxyRole({ core, log, init, certificate }: RoleParts
     stop: async () => {
       await proxy.close();
       await controlPlane.close();
-      await core.database.close();
+      await Promise.all([core.database.close(), wakes.close()]);
     },
   };
 }
