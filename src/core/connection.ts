@@ -21,7 +21,7 @@ import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
 import { connectionUri } from './connection-uri.ts';
 import { type CommandScope, type Core, commandScope, type Scope } from './context.ts';
-import { queueStart } from './endpoint.ts';
+import { queueStart, queueStartOfSleeper } from './endpoint.ts';
 import { sleepsAt } from './idleness.ts';
 import { wakePriority } from './operation.ts';
 import { openPassword } from './role.ts';
@@ -61,6 +61,7 @@ export async function requestWake(core: Core, endpointId: EndpointId): Promise<W
   const endpoint = mayFallAsleep(core, seen) ? await touchEndpoint(core.database.sql, endpointId) : seen;
   const open = openRoute(endpoint);
   if (open !== null) return { kind: 'awake', address: open };
+  if (await queueStartOfSleeper(core, endpoint)) return { kind: 'waking' };
   return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
 }
 

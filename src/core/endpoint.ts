@@ -11,6 +11,7 @@ import {
   selectReadWriteEndpoint,
   updateEndpoint,
 } from '../db/endpoints.ts';
+import { insertStartOfSleeper } from '../db/operations.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError, invalid, notFound } from '../errors.ts';
 import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../ids.ts';
@@ -24,9 +25,9 @@ import {
 } from './access.ts';
 import { whyNoRoom } from './capacity.ts';
 import { computeKeys } from './catalog.ts';
-import type { CommandScope, Scope } from './context.ts';
+import type { CommandScope, Core, Scope } from './context.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
-import { cancelAhead, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { cancelAhead, enqueue, newOperation, type Operation, requireRoomInQueue, wakePriority } from './operation.ts';
 import type { Plan } from './plan.ts';
 import { requireReplicaAllowed } from './replica.ts';
 import { requireSize, resolveSize } from './sizing.ts';
@@ -178,6 +179,13 @@ export async function queueStart(scope: CommandScope, endpoint: Endpoint, priori
     enqueue(scope, 'start_compute', { ...computeKeys(endpoint), priority }),
   ]);
   return { endpoint: pending, operations: [operation] };
+}
+
+/** The same for a client who waits, if the endpoint simply sleeps; false when it needs a closer look. */
+export async function queueStartOfSleeper(core: Core, endpoint: Endpoint): Promise<boolean> {
+  if (endpoint.currentState !== 'idle' || endpoint.pendingState !== null) return false;
+  const options = { ...computeKeys(endpoint), priority: wakePriority };
+  return insertStartOfSleeper(core.database.sql, newOperation(core.clock, 'start_compute', options));
 }
 
 export async function suspendEndpoint(

@@ -2,11 +2,13 @@
  * Queueing of operations: which job, under which public action, holding which keys. A key stands for something that
  * two operations must not work on at once; see `db/operations.ts` for how they exclude each other.
  */
+import type { Clock } from '../clock.ts';
 import type { Tx } from '../db/client.ts';
 import {
   cancelOperations,
   countUnfinished,
   insertOperation,
+  type NewOperation,
   type OperationRow,
   type OperationState,
   selectOperation,
@@ -92,12 +94,16 @@ export interface EnqueueOptions {
 export const wakePriority = 10;
 
 /** The caller holds the project's row (`lockProject`). */
-export async function enqueue(scope: { tx: Tx; clock: CommandScope['clock'] }, job: JobName, options: EnqueueOptions) {
+export async function enqueue(scope: { tx: Tx; clock: Clock }, job: JobName, options: EnqueueOptions) {
+  return insertOperation(scope.tx, newOperation(scope.clock, job, options));
+}
+
+export function newOperation(clock: Clock, job: JobName, options: EnqueueOptions): NewOperation {
   const facts: JobFacts = jobs[job];
   const wholeProject = projectKey(options.projectId);
   const exclusive = [...(options.exclusive ?? [])];
   const shared = [...(options.shared ?? []), ...(exclusive.includes(wholeProject) ? [] : [wholeProject])];
-  return insertOperation(scope.tx, {
+  return {
     id: newOperationId(),
     projectId: options.projectId,
     branchId: options.branchId ?? null,
@@ -109,8 +115,8 @@ export async function enqueue(scope: { tx: Tx; clock: CommandScope['clock'] }, j
     exclusiveKeys: exclusive,
     sharedKeys: shared,
     priority: options.priority ?? 0,
-    deadlineAt: new Date(scope.clock.now().getTime() + Math.max(facts.deadlineMs, options.deadlineMs ?? 0)),
-  });
+    deadlineAt: new Date(clock.now().getTime() + Math.max(facts.deadlineMs, options.deadlineMs ?? 0)),
+  };
 }
 
 /** Conflicting writes queue in order; only a queue past all reason is refused. */

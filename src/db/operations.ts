@@ -90,6 +90,33 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
 }
 
 /**
+ * The ordinary wake in one statement: marks an endpoint that sleeps in a project where nothing is under way, and queues
+ * the operation that starts it. False, and nothing done, when anything is otherwise or somebody holds the project.
+ */
+export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): Promise<boolean> {
+  const { projectId, branchId, endpointId } = operation;
+  const rows = await sql`
+    with project as (select id from projects where id = ${projectId} and deleting_at is null for update skip locked),
+    endpoint as (
+      update endpoints e set pending_state = 'active', updated_at = now() from project
+      where e.id = ${endpointId} and e.project_id = project.id and e.branch_id = ${branchId} and e.current_state = 'idle'
+        and e.pending_state is null and e.address is null and not e.disabled and e.deleting_at is null
+        and not exists (
+          select 1 from operations o where o.project_id = ${projectId} and o.status in ${unfinished(sql)})
+      returning e.id),
+    queued as (
+      insert into operations (id, project_id, branch_id, endpoint_id, action, status, job, step, state, exclusive_keys,
+        shared_keys, priority, deadline_at)
+      select ${operation.id}::uuid, ${projectId}::text, ${branchId}::text, endpoint.id, ${operation.action}::text,
+        'running', ${operation.job}::text, ${operation.step}::text, ${json(sql, operation.state)}::jsonb,
+        ${operation.exclusiveKeys}::text[], ${operation.sharedKeys}::text[], ${operation.priority}::smallint,
+        ${operation.deadlineAt}::timestamptz
+      from endpoint returning id)
+    select pg_notify(${operationsChannel}, ${urgentPayload}) from queued`;
+  return rows.length > 0;
+}
+
+/**
  * Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. With `urgentOnly`
  * one that somebody waits for, or none.
  */

@@ -83,6 +83,40 @@ test('a wake finds a lane free however much else there is to do', async () => {
   await whileFlooded(wake);
 });
 
+test('however many proxies ask for a wake at once, and whoever holds the project, one start is queued', async () => {
+  const { suspend, look } = await makeSleeper();
+  await suspend();
+  await drain(made.core, driver);
+  const { sql } = made.core.database;
+  const asleep = await look();
+  if (asleep === undefined) throw new Error('the endpoint is gone');
+  const isHeld = made.core.database.transaction(async (tx) => {
+    await lockProject(tx, asleep.projectId);
+    const asked = Promise.all(Array.from({ length: 5 }, () => requestWake(made.core, asleep.id)));
+    await eventually(async () => {
+      const [waiting] = await sql`select count(*)::int as count from pg_locks where not granted`;
+      expect(waiting?.count).toBeGreaterThan(0);
+    });
+    return { asked };
+  });
+  for (const state of await (await isHeld).asked) expect(state).toEqual({ kind: 'waking' });
+  expect(await requestWake(made.core, asleep.id)).toEqual({ kind: 'waking' });
+  const queued = await sql`
+    select job, status, priority, exclusive_keys, shared_keys from operations
+    where endpoint_id = ${asleep.id} and finished_at is null`;
+  expect(queued).toHaveLength(1);
+  await drain(made.core, driver);
+  await suspend();
+  await drain(made.core, driver);
+  // In one statement now, and to the same effect.
+  await Promise.all(Array.from({ length: 5 }, () => requestWake(made.core, asleep.id)));
+  const again = await sql`
+    select job, status, priority, exclusive_keys, shared_keys from operations
+    where endpoint_id = ${asleep.id} and finished_at is null`;
+  expect([...again]).toEqual([...queued]);
+  await drain(made.core, driver);
+});
+
 test('what a wake has to wait for is hurried too', async () => {
   const { suspend, wake, look } = await makeSleeper();
   const before = (await look())?.generation ?? 0;
