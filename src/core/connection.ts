@@ -13,9 +13,10 @@ import {
   updateLastActive,
 } from '../db/endpoints.ts';
 import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
-import { hurryOperations, selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
 import { selectRole } from '../db/roles.ts';
+import { hurryOperations } from '../db/wakes.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';

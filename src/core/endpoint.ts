@@ -11,8 +11,8 @@ import {
   selectReadWriteEndpoint,
   updateEndpoint,
 } from '../db/endpoints.ts';
-import { insertStartOfSleeper } from '../db/operations.ts';
 import type { ProjectRow } from '../db/projects.ts';
+import { insertStartOfSleeper } from '../db/wakes.ts';
 import { CatnapError, invalid, notFound } from '../errors.ts';
 import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../ids.ts';
 import {

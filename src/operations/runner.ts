@@ -16,12 +16,12 @@ import {
   lockLeased,
   type OperationRow,
   operationsChannel,
-  raiseFence,
   selectNextDueMs,
   updateStep,
   urgentPayload,
 } from '../db/operations.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
+import { raiseFence } from '../db/wakes.ts';
 import { assertNever, errorText } from '../errors.ts';
 import type { EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';

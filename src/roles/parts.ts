@@ -28,8 +28,8 @@ export function openOwnConnection({ database, role }: RoleInit): Database {
 }
 
 /**
- * For asking for a wake. The second one is for when the first waits for a lock. A crash of the database may lose what was
- * asked just before, and the connection of whoever asked with it: a wake does not wait for the disk.
+ * For asking for a wake. The second one is for when the first waits for a lock. A crash of the database may lose what
+ * was asked just before, and the connection of whoever asked with it: a wake does not wait for the disk.
  */
 export function openWakeConnections({ database, role }: RoleInit): Database {
   return openDatabase(database, { poolSize: 2, name: `catnap-${role}`, idleSeconds: 0, waitForDisk: false });
