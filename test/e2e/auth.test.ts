@@ -1,7 +1,11 @@
 /** Users from the auth provider to the database port: awake, asleep, and while the compute comes and goes. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createApiClient, NeonAuthSupportedAuthProvider } from '@neondatabase/api-client';
+import { StackClientApp } from '@stackframe/js';
 import { usersSync } from 'drizzle-orm/neon';
 import { drizzle } from 'drizzle-orm/node-postgres';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
@@ -17,7 +21,13 @@ let uri: string;
 let project_id: string;
 let branch_id: string;
 let endpointId: string;
-let keys: { auth_provider_project_id: string; pub_client_key: string; secret_server_key: string; base_url: string };
+let keys: {
+  readonly auth_provider_project_id: string;
+  readonly pub_client_key: string;
+  readonly secret_server_key: string;
+  readonly jwks_url: string;
+  readonly base_url: string;
+};
 
 beforeAll(async () => {
   program = await Program.create();
@@ -88,6 +98,27 @@ describe('an auth integration', () => {
     await eventually(async () => expect(await countOf('bob@example.com', 'and deleted_at is not null')).toBe('1'));
   });
 
+  it('takes a person who signs up with the SDK; their token verifies with the public key set', async () => {
+    const mode = (await stat(join(program.home.path, 'stack-secret'))).mode & 0o777;
+    expect(mode).toBe(0o600);
+    const { auth_provider_project_id: projectId, base_url: baseUrl } = keys;
+    const clientWith = (publishableClientKey: string) =>
+      new StackClientApp({ baseUrl, projectId, publishableClientKey, tokenStore: 'memory' });
+    const client = clientWith(keys.pub_client_key);
+    const order = { email: 'ada@example.com', password: 'correct horse', noRedirect: true } as const;
+    const callback = { verificationCallbackUrl: 'http://localhost:3000/verify' };
+    expect((await client.signUpWithCredential({ ...order, ...callback })).status).toBe('ok');
+    const me = await client.getUser({ or: 'throw' });
+    const { accessToken } = await me.currentSession.getTokens();
+    const keySet = createRemoteJWKSet(new URL(keys.jwks_url));
+    const { payload } = await jwtVerify(accessToken ?? '', keySet, { audience: projectId });
+    expect(payload).toMatchObject({ sub: me.id, iss: `${baseUrl}/api/v1/projects/${projectId}` });
+    const { body } = await program.api('GET', '/outbox');
+    expect(body.mails).toMatchObject([{ to: 'ada@example.com', status: 'stored' }]);
+    await expect(clientWith('unused').signInWithCredential(order)).rejects.toThrow(/publishable/i);
+    await eventually(async () => expect(await countOf('ada@example.com', `and id = '${me.id}'`)).toBe('1'));
+  });
+
   it('has the row before the first query of a compute that slept, and wakes none for it', async () => {
     await suspend();
     await createUser('carol@example.com');
@@ -102,37 +133,6 @@ describe('an auth integration', () => {
     await createUser('dan@example.com');
     await eventually(async () => expect(await countOf('dan@example.com')).toBe('1'));
     expect(await countOf('ann@example.com')).toBe('1');
-  });
-
-  it('gives a tenant’s trigger no more than the tenant had', async () => {
-    const statements = [
-      'create table seen (who text, acting text, is_super boolean)',
-      `create function spy() returns trigger language plpgsql as $$ begin
-         insert into public.seen select session_user, current_user, rolsuper from pg_roles where rolname = session_user;
-         return new; end $$`,
-      'create trigger spy after insert on neon_auth.users_sync for each row execute function spy()',
-    ];
-    for (const statement of statements) await ask(uri, statement);
-    await createUser('eve@example.com');
-    await eventually(async () => expect(await ask(uri, 'select count(*) from seen')).toBe('1'));
-    expect(await ask(uri, 'select acting from seen')).toBe('neondb_owner');
-    expect(await ask(uri, 'select is_super from seen')).toBe('false');
-    await ask(uri, 'drop trigger spy on neon_auth.users_sync');
-  });
-
-  it('goes on after a table that refuses, and says so', async () => {
-    await ask(
-      uri,
-      `alter table neon_auth.users_sync add constraint no check (raw_json ->> 'primary_email' <> 'x@x.test')`,
-    );
-    await createUser('x@x.test');
-    const failing = async () => await (await fetch(`http://127.0.0.1:${program.httpPort}/metrics`)).text();
-    await eventually(async () => expect(await failing()).toMatch(/catnap_users_sync_failing 1/));
-    await suspend();
-    expect(await ask(uri, 'select 1')).toBe('1');
-    await ask(uri, 'alter table neon_auth.users_sync drop constraint no');
-    await eventually(async () => expect(await countOf('x@x.test')).toBe('1'));
-    await eventually(async () => expect(await failing()).toMatch(/catnap_users_sync_failing 0/));
   });
 
   it('leaves a branch its own copy', async () => {
@@ -238,5 +238,47 @@ describe('deleting the integration', () => {
     expect(again.auth_provider_project_id).toBe(keys.auth_provider_project_id);
     await eventually(async () => expect(await countOf('meanwhile@example.com')).toBe('1'));
     expect(await ask(uri, `select count(*) from neon_auth.users_sync`)).toBe('2');
+  });
+});
+
+describe('a transfer of ownership', () => {
+  const inBrowser = async (url: string, cookie: string, form?: Record<string, string>) => {
+    const init = form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) };
+    const reply = await fetch(url, { ...init, redirect: 'manual', headers: { cookie } });
+    const text = await reply.text();
+    return {
+      text,
+      status: reply.status,
+      cookie: reply.headers.get('set-cookie')?.split(';')[0] ?? cookie,
+      mark: /name="mark" value="([^"]+)"/.exec(text)?.[1] ?? '',
+    };
+  };
+
+  it('goes from the API over the page to the new owner, and everything goes on', async () => {
+    const transfer = () => program.api('POST', '/projects/auth/transfer_ownership', { project_id, auth_provider });
+    const [{ body: first }, { body: second }] = [await transfer(), await transfer()];
+    const integration = async () =>
+      (await program.api('GET', `/projects/${project_id}/auth/integrations`)).body.data[0];
+    expect(await integration()).toMatchObject({ owned_by: 'neon', transfer_status: 'initiated' });
+    const place = new URL(first.url);
+    const stranger = await inBrowser(first.url, '');
+    expect([stranger.status, stranger.text.includes('Take over app')]).toEqual([200, true]);
+    const person = { mark: stranger.mark, email: 'new-owner@example.com', password: 'a long password', name: 'Olga' };
+    const signedUp = await inBrowser(`${keys.base_url}/sign-up`, stranger.cookie, person);
+    const asked = await inBrowser(first.url, signedUp.cookie);
+    const code = place.searchParams.get('code') ?? '';
+    const done = await inBrowser(`${place.origin}${place.pathname}`, asked.cookie, { mark: asked.mark, code });
+    expect([done.status, done.text.includes('Ownership was transferred.')]).toEqual([200, true]);
+    await eventually(async () =>
+      expect(await integration()).toMatchObject({ owned_by: 'user', transfer_status: 'finished' }),
+    );
+    // Used, and overtaken by it: nothing more comes of either.
+    for (const { url } of [first, second]) expect((await inBrowser(url, '')).status).toBeGreaterThanOrEqual(400);
+    expect((await transfer()).status).toBe(409);
+    const dashboard = `${keys.base_url}/dashboard/projects/${keys.auth_provider_project_id}`;
+    expect((await inBrowser(dashboard, asked.cookie)).text).toContain('kept@example.com');
+    await createUser('after@example.com');
+    await eventually(async () => expect(await countOf('after@example.com')).toBe('1'));
+    expect((await atProvider('GET', '/users')).status).toBe(200);
   });
 });
