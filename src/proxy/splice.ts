@@ -5,6 +5,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { isBetweenMessages, lastBytes } from './boundary.ts';
+import { onChunks } from './chunks.ts';
 
 export interface Splice {
   /** Resolves when both sockets are closed; never rejects. */
@@ -37,7 +38,7 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
 
   const sayFarewell = () => {
     if (farewell === null || !isBetweenMessages(last)) return;
-    compute.off('data', toClient);
+    stopCompute();
     if (client.writable) client.end(farewell);
     farewell = null;
     compute.destroy();
@@ -55,8 +56,8 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
 
   client.on('error', () => compute.destroy());
   compute.on('error', () => client.end());
-  client.on('data', toCompute);
-  compute.on('data', toClient);
+  const stopClient = onChunks(client, toCompute);
+  const stopCompute = onChunks(compute, toClient);
   client.on('drain', () => compute.resume());
   compute.on('drain', () => client.resume());
   client.on('end', () => compute.end());
@@ -66,7 +67,7 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
   compute.once('close', () => {
     if (client.writable) client.end();
     // With the compute gone nobody takes what the client says, and its end would go unnoticed.
-    client.off('data', toCompute);
+    stopClient();
     client.resume();
   });
   client.resume();

@@ -161,14 +161,20 @@ describe('the last bytes of a server', () => {
 
   it('show whole messages that came in one piece, and not the middle of one', () => {
     expect(isBetweenMessages(Buffer.alloc(0))).toBe(true);
+    const said = fc.array(fc.tuple(fc.constantFrom(...'SNAGTD'), bytes(100)), { maxLength: 20 });
     fc.assert(
-      fc.property(messages, fc.nat({ max: 2_500 }), (sent, end) => {
-        const whole = Buffer.concat(sent.map(({ type, body }) => encodeMessage(type, body)));
+      fc.property(said, fc.nat({ max: 2_500 }), (list, end) => {
+        const whole = Buffer.concat(list.map(([type, body]) => encodeMessage(type, body)));
         expect(isBetweenMessages(lastBytes(whole))).toBe(true);
         const opened = Buffer.concat([whole, row(2_500).subarray(0, end + 1)]);
         expect(isBetweenMessages(lastBytes(opened))).toBe(false);
       }),
     );
+  });
+
+  it('of a long chunk are not taken for a message, whatever they look like', () => {
+    const short = encodeMessage('D', Buffer.from('1'));
+    expect(isBetweenMessages(lastBytes(Buffer.concat([Buffer.alloc(9_000, 'x'), short])))).toBe(false);
   });
 
   it('are few, whatever the chunk was', () => {

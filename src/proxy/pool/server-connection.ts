@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { type CancelTarget, forwardCancel } from '../cancel.ts';
+import { onChunks } from '../chunks.ts';
 import type { ComputeLogin } from '../login.ts';
 import { FrameBuffer, ProtocolError } from '../wire.ts';
 import { asked, hidden } from './asked.ts';
@@ -68,7 +69,7 @@ export class ServerConnection implements ReplyEvents {
     this.statements = new ServerStatements(options.table, options.statementsMax);
     this.#onGone = options.onGone;
     const socket = this.#socket;
-    socket.on('data', this.#onData);
+    onChunks(socket, this.#onData);
     socket.on('drain', () => this.#user?.onServerDrain());
     socket.on('error', (error) => {
       this.#cause ??= error;

@@ -5,6 +5,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { CatnapError } from '../../errors.ts';
+import { onChunks } from '../chunks.ts';
 import { type ErrorReport, errorResponse, parseErrorResponse } from '../messages.ts';
 import { administratorCommand, describeRefusal } from '../refusal.ts';
 import { ProtocolError } from '../wire.ts';
@@ -42,6 +43,7 @@ export class PooledSession implements Waiter {
   readonly #pool: Pool;
   readonly #statements: ClientStatements;
   readonly #translator: RequestTranslator;
+  readonly #stopHearing: () => void;
   values: Tracked;
   #server: ServerConnection | null = null;
   #isWaiting = false;
@@ -65,7 +67,7 @@ export class PooledSession implements Waiter {
     this.#statements = new ClientStatements(options.pool.statements);
     this.#translator = new RequestTranslator(this.#statements);
     const stream = this.#stream;
-    stream.on('data', this.#onData);
+    this.#stopHearing = onChunks(stream, this.#onData);
     stream.on('drain', this.#onDrain);
     stream.on('end', this.#onEnd);
     stream.on('error', this.#onGone);
@@ -255,7 +257,7 @@ export class PooledSession implements Waiter {
     if (stream.writable) stream.end(words ?? undefined);
     const timer = setTimeout(() => stream.destroy(), lingerMs);
     stream.once('close', () => clearTimeout(timer));
-    stream.off('data', this.#onData);
+    this.#stopHearing();
     stream.resume();
   }
 
