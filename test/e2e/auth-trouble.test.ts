@@ -4,25 +4,43 @@ import { delay } from '../../src/clock.ts';
 import { AuthApp, readMetric } from '../helpers/auth-app.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
+import { type SmtpServer, startSmtpServer } from '../helpers/smtp-server.ts';
 
 /** Each is one of the API, one of the worker and one of everything, while people sign up. */
 const killRounds = Number(process.env.CATNAP_TEST_SIGN_UP_KILLS ?? 1);
 
+let smtp: SmtpServer;
 let program: Program;
 let app: AuthApp;
 let slow: AuthApp;
 
 beforeAll(async () => {
-  program = await Program.create();
+  smtp = await startSmtpServer();
+  program = await Program.create({ CATNAP_SMTP_URL: smtp.url, CATNAP_MAIL_FROM: 'Shop <shop@example.com>' });
   await program.start();
   [app, slow] = await Promise.all([AuthApp.create(program, 'app'), AuthApp.create(program, 'slow')]);
 });
-afterAll(() => program.destroy());
+afterAll(async () => {
+  await program.destroy();
+  await smtp.close();
+});
 
 const branchNamed = async (name: string): Promise<string> => {
   const { body } = await program.api('GET', `${app.path}/branches`);
   return body.branches.find((branch: { name: string }) => branch.name === name).id;
 };
+
+it('sends mails where a mail server is configured', async () => {
+  expect((await app.signUp('mail@example.com', 'http://localhost:3000/verify')).status).toBe(200);
+  await eventually(() => expect(smtp.mails).toHaveLength(1));
+  expect(smtp.mails[0]).toMatch(/^From: Shop <shop@example.com>$/m);
+  expect(smtp.mails[0]).toMatch(/^To: mail@example.com$/m);
+  expect(smtp.mails[0]?.replaceAll('=\n', '').replaceAll('=3D', '=')).toMatch(/http:\/\/localhost:3000\/verify\?code=/);
+  await eventually(async () => {
+    const { body } = await program.api('GET', '/outbox');
+    expect(body.mails).toMatchObject([{ to: 'mail@example.com', status: 'sent' }]);
+  });
+});
 
 describe('a trigger that hangs', () => {
   it('delays no other tenant', async () => {

@@ -54,7 +54,7 @@ export class AuthApp {
   }
 
   /** As a browser does, with the key that everybody may know. */
-  signUp(email: string): Promise<Response> {
+  signUp(email: string, verificationUrl?: string): Promise<Response> {
     const { base_url, auth_provider_project_id, pub_client_key } = this.keys;
     return fetch(`${base_url}/api/v1/auth/password/sign-up`, {
       method: 'POST',
@@ -62,7 +62,10 @@ export class AuthApp {
         'content-type': 'application/json',
         ...keyHeaders('client', auth_provider_project_id, pub_client_key),
       },
-      body: JSON.stringify({ email, password: 'correct horse battery' }),
+      body: JSON.stringify({
+        ...{ email, password: 'correct horse battery' },
+        ...(verificationUrl === undefined ? {} : { verification_callback_url: verificationUrl }),
+      }),
     });
   }
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
 import { Webhook } from 'svix';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
+import { startSmtpServer } from '../../../test/helpers/smtp-server.ts';
 import { basic, makeStack, type ProvisionedProject, type TestStack } from '../../../test/helpers/stack.ts';
 import { createLogger } from '../../log.ts';
 import { startDeliveries } from './deliveries.ts';
@@ -111,7 +111,7 @@ describe('mails', () => {
     const recipient = await writeMail();
     const [stored] = await listOutbox(stack.parts, { limit: 1 });
     expect(stored).toMatchObject({ to: recipient, status: 'stored', subject: 'Verify your e-mail address for test' });
-    const smtp = await smtpServer();
+    const smtp = await startSmtpServer();
     const mailer = createMailer({ smtpUrl: smtp.url, from: 'Catnap <catnap@example.com>' });
     expect(await mailer.sendNext(stack.parts)).toBe(true);
     mailer.close();
@@ -149,42 +149,3 @@ test('what is old is forgotten, and the last state of every user stays in the lo
   expect(await sql`select from stack_sessions`).toHaveLength(0);
   expect(await listOutbox(stack.parts, { limit: 1 })).toEqual([]);
 });
-
-/** Just enough of a mail server: it takes everything. */
-async function smtpServer(): Promise<{ url: string; mails: string[]; close(): Promise<void> }> {
-  const mails: string[] = [];
-  const server = createTcpServer((socket) => {
-    let data: string | null = null;
-    let buffered = '';
-    socket.on('error', () => {});
-    socket.write('220 test\r\n');
-    socket.on('data', (chunk) => {
-      buffered += chunk.toString();
-      for (let end = buffered.indexOf('\r\n'); end >= 0; end = buffered.indexOf('\r\n')) {
-        const line = buffered.slice(0, end);
-        buffered = buffered.slice(end + 2);
-        if (data !== null && line !== '.') data += `${line}\n`;
-        else if (data !== null) {
-          mails.push(data);
-          data = null;
-          socket.write('250 taken\r\n');
-        } else if (line === 'DATA') {
-          data = '';
-          socket.write('354 go on\r\n');
-        } else if (line === 'QUIT') socket.end('221 bye\r\n');
-        else socket.write('250 fine\r\n');
-      }
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  return {
-    url: `smtp://127.0.0.1:${port}?ignoreTLS=true`,
-    mails,
-    close: async () => {
-      server.close();
-      await once(server, 'close');
-    },
-  };
-}
