@@ -31,7 +31,7 @@ export async function benchWake() {
       await stop();
       await catnap.api('POST', `${path}/suspend`);
       while ((await catnap.api('GET', path)).endpoint.current_state !== 'idle') await pause();
-      await pause(200);
+      await pause(1_000);
       stages.begin();
       asleep.push(await timed(() => selectOne(connection)));
       await stages.end(asleep.at(-1));

@@ -13,10 +13,10 @@ import {
   updateLastActive,
 } from '../db/endpoints.ts';
 import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
-import { selectLatestForEndpoint, selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
 import { selectRole } from '../db/roles.ts';
-import { hurryOperations } from '../db/wakes.ts';
+import { hurryOperations, selectWake } from '../db/wakes.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
@@ -40,7 +40,7 @@ export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<Ope
   return endpoint === undefined ? null : openRoute(endpoint);
 }
 
-function openRoute({ address, server }: EndpointRow): OpenRoute | null {
+function openRoute({ address, server }: Pick<EndpointRow, 'address' | 'server'>): OpenRoute | null {
   if (address === null) return null;
   const settings = server?.settings ?? {};
   const sessions = Number(settings.max_connections) - Number(settings.superuser_reserved_connections ?? 0);
@@ -97,15 +97,20 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
 
 /** How a wake that was asked for stands now. */
 export async function lookAtWake(sql: Sql, endpointId: EndpointId): Promise<WakeState> {
-  const address = await findAddress(sql, endpointId);
+  const seen = await selectWake(sql, endpointId);
+  if (seen === undefined) throw notFound('endpoint');
+  const address = openRoute(seen);
   if (address !== null) return { kind: 'awake', address };
-  const last = await selectLatestForEndpoint(sql, endpointId);
-  if (last === undefined) throw notFound('endpoint');
-  if (last.finishedAt === null) return { kind: 'waking' };
+  if (seen.operationId === null) throw notFound('endpoint');
+  if (seen.finishedAt === null) return { kind: 'waking' };
   // Finished without opening the route: it failed, or something else has put the compute back to sleep since.
-  throw new CatnapError('unavailable', withDetails('the compute could not be started', { operation_id: last.id }), {
-    cause: last.error ?? last.status,
-  });
+  throw new CatnapError(
+    'unavailable',
+    withDetails('the compute could not be started', { operation_id: seen.operationId }),
+    {
+      cause: seen.error ?? seen.status,
+    },
+  );
 }
 
 export interface ConnectionUriInput {

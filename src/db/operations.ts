@@ -239,13 +239,6 @@ export async function areKeysHeld(sql: Sql, projectId: ProjectId, keys: readonly
   return held !== undefined;
 }
 
-export async function selectLatestForEndpoint(sql: Sql, endpointId: EndpointId): Promise<OperationRow | undefined> {
-  return first(
-    await sql<OperationRow[]>`
-      select * from operations where endpoint_id = ${endpointId} order by sequence desc limit 1`,
-  );
-}
-
 export async function selectOperation(
   sql: Sql,
   projectId: ProjectId,

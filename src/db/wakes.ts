@@ -1,6 +1,7 @@
 /** The statements of a wake. Somebody waits for each round trip, so each says in one what could be said in several. */
 import type { EndpointId, OperationId } from '../ids.ts';
 import { first, json, type Sql, type Tx } from './client.ts';
+import type { EndpointRow } from './endpoints.ts';
 import { type NewOperation, type OperationRow, operationsChannel, unfinished, urgentPayload } from './operations.ts';
 
 /**
@@ -64,5 +65,24 @@ export async function raiseFence(
       update operations o set step = ${next.step}, run_at = now(), updated_at = clock_timestamp(),
         state = o.state || jsonb_build_object('generation', raised.generation)
       from held, raised where o.id = held.id returning o.*`,
+  );
+}
+
+export interface WakeRow extends Pick<EndpointRow, 'address' | 'server'> {
+  /** The newest operation on the endpoint; null when there was none. */
+  readonly operationId: OperationId | null;
+  readonly status: OperationRow['status'] | null;
+  readonly error: string | null;
+  readonly finishedAt: Date | null;
+}
+
+/** Route and operation as of one moment: between two looks a start may end, which would look like one that failed. */
+export async function selectWake(sql: Sql, id: EndpointId): Promise<WakeRow | undefined> {
+  return first(
+    await sql<WakeRow[]>`
+      select e.address, e.server, o.id as operation_id, o.status, o.error, o.finished_at
+      from endpoints e left join lateral (
+        select * from operations where endpoint_id = e.id order by sequence desc limit 1) o on true
+      where e.id = ${id}`,
   );
 }

@@ -29,6 +29,7 @@ export class SpareDisks {
   readonly #ready: SpareDisk[] = [];
   #work: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
+  #wantedBytes = 0;
   #closed = false;
 
   /** `place` is a folder that no tenant can enter, on the filesystem that disks are moved to. 0 keeps none. */
@@ -41,8 +42,9 @@ export class SpareDisks {
   /** Moves one to `target`, where nothing must be, and gives it to `uid`; false when there is none of that size. */
   take(target: string, uid: number, bytes: number): boolean {
     if (this.#count === 0 || this.#closed) return false;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#refill(bytes), this.#refillDelayMs).unref();
+    this.#wantedBytes = bytes;
+    // Not put off by each start anew: with one every half second there would never be any.
+    this.#timer ??= setTimeout(() => this.#refill(), this.#refillDelayMs).unref();
     const index = this.#ready.findIndex((disk) => disk.bytes === bytes);
     const [disk] = index < 0 ? [] : this.#ready.splice(index, 1);
     if (disk === undefined) return false;
@@ -70,7 +72,9 @@ export class SpareDisks {
   }
 
   /** One at a time. What fails is tried again after the next start, which makes its own disk and says what is wrong. */
-  #refill(bytes: number): void {
+  #refill(): void {
+    this.#timer = undefined;
+    const bytes = this.#wantedBytes;
     this.#work = this.#work.then(async () => {
       const others = this.#ready.filter((disk) => disk.bytes !== bytes);
       for (const disk of others) {
