@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from './clock.ts';
 import { currentRelease } from './compute/local/builds.ts';
+import { detectCloneMethod } from './compute/local/clone-method.ts';
 import { startCopyThreads } from './compute/local/copy-threads.ts';
 import { LocalHost } from './compute/local/host.ts';
 import { serveHost } from './compute/local/host-remote.ts';
@@ -79,6 +80,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
   const limitsProblem = await host.limitsProblem();
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
+  const storageMethod = await detectCloneMethod(layout.root);
   const version = readVersion();
   const certificates = await startCertificateSource({
     ...{ config, log, clock: systemClock },
@@ -96,6 +98,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     version,
     releases: await findReleases(config),
     temporaryDiskEnforcement,
+    storageMethod,
     limitsProblem,
   };
   const started: StartedRole[] = [];
@@ -112,7 +115,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
       }),
     ),
   );
-  const fullCopies = system.newApiKey === null ? null : await fullCopyNote(layout);
+  const fullCopies = system.newApiKey === null ? null : fullCopyNote(storageMethod);
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,

@@ -14,6 +14,8 @@ import type { ConsoleFiles } from './console-files.ts';
 export interface ApiConfig extends Config {
   /** How the bound of temporary files is kept: by a disk for each compute, or by Postgres for each session. */
   readonly temporaryDiskEnforcement: 'disk' | 'session';
+  /** How branches are made: sharing blocks, or by a full copy; null where that is not known. */
+  readonly storageMethod: 'reflink' | 'copy' | null;
   /** Whether computes are held to their sizes on this machine. */
   readonly limitsEnforced: boolean;
   /** The build that a server would be started from now, by major. */

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { makeCore } from '../../test/helpers/core.ts';
+import { machineOfTests } from '../../test/helpers/machine.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
 import { keyHeaders, makeStackParts } from '../../test/helpers/stack.ts';
 import { createLogger } from '../log.ts';
@@ -16,7 +17,7 @@ test('building the application and answering requests loads no module', async ()
   const before = new Set(loaded());
   const app = await buildApp({
     core,
-    config: { ...core.config, temporaryDiskEnforcement: 'session', limitsEnforced: true, releases: { 17: '17.fake' } },
+    config: { ...core.config, ...machineOfTests },
     clock: core.clock,
     log: createLogger({ level: 'silent', role: 'test' }),
     metrics: new Registry(),

@@ -1,6 +1,7 @@
 /** Projects: listed, changed, deleted. `project-create.ts` makes them. */
 import { insertLeftovers } from '../db/auth-integrations.ts';
 import { selectProtectedBranch } from '../db/branches.ts';
+import { selectLastActiveOf } from '../db/endpoints.ts';
 import {
   type DefaultEndpointSettings,
   lockProject,
@@ -47,6 +48,7 @@ export async function listProjects(
 ): Promise<{
   readonly projects: Project[];
   readonly organizations: ReadonlyMap<OrganizationId, OrganizationRow>;
+  readonly lastActive: ReadonlyMap<ProjectId, Date>;
 }> {
   const organizations =
     page.organizationId === null
@@ -65,6 +67,10 @@ export async function listProjects(
   return {
     projects,
     organizations: new Map(organizations.map((organization) => [organization.id, organization])),
+    lastActive: await selectLastActiveOf(
+      scope.sql,
+      projects.map(({ id }) => id),
+    ),
   };
 }
 
@@ -72,12 +78,18 @@ export async function getProject(
   scope: Scope,
   caller: Caller,
   id: ProjectId,
-): Promise<{ readonly project: Project; readonly owner: User; readonly organization: OrganizationRow }> {
+): Promise<{
+  readonly project: Project;
+  readonly owner: User;
+  readonly organization: OrganizationRow;
+  readonly lastActive: Date | undefined;
+}> {
   const project = await requireProject(scope, caller, id);
   const owner = await selectUser(scope.sql, project.ownerId);
   const organization = await selectOrganization(scope.sql, project.organizationId);
   if (owner === undefined || organization === undefined) throw notFound('project');
-  return { project, owner, organization };
+  const lastActive = (await selectLastActiveOf(scope.sql, [id])).get(id);
+  return { project, owner, organization, lastActive };
 }
 
 export interface ProjectChangeInput {

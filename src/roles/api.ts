@@ -16,8 +16,9 @@ const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 
 export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
   const { clock } = core;
-  const { temporaryDiskEnforcement, limitsProblem, releases, version, proxySockets } = init;
-  const config = { ...core.config, temporaryDiskEnforcement, limitsEnforced: limitsProblem === null, releases };
+  const { temporaryDiskEnforcement, storageMethod, limitsProblem, releases, version, proxySockets } = init;
+  const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
+  const config = { ...core.config, ...found };
   const keyUses = new KeyUseRecorder(core);
   const { checkSettings } = remoteHost(process);
   const metrics = new Registry();

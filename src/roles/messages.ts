@@ -1,4 +1,5 @@
 /** What the parent and its role processes say to each other over Node's own channel. */
+import type { CloneMethod } from '../compute/local/clone-method.ts';
 import type { TemporaryDiskEnforcement } from '../compute/local/temporary-disks.ts';
 import type { Config } from '../config.ts';
 import type { DatabaseOptions } from '../db/client.ts';
@@ -27,6 +28,8 @@ export interface RoleInit {
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;
   readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;
+  /** How branches are made where the data are; null where that could not be tried. */
+  readonly storageMethod: CloneMethod | null;
   /** Null where computes are held to their sizes; otherwise why they are not. */
   readonly limitsProblem: string | null;
 }

@@ -20,6 +20,7 @@ import type { Config } from '../../src/config.ts';
 import type { Core } from '../../src/core/context.ts';
 import { createLogger } from '../../src/log.ts';
 import { makeCore, type TestCore } from './core.ts';
+import { machineOfTests } from './machine.ts';
 import { testProviders } from './providers.ts';
 import { makeStackParts } from './stack.ts';
 
@@ -106,7 +107,7 @@ export async function makeApi(
   const failures: string[] = [];
   const parts: ApiParts = {
     core,
-    config: { ...core.config, temporaryDiskEnforcement: 'session', limitsEnforced: true, releases: { 17: '17.fake' } },
+    config: { ...core.config, ...machineOfTests },
     clock: core.clock,
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),

@@ -13,6 +13,7 @@ import { createLogger } from '../../src/log.ts';
 import type { StackParts } from '../../src/provider/embedded/parts.ts';
 import { stackParts } from '../../src/roles/stack.ts';
 import { makeCore } from './core.ts';
+import { machineOfTests } from './machine.ts';
 import { testProviders } from './providers.ts';
 
 export const stackSecret = 'the secret of the integration';
@@ -80,7 +81,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
   const parts = makeStackParts(core, overrides);
   const app = await buildApp({
     core: { ...core, clock: parts.clock },
-    config: { ...core.config, temporaryDiskEnforcement: 'session', limitsEnforced: true, releases: { 17: '17.fake' } },
+    config: { ...core.config, ...machineOfTests },
     clock: parts.clock,
     log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),

@@ -234,3 +234,13 @@ describe('operations', () => {
     expect([none.statusCode, none.json().message]).toEqual([404, 'operation not found']);
   });
 });
+
+test('a project says when one of its computes was last used, once it was', async () => {
+  const { id } = (await create()).json().project;
+  const look = async () => (await api.call('GET', `${base}/${id}`)).json().project;
+  expect((await look()).compute_last_active_at).toBeUndefined();
+  await api.core.database.sql`update endpoints set last_active = '2026-01-02T03:04:05Z' where project_id = ${id}`;
+  expect((await look()).compute_last_active_at).toBe('2026-01-02T03:04:05Z');
+  const { projects } = (await api.call('GET', `${base}?search=${id}`)).json();
+  expect(projects).toEqual([expect.objectContaining({ compute_last_active_at: '2026-01-02T03:04:05Z' })]);
+});

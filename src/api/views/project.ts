@@ -75,6 +75,7 @@ export function ownedProjectView(
   const plan = planOf(found.organization.plan);
   return {
     ...projectView(config, found.project, now),
+    ...lastActiveView(found.lastActive),
     owner: {
       email: found.owner.email,
       name: found.owner.name,
@@ -84,6 +85,8 @@ export function ownedProjectView(
   };
 }
 
+const lastActiveView = (at: Date | undefined) => (at === undefined ? {} : { compute_last_active_at: time(at) });
+
 export function projectsView(
   config: Config,
   list: Awaited<ReturnType<typeof listProjects>>,
@@ -91,6 +94,7 @@ export function projectsView(
   const projects: Static<typeof ProjectListItem>[] = list.projects.map((row) => ({
     ...sharedView(config, row),
     active_time: whole(row.usage.active),
+    ...lastActiveView(list.lastActive.get(row.id)),
     history_retention_seconds: row.historyRetentionSeconds,
     ...present({ org_name: list.organizations.get(row.organizationId)?.name }),
   }));

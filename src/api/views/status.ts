@@ -15,6 +15,7 @@ export function statusView(config: ApiConfig, version: string, counts: SystemSta
     api_url: `${config.publicUrl}/api/v2`,
     database_port: config.pgPort,
     limits_enforced: config.limitsEnforced,
+    storage_method: config.storageMethod,
     temporary_disk_enforcement: config.temporaryDiskEnforcement,
     counts: { projects: counts.projects, endpoints: counts.endpoints },
   };

@@ -1,0 +1,10 @@
+/** What the parent would have found out about the machine, for tests of the API alone. */
+import type { ApiConfig } from '../../src/api/parts.ts';
+import type { Config } from '../../src/config.ts';
+
+export const machineOfTests: Omit<ApiConfig, keyof Config> = {
+  temporaryDiskEnforcement: 'session',
+  storageMethod: 'copy',
+  limitsEnforced: true,
+  releases: { 17: '17.fake' },
+};
