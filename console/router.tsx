@@ -11,6 +11,7 @@ import { ProjectsPage } from './pages/projects.tsx';
 import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
 import type { TargetSearch } from './sql/target.tsx';
+import { PageHead } from './ui/bits.tsx';
 import { Empty, Failure } from './ui/states.tsx';
 
 type Search = Record<string, unknown>;
@@ -31,9 +32,13 @@ const targetSearch = (search: Search): TargetSearch => ({
 const root = createRootRoute({
   component: Layout,
   notFoundComponent: () => (
-    <Empty title="There is no such page.">
-      <Link to="/">All projects</Link>
-    </Empty>
+    <>
+      <title>Not found · Catnap</title>
+      <PageHead title="Not found" />
+      <Empty title="There is no such page.">
+        <Link to="/">All projects</Link>
+      </Empty>
+    </>
   ),
   errorComponent: ({ error }) => <Failure error={error instanceof Error ? error : new Error(String(error))} />,
 });

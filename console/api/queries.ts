@@ -40,6 +40,7 @@ export interface Installation {
   readonly api_url?: string;
   readonly database_port?: number;
   readonly limits_enforced?: boolean;
+  readonly storage_method?: 'reflink' | 'copy' | null;
   readonly temporary_disk_enforcement?: 'disk' | 'session';
   readonly counts?: { readonly projects: number; readonly endpoints: Readonly<Record<string, number>> };
 }
@@ -49,13 +50,15 @@ export const installationQuery = queryOptions({
   queryFn: () => send<Installation>('GET', '/status.json'),
 });
 
-/** Keys that are no person's have no user behind them. */
-export const userQuery = queryOptions({
-  queryKey: ['user'],
-  queryFn: () => api<CurrentUser>('GET', '/users/me'),
-  retry: false,
-  staleTime: 60_000,
-});
+/** Keys that are no person's have no user behind them; the API refuses to name one. */
+export const userQuery = (session: Session | undefined) =>
+  queryOptions({
+    queryKey: ['user'],
+    queryFn: () => api<CurrentUser>('GET', '/users/me'),
+    enabled: session?.key?.kind === 'personal',
+    retry: false,
+    staleTime: 60_000,
+  });
 
 export const organizationsQuery = queryOptions({
   queryKey: ['organizations'],
@@ -74,7 +77,8 @@ export const organizationKeysQuery = (orgId: string) =>
     queryFn: () => api<ApiKey[]>('GET', at`/organizations/${orgId}/api_keys`),
   });
 
-const projectsOfPage = 100;
+/** As many as the API gives at once. */
+export const projectsOfPage = 400;
 
 export const projectsQuery = (orgId: string, search: string) =>
   queryOptions({
@@ -169,6 +173,20 @@ export const authDomainsQuery = (id: string) =>
     retry: false,
   });
 
+export interface OauthProvider {
+  readonly id: string;
+  readonly type: 'standard' | 'shared';
+  readonly client_id?: string;
+}
+
+export const oauthProvidersQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'auth', 'oauth'],
+    queryFn: async () =>
+      (await api<{ providers: OauthProvider[] }>('GET', at`/projects/${id}/auth/oauth_providers`)).providers,
+    retry: false,
+  });
+
 export interface Mail {
   readonly id: number;
   readonly auth_provider_project_id: string;
@@ -186,5 +204,6 @@ const mailsShown = 100;
 export const outboxQuery = queryOptions({
   queryKey: ['outbox'],
   queryFn: async () => (await api<{ mails: Mail[] }>('GET', withQuery('/outbox', { limit: mailsShown }))).mails,
+  refetchInterval: (query) => (query.state.status === 'error' ? false : pollMs('slow')),
   retry: false,
 });

@@ -5,7 +5,8 @@ import UPlot from 'uplot';
 
 export interface ChartSeries {
   readonly label: string;
-  readonly values: readonly (number | null)[];
+  /** Null is a gap; undefined is passed over. */
+  readonly values: readonly (number | null | undefined)[];
   readonly color: 'accent' | 'good' | 'warn' | 'soft';
 }
 
@@ -68,7 +69,7 @@ export function Chart(props: ChartProps) {
 
 function lastOf(series: readonly ChartSeries[]): number | null {
   const values = series[0]?.values ?? [];
-  const place = values.findLastIndex((value) => value !== null);
+  const place = values.findLastIndex((value) => typeof value === 'number');
   return place === -1 ? null : place;
 }
 

@@ -63,6 +63,7 @@ export function withHoles(metrics: Metrics): readonly (Sample | { readonly at: s
 
 export type Column = Exclude<keyof Sample, 'at'>;
 
-export function column(rows: readonly (Sample | { readonly at: string })[], name: Column): (number | null)[] {
-  return rows.map((row) => (name in row ? ((row as Sample)[name] ?? null) : null));
+/** Null where it slept, which breaks the line; undefined where just this was not measured, which does not. */
+export function column(rows: readonly (Sample | { readonly at: string })[], name: Column) {
+  return rows.map((row): number | null | undefined => ('memory_bytes' in row ? row[name] : null));
 }

@@ -35,6 +35,8 @@ export function AboutPage() {
                     ? 'computes are held to their sizes'
                     : 'not enforced: control groups are not permitted here'}
                 </dd>
+                <dt>Branches</dt>
+                <dd>{found.storage_method === 'reflink' ? 'share blocks with their source' : 'are full copies'}</dd>
                 <dt>Temporary files</dt>
                 <dd>
                   {found.temporary_disk_enforcement === 'disk'

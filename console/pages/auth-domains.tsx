@@ -6,6 +6,7 @@ import { api, at } from '../api/client.ts';
 import { authDomainsQuery } from '../api/queries.ts';
 import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
+import { ConfirmDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 
@@ -18,10 +19,11 @@ export function AuthDomains({ projectId }: { readonly projectId: string }) {
     (origin: string) => api<object>('POST', path, { body: { auth_provider: 'stack', domain: origin } }),
     { refresh, onDone: () => setDomain('') },
   );
+  const [removing, setRemoving] = useState('');
   const remove = useAction(
     (origin: string) =>
       api<object>('DELETE', path, { body: { auth_provider: 'stack', domains: [{ domain: origin }] } }),
-    { refresh },
+    { refresh, showsFailure: true, onDone: () => setRemoving('') },
   );
   return (
     <Card title="Trusted domains">
@@ -31,11 +33,11 @@ export function AuthDomains({ projectId }: { readonly projectId: string }) {
             found.length === 0 ? (
               <Empty title="None yet: add where your app runs." />
             ) : (
-              <ul className="domain-list">
+              <ul className="item-list">
                 {found.map((one) => (
                   <li key={one.domain}>
                     <code>{one.domain}</code>
-                    <Button small tone="quiet" busy={remove.isPending} onClick={() => remove.mutate(one.domain)}>
+                    <Button small tone="quiet" onClick={() => setRemoving(one.domain)}>
                       Remove
                     </Button>
                   </li>
@@ -57,6 +59,18 @@ export function AuthDomains({ projectId }: { readonly projectId: string }) {
           </Button>
         </form>
       </div>
+      {removing !== '' && (
+        <ConfirmDialog
+          title="Remove domain"
+          submit="Remove domain"
+          busy={remove.isPending}
+          error={remove.error}
+          onSubmit={() => remove.mutate(removing)}
+          onClose={() => setRemoving('')}
+        >
+          <p>Nobody is sent back to {removing} after signing in any more.</p>
+        </ConfirmDialog>
+      )}
     </Card>
   );
 }

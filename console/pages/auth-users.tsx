@@ -7,7 +7,7 @@ import { api, at } from '../api/client.ts';
 import { runSql, SqlError } from '../api/sql.ts';
 import type { NeonAuthIntegration } from '../api/types.ts';
 import { type Target, WithUri } from '../sql/target.tsx';
-import { Card, CopyableId, TableWrap } from '../ui/bits.tsx';
+import { Ago, Card, CopyableId, TableWrap } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
@@ -27,8 +27,8 @@ interface AuthUser {
 }
 
 const usersShown = 100;
-/** Copying takes a moment after a change. */
-const lookAgainMs = 3_000;
+/** Copying takes a moment after a change; looking for longer would keep the compute awake. */
+const lookAgain = { everyMs: 1_000, forMs: 20_000 };
 
 export function AuthUsers({ projectId, integration }: AuthUsersProps) {
   return (
@@ -43,10 +43,14 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
   const navigate = useNavigate({ from: '/projects/$projectId/auth' });
   const [isCreating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<AuthUser | null>(null);
+  const [changedAt, setChangedAt] = useState(() => Date.now());
+  const onChanged = () => setChangedAt(Date.now());
   const users = useQuery({
-    queryKey: ['project', projectId, 'auth-users', q],
+    // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
+    queryKey: ['auth-users', projectId, q],
     queryFn: () => readUsers(target.uri, q),
-    refetchInterval: lookAgainMs,
+    refetchInterval: () => (Date.now() - changedAt < lookAgain.forMs ? lookAgain.everyMs : false),
+    refetchOnWindowFocus: false,
     placeholderData: (previous) => previous,
     retry: false,
   });
@@ -54,9 +58,14 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
     <Card
       title="Users"
       actions={
-        <Button small onClick={() => setCreating(true)}>
-          <Icon name="plus" /> New user
-        </Button>
+        <>
+          <Button small onClick={onChanged}>
+            Look again
+          </Button>
+          <Button small onClick={() => setCreating(true)}>
+            <Icon name="plus" /> New user
+          </Button>
+        </>
       }
     >
       <div className="toolbar">
@@ -70,10 +79,12 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
       </div>
       {isTableMissing(users.error) && <Empty title="The table is being made; it is there in a moment." />}
       {!isTableMissing(users.error) && (
-        <Loaded query={users}>{(found) => <UserTable users={found} onDelete={setDeleting} />}</Loaded>
+        <Loaded query={users}>{(found) => <UserTable users={found} search={q} onDelete={setDeleting} />}</Loaded>
       )}
-      {isCreating && <CreateUser projectId={projectId} onClose={() => setCreating(false)} />}
-      {deleting !== null && <DeleteUser projectId={projectId} user={deleting} onClose={() => setDeleting(null)} />}
+      {isCreating && <CreateUser projectId={projectId} onMade={onChanged} onClose={() => setCreating(false)} />}
+      {deleting !== null && (
+        <DeleteUser projectId={projectId} user={deleting} onDeleted={onChanged} onClose={() => setDeleting(null)} />
+      )}
     </Card>
   );
 }
@@ -85,7 +96,7 @@ const missingCodes: readonly string[] = ['42P01', '3F000'];
 /** Whoever is marked as deleted is still in the table for a while. */
 async function readUsers(uri: string, search: string): Promise<readonly AuthUser[]> {
   const query = `
-    select id::text, coalesce(email, ''), coalesce(name, ''), created_at::text from neon_auth.users_sync
+    select id::text, coalesce(email, ''), coalesce(name, ''), to_json(created_at) #>> '{}' from neon_auth.users_sync
     where deleted_at is null and ($1 = '' or position(lower($1) in lower(concat_ws(' ', email, name))) > 0)
     order by created_at desc limit ${usersShown}`;
   const { rows } = await runSql(uri, query, { params: [search], readOnly: true });
@@ -99,11 +110,13 @@ async function readUsers(uri: string, search: string): Promise<readonly AuthUser
 
 interface UserTableProps {
   readonly users: readonly AuthUser[];
+  readonly search: string;
   readonly onDelete: (user: AuthUser) => void;
 }
 
-function UserTable({ users, onDelete }: UserTableProps) {
-  if (users.length === 0) return <Empty title="There is nobody yet, or nobody who fits." />;
+function UserTable({ users, search, onDelete }: UserTableProps) {
+  if (users.length === 0)
+    return <Empty title={search === '' ? 'There is nobody yet.' : `Nobody has “${search}” in email or name.`} />;
   return (
     <TableWrap label="Users">
       <table>
@@ -127,7 +140,7 @@ function UserTable({ users, onDelete }: UserTableProps) {
               <td>
                 <CopyableId id={user.id} label="the user id" />
               </td>
-              <td>{user.createdAt.slice(0, 19)}</td>
+              <td>{user.createdAt !== '' && <Ago at={user.createdAt} />}</td>
               <td className="actions">
                 <Button small tone="quiet" onClick={() => onDelete(user)}>
                   Delete
@@ -141,14 +154,23 @@ function UserTable({ users, onDelete }: UserTableProps) {
   );
 }
 
-function CreateUser({ projectId, onClose }: { readonly projectId: string; readonly onClose: () => void }) {
+interface CreateUserProps {
+  readonly projectId: string;
+  readonly onMade: () => void;
+  readonly onClose: () => void;
+}
+
+function CreateUser({ projectId, onMade, onClose }: CreateUserProps) {
   const [email, setEmail] = useState('');
   const [name, setName] = useState('');
   const create = useAction((body: object) => api<{ id: string }>('POST', '/projects/auth/user', { body }), {
-    refresh: [['project', projectId, 'auth-users']],
+    refresh: [],
     done: 'The user is made; the table follows in a moment.',
     showsFailure: true,
-    onDone: onClose,
+    onDone: () => {
+      onMade();
+      onClose();
+    },
   });
   return (
     <FormDialog
@@ -176,15 +198,19 @@ function CreateUser({ projectId, onClose }: { readonly projectId: string; readon
 interface DeleteUserProps {
   readonly projectId: string;
   readonly user: AuthUser;
+  readonly onDeleted: () => void;
   readonly onClose: () => void;
 }
 
-function DeleteUser({ projectId, user, onClose }: DeleteUserProps) {
+function DeleteUser({ projectId, user, onDeleted, onClose }: DeleteUserProps) {
   const remove = useAction(() => api<object>('DELETE', at`/projects/${projectId}/auth/users/${user.id}`), {
-    refresh: [['project', projectId, 'auth-users']],
+    refresh: [],
     done: `${user.email} is deleted.`,
     showsFailure: true,
-    onDone: onClose,
+    onDone: () => {
+      onDeleted();
+      onClose();
+    },
   });
   return (
     <ConfirmDialog

@@ -13,7 +13,9 @@ import { CheckField, SelectField } from '../ui/field.tsx';
 import { Loaded } from '../ui/states.tsx';
 import { AuthDomains } from './auth-domains.tsx';
 import { AuthKeysDialog, type SdkKeys } from './auth-keys.tsx';
+import { AuthOauth } from './auth-oauth.tsx';
 import { AuthOutbox } from './auth-outbox.tsx';
+import { TransferDialog } from './auth-transfer.tsx';
 import { AuthUsers } from './auth-users.tsx';
 import { WithBranch } from './branch-choice.tsx';
 
@@ -106,6 +108,7 @@ function Integration({ projectId, integration, onKeys }: IntegrationProps) {
         <Facts projectId={projectId} integration={integration} onKeys={onKeys} />
         <AuthDomains projectId={projectId} />
       </div>
+      <AuthOauth projectId={projectId} />
       <AuthOutbox providerProjectId={integration.auth_provider_project_id} />
       <DeleteIntegration projectId={projectId} />
     </div>
@@ -116,10 +119,7 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
   const body = { auth_provider: 'stack', project_id: projectId };
   const refresh = [['project', projectId, 'auth']];
   const keys = useAction(() => api<SdkKeys>('POST', '/projects/auth/keys', { body }), { refresh, onDone: onKeys });
-  const transfer = useAction(() => api<{ url: string }>('POST', '/projects/auth/transfer_ownership', { body }), {
-    refresh,
-    onDone: ({ url }) => window.open(url, '_blank', 'noopener'),
-  });
+  const [isTransferring, setTransferring] = useState(false);
   return (
     <Card title="Provider">
       <div className="stack">
@@ -129,7 +129,10 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
             <CopyableId id={integration.auth_provider_project_id} label="the id at the provider" />
           </dd>
           <dt>Owner</dt>
-          <dd>{integration.owned_by === 'neon' ? 'Catnap' : 'your own account'}</dd>
+          <dd>
+            {integration.owned_by === 'neon' ? 'Catnap' : 'your own account'}
+            {integration.transfer_status === 'initiated' && <span className="soft"> (a transfer has begun)</span>}
+          </dd>
           <dt>Database</dt>
           <dd>
             <code>{integration.db_name}</code>
@@ -143,13 +146,10 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
           <Button busy={keys.isPending} onClick={() => keys.mutate()}>
             New SDK keys
           </Button>
-          {integration.owned_by === 'neon' && (
-            <Button busy={transfer.isPending} onClick={() => transfer.mutate()}>
-              Transfer ownership
-            </Button>
-          )}
+          {integration.owned_by === 'neon' && <Button onClick={() => setTransferring(true)}>Transfer ownership</Button>}
         </div>
       </div>
+      {isTransferring && <TransferDialog projectId={projectId} onClose={() => setTransferring(false)} />}
     </Card>
   );
 }

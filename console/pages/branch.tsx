@@ -15,7 +15,7 @@ import { ComputeRow } from './compute-row.tsx';
 import { CreateBranch } from './create-branch.tsx';
 import { SchemaDiff } from './schema-diff.tsx';
 
-const recentOperations = 30;
+const recentOperations = 60;
 
 export function BranchPage() {
   const { projectId, branchId } = useParams({ from: '/projects/$projectId/branches/$branchId' });
@@ -25,11 +25,14 @@ export function BranchPage() {
       {(found) => {
         const branch = found.find(({ id }) => id === branchId);
         return branch === undefined ? (
-          <Empty title="This branch is not there any more.">
-            <Link to="/projects/$projectId" params={{ projectId }}>
-              All branches
-            </Link>
-          </Empty>
+          <>
+            <PageHead title="Branch" />
+            <Empty title="This branch is not there any more.">
+              <Link to="/projects/$projectId" params={{ projectId }}>
+                All branches
+              </Link>
+            </Empty>
+          </>
         ) : (
           <BranchView branch={branch} branches={found} />
         );

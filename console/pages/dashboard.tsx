@@ -14,12 +14,19 @@ import { ConnectDialog } from './connect-dialog.tsx';
 import { CreateBranch } from './create-branch.tsx';
 import { OperationList } from './operation-list.tsx';
 
-const recentOperations = 12;
+/** Enough to find what is under way; the list shows the first of them. */
+const recentOperations = 60;
+const listedOperations = 12;
 
 export function DashboardPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/' });
   const project = useQuery(projectQuery(projectId));
-  return <Loaded query={project}>{(found) => <Dashboard project={found} />}</Loaded>;
+  return (
+    <>
+      {project.error !== null && project.data === undefined && <PageHead title="Project" />}
+      <Loaded query={project}>{(found) => <Dashboard project={found} />}</Loaded>
+    </>
+  );
 }
 
 function Dashboard({ project }: { readonly project: Project }) {
@@ -50,7 +57,9 @@ function Dashboard({ project }: { readonly project: Project }) {
           )}
         </Loaded>
         <Card title="Activity">
-          <Loaded query={operations}>{(found) => <OperationList operations={found} projectId={project.id} />}</Loaded>
+          <Loaded query={operations}>
+            {(found) => <OperationList operations={found.slice(0, listedOperations)} projectId={project.id} />}
+          </Loaded>
         </Card>
       </div>
     </>

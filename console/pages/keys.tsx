@@ -18,6 +18,7 @@ export function KeysPage() {
   const isPersonal = session?.key?.kind === 'personal';
   const [isCreating, setCreating] = useState(false);
   const [made, setMade] = useState<ApiKeyCreated | null>(null);
+  if (session?.key?.kind === 'project') return <Empty title="A key of a single project neither sees nor makes keys." />;
   return (
     <>
       <title>API keys · Catnap</title>

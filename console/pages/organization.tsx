@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
-import { organizationsQuery, userQuery } from '../api/queries.ts';
+import { organizationsQuery, sessionQuery, userQuery } from '../api/queries.ts';
 import type { CurrentUser, Organization } from '../api/types.ts';
 import { Ago, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
@@ -22,7 +22,9 @@ const planOf = (organization: Organization) => (organization.plan === 'free_v2' 
 
 export function OrganizationPage() {
   const organizations = useQuery(organizationsQuery);
-  const user = useQuery(userQuery);
+  const session = useQuery(sessionQuery).data;
+  const user = useQuery(userQuery(session));
+  const isPerson = session?.key?.kind === 'personal';
   return (
     <>
       <title>Organization · Catnap</title>
@@ -30,16 +32,23 @@ export function OrganizationPage() {
       <div className="stack narrow">
         <Loaded query={organizations}>
           {(found) =>
-            found.map((organization) => <OrganizationCard key={organization.id} organization={organization} />)
+            found.map((organization) => (
+              <OrganizationCard key={organization.id} organization={organization} canChange={isPerson} />
+            ))
           }
         </Loaded>
-        <Loaded query={user}>{(found) => <Limits user={found} />}</Loaded>
+        {isPerson && <Loaded query={user}>{(found) => <Limits user={found} />}</Loaded>}
       </div>
     </>
   );
 }
 
-function OrganizationCard({ organization }: { readonly organization: Organization }) {
+interface OrganizationCardProps {
+  readonly organization: Organization;
+  readonly canChange: boolean;
+}
+
+function OrganizationCard({ organization, canChange }: OrganizationCardProps) {
   const current = planOf(organization);
   const [plan, setPlan] = useState(current);
   const update = useAction((body: object) => api<object>('PATCH', at`/organizations/${organization.id}`, { body }), {
@@ -71,11 +80,14 @@ function OrganizationCard({ organization }: { readonly organization: Organizatio
             hint="New limits hold for new things at once, for a compute at its next start."
             value={plan}
             choices={plans}
+            disabled={!canChange}
             onChange={setPlan}
           />
-          <Button type="submit" busy={update.isPending} disabled={plan === current}>
-            Change plan
-          </Button>
+          {canChange && (
+            <Button type="submit" busy={update.isPending} disabled={plan === current}>
+              Change plan
+            </Button>
+          )}
         </form>
       </div>
     </Card>

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { organizationsQuery, projectsQuery, sessionQuery } from '../api/queries.ts';
+import { organizationsQuery, projectsOfPage, projectsQuery, sessionQuery } from '../api/queries.ts';
 import type { Organization, ProjectListItem } from '../api/types.ts';
 import { Ago, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
@@ -79,6 +79,15 @@ function ProjectList({ projects, search, canCreate }: ProjectListProps) {
       </Empty>
     );
   }
+  return (
+    <>
+      {projects.length === projectsOfPage && <p className="hint">The first {projectsOfPage}; search for others.</p>}
+      <ProjectCards projects={projects} />
+    </>
+  );
+}
+
+function ProjectCards({ projects }: { readonly projects: readonly ProjectListItem[] }) {
   return (
     <ul className="project-list">
       {projects.map((project) => (

@@ -1,6 +1,6 @@
 /** The size of a compute and when it sleeps: sliders that rest on valid values only. */
 import { useQuery } from '@tanstack/react-query';
-import { userQuery } from '../api/queries.ts';
+import { sessionQuery, userQuery } from '../api/queries.ts';
 import type { Endpoint } from '../api/types.ts';
 import { CheckField, SelectField, SliderField } from '../ui/field.tsx';
 import { duration } from '../ui/format.ts';
@@ -34,7 +34,8 @@ interface SizingFieldsProps {
 }
 
 export function SizingFields({ sizing, onChange }: SizingFieldsProps) {
-  const user = useQuery(userQuery).data;
+  const session = useQuery(sessionQuery).data;
+  const user = useQuery(userQuery(session)).data;
   const all = sizesUpTo(user?.max_autoscaling_limit);
   const ranged = all.filter((size) => size <= autoscalingMax);
   const setMin = (min: number) => onChange({ ...sizing, min, max: Math.max(min, sizing.max) });

@@ -6,6 +6,7 @@ import { readTables, type Table } from '../sql/catalog.ts';
 import { addToHistory, readHistory } from '../sql/history.ts';
 import { PlanView } from '../sql/plan-view.tsx';
 import { ResultGrid } from '../sql/result-grid.tsx';
+import type { Statement } from '../sql/split.ts';
 import { type Target, WithTarget } from '../sql/target.tsx';
 import { type Outcome, type Runner, useRunner } from '../sql/use-runner.ts';
 import { Ago, PageHead } from '../ui/bits.tsx';
@@ -36,14 +37,20 @@ export function SqlPage() {
 }
 
 function Workbench({ projectId, target }: { readonly projectId: string; readonly target: Target }) {
-  const [text, setText] = useState('');
+  const [text, setText] = useDraft(projectId);
   const [history, setHistory] = useState(() => readHistory(projectId));
   const runner = useRunner(target);
-  const tables = useTables(target, text !== '');
-  const run = (chosen: string, mode: 'run' | 'explain') => {
-    if (chosen.trim() === '' || runner.isRunning) return;
-    if (mode === 'run') setHistory(addToHistory(projectId, chosen));
+  const [hasTyped, setTyped] = useState(false);
+  const tables = useTables(target, hasTyped, runner.outcomes);
+  const run = (chosen: Statement, mode: 'run' | 'explain') => {
+    if (chosen.text.trim() === '' || runner.isRunning) return;
+    if (mode === 'run') setHistory(addToHistory(projectId, chosen.text));
     void runner.run(chosen, mode);
+  };
+  const whole = { text, from: 0 };
+  const type = (next: string) => {
+    setTyped(true);
+    setText(next);
   };
   return (
     <div className="stack">
@@ -53,15 +60,15 @@ function Workbench({ projectId, target }: { readonly projectId: string; readonly
             value={text}
             tables={tables}
             error={markOf(runner.outcomes)}
-            onChange={setText}
-            onRun={(selection) => run(selection ?? text, 'run')}
+            onChange={type}
+            onRun={(selection) => run(selection ?? whole, 'run')}
           />
         </Suspense>
         <div className="row workbench-bar">
-          <Button tone="primary" busy={runner.isRunning} onClick={() => run(text, 'run')}>
+          <Button tone="primary" busy={runner.isRunning} onClick={() => run(whole, 'run')}>
             <Icon name="play" /> Run
           </Button>
-          <Button disabled={runner.isRunning} onClick={() => run(text, 'explain')}>
+          <Button disabled={runner.isRunning} onClick={() => run(whole, 'explain')}>
             Explain
           </Button>
           {runner.isRunning && <Button onClick={runner.cancel}>Cancel</Button>}
@@ -102,25 +109,44 @@ function Workbench({ projectId, target }: { readonly projectId: string; readonly
   );
 }
 
-/** Asked for when somebody begins to type: merely opening the page wakes no compute. */
-function useTables(target: Target, isWanted: boolean): readonly Table[] {
+/** What is being written is still there after a reload, in this tab. */
+function useDraft(projectId: string) {
+  const key = `catnap-draft-${projectId}`;
+  const [text, setText] = useState(() => sessionStorage.getItem(key) ?? '');
+  const change = (next: string) => {
+    setText(next);
+    sessionStorage.setItem(key, next);
+  };
+  return [text, change] as const;
+}
+
+/**
+ * Asked for when somebody begins to type, as merely opening the page wakes no compute; and again after statements that
+ * may have made a table or changed one.
+ */
+function useTables(target: Target, isWanted: boolean, outcomes: readonly Outcome[]): readonly Table[] {
   const [tables, setTables] = useState<readonly Table[]>(noTables);
-  const asked = useRef(false);
+  const change = outcomes.findLast(isChange);
+  const asked = useRef<{ uri: string; change: Outcome | undefined }>({ uri: '', change: undefined });
   useEffect(() => {
-    if (!isWanted || asked.current) return;
-    asked.current = true;
+    const isKnown = asked.current.uri === target.uri && (change === undefined || asked.current.change === change);
+    if (!isWanted || isKnown) return;
+    asked.current = { uri: target.uri, change };
     // Completion is a help; without it the editor works as well.
     readTables(target.uri).then(setTables, () => {});
-  }, [isWanted, target.uri]);
+  }, [isWanted, target.uri, change]);
   return tables;
 }
 
 const noTables: readonly Table[] = [];
+const isChange = ({ kind, statement }: Outcome) => kind === 'rows' && /^(create|alter|drop)\b/i.test(statement.text);
 
 function markOf(outcomes: readonly Outcome[]) {
   const last = outcomes.at(-1);
   if (last?.kind !== 'error' || !(last.error instanceof SqlError) || last.error.position === null) return null;
-  return { from: last.statement.from + last.error.position - 1, message: last.error.message };
+  // Postgres counts whole characters, the browser halves of some.
+  const before = [...last.statement.text].slice(0, last.error.position - 1).join('');
+  return { from: last.statement.from + before.length, message: last.error.message };
 }
 
 function Outcomes({ runner }: { readonly runner: Runner }) {

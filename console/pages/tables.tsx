@@ -47,10 +47,11 @@ const nameOf = ({ schema, name }: Table) => `${schema}.${name}`;
 
 function Browser({ target, chosen, page, onChoose }: BrowserProps) {
   const tables = useQuery({
-    queryKey: ['project', target.branch.project_id, 'tables', target.branch.id, target.database],
+    // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
+    queryKey: ['tables', target.branch.id, target.database],
     queryFn: () => readTables(target.uri),
-    // Each look keeps the compute awake, so nobody looks again unasked.
     staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
     refetchOnWindowFocus: false,
     retry: false,
   });
@@ -60,13 +61,15 @@ function Browser({ target, chosen, page, onChoose }: BrowserProps) {
         const table = found.find((one) => nameOf(one) === chosen) ?? found[0];
         if (table === undefined) return <Empty title="This database has no table yet." />;
         return (
-          <div className="stack">
-            <SelectField
-              label="Table"
-              value={nameOf(table)}
-              choices={found.map((one) => ({ value: nameOf(one), text: `${nameOf(one)} (${one.kind})` }))}
-              onChange={(value) => onChoose(value, 0)}
-            />
+          <>
+            <div className="toolbar">
+              <SelectField
+                label="Table"
+                value={nameOf(table)}
+                choices={found.map((one) => ({ value: nameOf(one), text: `${nameOf(one)} (${one.kind})` }))}
+                onChange={(value) => onChoose(value, 0)}
+              />
+            </div>
             <Rows
               key={nameOf(table)}
               target={target}
@@ -74,7 +77,7 @@ function Browser({ target, chosen, page, onChoose }: BrowserProps) {
               page={page}
               onPage={(next) => onChoose(nameOf(table), next)}
             />
-          </div>
+          </>
         );
       }}
     </Loaded>

@@ -1,11 +1,12 @@
 /** The text of the SQL editor: highlighting, completion, and marks where Postgres found an error. */
 import { PostgreSQL, sql } from '@codemirror/lang-sql';
 import { type Diagnostic, setDiagnostics } from '@codemirror/lint';
-import { Compartment, Prec } from '@codemirror/state';
-import { keymap, placeholder } from '@codemirror/view';
+import { Compartment, type EditorState, Prec } from '@codemirror/state';
+import { keymap, placeholder, tooltips } from '@codemirror/view';
 import { basicSetup, EditorView } from 'codemirror';
 import { useEffect, useRef } from 'react';
 import type { Table } from './catalog.ts';
+import type { Statement } from './split.ts';
 
 export interface EditorProps {
   readonly value: string;
@@ -13,7 +14,7 @@ export interface EditorProps {
   readonly error: { readonly from: number; readonly message: string } | null;
   readonly onChange: (value: string) => void;
   /** With what is selected, or null for the whole text. */
-  readonly onRun: (selection: string | null) => void;
+  readonly onRun: (selection: Statement | null) => void;
 }
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
@@ -29,7 +30,7 @@ export function Editor(props: EditorProps) {
     if (host.current === null) return;
     const run = (editor: EditorView) => {
       const { from, to } = editor.state.selection.main;
-      latest.current.onRun(from === to ? null : editor.state.sliceDoc(from, to));
+      latest.current.onRun(from === to ? null : { text: editor.state.sliceDoc(from, to), from });
       return true;
     };
     const made = new EditorView({
@@ -39,6 +40,8 @@ export function Editor(props: EditorProps) {
         EditorView.cspNonce.of(nonce),
         Prec.highest(keymap.of([{ key: 'Mod-Enter', run }])),
         basicSetup,
+        // Outside the card, which would cut them off.
+        tooltips({ parent: document.body }),
         placeholder('select now();'),
         language.current.of(languageOf(latest.current.tables)),
         EditorView.contentAttributes.of({ 'aria-label': 'SQL' }),
@@ -65,7 +68,7 @@ export function Editor(props: EditorProps) {
 
   useEffect(() => {
     const editor = view.current;
-    if (editor !== null) editor.dispatch(setDiagnostics(editor.state, marks(props.error, editor.state.doc.length)));
+    if (editor !== null) editor.dispatch(setDiagnostics(editor.state, marks(props.error, editor.state.doc.toString())));
   }, [props.error]);
 
   return <div className="editor" ref={host} />;
@@ -78,11 +81,32 @@ function languageOf(tables: readonly Table[]) {
     schema[table.schema] = known;
     known[table.name] = [...table.columns];
   }
-  return sql({ dialect: PostgreSQL, schema, defaultSchema: 'public' });
+  return [
+    sql({ dialect: PostgreSQL, schema, defaultSchema: 'public' }),
+    PostgreSQL.language.data.of({ autocomplete: (place: Place) => completeColumn(place, tables) }),
+  ];
 }
 
-function marks(error: EditorProps['error'], length: number): Diagnostic[] {
+/** What the editor says of the place where somebody types. */
+interface Place {
+  readonly state: EditorState;
+  matchBefore(word: RegExp): { readonly from: number } | null;
+}
+
+/** Columns by their names alone, of the tables that the text speaks of; behind a table's name they come by themselves. */
+function completeColumn(place: Place, tables: readonly Table[]) {
+  const word = place.matchBefore(/\w+/);
+  if (word === null || place.state.sliceDoc(word.from - 1, word.from) === '.') return null;
+  const words = new Set(place.state.doc.toString().match(/\w+/g));
+  const columns = tables.filter(({ name }) => words.has(name)).flatMap((table) => table.columns);
+  const options = [...new Set(columns)].map((label) => ({ label, type: 'property', boost: 1 }));
+  return { from: word.from, options, validFor: /^\w*$/ };
+}
+
+/** The word at the place, or the one character that is there. */
+function marks(error: EditorProps['error'], text: string): Diagnostic[] {
   if (error === null) return [];
-  const from = Math.min(error.from, length);
-  return [{ from, to: Math.min(from + 1, length), severity: 'error', message: error.message }];
+  const from = Math.min(error.from, text.length);
+  const length = /^[\w$]+/.exec(text.slice(from))?.[0].length ?? 1;
+  return [{ from, to: Math.min(from + length, text.length), severity: 'error', message: error.message }];
 }

@@ -1,10 +1,13 @@
-/** Rows as a grid. Only so many are drawn; the rest is counted. */
+/** Rows as a grid. Only so many are drawn at first, as a browser takes seconds for ten thousand; more on demand. */
+import { useState } from 'react';
 import type { SqlResult } from '../api/sql.ts';
+import { Button } from '../ui/button.tsx';
 import { count } from '../ui/format.ts';
 
 const rowsDrawn = 500;
 
 export function ResultGrid({ result }: { readonly result: SqlResult }) {
+  const [shown, setShown] = useState(rowsDrawn);
   if (result.fields.length === 0) {
     return (
       <p className="result-note" role="status">
@@ -12,12 +15,12 @@ export function ResultGrid({ result }: { readonly result: SqlResult }) {
       </p>
     );
   }
-  const drawn = result.rows.slice(0, rowsDrawn);
+  const drawn = result.rows.slice(0, shown);
   return (
     <>
       <p className="result-note" role="status">
         {count(result.rows.length, 'row')}
-        {result.rows.length > rowsDrawn && `, the first ${rowsDrawn} shown`}
+        {result.rows.length > shown && `, the first ${shown} shown`}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach it. */}
       <section className="grid-wrap" tabIndex={0} aria-label="Result">
@@ -47,6 +50,13 @@ export function ResultGrid({ result }: { readonly result: SqlResult }) {
           </tbody>
         </table>
       </section>
+      {result.rows.length > shown && (
+        <div>
+          <Button small onClick={() => setShown(shown + rowsDrawn)}>
+            Show more
+          </Button>
+        </div>
+      )}
     </>
   );
 }

@@ -15,7 +15,8 @@ export interface Runner {
   readonly isRunning: boolean;
   /** Set while a write to a protected branch waits for a yes. */
   readonly asking: Statement | null;
-  run(text: string, mode: 'run' | 'explain'): Promise<void>;
+  /** A text with many statements in it; `from` is where it begins in the editor. */
+  run(chosen: Statement, mode: 'run' | 'explain'): Promise<void>;
   answer(isAllowed: boolean): void;
   cancel(): void;
 }
@@ -59,12 +60,13 @@ export function useRunner(target: Target): Runner {
     }
   };
 
-  const run: Runner['run'] = async (text, mode) => {
+  const run: Runner['run'] = async (chosen, mode) => {
     aborting.current = new AbortController();
     const { signal } = aborting.current;
     setRunning(true);
     setOutcomes([]);
-    for (const statement of splitStatements(text)) {
+    for (const { text, from } of splitStatements(chosen.text)) {
+      const statement = { text, from: chosen.from + from };
       const outcome = await outcomeOf(statement, mode, signal);
       setOutcomes((before) => [...before, outcome]);
       if (outcome.kind === 'error') break;

@@ -1,8 +1,10 @@
 /** Dialogs, by the browser's own element: it keeps the focus inside, and Escape closes it. */
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import { Button } from './button.tsx';
 import { TextField } from './field.tsx';
 import { Icon } from './icons.tsx';
+
+const firstField = '.dialog-body :is(input, select, textarea)';
 
 interface DialogProps {
   readonly title: string;
@@ -14,9 +16,12 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, wide = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  useEffect(() => {
+  // Before it leaves the page, so that closing it gives the focus back to what opened it.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    // The browser would choose the button that closes.
+    dialog?.querySelector<HTMLElement>(firstField)?.focus();
     return () => dialog?.close();
   }, []);
   return (

@@ -115,15 +115,17 @@ export function CheckField({ label, hint, checked, disabled = false, onChange }:
 }
 
 interface SliderFieldProps extends Described {
-  /** The only values there are; the handle rests on one of them. */
+  /** The only values there are, ascending; the handle rests on one of them. */
   readonly values: readonly number[];
   readonly value: number;
   readonly text: (value: number) => string;
   readonly onChange: (value: number) => void;
 }
 
-export function SliderField({ label, hint, values, value, text, onChange }: SliderFieldProps) {
-  const at = Math.max(0, values.indexOf(value));
+export function SliderField({ label, hint, values: offered, value, text, onChange }: SliderFieldProps) {
+  // What is set already may be more than is offered now; it is shown as it is.
+  const values = offered.includes(value) ? offered : [...offered, value].sort((a, b) => a - b);
+  const at = values.indexOf(value);
   return (
     <Field label={label} hint={hint}>
       {(id, hintId) => (

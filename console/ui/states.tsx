@@ -68,9 +68,14 @@ interface LoadedProps<T> {
   readonly lines?: number;
 }
 
-/** Shows what the last good reply said for as long as it can: a failed look again is a banner's business. */
+/**
+ * Shows what the last good reply said for as long as it can: a failed look again is a banner's business. What was
+ * deleted meanwhile, or may not be seen any more, is not shown on.
+ */
 export function Loaded<T>({ query, children, lines = 4 }: LoadedProps<T>) {
-  if (query.data !== undefined) return children(query.data);
+  if (query.data !== undefined && !isGone(query.error)) return children(query.data);
   if (query.error !== null) return <Failure error={query.error} onRetry={() => query.refetch()} />;
   return <Loading lines={lines} />;
 }
+
+const isGone = (error: Error | null) => error instanceof ApiError && (error.status === 404 || error.status === 403);

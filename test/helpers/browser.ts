@@ -1,4 +1,7 @@
-/** A browser for the tests of the console: the system's Chromium where there is one, else the one from npm. */
+/**
+ * A browser for the tests of the console: the system's Chromium where there is one, else, or with
+ * CATNAP_TEST_BROWSER=npm, the one from npm.
+ */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,7 +47,8 @@ export async function startBrowser(): Promise<TestBrowser> {
 async function launch(folder: string): Promise<Browser> {
   // As root, and in containers, its own sandbox cannot be set up.
   const args = ['--no-sandbox', '--disable-dev-shm-usage'];
-  const executablePath = systemBrowsers.find((path) => existsSync(path));
+  const isWanted = process.env.CATNAP_TEST_BROWSER !== 'npm';
+  const executablePath = systemBrowsers.find((path) => isWanted && existsSync(path));
   if (executablePath !== undefined)
     return chromium.launch({ executablePath, args, env: { ...process.env, HOME: folder } });
   // It unpacks itself under a fixed name and takes whatever lies there, so it gets a folder of its own.

@@ -1,0 +1,178 @@
+/** OAuth providers: whose accounts the app's users may sign in with. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useAction } from '../api/action.ts';
+import { api, at } from '../api/client.ts';
+import { type OauthProvider, oauthProvidersQuery } from '../api/queries.ts';
+import { Card } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
+import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
+import { SelectField, TextField } from '../ui/field.tsx';
+import { Icon } from '../ui/icons.tsx';
+import { Empty, Loaded } from '../ui/states.tsx';
+
+const names: Readonly<Record<string, string>> = {
+  google: 'Google',
+  github: 'GitHub',
+  microsoft: 'Microsoft',
+  vercel: 'Vercel',
+};
+const nameOf = (id: string) => names[id] ?? id;
+const pathOf = (projectId: string) => at`/projects/${projectId}/auth/oauth_providers`;
+const refreshOf = (projectId: string) => [['project', projectId, 'auth', 'oauth']];
+
+type Open = { readonly kind: 'add' } | { readonly kind: 'edit' | 'remove'; readonly provider: OauthProvider };
+
+export function AuthOauth({ projectId }: { readonly projectId: string }) {
+  const providers = useQuery(oauthProvidersQuery(projectId));
+  const [open, setOpen] = useState<Open | null>(null);
+  const onClose = () => setOpen(null);
+  const missing = Object.keys(names).filter((id) => providers.data?.every((one) => one.id !== id) ?? false);
+  return (
+    <Card
+      title="OAuth providers"
+      actions={
+        <Button small disabled={missing.length === 0} onClick={() => setOpen({ kind: 'add' })}>
+          <Icon name="plus" /> Add provider
+        </Button>
+      }
+    >
+      <Loaded query={providers} lines={2}>
+        {(found) => <Providers providers={found} onOpen={setOpen} />}
+      </Loaded>
+      {open?.kind === 'add' && <SaveProvider projectId={projectId} choices={missing} onClose={onClose} />}
+      {open?.kind === 'edit' && <SaveProvider projectId={projectId} provider={open.provider} onClose={onClose} />}
+      {open?.kind === 'remove' && <RemoveProvider projectId={projectId} provider={open.provider} onClose={onClose} />}
+    </Card>
+  );
+}
+
+interface ProvidersProps {
+  readonly providers: readonly OauthProvider[];
+  readonly onOpen: (open: Open) => void;
+}
+
+function Providers({ providers, onOpen }: ProvidersProps) {
+  if (providers.length === 0) return <Empty title="None: people sign in with email and password." />;
+  return (
+    <ul className="item-list">
+      {providers.map((provider) => (
+        <li key={provider.id}>
+          <span>
+            {nameOf(provider.id)}{' '}
+            <span className="hint">
+              {provider.type === 'shared'
+                ? 'with the auth provider’s own client'
+                : `client ${provider.client_id ?? ''}`}
+            </span>
+          </span>
+          <span className="row">
+            <Button
+              small
+              tone="quiet"
+              aria-label={`Edit ${nameOf(provider.id)}`}
+              onClick={() => onOpen({ kind: 'edit', provider })}
+            >
+              Edit
+            </Button>
+            <Button
+              small
+              tone="quiet"
+              aria-label={`Remove ${nameOf(provider.id)}`}
+              onClick={() => onOpen({ kind: 'remove', provider })}
+            >
+              Remove
+            </Button>
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface SaveProviderProps {
+  readonly projectId: string;
+  /** To change this one; otherwise one of the choices is added. */
+  readonly provider?: OauthProvider;
+  readonly choices?: readonly string[];
+  readonly onClose: () => void;
+}
+
+function SaveProvider({ projectId, provider, choices = [], onClose }: SaveProviderProps) {
+  const [id, setId] = useState(provider?.id ?? choices[0] ?? '');
+  const [clientId, setClientId] = useState(provider?.client_id ?? '');
+  const [secret, setSecret] = useState('');
+  const [tenant, setTenant] = useState('');
+  const save = useAction(
+    (body: object) =>
+      provider === undefined
+        ? api<object>('POST', pathOf(projectId), { body: { id, ...body } })
+        : api<object>('PATCH', `${pathOf(projectId)}/${encodeURIComponent(id)}`, { body }),
+    { refresh: refreshOf(projectId), showsFailure: true, onDone: onClose },
+  );
+  const given = { client_id: clientId.trim(), client_secret: secret.trim(), microsoft_tenant_id: tenant.trim() };
+  const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
+  return (
+    <FormDialog
+      title={provider === undefined ? 'Add OAuth provider' : `Change ${nameOf(id)}`}
+      submit={provider === undefined ? 'Add' : 'Save'}
+      busy={save.isPending}
+      disabled={provider !== undefined && Object.keys(body).length === 0}
+      error={save.error}
+      onSubmit={() => save.mutate(body)}
+      onClose={onClose}
+    >
+      {provider === undefined && (
+        <SelectField
+          label="Provider"
+          value={id}
+          choices={choices.map((value) => ({ value, text: nameOf(value) }))}
+          onChange={setId}
+        />
+      )}
+      <TextField
+        label="Client id"
+        hint="Of your own application there. Empty: the auth provider’s shared one, if it has one."
+        value={clientId}
+        onChange={setClientId}
+        maxLength={500}
+      />
+      <TextField
+        label="Client secret"
+        type="password"
+        autoComplete="new-password"
+        value={secret}
+        onChange={setSecret}
+        maxLength={500}
+      />
+      {id === 'microsoft' && <TextField label="Tenant id" value={tenant} onChange={setTenant} maxLength={200} />}
+    </FormDialog>
+  );
+}
+
+interface RemoveProviderProps {
+  readonly projectId: string;
+  readonly provider: OauthProvider;
+  readonly onClose: () => void;
+}
+
+function RemoveProvider({ projectId, provider, onClose }: RemoveProviderProps) {
+  const path = `${pathOf(projectId)}/${encodeURIComponent(provider.id)}`;
+  const remove = useAction(() => api<object>('DELETE', path), {
+    refresh: refreshOf(projectId),
+    showsFailure: true,
+    onDone: onClose,
+  });
+  return (
+    <ConfirmDialog
+      title={`Remove ${nameOf(provider.id)}`}
+      submit="Remove"
+      busy={remove.isPending}
+      error={remove.error}
+      onSubmit={() => remove.mutate()}
+      onClose={onClose}
+    >
+      <p>Nobody can sign in with {nameOf(provider.id)} any more.</p>
+    </ConfirmDialog>
+  );
+}

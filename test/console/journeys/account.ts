@@ -1,0 +1,73 @@
+/** API keys of the three kinds, and the plan of the organization. */
+import { expect, test } from 'vitest';
+import { at, button, confirm, dialog, newPage, row, story, walkTo } from './story.ts';
+
+async function makeKey(name: string, kind: string): Promise<string> {
+  await button('New key').click();
+  await dialog().getByLabel('Name').fill(name);
+  await dialog().getByLabel('Kind').selectOption(kind);
+  await button('Create key').click();
+  const key = await story().page.locator('.secret code').innerText();
+  expect(key).toMatch(/^napi_/);
+  await confirm('Close');
+  return key;
+}
+
+export function account(): void {
+  test('keys of one project sign in to that project alone, until they are revoked', async () => {
+    const { page, program, browser, baseURL } = story();
+    await walkTo('/keys');
+    const key = await makeKey('deploy', 'project');
+    await program.api('POST', '/projects', { project: { name: 'elsewhere' } });
+    const other = await browser.visit({ baseURL });
+    const theirs = await newPage(other);
+    await theirs.goto(at());
+    await theirs.getByLabel('API key').fill('napi_wrong');
+    await button('Sign in', theirs).click();
+    await theirs.getByText('this key does not work here').waitFor();
+    await theirs.getByLabel('API key').fill(key);
+    await button('Sign in', theirs).click();
+    await theirs.getByRole('heading', { name: 'billing' }).waitFor();
+    await theirs.getByRole('link', { name: 'Projects' }).click();
+    await theirs.getByText('billing').first().waitFor();
+    expect(await theirs.getByText('elsewhere').count()).toBe(0);
+    expect(await theirs.getByRole('link', { name: 'API keys' }).count()).toBe(0);
+    await row(/deploy/)
+      .getByRole('button', { name: 'Revoke' })
+      .click();
+    await confirm('Revoke key');
+    await page.getByText('no longer works').waitFor();
+    await theirs.reload();
+    await theirs.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await other.close();
+  });
+
+  test('keys of the organization, and of a person, are made and revoked', async () => {
+    for (const kind of ['organization', 'personal']) {
+      await makeKey(`of-${kind}`, kind);
+      await row(new RegExp(`of-${kind}`))
+        .getByRole('button', { name: 'Revoke' })
+        .click();
+      await confirm('Revoke key');
+      await row(new RegExp(`of-${kind}`)).waitFor({ state: 'detached' });
+    }
+  });
+
+  test('the plan limits what sliders offer', async () => {
+    const { page } = story();
+    await page.getByRole('link', { name: 'Organization' }).click();
+    const plan = page.getByLabel('Plan');
+    await plan.selectOption('free');
+    await button('Change plan').click();
+    await page.getByText('2 CU · 8 GB').waitFor();
+    await page.getByRole('link', { name: 'Projects' }).click();
+    await button('New project').click();
+    await dialog().getByLabel('Size').press('End');
+    await dialog().getByText('2 CU · 8 GB').waitFor();
+    await confirm('Cancel');
+    await page.getByRole('link', { name: 'Organization' }).click();
+    await plan.selectOption('scale');
+    await button('Change plan').click();
+    await page.getByText('2 CU · 8 GB').waitFor({ state: 'detached' });
+  });
+}

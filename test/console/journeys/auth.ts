@@ -1,0 +1,89 @@
+/** Auth: from one button to a row in `neon_auth.users_sync`, then everything else on the page. */
+import { expect, test } from 'vitest';
+import { at, button, confirm, dialog, row, story, walkTo } from './story.ts';
+
+const cell = (name: string) => story().page.getByRole('cell', { name, exact: true });
+
+export function auth(): void {
+  test('is set up with one button, and a user who is made appears in the table', async () => {
+    const { page } = story();
+    await walkTo(at('/auth'));
+    await button('Set up auth').click();
+    await dialog()
+      .getByText(/STACK_SECRET_SERVER_KEY=/)
+      .waitFor();
+    await confirm('Close');
+    for (const [email, name] of [
+      ['ada@example.com', 'Ada'],
+      ['grace@example.com', 'Grace'],
+    ] as const) {
+      await button('New user').click();
+      await page.getByLabel('Email').fill(email);
+      await dialog().getByLabel('Name').fill(name);
+      await confirm('Create user');
+      await cell(email).waitFor();
+    }
+    await page.getByLabel('Search').fill('GRA');
+    await cell('ada@example.com').waitFor({ state: 'detached' });
+    await page.waitForURL(/q=GRA/);
+    await row(/grace@example/)
+      .getByRole('button', { name: 'Delete' })
+      .click();
+    await confirm('Delete user');
+    await page.getByText('Nobody has “GRA” in email or name.').waitFor();
+    await page.getByLabel('Search').fill('');
+    await cell('ada@example.com').waitFor();
+  });
+
+  test('has domains and OAuth providers, which come and go', async () => {
+    const { page } = story();
+    await page.getByLabel('Domain').fill('https://app.example.com');
+    await button('Add').click();
+    await page.getByText('https://app.example.com', { exact: true }).waitFor();
+    await button('Remove').click();
+    await confirm('Remove domain');
+    await page.getByText('None yet: add where your app runs.').waitFor();
+    await button('Add provider').click();
+    await dialog().getByLabel('Provider').selectOption('microsoft');
+    await dialog().getByLabel('Client id').fill('our-client');
+    await dialog().getByLabel('Client secret').fill('our-secret');
+    await confirm('Add');
+    await page.getByText('client our-client').waitFor();
+    await button('Edit Microsoft').click();
+    await dialog().getByLabel('Client id').fill('our-other-client');
+    await confirm('Save');
+    await page.getByText('client our-other-client').waitFor();
+    await button('Remove Microsoft').click();
+    await confirm('Remove');
+    await page.getByText('client our-other-client').waitFor({ state: 'detached' });
+  });
+
+  test('gives new keys, and a page to hand it over on', async () => {
+    const { page } = story();
+    await button('New SDK keys').click();
+    await button('Copy the lines').click();
+    const lines = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(lines).toMatch(/^NEXT_PUBLIC_STACK_PUBLISHABLE_CLIENT_KEY=\w+$/m);
+    await confirm('Close');
+    await button('Transfer ownership').click();
+    await button('Begin transfer').click();
+    const link = page.getByRole('link', { name: 'Choose the account' });
+    const offered = await fetch((await link.getAttribute('href')) ?? '');
+    expect(offered.status).toBe(200);
+    await page.keyboard.press('Escape');
+    await page.getByText('a transfer has begun').waitFor();
+  });
+
+  test('is deleted with its users, and can be set up again', async () => {
+    const { page } = story();
+    await button('Delete integration').click();
+    await dialog().getByLabel('Also delete the users').check();
+    await confirm('Delete integration');
+    await button('Set up auth').click();
+    await dialog()
+      .getByText(/STACK_SECRET_SERVER_KEY=/)
+      .waitFor();
+    await confirm('Close');
+    await page.getByText('There is nobody yet.').waitFor();
+  });
+}

@@ -1,0 +1,101 @@
+/** Branches: made, changed, compared, restored, protected, deleted. */
+import { expect, test } from 'vitest';
+import { at, branchIdOf, branchNode, button, confirm, confirmTyped, dialog, runSql, story, walkTo } from './story.ts';
+
+export function branches(): void {
+  test('are made from another one, and stand below it in the tree', async () => {
+    const { page } = story();
+    await button('New branch').click();
+    await dialog().getByLabel('Name').fill('feature-x');
+    await confirm('Create branch');
+    await page.getByRole('heading', { name: 'feature-x' }).waitFor();
+    await page.getByText('Active', { exact: true }).waitFor();
+    await page.getByText(/shared,.*written/).waitFor();
+    await walkTo(at());
+    const parent = page.locator('.tree > li').filter({ has: branchNode('main') });
+    await parent.locator('.tree').getByRole('article', { name: 'Branch feature-x' }).waitFor();
+  });
+
+  test('are changed, compared with their parent, and reset to it', async () => {
+    const { page, program, projectId } = story();
+    const branchId = await branchIdOf('feature-x');
+    await walkTo(at(`/sql?branch=${branchId}`));
+    await runSql('alter table invoices add column paid boolean');
+    await page.getByText('ALTER: 0 rows').waitFor();
+    await walkTo(at(`/branches/${branchId}`));
+    await button('Compare').click();
+    await page.getByText(/^\+.*paid boolean/).waitFor();
+    await button('Reset or restore').click();
+    await confirm('Restore');
+    await program.settle(projectId);
+    await button('Compare again').click();
+    await page.getByText('Both have the same schema.').waitFor();
+  });
+
+  test('expire, keep what they had when restored, and are deleted with their name typed', async () => {
+    const { page, program, projectId } = story();
+    await button('Expiry').click();
+    await dialog().getByLabel('Deletes itself').selectOption('7');
+    await confirm('Save');
+    await page.getByText(/^in (7|6\.9) days$/).waitFor();
+    await button('Expiry').click();
+    await dialog().getByLabel('Deletes itself').selectOption('');
+    await confirm('Save');
+    await page.getByText('never', { exact: true }).waitFor();
+    await button('Reset or restore').click();
+    await dialog()
+      .getByLabel(/^Keep the present data/)
+      .fill('kept');
+    await confirm('Restore');
+    await page.getByText('Last restored').waitFor();
+    await program.settle(projectId);
+    await walkTo(at());
+    await branchNode('kept').getByRole('link', { name: 'kept' }).click();
+    await button('Rename').click();
+    await dialog().getByLabel('Name').fill('put-away');
+    await confirm('Rename');
+    await page.getByRole('heading', { name: 'put-away' }).waitFor();
+    await button('Reset or restore').waitFor();
+    expect(await page.getByText('This branch has no').count()).toBe(0);
+  });
+
+  test('that are protected are not deleted, and are written to only after a question', async () => {
+    const { page } = story();
+    const branchId = await branchIdOf('feature-x');
+    await walkTo(at(`/branches/${branchId}`));
+    await page.getByRole('heading', { name: 'feature-x' }).waitFor();
+    await button('Protect').click();
+    await confirm('Protect');
+    await page.getByText('A protected branch cannot be deleted.').waitFor();
+    await walkTo(at(`/sql?branch=${branchId}`));
+    await runSql('select count(*) as n from invoices');
+    await page.getByRole('cell', { name: '2' }).waitFor();
+    await runSql('delete from invoices');
+    await dialog().getByText('Write to the protected branch feature-x?').waitFor();
+    await confirm('Cancel');
+    await page.getByText('Not run: the branch is protected.').waitFor();
+    await runSql('delete from invoices where id = 2');
+    await confirm('Run it');
+    await page.getByText('DELETE: 1 row').waitFor();
+  });
+
+  test('are deleted with their name typed', async () => {
+    const { page, program, projectId } = story();
+    await program.settle(projectId);
+    // The one that was restored stands below what it had before, as its child.
+    await walkTo(at());
+    await button('New branch').click();
+    await dialog().getByLabel('Name').fill('short');
+    await dialog()
+      .getByLabel(/^With a compute/)
+      .uncheck();
+    await confirm('Create branch');
+    await page.getByRole('heading', { name: 'short' }).waitFor();
+    await page.getByText('No compute: nobody can connect').waitFor();
+    await button('Delete').click();
+    expect(await button('Delete branch').isDisabled()).toBe(true);
+    await confirmTyped('short', 'Delete branch');
+    await page.getByText('Branch short is deleted.').waitFor();
+    await branchNode('short').waitFor({ state: 'detached' });
+  });
+}

@@ -1,0 +1,117 @@
+/** Connection strings, roles and databases, and what a compute did. */
+import { expect, test } from 'vitest';
+import { at, button, confirm, confirmTyped, dialog, row, story, walkTo } from './story.ts';
+
+export function data(): void {
+  test('the connect dialog hides the password until it is asked for', async () => {
+    const { page } = story();
+    await walkTo(at('?connect=default'));
+    await dialog()
+      .getByText(/^psql 'postgresql:\/\/neondb_owner:••••/)
+      .waitFor();
+    await button('Show password').click();
+    await dialog()
+      .getByText(/^psql 'postgresql:\/\/neondb_owner:npg_/)
+      .waitFor();
+    await button('Python').click();
+    await button('Copy the snippet').click();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    expect(copied).toMatch(/psycopg\.connect\("postgresql:\/\/neondb_owner:npg_/);
+    await dialog().getByLabel('Pooled').check();
+    await dialog()
+      .getByText(/-pooler/)
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+    expect(page.url()).not.toContain('connect');
+  });
+
+  test('roles are made, get new passwords, and are deleted once they own nothing', async () => {
+    const { page } = story();
+    await walkTo(at('/data'));
+    const roles = page.getByRole('region', { name: 'Roles' });
+    await button('New role').click();
+    await dialog().getByLabel('Name').fill('reader');
+    await button('Create role').click();
+    await page.getByRole('heading', { name: 'Password of reader' }).waitFor();
+    const password = await page.locator('.secret code').innerText();
+    await confirm('Close');
+    await row(/reader/, roles)
+      .getByRole('button', { name: 'Reset' })
+      .click();
+    await button('Reset password').click();
+    await page.getByRole('heading', { name: 'Password of reader' }).waitFor();
+    expect(await page.locator('.secret code').innerText()).not.toBe(password);
+    await confirm('Close');
+    const databases = page.getByRole('region', { name: 'Databases' });
+    await button('New database').click();
+    await dialog().getByLabel('Name').fill('reports');
+    await dialog().getByLabel('Owner').selectOption('reader');
+    await confirm('Create database');
+    await row(/reader/, roles)
+      .getByRole('button', { name: 'Delete' })
+      .click();
+    await dialog().getByLabel(/^Type/).fill('reader');
+    await button('Delete role').click();
+    await dialog()
+      .getByText(/role owns databases/)
+      .waitFor();
+    await confirm('Cancel');
+    await row(/reports/, databases)
+      .getByRole('button', { name: 'Edit' })
+      .click();
+    await dialog().getByLabel('Owner').selectOption('neondb_owner');
+    await confirm('Save');
+    await row(/reports neondb_owner/, databases).waitFor();
+    await row(/reader/, roles)
+      .getByRole('button', { name: 'Delete' })
+      .click();
+    await confirmTyped('reader', 'Delete role');
+    await row(/reader/, roles).waitFor({ state: 'detached' });
+    await row(/reports/, databases)
+      .getByRole('button', { name: 'Delete' })
+      .click();
+    await confirmTyped('reports', 'Delete database');
+    await row(/reports/, databases).waitFor({ state: 'detached' });
+  });
+
+  test('a compute is measured, and the graphs show it', async () => {
+    const { page } = story();
+    await page.getByRole('link', { name: 'Monitoring' }).click();
+    // Measured every 15 seconds, and asked for as often.
+    const memory = page.getByRole('figure').filter({ hasText: 'Memory' });
+    await memory.getByText(/^in use [\d.]+ MB$/).waitFor({ timeout: 45_000 });
+    await page.locator('.uplot canvas').first().waitFor();
+    await page.getByLabel('Last').selectOption('7d');
+    await page.waitForURL(/range=7d/);
+    await memory.getByText(/^in use [\d.]+ MB$/).waitFor();
+    await page.reload();
+    expect(await page.getByLabel('Last').inputValue()).toBe('7d');
+  });
+
+  test('settings of the project are kept', async () => {
+    const { page, program } = story();
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByLabel('Name of the project').fill('billing, a project with a name that is rather long');
+    await button('Save name').click();
+    await page.getByRole('navigation', { name: 'Project' }).getByText('rather long').waitFor();
+    await page.getByLabel('Name of the project').fill('billing');
+    await button('Save name').click();
+    await page.getByLabel('Allowed addresses').fill('nowhere');
+    await button('Save addresses').click();
+    await page.locator('.notice.bad').getByText('must be an IP address').waitFor();
+    await button('Dismiss', page.locator('.notice.bad')).click();
+    await page.getByLabel('Allowed addresses').fill('127.0.0.1, 10.0.0.0/8');
+    await button('Save addresses').click();
+    await page.getByLabel('Largest size').or(page.getByLabel('Size')).first().press('ArrowRight');
+    await button('Save defaults').click();
+    await page.getByText('Saved.').nth(2).waitFor();
+    const { project } = (await program.api('GET', at())).body;
+    expect(project).toMatchObject({
+      name: 'billing',
+      settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] } },
+      default_endpoint_settings: { autoscaling_limit_min_cu: 0.5 },
+    });
+    await program.api('PATCH', at(), { project: { settings: { allowed_ips: { ips: [] } } } });
+  });
+}

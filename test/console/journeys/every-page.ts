@@ -1,0 +1,119 @@
+/** Every page, and every kind of dialog: accessible, no wider than the screen, with little script. */
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { at, branchIdOf, button, newPage, photograph, screenshots, story, walkTo } from './story.ts';
+
+const shapes = [
+  { width: 1440, height: 900, scheme: 'light' },
+  { width: 1440, height: 900, scheme: 'dark' },
+  { width: 390, height: 844, scheme: 'light' },
+  { width: 390, height: 844, scheme: 'dark' },
+] as const;
+// The two that differ most; all four where pictures are wanted.
+const looked = shapes.filter((_, place) => screenshots !== undefined || place === 0 || place === shapes.length - 1);
+
+interface Place {
+  readonly name: string;
+  readonly path: string;
+  /** Pressed one after another, to open a dialog. */
+  readonly press?: string;
+}
+
+async function places(): Promise<Place[]> {
+  const branch = at(`/branches/${await branchIdOf('main')}`);
+  return [
+    { name: 'projects', path: '/' },
+    { name: 'new project', path: '/', press: 'New project' },
+    { name: 'dashboard', path: at() },
+    { name: 'new branch', path: at(), press: 'New branch' },
+    { name: 'edit compute', path: at(), press: 'Edit' },
+    { name: 'delete compute', path: at(), press: 'Delete' },
+    { name: 'connect', path: at('?connect=default') },
+    { name: 'branch', path: branch },
+    { name: 'restore', path: branch, press: 'Reset or restore' },
+    { name: 'sql', path: at('/sql') },
+    { name: 'tables', path: at('/tables') },
+    { name: 'monitoring', path: at('/monitoring') },
+    { name: 'data', path: at('/data') },
+    { name: 'auth', path: at('/auth') },
+    { name: 'operations', path: at('/operations') },
+    { name: 'settings', path: at('/settings') },
+    { name: 'delete project', path: at('/settings'), press: 'Delete project' },
+    { name: 'keys', path: '/keys' },
+    { name: 'organization', path: '/organization' },
+    { name: 'about', path: '/about' },
+    { name: 'no such page', path: at('/nowhere') },
+  ];
+}
+
+export function everyPage(): void {
+  test('is fit for everybody, wide and narrow, light and dark', async () => {
+    const { browser, baseURL, visitor } = story();
+    const context = await browser.visit({ baseURL });
+    await context.addCookies((await visitor.storageState()).cookies);
+    const page = await newPage(context);
+    await page.goto('/about');
+    const problems: string[] = [];
+    for (const { name, path, press } of await places()) {
+      await walkTo(path, page);
+      await page.waitForURL((url) => url.pathname + url.search === path);
+      await page.locator('h1, .empty, dialog').first().waitFor();
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' });
+      if (press !== undefined) await button(press, page).first().click();
+      problems.push(...(await problemsOf(page, name)));
+      if (press !== undefined) await page.keyboard.press('Escape');
+    }
+    await context.clearCookies();
+    await page.goto('/');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    problems.push(...(await problemsOf(page, 'sign in')));
+    await context.close();
+    expect(problems).toEqual([]);
+  }, 300_000);
+
+  test('has no more than 150 KB of our own script', async () => {
+    const { page, baseURL } = story();
+    for (const path of ['/', at('/sql'), at('/monitoring'), at('/auth')]) {
+      await page.goto(path);
+      await page.locator('h1').first().waitFor();
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' });
+      const loaded = await page.evaluate<[string, number][]>(
+        "performance.getEntriesByType('resource').map((entry) => [entry.name, entry.decodedBodySize])",
+      );
+      expect(loaded.filter(([name]) => !name.startsWith(baseURL))).toEqual([]);
+      const own = loaded.filter(([name]) => name.endsWith('.js') && !/\/(libraries|editor|chart)-/.test(name));
+      const total = own.reduce((sum, [, size]) => sum + size, 0);
+      expect(total, path).toBeGreaterThan(10_000);
+      expect(total, path).toBeLessThan(150_000);
+    }
+  });
+}
+
+async function problemsOf(page: Page, name: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const { width, height, scheme } of looked) {
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: scheme });
+    const title = `${name} ${width} ${scheme}`;
+    const hasDialog = (await page.getByRole('dialog').count()) > 0;
+    await photograph(page, title, width < 1000 && !hasDialog);
+    const violations = await violationsOf(page);
+    const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    found.push(
+      ...violations.map((violation) => `${title}: ${violation}`),
+      ...(overflow > 0 ? [`${title}: wider than the screen by ${overflow} px`] : []),
+    );
+  }
+  const [first] = shapes;
+  await page.setViewportSize(first);
+  return found;
+}
+
+/** The checker is brought into the page once, with its first look, and stays: bringing it anew takes as long again. */
+async function violationsOf(page: Page): Promise<string[]> {
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await new AxeBuilder({ page }).setLegacyMode().analyze();
+  const look = "axe.run(document, { resultTypes: ['violations'] })";
+  const read = "({ id, nodes }) => [id, ...nodes.map(({ html }) => html)].join(' | ')";
+  return page.evaluate<string[]>(`${look}.then(({ violations }) => violations.map(${read}))`);
+}

@@ -1,0 +1,99 @@
+/** From the first visit to the first query. */
+import { expect, test } from 'vitest';
+import { at, branchNode, button, dialog, newPage, runSql, story, walkTo } from './story.ts';
+
+export function firstQuery(): void {
+  test('the link of the first start opens the console signed in, once', async () => {
+    const { page, program, browser, baseURL } = story();
+    const link = /http\S+\/(#open=[\w-]+)/.exec(program.output)?.[1] ?? '';
+    const startedAt = performance.now();
+    await page.goto(`/${link}`);
+    await button('New project').waitFor();
+    const interactiveMs = Math.round(performance.now() - startedAt);
+    process.stdout.write(`console: interactive ${interactiveMs} ms after a cold load\n`);
+    expect(interactiveMs).toBeLessThan(15_000);
+    expect(page.url()).not.toContain('open=');
+    expect(await page.evaluate<string>('document.cookie')).toBe('');
+    const other = await browser.visit({ baseURL });
+    const late = await newPage(other);
+    await late.goto(`/${link}`);
+    await late.getByText('this link was used before or is too old').waitFor();
+    await late.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await other.close();
+  });
+
+  test('a project is made and its compute comes up by itself', async () => {
+    const { page } = story();
+    await page.getByText('There is no project yet.').waitFor();
+    await button('New project').click();
+    await dialog().getByLabel('Name').fill('billing');
+    await button('Create project').click();
+    await page.getByRole('heading', { name: 'billing' }).waitFor();
+    await branchNode('main').getByText('Active', { exact: true }).waitFor();
+    story().projectId = new URL(page.url()).pathname.split('/')[2] ?? '';
+    expect(await branchNode('main').getByText('Primary read-write').count()).toBe(1);
+  });
+
+  test('the SQL editor runs statements, shows rows, and completes names', async () => {
+    const { page } = story();
+    await page.getByRole('link', { name: 'SQL editor' }).click();
+    await runSql(
+      "create table invoices (id int primary key, customer text); insert into invoices values (1, 'Ada'), (2, null)",
+    );
+    await page.getByText('INSERT: 2 rows').waitFor();
+    await runSql('select * from invoices order by id');
+    await page.getByRole('cell', { name: 'Ada' }).waitFor();
+    await page.getByRole('cell', { name: 'null' }).waitFor();
+    await page.reload();
+    const editor = page.getByLabel('SQL', { exact: true });
+    expect(await editor.innerText()).toBe('select * from invoices order by id');
+    await editor.fill('');
+    await page.keyboard.type('select * from inv', { delay: 60 });
+    const offered = page.locator('.cm-tooltip-autocomplete');
+    await offered.getByText('invoices').waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.type('oices where cus', { delay: 60 });
+    await offered.getByText('customer').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByText(/^History/).click();
+    await button(/^create table invoices/).waitFor();
+  });
+
+  test('errors stand at their place, plans are drawn, and a query can be cancelled', async () => {
+    const { page } = story();
+    await runSql('select nonsense from invoices');
+    await page.getByRole('alert').getByText('column "nonsense" does not exist').waitFor();
+    expect(await page.locator('.cm-lintRange-error').innerText()).toBe('nonsense');
+    await runSql('select * from invoices where id = 1');
+    await page.getByRole('cell', { name: 'Ada' }).waitFor();
+    await button('Explain').click();
+    await page.getByRole('list', { name: 'Plan' }).getByText(/Scan/).first().waitFor();
+    await runSql('select pg_sleep(60)');
+    await button('Cancel').click();
+    await page.getByRole('alert').getByText('Cancelled.').waitFor();
+  });
+
+  test('ten thousand rows do not stop the page', async () => {
+    const { page } = story();
+    await runSql('select n, md5(n::text) from generate_series(1, 10000) n');
+    await page.getByText('10000 rows, the first 500 shown').waitFor();
+    const startedAt = performance.now();
+    await button('Show more').click();
+    await page.getByText('10000 rows, the first 1000 shown').waitFor();
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
+  });
+
+  test('tables show their rows, those too that were made since', async () => {
+    const { page } = story();
+    await page.getByRole('link', { name: 'Tables' }).click();
+    await page.getByRole('cell', { name: 'Ada' }).waitFor();
+    await walkTo(at('/sql'));
+    await runSql('create table late (id int)');
+    await page.getByText('CREATE: 0 rows').waitFor();
+    await page.getByRole('link', { name: 'Tables' }).click();
+    await page.getByLabel('Table').selectOption('public.late');
+    await page.getByText('0 rows').waitFor();
+    await page.reload();
+    expect(await page.getByLabel('Table').inputValue()).toBe('public.late');
+  });
+}

@@ -1,0 +1,96 @@
+/** What the console shows when something is wrong; and that the keyboard alone is enough. */
+import { expect, test } from 'vitest';
+import { at, branchNode, button, confirm, dialog, newPage, story, walkTo } from './story.ts';
+
+export function trouble(): void {
+  test('what is not there is said to be not there', async () => {
+    const { page } = story();
+    await walkTo('/projects/no-such-project');
+    await page.getByRole('alert').getByText('project not found').waitFor();
+    await walkTo(at('/branches/br-none'));
+    await page.getByText('This branch is not there any more.').waitFor();
+    await walkTo(at('/nowhere'));
+    await page.getByText('There is no such page.').waitFor();
+  });
+
+  test('a project that is deleted elsewhere is not shown on', async () => {
+    const { page, program } = story();
+    const { body } = await program.api('POST', '/projects', { project: { name: 'brief' } });
+    await walkTo(`/projects/${body.project.id}`);
+    await page.getByRole('heading', { name: 'brief' }).waitFor();
+    await program.api('DELETE', `/projects/${body.project.id}`);
+    await page.getByRole('alert').getByText('project not found').waitFor();
+  });
+
+  test('a failure of the server is shown with the id to look for, and can be tried again', async () => {
+    const { page } = story();
+    const failing = '**/api/v2/projects/*/operations?*';
+    const reply = { message: 'something broke', code: 'INTERNAL', request_id: 'request-42' };
+    await page.route(failing, (route) => route.fulfill({ status: 500, json: reply }));
+    await walkTo(at('/operations'));
+    await page.reload();
+    await page.getByRole('alert').getByText('request-42').waitFor();
+    await page.unroute(failing);
+    await button('Try again').click();
+    await page.getByText('Creating the branch').first().waitFor();
+  });
+
+  test('a refusal of the API is shown in the dialog, and nothing that was typed is lost', async () => {
+    await walkTo(at());
+    await button('New branch').click();
+    await dialog().getByLabel('Name').fill('main');
+    await button('Create branch').click();
+    await dialog().getByRole('alert').waitFor();
+    expect(await dialog().getByLabel('Name').inputValue()).toBe('main');
+    await confirm('Cancel');
+  });
+
+  test('the keyboard opens a dialog, stays in it, leaves it, and is back where it was', async () => {
+    const { page } = story();
+    const focused = () => page.evaluate<string>('document.activeElement?.textContent?.trim() ?? ""');
+    await button('New branch').focus();
+    await page.keyboard.press('Enter');
+    await dialog().waitFor();
+    for (let i = 0; i < 12; i += 1) {
+      await page.keyboard.press('Tab');
+      const place =
+        "document.activeElement === document.body || document.querySelector('dialog').contains(document.activeElement)";
+      expect(await page.evaluate<boolean>(place)).toBe(true);
+    }
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+    expect(await focused()).toBe('New branch');
+    await page.keyboard.press('Home');
+    await page.reload();
+    await branchNode('main').waitFor();
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Skip to the page');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate<boolean>("document.querySelector('main').contains(document.activeElement)")).toBe(true);
+  });
+
+  test('a server that is gone is noticed, and the page goes on when it is back', async () => {
+    const { page, program, visitor } = story();
+    const fresh = await newPage(visitor);
+    await fresh.goto('/about');
+    await program.stop();
+    await page.getByText(/^Catnap does not answer/).waitFor();
+    expect(await branchNode('main').count()).toBe(1);
+    await button('New branch').click();
+    await dialog().getByLabel('Name').fill('into-nothing');
+    await button('Create branch').click();
+    await dialog().getByText('Catnap does not answer. Is it running?').waitFor();
+    await confirm('Cancel');
+    await walkTo('/keys', fresh);
+    await fresh.getByRole('alert').getByText('Not reachable').first().waitFor();
+    await program.start();
+    await page.getByText(/^Catnap does not answer/).waitFor({ state: 'detached' });
+    await fresh.close();
+    // The stream is open again: what is made elsewhere shows up.
+    const { body } = await program.api('POST', at('/branches'), { branch: { name: 'after-restart' } });
+    await branchNode('after-restart').waitFor();
+    await program.settle(story().projectId);
+    await program.api('DELETE', at(`/branches/${body.branch.id}`));
+  });
+}
