@@ -23,6 +23,8 @@ export interface ChartProps {
 }
 
 const height = 170;
+/** A line shows where more are measured; a point that stands alone would not be seen without its dot. */
+const pointsShownMax = 100;
 
 export function Chart(props: ChartProps) {
   const { title, times, series, text } = props;
@@ -79,7 +81,7 @@ const dataOf = ({ times, series }: ChartProps): UPlot.AlignedData => [
 ];
 
 function optionsOf(props: ChartProps, width: number, onCursor: (index: number | null) => void): UPlot.Options {
-  const { series, text, from, to, max } = props;
+  const { times, series, text, from, to, max } = props;
   const grid = { stroke: colorOf('line'), width: 1 };
   const axis = {
     stroke: colorOf('soft'),
@@ -104,7 +106,7 @@ function optionsOf(props: ChartProps, width: number, onCursor: (index: number | 
         stroke: colorOf(color),
         fill: series.length === 1 ? colorOf(color, 0.12) : '',
         width: 1.8,
-        points: { size: 4 },
+        points: { size: 4, show: times.length < pointsShownMax },
         spanGaps: false,
       })),
     ],

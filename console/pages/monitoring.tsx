@@ -79,7 +79,7 @@ interface Graph {
   readonly ofReplicas?: boolean;
 }
 
-const rounded = (value: number) => String(Number(value.toFixed(2)));
+const rounded = (value: number) => String(Number(value.toFixed(value < 0.1 ? 4 : 2)));
 
 const graphs: readonly Graph[] = [
   { title: 'Size (CU)', series: [['cu', 'CU', 'accent']], text: rounded },

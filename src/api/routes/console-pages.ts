@@ -28,13 +28,15 @@ export function consolePages(app: App, files: ConsoleFiles): void {
   });
 }
 
-/** The editor adds its own style sheet, which the nonce of the page lets it do; nothing else may be inline. */
+/** The editor adds its own style sheet, which the nonce of the page lets it do; no other sheet may be inline. */
 function sendConsole(reply: FastifyReply, { page }: ConsoleFiles): FastifyReply {
   const nonce = randomBytes(16).toString('base64');
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
     `style-src 'self' 'nonce-${nonce}'`,
+    // Browsers write such attributes themselves when somebody types over coloured text.
+    "style-src-attr 'unsafe-inline'",
     "connect-src 'self'",
     "img-src 'self' data:",
     "base-uri 'none'",

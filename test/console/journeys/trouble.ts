@@ -30,8 +30,8 @@ export function trouble(): void {
     await walkTo(at('/operations'));
     await page.reload();
     await page.getByRole('alert').getByText('request-42').waitFor();
-    await page.unroute(failing);
     await button('Try again').click();
+    await page.unroute(failing);
     await page.getByText('Creating the branch').first().waitFor();
   });
 
