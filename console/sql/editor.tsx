@@ -93,7 +93,7 @@ interface Place {
   matchBefore(word: RegExp): { readonly from: number } | null;
 }
 
-/** Columns by their names alone, of the tables that the text speaks of; behind a table's name they come by themselves. */
+/** Columns by their names alone, of the tables that the text speaks of; behind a table's name they come anyway. */
 function completeColumn(place: Place, tables: readonly Table[]) {
   const word = place.matchBefore(/\w+/);
   if (word === null || place.state.sliceDoc(word.from - 1, word.from) === '.') return null;

@@ -1,6 +1,6 @@
 /**
- * The console in a browser, over the whole program with real Postgres servers. One story in the order of this file: each
- * journey begins where the one before has left off.
+ * The console in a browser, over the whole program with real Postgres servers. One story in the order of this file:
+ * each journey begins where the one before has left off.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { account } from './journeys/account.ts';
