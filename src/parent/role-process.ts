@@ -42,12 +42,13 @@ export async function startRoleProcess(options: RoleProcessOptions): Promise<Rol
       await exited(child);
       if (stopping) return;
       deaths = Date.now() - bornAt > healthyMs ? 1 : deaths + 1;
-      log.error({ role: init.role, deaths, code: child.exitCode, signal: child.signalCode }, 'a role process ended');
+      const { exitCode: code, signalCode: signal } = child;
+      log.error({ role: init.role, number: init.proxyNumber, deaths, code, signal }, 'a role process ended');
       await delay(Math.min(restartMsMax, 50 * 2 ** deaths));
       if (stopping) return;
       child = spawnRole(options);
       await untilReady(child, init).catch((error) =>
-        log.error({ err: error, role: init.role }, 'a role did not start'),
+        log.error({ err: error, role: init.role, number: init.proxyNumber }, 'a role did not start'),
       );
     }
   }

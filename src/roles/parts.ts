@@ -40,7 +40,10 @@ export function buildParts(init: RoleInit, certificate: RoleParts['certificate']
   return {
     init,
     certificate,
-    log: createLogger({ level: config.logLevel, role }),
+    log: createLogger({
+      level: config.logLevel,
+      role: config.proxies > 1 && role === 'proxy' ? `proxy ${init.proxyNumber}` : role,
+    }),
     core: {
       database: openDatabase(init.database, {
         poolSize: poolSizes[role],

@@ -164,6 +164,28 @@ describe('places of several proxies', () => {
     expect(moves).toBeLessThan(10);
   });
 
+  it('are not asked for any more when nobody waits, nor of a proxy that had given all of them back', () => {
+    const wires = new Wires();
+    const [one, other] = [proxyWith(wires, 2), proxyWith(wires, 2)];
+    const pool = one.pool('p');
+    const isAsked = () => one.budget.isWanted(pool, 1, false);
+    for (let n = 0; n < 2; n++) one.wantDirect();
+    wires.deliver();
+    for (let n = 0; n < 3; n++) other.wantDirect();
+    wires.deliver();
+    expect(isAsked()).toBe(true);
+    for (let n = 0; n < 2; n++) one.endDirect();
+    wires.deliver();
+    expect(other.direct()).toBe(2);
+    for (let n = 0; n < 3; n++) {
+      other.endDirect();
+      wires.deliver();
+    }
+    pool.want();
+    wires.deliver();
+    expect([pool.size, isAsked()]).toEqual([1, false]);
+  });
+
   it('of a proxy that ends are free at once', () => {
     const wires = new Wires();
     const [one, other] = [proxyWith(wires, 10), proxyWith(wires, 10)];

@@ -37,7 +37,9 @@ interface Account {
 interface Pot {
   limit: number;
   held: number;
-  readonly accounts: Set<Account>;
+  readonly accounts: Map<Holder, Map<string, Account>>;
+  /** What each pool has in all proxies. A tenant may have many pools, and this process little time. */
+  readonly heldByPool: Map<string, number>;
   /** Those that want some; who was given one goes to the end. */
   readonly wanting: Set<Account>;
   /** As it was last told, and to whom. */
@@ -81,11 +83,8 @@ export class PlaceBroker {
         account.wanted = Math.max(0, account.wanted + message.count);
         if (account.wanted > 0) pot.wanting.add(account);
         else pot.wanting.delete(account);
-      } else {
-        const count = Math.min(account.held, message.count);
-        account.held -= count;
-        pot.held -= count;
-      }
+      } else hold(pot, account, -Math.min(account.held, message.count));
+      if (account.held === 0 && account.wanted === 0) this.#forget(endpointId, pot, account);
     }
     this.#serve(endpointId, pot);
   }
@@ -93,21 +92,30 @@ export class PlaceBroker {
   /** The proxy is gone, and with it every connection that it had. */
   leave(holder: Holder): void {
     for (const [endpointId, pot] of this.#pots) {
-      for (const account of pot.accounts) {
-        if (account.holder !== holder) continue;
-        pot.held -= account.held;
-        pot.accounts.delete(account);
+      for (const account of pot.accounts.get(holder)?.values() ?? []) {
+        hold(pot, account, -account.held);
         pot.wanting.delete(account);
       }
+      pot.accounts.delete(holder);
       pot.toldTo.delete(holder);
       this.#serve(endpointId, pot);
     }
   }
 
+  /** Whoever has nothing here does not hear of a shortage any more, and so must not remember one. */
+  #forget(endpointId: string, pot: Pot, { holder, member }: Account): void {
+    const accounts = pot.accounts.get(holder);
+    accounts?.delete(member);
+    if (accounts?.size !== 0) return;
+    pot.accounts.delete(holder);
+    if (!pot.toldTo.delete(holder) || pot.told === noShortageText) return;
+    holder.tell({ tell: 'short', ...this.#place(endpointId), shortage: noShortage });
+  }
+
   #learn(endpointId: string, pot: Pot, limit: number): void {
     if (pot.limit === limit) return;
     pot.limit = limit;
-    for (const holder of holdersOf(pot)) holder.tell({ tell: 'limit', ...this.#place(endpointId), limit });
+    for (const holder of pot.accounts.keys()) holder.tell({ tell: 'limit', ...this.#place(endpointId), limit });
   }
 
   #serve(endpointId: string, pot: Pot): void {
@@ -117,8 +125,7 @@ export class PlaceBroker {
       pot.wanting.delete(account);
       if (account.wanted > 0) pot.wanting.add(account);
       const count = 1 + (pot.wanting.size === 0 ? this.#ahead(pot, account) : 0);
-      account.held += count;
-      pot.held += count;
+      hold(pot, account, count);
       granted.set(account, (granted.get(account) ?? 0) + count);
     }
     const limit = Number.isFinite(pot.limit) ? pot.limit : null;
@@ -126,7 +133,6 @@ export class PlaceBroker {
       holder.tell({ tell: 'grant', ...this.#place(endpointId), member, count, limit });
     }
     this.#tellShortage(endpointId, pot);
-    for (const account of pot.accounts) if (account.held === 0 && account.wanted === 0) pot.accounts.delete(account);
     if (pot.accounts.size === 0) this.#pots.delete(endpointId);
   }
 
@@ -152,20 +158,18 @@ export class PlaceBroker {
 
   #isAtBound(pot: Pot, member: string): boolean {
     if (member === directMember) return false;
-    let held = 0;
-    for (const account of pot.accounts) if (account.member === member) held += account.held;
-    return held >= this.#poolMax(pot);
+    return (pot.heldByPool.get(member) ?? 0) >= this.#poolMax(pot);
   }
 
   #tellShortage(endpointId: string, pot: Pot): void {
     const shortage = this.#shortage(pot);
     const text = JSON.stringify(shortage);
-    for (const holder of holdersOf(pot)) {
+    for (const holder of pot.accounts.keys()) {
       if (text === (pot.toldTo.has(holder) ? pot.told : noShortageText)) continue;
       holder.tell({ tell: 'short', ...this.#place(endpointId), shortage });
     }
     pot.told = text;
-    for (const holder of holdersOf(pot)) pot.toldTo.add(holder);
+    for (const holder of pot.accounts.keys()) pot.toldTo.add(holder);
   }
 
   #shortage(pot: Pot): Shortage {
@@ -195,7 +199,8 @@ function need({ member, held }: Account): number {
  */
 function fairTo(account: Account, pot: Pot): number {
   if (account.member !== directMember) return account.held + 1;
-  const pools = [...pot.accounts].filter(({ member }) => member !== directMember).length;
+  let pools = 0;
+  for (const accounts of pot.accounts.values()) pools += accounts.size - (accounts.has(directMember) ? 1 : 0);
   return Math.max(1, Math.floor(Math.min(pot.limit, unbounded) / Math.max(1, pools)));
 }
 
@@ -204,18 +209,26 @@ function addTo(lack: Lack | undefined, { wanted }: Account, share: number): Lack
   return { count: lack.count + wanted, share: Math.min(lack.share, share) };
 }
 
-function holdersOf(pot: Pot): Set<Holder> {
-  return new Set([...pot.accounts].map(({ holder }) => holder));
+function hold(pot: Pot, account: Account, count: number): void {
+  account.held += count;
+  pot.held += count;
+  if (account.member === directMember || count === 0) return;
+  const held = (pot.heldByPool.get(account.member) ?? 0) + count;
+  if (held > 0) pot.heldByPool.set(account.member, held);
+  else pot.heldByPool.delete(account.member);
 }
 
 function accountOf(pot: Pot, holder: Holder, member: string): Account {
-  for (const account of pot.accounts) if (account.holder === holder && account.member === member) return account;
-  const account: Account = { holder, member, held: 0, wanted: 0 };
-  pot.accounts.add(account);
+  const accounts = pot.accounts.get(holder) ?? new Map<string, Account>();
+  pot.accounts.set(holder, accounts);
+  const account = accounts.get(member) ?? { holder, member, held: 0, wanted: 0 };
+  accounts.set(member, account);
   return account;
 }
 
 function newPot(): Pot {
-  const limit = Number.POSITIVE_INFINITY;
-  return { limit, held: 0, accounts: new Set(), wanting: new Set(), told: noShortageText, toldTo: new Set() };
+  return {
+    ...{ limit: Number.POSITIVE_INFINITY, held: 0, accounts: new Map(), heldByPool: new Map() },
+    ...{ wanting: new Set(), told: noShortageText, toldTo: new Set() },
+  };
 }

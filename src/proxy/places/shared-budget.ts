@@ -163,19 +163,21 @@ class SharedBudget implements EndpointBudget {
     const { any, members } = this.#shortage;
     for (const [name, { count }] of Object.entries(members)) {
       const pool = [...this.#members].filter((member) => member.name === name);
-      for (let n = this.#account(name).leaving; n < count; n++) this.#giveUpIdle(pool);
+      for (let n = this.#accounts.get(name)?.leaving ?? 0; n < count && this.#giveUpIdle(pool); n++);
     }
     let leaving = 0;
     for (const account of this.#accounts.values()) leaving += account.leaving;
-    for (let n = leaving; n < any.count; n++) this.#giveUpIdle(this.#members);
+    for (let n = leaving; n < any.count && this.#giveUpIdle(this.#members); n++);
   }
 
-  #giveUpIdle(members: Iterable<BudgetMember>): void {
+  /** False when there is none. */
+  #giveUpIdle(members: Iterable<BudgetMember>): boolean {
     let richest: BudgetMember | null = null;
     for (const member of members) if (member.idleCount > (richest?.idleCount ?? 0)) richest = member;
-    if (richest === null) return;
+    if (richest === null) return false;
     this.#account(richest.name).leaving += 1;
     richest.giveUpIdle();
+    return true;
   }
 
   #isLacking(name: string): boolean {
