@@ -399,7 +399,7 @@ describe('limits', () => {
 
   it('a control plane that hangs does not hold its clients', async () => {
     const findLogin = () => new Promise<never>(() => {});
-    const messages = await open(await start({ findLogin }, { limits: { authenticationMs: 50 } }));
+    const messages = await open(await start({ findLogin }, { limits: { authenticationMs: 1_000 } }));
     messages.write(startup());
     const seen = await authenticate(messages, 'right');
     expect(seen.at(-1)).toEqual({ kind: 'error', sqlState: '28000', message: 'Authentication timed out' });
