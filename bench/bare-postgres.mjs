@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, cp, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { selectOne } from './catnap.mjs';
+import { ask, selectOne } from './catnap.mjs';
 
 /** Postgres refuses root; any other uid will do. */
 const uid = process.getuid() === 0 ? 65_534 : process.getuid();
@@ -19,7 +19,18 @@ export async function findBuild(home, major = 17) {
 export async function copyTemplate({ template }, directory) {
   await cp(template, directory, { recursive: true });
   await own(directory);
-  await writeFile(join(directory, 'pg_hba.conf'), 'local all all trust\n');
+  await writeFile(join(directory, 'pg_hba.conf'), 'local all bench scram-sha-256\nlocal all all trust\n');
+}
+
+/** Whom the server lets in unasked, and who must prove a password as every client of Catnap does. */
+export const trusted = { user: 'catnap_admin', database: 'catnap' };
+export const proved = { user: 'bench', password: 'bench', database: 'catnap' };
+
+/** Once for a copy of the template: makes the role that logs in with a password. */
+export async function addPasswordLogin(build, directory, sockets) {
+  const stop = await startBare(build, directory, sockets);
+  await ask({ host: sockets, ...trusted }, `create role ${proved.user} login password '${proved.password}'`);
+  await stop();
 }
 
 async function own(path) {
@@ -35,7 +46,7 @@ export async function prepareSocketDirectory(path) {
 }
 
 /** Resolves with a function that stops it, once it has answered. */
-export async function startBare({ program }, directory, sockets) {
+export async function startBare({ program }, directory, sockets, login = trusted) {
   const settings = [
     'listen_addresses=',
     `unix_socket_directories=${sockets}`,
@@ -47,10 +58,9 @@ export async function startBare({ program }, directory, sockets) {
     s,
   ]);
   const child = spawn(program, ['-D', directory, ...options], { uid, gid: uid, stdio: 'ignore', cwd: '/' });
-  const connection = { host: sockets, user: 'catnap_admin', database: 'catnap' };
   for (;;) {
     try {
-      await selectOne(connection);
+      await selectOne({ host: sockets, ...login });
       break;
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 1));

@@ -72,10 +72,12 @@ async function callApi(url, key, method, body) {
   return reply;
 }
 
-export async function selectOne(connection) {
+export const selectOne = (connection) => ask(connection, 'select 1');
+
+export async function ask(connection, statement) {
   const client = new pg.Client(connection);
   await client.connect();
-  await client.query('select 1');
+  await client.query(statement);
   await client.end();
 }
 

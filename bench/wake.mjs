@@ -2,12 +2,20 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { copyTemplate, findBuild, prepareSocketDirectory, startBare } from './bare-postgres.mjs';
+import {
+  addPasswordLogin,
+  copyTemplate,
+  findBuild,
+  prepareSocketDirectory,
+  proved,
+  startBare,
+} from './bare-postgres.mjs';
 import { selectOne, startCatnap } from './catnap.mjs';
 import { printTable, timed } from './stats.mjs';
 
 const repeats = Number(process.env.BENCH_WAKES ?? 30);
-const bareName = 'bare: start, SELECT 1';
+const bareName = 'bare: start, SELECT 1 (trusted)';
+const provedName = 'bare: start, password, SELECT 1';
 const directName = 'direct: login at its socket, SELECT 1';
 
 export async function benchWake() {
@@ -19,15 +27,18 @@ export async function benchWake() {
     const directory = join(catnap.home, 'bench-data');
     await prepareSocketDirectory(sockets);
     await copyTemplate(build, directory);
+    await addPasswordLogin(build, directory, sockets);
     const made = await catnap.api('POST', '/projects', { project: {} });
     const connection = { connectionString: made.connection_uris[0].connection_uri };
     const path = `/projects/${made.project.id}/endpoints/${made.endpoints[0].id}`;
     await selectOne(connection);
     const direct = await atSocket(catnap.home, connection.connectionString);
-    const [bare, asleep, awake, directly] = [[], [], [], []];
+    const [bare, withPassword, asleep, awake, directly] = [[], [], [], [], []];
     for (let i = 0; i < repeats; i++) {
       let stop;
       bare.push(await timed(async () => (stop = await startBare(build, directory, sockets))));
+      await stop();
+      withPassword.push(await timed(async () => (stop = await startBare(build, directory, sockets, proved))));
       await stop();
       await catnap.api('POST', `${path}/suspend`);
       while ((await catnap.api('GET', path)).endpoint.current_state !== 'idle') await pause();
@@ -43,6 +54,7 @@ export async function benchWake() {
       'A sleeping compute: connect until the first row (ms)',
       [
         [bareName, bare],
+        [provedName, withPassword],
         ['Catnap: the compute sleeps', asleep],
       ],
       bareName,

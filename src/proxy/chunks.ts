@@ -1,6 +1,6 @@
 /**
  * Hears what a socket receives on the shortest way. A Readable keeps account of each chunk, announces it and looks for
- * more; with small messages that is a third of what a proxy does in JavaScript. A chunk that arrives while nothing is
+ * more, which for a small message is much of what it costs to pass it on. A chunk that arrives while nothing is
  * buffered and nobody has paused the stream is handed over before all that; every other one takes the ordinary way, so
  * pausing, backpressure and the end are those of the stream.
  */
