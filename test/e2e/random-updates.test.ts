@@ -21,6 +21,7 @@ beforeAll(async () => {
   projectId = body.project.id;
   path = `/projects/${projectId}/endpoints/${body.endpoints[0].id}`;
   uri = body.connection_uris[0].connection_uri;
+  await program.settle(projectId);
 });
 afterAll(() => program.destroy());
 

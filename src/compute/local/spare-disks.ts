@@ -4,8 +4,8 @@
  * the folder that it is mounted in. The size that was asked for last is kept ready; none are before the first.
  */
 import { chownSync, renameSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { makeDiskImage, mountDiskImage } from './disk-image.ts';
 import { unmountUnder } from './mounts.ts';
 
@@ -27,6 +27,8 @@ export class SpareDisks {
   readonly #count: number;
   readonly #refillDelayMs: number;
   readonly #ready: SpareDisk[] = [];
+  /** Those that are ready, and the one that is being made. What a killed Catnap left is not among them. */
+  readonly #folders = new Set<string>();
   #work: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #wantedBytes = 0;
@@ -49,26 +51,27 @@ export class SpareDisks {
     const [disk] = index < 0 ? [] : this.#ready.splice(index, 1);
     if (disk === undefined) return false;
     try {
+      this.#folders.delete(disk.folder);
       // The mount goes with the folder above it. Both before the tenant can come near it.
       chownSync(join(disk.folder, pointName), uid, uid);
       renameSync(disk.folder, target);
       return true;
     } catch {
-      this.#work = this.#work.then(() => discardDisk(disk));
+      this.#work = this.#work.then(() => this.#discard(disk));
       return false;
     }
   }
 
   /** Whether a mount is that of a disk which waits here, or is being made. */
   owns(point: string): boolean {
-    return !this.#closed && this.#count > 0 && point.startsWith(join(this.#place, spareDiskPrefix));
+    return this.#folders.has(dirname(point));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
     await this.#work;
-    for (const disk of this.#ready.splice(0)) await discardDisk(disk);
+    for (const disk of this.#ready.splice(0)) await this.#discard(disk);
   }
 
   /** One at a time. What fails is tried again after the next start, which makes its own disk and says what is wrong. */
@@ -79,35 +82,41 @@ export class SpareDisks {
       const others = this.#ready.filter((disk) => disk.bytes !== bytes);
       for (const disk of others) {
         this.#ready.splice(this.#ready.indexOf(disk), 1);
-        await discardDisk(disk);
+        await this.#discard(disk);
       }
       while (!this.#closed && this.#ready.length < this.#count) {
-        const disk = await makeDisk(this.#place, bytes);
+        const disk = await this.#make(bytes);
         if (disk === null) return;
         this.#ready.push(disk);
       }
     });
   }
-}
 
-async function makeDisk(place: string, bytes: number): Promise<SpareDisk | null> {
-  const folder = await mkdtemp(join(place, spareDiskPrefix)).catch(() => null);
-  if (folder === null) return null;
-  const file = join(folder, imageName);
-  try {
-    await chmod(folder, 0o711);
-    await makeDiskImage({ file, bytes, uid: 0 });
-    await mountDiskImage(file, join(folder, pointName));
-    return { folder, bytes };
-  } catch {
-    await discardDisk({ folder, bytes });
-    return null;
+  async #make(bytes: number): Promise<SpareDisk | null> {
+    // By its real name, which is the one that the kernel lists mounts by.
+    const folder = await mkdtemp(join(this.#place, spareDiskPrefix)).then(
+      (path) => realpath(path),
+      () => null,
+    );
+    if (folder === null) return null;
+    this.#folders.add(folder);
+    const file = join(folder, imageName);
+    try {
+      await chmod(folder, 0o711);
+      await makeDiskImage({ file, bytes, uid: 0 });
+      await mountDiskImage(file, join(folder, pointName));
+      return { folder, bytes };
+    } catch {
+      await this.#discard({ folder, bytes });
+      return null;
+    }
   }
-}
 
-/** Should it be stuck, the next start of Catnap clears it away. */
-async function discardDisk({ folder }: SpareDisk): Promise<void> {
-  await unmountUnder(folder)
-    .then(() => rm(folder, { recursive: true, force: true }))
-    .catch(() => undefined);
+  /** Should it be stuck, the next start of Catnap clears it away. */
+  async #discard({ folder }: SpareDisk): Promise<void> {
+    await unmountUnder(folder)
+      .then(() => rm(folder, { recursive: true, force: true }))
+      .catch(() => undefined);
+    this.#folders.delete(folder);
+  }
 }

@@ -16,13 +16,13 @@ import {
   symlinkSync,
   unlinkSync,
 } from 'node:fs';
-import { realpath } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { realpath, rm } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import type { Uids } from '../../config.ts';
 import { makeDiskImage, mountDiskImage, tryDiskImages } from './disk-image.ts';
 import type { Layout } from './layout.ts';
 import { mountsUnder, unmount } from './mounts.ts';
-import { imageName, pointName, SpareDisks } from './spare-disks.ts';
+import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spare-disks.ts';
 import { discard } from './tenant-directories.ts';
 
 /** `disk`: all sessions together, 53100. `session`: each session for itself, 53400. */
@@ -145,7 +145,11 @@ export class TemporaryDisks {
     }
     for (const folder of [this.#layout.work, this.#layout.trash]) {
       const points = (await mountsUnder(folder)).filter((point) => !this.#spares.owns(point));
-      for (const point of points) await unmount(point);
+      for (const point of points) {
+        await unmount(point);
+        // Of a killed Catnap: nobody takes it any more.
+        if (point.includes(spareDiskPrefix)) await rm(dirname(point), { recursive: true, force: true });
+      }
     }
   }
 
