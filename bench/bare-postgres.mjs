@@ -29,7 +29,9 @@ export const proved = { user: 'bench', password: 'bench', database: 'catnap' };
 /** Once for a copy of the template: makes the role that logs in with a password. */
 export async function addPasswordLogin(build, directory, sockets) {
   const stop = await startBare(build, directory, sockets);
-  await ask({ host: sockets, ...trusted }, `create role ${proved.user} login password '${proved.password}'`);
+  const { user, password, database } = proved;
+  const statements = `create role ${user} login password '${password}'; grant connect on database ${database} to ${user}`;
+  await ask({ host: sockets, ...trusted }, statements);
   await stop();
 }
 
