@@ -79,9 +79,10 @@ async function measureSize(name, place) {
   const tpsAlone = await withPgbench(place.uri, () => pause(8_000));
   let loaded;
   const tpsDuring = await withPgbench(place.uri, async () => (loaded = await measureSeries(place)));
-  printTable(`Branch of a ${name} parent, quiet (ms)`, rowsOf(quiet), cpName);
-  printTable(`Branch of a ${name} parent under pgbench -c 4 (ms)`, rowsOf(loaded), cpName);
   const mb = (bytes) => (bytes / 2 ** 20).toFixed(1);
+  const parent = `${name} parent of ${mb(quiet.parentBytes)} MiB`;
+  printTable(`Branch of a ${parent}, quiet (ms)`, rowsOf(quiet), cpName);
+  printTable(`Branch of a ${parent} under pgbench -c 4 (ms)`, rowsOf(loaded), cpName);
   console.log(`  parent: ${tpsAlone} tps alone, ${tpsDuring} tps while branches are made and started`);
   console.log(`  space of its own (MiB): ${mb(quiet.ownBefore)} before, ${mb(quiet.ownAfter)} after the first start`);
   return { first: summarize(quiet.first).median, ownBefore: quiet.ownBefore, ownAfter: quiet.ownAfter };
@@ -97,7 +98,7 @@ const rowsOf = ({ cp, reply, copy, first }) => [
 async function measureSeries(place) {
   const { catnap, home, projectId, branchId } = place;
   const path = `/projects/${projectId}/branches`;
-  const series = { cp: [], reply: [], copy: [], first: [], ownBefore: 0, ownAfter: 0 };
+  const series = { cp: [], reply: [], copy: [], first: [], parentBytes: 0, ownBefore: 0, ownAfter: 0 };
   const source = join(home, 'storage', 'projects', projectId, 'branches', branchId, 'pgdata');
   for (let i = 0; i < repeats; i++) {
     const copy = join(home, 'storage', 'work', 'peer');
@@ -114,6 +115,7 @@ async function measureSeries(place) {
     series.first.push(performance.now() - startedAt);
     const { branch } = await catnap.api('GET', `${path}/${made.branch.id}`);
     series.copy.push(branch.receipt.duration_ms);
+    series.parentBytes = branch.receipt.bytes_shared + branch.receipt.bytes_copied;
     if (i === 0) series.ownAfter = await ownBytes(home, branch.id);
     await removeBranch(catnap, path, branch.id);
   }
