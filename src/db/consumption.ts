@@ -29,17 +29,39 @@ export interface Consumed {
 
 type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
+/** Projects with a compute that was awake since it was metered; with storage, all. */
+export async function selectProjectsToMeter(sql: Sql, withStorage: boolean): Promise<ProjectId[]> {
+  const rows = await sql<{ id: ProjectId }[]>`
+    select p.id from projects p where ${withStorage} or exists (
+      select 1 from endpoints e where e.project_id = p.id and e.started_at is not null and (
+        e.current_state = 'active' or e.suspended_at > coalesce(e.metered_until, e.started_at)))
+    order by p.id`;
+  return rows.map(({ id }) => id);
+}
+
 /**
- * Time that computes, or one of them, were awake, up to now or to when they fell asleep; without limits, at their
- * smallest size.
+ * Of some projects those that nobody is at work on, held. Counters of a project are written behind those of its
+ * computes and branches, and commands lock the project first: whoever meters must do so too, or they wait for each
+ * other. What is left out is metered at the next look.
  */
-export async function meterTime(tx: Tx, now: Date, only: EndpointId | null = null): Promise<Part[]> {
+export async function lockFreeProjects(tx: Tx, ids: readonly ProjectId[]): Promise<ProjectId[]> {
+  const rows = await tx<{ id: ProjectId }[]>`
+    select id from projects where id = any(${[...ids]}) order by id for no key update skip locked`;
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Time that computes of some projects, or one compute, were awake, up to now or to when they fell asleep; without
+ * limits, at their smallest size. The caller holds their projects, as with everything that meters.
+ */
+export async function meterTime(tx: Tx, now: Date, of: readonly ProjectId[] | EndpointId): Promise<Part[]> {
+  const chosen = typeof of === 'string' ? tx`id = ${of}` : tx`project_id = any(${[...of]})`;
   return tx<Part[]>`
     with span as (
       select id, greatest(metered_until, started_at) as since,
         case when current_state = 'active' then ${now}::timestamptz else suspended_at end as until
       from endpoints
-      where started_at is not null and deleting_at is null and (${only}::text is null or id = ${only}) and (
+      where started_at is not null and deleting_at is null and ${chosen} and (
         current_state = 'active' or suspended_at > started_at and suspended_at > coalesce(metered_until, started_at))
       for update skip locked
     )
@@ -113,11 +135,12 @@ export async function moveMeteredWal(tx: Tx, from: BranchId, to: BranchId | null
   await tx`update branches set metered_wal = null, metered_wal_bytes = null where id = ${from}`;
 }
 
-export async function meterStorage(tx: Tx, now: Date): Promise<Part[]> {
+export async function meterStorage(tx: Tx, now: Date, projectIds: readonly ProjectId[]): Promise<Part[]> {
   return tx<Part[]>`
     with seen as (
       select id, coalesce(metered_until, ${now}::timestamptz) as since from branches
-      where logical_size is not null and deleting_at is null for update skip locked
+      where logical_size is not null and deleting_at is null and project_id = any(${[...projectIds]})
+      for update skip locked
     )
     update branches b set metered_until = ${now} from seen where b.id = seen.id
     returning b.project_id, b.id as branch_id,

@@ -8,6 +8,7 @@ import { type Decision, decide, freshState, type ScalerState, shareGrowth } from
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { meterStep } from '../db/consumption.ts';
+import { lockProjectInAnyState } from '../db/projects.ts';
 import { type RunningCompute, recordSize, selectRunningComputes, sumCurrentCu } from '../db/sizes.ts';
 import { reportMemoryKills } from './memory-kills.ts';
 import { type Look, readingBetween } from './reading.ts';
@@ -108,6 +109,7 @@ async function carryOut(
   const reason = decision.reason ?? 'the machine had room for more';
   const { endpointId } = compute;
   await core.database.transaction(async (tx) => {
+    await lockProjectInAnyState(tx, compute.projectId);
     await meterStep(tx, endpointId, core.clock.now());
     await recordSize(tx, compute, { fromCu, toCu, reason });
   });

@@ -3,6 +3,7 @@ import type { ComputeSample } from '../compute/driver.ts';
 import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { enqueue } from '../core/operation.ts';
+import { memoryBytes } from '../core/sizing.ts';
 import { lockEndpoint } from '../db/endpoints.ts';
 import { lockProject } from '../db/projects.ts';
 import { type RunningCompute, recordKills } from '../db/sizes.ts';
@@ -22,7 +23,7 @@ export async function reportMemoryKills(parts: ReconcilerParts, seen: readonly S
 
 async function report(
   { core, log }: ReconcilerParts,
-  { projectId, endpointId, generation }: RunningCompute,
+  { projectId, endpointId, generation, server }: RunningCompute,
   { memoryLimitBytes, usedBytes, oomKills }: ComputeSample,
 ): Promise<void> {
   await core.database.transaction(async (tx) => {
@@ -30,9 +31,11 @@ async function report(
     const kills = endpoint === undefined ? 0 : await recordKills(tx, endpointId, generation, oomKills);
     if (endpoint === undefined || kills === 0) return;
     log.warn({ endpoint: endpointId, kills, memoryLimitBytes, usedBytes }, 'a compute ran out of memory');
-    const limit = Math.round((memoryLimitBytes ?? 0) / 1024 ** 2);
+    // The limit of this moment may be a smaller one: what was killed is not in use any more.
+    const { maxCu } = server.given;
     const finding =
-      `the kernel ended ${kills} of the server's processes: its memory limit of ${limit} MiB was reached; ` +
+      `the kernel ended ${kills} of the server's processes: its memory limit was reached, which is ` +
+      `${memoryBytes(maxCu) / 1024 ** 2} MiB at ${maxCu} CU, the largest size that it may have; ` +
       'Postgres restarted the others, and their sessions dropped';
     await enqueue(commandScope(core, tx), 'check_availability', { ...computeKeys(endpoint), state: { finding } });
   });

@@ -4,6 +4,7 @@ import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
 import { FakeDriver } from '../compute/fake.ts';
 import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
+import { lockProject } from '../db/projects.ts';
 import { thinSamples } from '../db/samples.ts';
 import { createLogger } from '../log.ts';
 import { makeUsage } from './usage.ts';
@@ -59,6 +60,22 @@ describe('usage', () => {
     expect(await counters()).toEqual({ ofProject: expected, ofBranch: expected });
     await turnAt(3_600);
     expect(await hours()).toHaveLength(2);
+  });
+
+  test('a project that somebody is at work on is not waited for, and charged at the next look', async () => {
+    const { project, turnAt, hours, sql } = await stage();
+    await turnAt(0);
+    await made.core.database.transaction(async (tx) => {
+      await lockProject(tx, project.id);
+      await turnAt(20);
+      // Nothing of it is held either: a command that has the project goes on to its computes.
+      await tx`select 1 from endpoints where project_id = ${project.id} for update nowait`;
+    });
+    const seconds = async () => (await hours()).reduce((sum, { activeSeconds }) => sum + Number(activeSeconds), 0);
+    expect(await seconds()).toBe(0);
+    await turnAt(30);
+    expect(await seconds()).toBe(30);
+    expect((await sql`select 1 from projects where id = ${project.id} for update nowait`).length).toBe(1);
   });
 
   test('a compute is charged up to its end, also when it wakes again before anybody looked', async () => {

@@ -6,16 +6,25 @@
 import type { ComputeSample } from '../compute/driver.ts';
 import type { ServerMeasures, WrittenLog } from '../compute/measures.ts';
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
-import { addConsumption, meterCpu, meterStorage, meterTime, meterWritten } from '../db/consumption.ts';
+import {
+  addConsumption,
+  lockFreeProjects,
+  meterCpu,
+  meterStorage,
+  meterTime,
+  meterWritten,
+  selectProjectsToMeter,
+} from '../db/consumption.ts';
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
 import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
-import type { BranchId, EndpointId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { refOf } from './autoscaler.ts';
 import { reportMemoryKills } from './memory-kills.ts';
 import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** Servers that are asked at the same time. */
 const concurrency = 8;
+const projectsAtOnce = 50;
 
 interface Seen {
   readonly compute: RunningCompute;
@@ -106,16 +115,33 @@ function asRow({ compute, sample, measures }: Seen, at: Date, resolution: number
   };
 }
 
+/** Some projects at a time: they are held meanwhile, and a wake may wait for one of them. */
 async function meter({ core }: ReconcilerParts, seen: readonly Seen[], now: Date, resolution: number): Promise<void> {
+  const withStorage = resolution >= 60;
+  const projectIds = await selectProjectsToMeter(core.database.sql, withStorage);
+  for (let from = 0; from < projectIds.length; from += projectsAtOnce) {
+    const some = projectIds.slice(from, from + projectsAtOnce);
+    await core.database.transaction(async (tx) => {
+      const held = await lockFreeProjects(tx, some);
+      const { cpu, wal } = sumsOf(seen, new Set(held));
+      const parts = [
+        ...(await meterTime(tx, now, held)),
+        ...(await meterCpu(tx, cpu)),
+        ...(await meterWritten(tx, wal)),
+        ...(withStorage ? await meterStorage(tx, now, held) : []),
+      ];
+      await addConsumption(tx, parts, now);
+    });
+  }
+}
+
+function sumsOf(seen: readonly Seen[], projects: ReadonlySet<ProjectId>) {
   const cpu = new Map<EndpointId, number>();
   const wal = new Map<BranchId, WrittenLog>();
   for (const { compute, sample, measures } of seen) {
+    if (!projects.has(compute.projectId)) continue;
     cpu.set(compute.endpointId, sample.cpuSeconds);
     if (measures?.wal != null) wal.set(compute.branchId, measures.wal);
   }
-  await core.database.transaction(async (tx) => {
-    const parts = [...(await meterTime(tx, now)), ...(await meterCpu(tx, cpu)), ...(await meterWritten(tx, wal))];
-    if (resolution >= 60) parts.push(...(await meterStorage(tx, now)));
-    await addConsumption(tx, parts, now);
-  });
+  return { cpu, wal };
 }

@@ -169,7 +169,7 @@ describe('sizes', () => {
       return checks[0];
     });
     expect(found.error).toMatch(
-      /the kernel ended 1 of the server's processes: its memory limit of 2048 MiB was reached/,
+      /the kernel ended 1 of the server's processes: its memory limit was reached, which is 2048 MiB at 0.5 CU/,
     );
     expect(program.output).toContain('a compute ran out of memory');
     await neighbour.query('COMMIT');
