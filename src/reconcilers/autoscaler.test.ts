@@ -146,7 +146,7 @@ describe('the autoscaler', () => {
     expect(found[0]).toMatchObject({
       ...{ status: 'finished', error: expect.stringContaining('ended 2 of the server') },
     });
-    expect(found[0]?.error).toContain('1024 MiB');
+    expect(found[0]?.error).toContain('8192 MiB at 2 CU');
   });
 
   test('what sleeps, or has a fixed size, is left alone', async () => {

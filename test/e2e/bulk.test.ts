@@ -107,8 +107,10 @@ const ways = [
   ['direct, TLS', 'direct', true],
 ] as const;
 
+const timeout = 60_000 + 300 * megabytes;
+
 describe.each(megabytes > defaultMegabytes ? ways : ways.slice(0, 2))('%s', (title, host, tls) => {
-  it('COPY in and out leave the memory flat, and a reader that stops is waited for', async () => {
+  it('COPY in and out leave the memory flat, and a reader that stops is waited for', { timeout }, async () => {
     const sql = open(uris[host], tls);
     const rows = megabytes * 1_000;
     const goIn = async () => {
@@ -124,7 +126,7 @@ describe.each(megabytes > defaultMegabytes ? ways : ways.slice(0, 2))('%s', (tit
     expect(counter.bytes).toBe(rows * row.length);
   });
 
-  it('a server that takes its time makes the client wait', async () => {
+  it('a server that takes its time makes the client wait', { timeout }, async () => {
     const sql = open(uris[host], tls);
     const line = `${'x'.repeat(2 * mb - 1)}\n`;
     const goIn = async () => {
