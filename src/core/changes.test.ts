@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
+import { eventually } from '../../test/helpers/eventually.ts';
 import { ChangeFeed } from './changes.ts';
 
 let made: TestCore;
@@ -22,4 +24,26 @@ test('a feed that could not begin is begun by the next who watches', async () =>
   expect(feed.size).toBe(1);
   stop();
   await feed.close();
+});
+
+test('a trickle of notifications does not put off what is to be told', async () => {
+  const { core, caller } = made;
+  let notify: () => void = () => undefined;
+  const listen: typeof core.database.listen = async (_channel, onNotify) => {
+    notify = () => onNotify('');
+    return () => Promise.resolve();
+  };
+  const feed = new ChangeFeed({ ...core, database: { ...core.database, listen } }, () => undefined);
+  const told: string[] = [];
+  const stop = await feed.watch({ caller, onChange: ({ projectId }) => told.push(projectId) });
+  const trickle = setInterval(() => notify(), 10);
+  try {
+    const { project } = await makeProject(made);
+    // Sooner than the poll, which would find it too.
+    await eventually(() => expect(told).toContain(project.id), { deadlineMs: 1_500 });
+  } finally {
+    clearInterval(trickle);
+    stop();
+    await feed.close();
+  }
 });

@@ -32,6 +32,7 @@ export class ChangeFeed {
   #from: Date | null = null;
   #unlisten: (() => Promise<void>)[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #dueMs = 0;
   #started: Promise<void> | null = null;
   #looking: Promise<void> = Promise.resolve();
 
@@ -87,11 +88,17 @@ export class ChangeFeed {
     await this.#looking;
   }
 
+  /** The earliest look that was asked for stands: neither a trickle of notifications nor the poll puts it off. */
   #schedule(ms: number): void {
     if (this.#watchers.size === 0) return;
+    const dueMs = performance.now() + ms;
+    if (this.#timer !== undefined && this.#dueMs <= dueMs) return;
     clearTimeout(this.#timer);
+    this.#dueMs = dueMs;
     this.#timer = setTimeout(() => {
-      this.#looking = this.#look()
+      this.#timer = undefined;
+      this.#looking = this.#looking
+        .then(() => this.#look())
         .catch(this.#onFailure)
         .then(() => this.#schedule(pollMs));
     }, ms);

@@ -7,7 +7,12 @@ export const MetricsQuery = Type.Object(
     from: Type.Optional(
       Type.String({ format: 'date-time', description: 'Begin; an hour before the end if left out.' }),
     ),
-    to: Type.Optional(Type.String({ format: 'date-time', description: 'End, not included; now if left out.' })),
+    to: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description: 'End, not included; if left out, now, or 7 days after the begin where that is earlier.',
+      }),
+    ),
     step: Type.Optional(
       Type.Integer({ minimum: 15, maximum: 86_400, description: 'Seconds between points; chosen to fit if left out.' }),
     ),
