@@ -9,6 +9,7 @@ import { Button } from '../ui/button.tsx';
 import { ConfirmDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { RowAction } from '../ui/table.tsx';
 
 export function AuthDomains({ projectId }: { readonly projectId: string }) {
   const domains = useQuery(authDomainsQuery(projectId));
@@ -37,9 +38,7 @@ export function AuthDomains({ projectId }: { readonly projectId: string }) {
                 {found.map((one) => (
                   <li key={one.domain}>
                     <code>{one.domain}</code>
-                    <Button small tone="quiet" onClick={() => setRemoving(one.domain)}>
-                      Remove
-                    </Button>
+                    <RowAction onClick={() => setRemoving(one.domain)}>Remove</RowAction>
                   </li>
                 ))}
               </ul>

@@ -10,6 +10,7 @@ import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { RowAction } from '../ui/table.tsx';
 
 const names: Readonly<Record<string, string>> = {
   google: 'Google',
@@ -67,22 +68,15 @@ function Providers({ providers, onOpen }: ProvidersProps) {
             </span>
           </span>
           <span className="row">
-            <Button
-              small
-              tone="quiet"
-              aria-label={`Edit ${nameOf(provider.id)}`}
-              onClick={() => onOpen({ kind: 'edit', provider })}
-            >
+            <RowAction aria-label={`Edit ${nameOf(provider.id)}`} onClick={() => onOpen({ kind: 'edit', provider })}>
               Edit
-            </Button>
-            <Button
-              small
-              tone="quiet"
+            </RowAction>
+            <RowAction
               aria-label={`Remove ${nameOf(provider.id)}`}
               onClick={() => onOpen({ kind: 'remove', provider })}
             >
               Remove
-            </Button>
+            </RowAction>
           </span>
         </li>
       ))}

@@ -7,12 +7,13 @@ import { api, at } from '../api/client.ts';
 import { runSql, SqlError } from '../api/sql.ts';
 import type { NeonAuthIntegration } from '../api/types.ts';
 import { type Target, WithUri } from '../sql/target.tsx';
-import { Ago, Card, CopyableId, TableWrap } from '../ui/bits.tsx';
+import { Ago, Card, CopyableId } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { RowAction, RowActions, Table } from '../ui/table.tsx';
 
 interface AuthUsersProps {
   readonly projectId: string;
@@ -45,11 +46,12 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
   const [deleting, setDeleting] = useState<AuthUser | null>(null);
   const [changedAt, setChangedAt] = useState(() => Date.now());
   const onChanged = () => setChangedAt(Date.now());
+  const refetchInterval = () => (Date.now() - changedAt < lookAgain.forMs ? lookAgain.everyMs : false);
   const users = useQuery({
     // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
     queryKey: ['auth-users', projectId, q],
     queryFn: () => readUsers(target.uri, q),
-    refetchInterval: () => (Date.now() - changedAt < lookAgain.forMs ? lookAgain.everyMs : false),
+    refetchInterval,
     refetchOnWindowFocus: false,
     placeholderData: (previous) => previous,
     retry: false,
@@ -118,39 +120,21 @@ function UserTable({ users, search, onDelete }: UserTableProps) {
   if (users.length === 0)
     return <Empty title={search === '' ? 'There is nobody yet.' : `Nobody has “${search}” in email or name.`} />;
   return (
-    <TableWrap label="Users">
-      <table>
-        <caption className="visually-hidden">neon_auth.users_sync</caption>
-        <thead>
-          <tr>
-            <th scope="col">Email</th>
-            <th scope="col">Name</th>
-            <th scope="col">Id</th>
-            <th scope="col">Made</th>
-            <th scope="col">
-              <span className="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {users.map((user) => (
-            <tr key={user.id}>
-              <td>{user.email}</td>
-              <td>{user.name}</td>
-              <td>
-                <CopyableId id={user.id} label="the user id" />
-              </td>
-              <td>{user.createdAt !== '' && <Ago at={user.createdAt} />}</td>
-              <td className="actions">
-                <Button small tone="quiet" onClick={() => onDelete(user)}>
-                  Delete
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableWrap>
+    <Table label="Users" columns={['Email', 'Name', 'Id', 'Made']} hasActions>
+      {users.map((user) => (
+        <tr key={user.id}>
+          <td>{user.email}</td>
+          <td>{user.name}</td>
+          <td>
+            <CopyableId id={user.id} label="the user id" />
+          </td>
+          <td>{user.createdAt !== '' && <Ago at={user.createdAt} />}</td>
+          <RowActions>
+            <RowAction onClick={() => onDelete(user)}>Delete</RowAction>
+          </RowActions>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -1,13 +1,10 @@
 /** Branches as the tree that they are: each under the one it was made from, with its computes. */
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import type { Branch, Endpoint, Operation } from '../api/types.ts';
 import { Ago, Badge } from '../ui/bits.tsx';
-import { Button } from '../ui/button.tsx';
 import { bytes } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
-import { AddCompute } from './add-compute.tsx';
-import { ComputeRow } from './compute-row.tsx';
+import { BranchComputes } from './branch-computes.tsx';
 
 interface TreeProps {
   readonly branches: readonly Branch[];
@@ -38,34 +35,13 @@ function Level({ level, ...props }: TreeProps & { readonly level: readonly Branc
   );
 }
 
-function BranchNode({ branch, branches, endpoints, operations }: TreeProps & { readonly branch: Branch }) {
-  const [adding, setAdding] = useState<Endpoint['type'] | null>(null);
-  const own = endpoints.filter(({ branch_id }) => branch_id === branch.id).sort(primaryFirst);
-  const hasPrimary = own.some(({ type }) => type === 'read_write');
-  const isReady = branch.current_state === 'ready' && branch.pending_state === undefined;
+function BranchNode(props: TreeProps & { readonly branch: Branch }) {
+  const { branch } = props;
   return (
     <article className="branch" aria-label={`Branch ${branch.name}`}>
-      <header>
+      <BranchComputes {...props}>
         <BranchName branch={branch} />
-        <Button
-          tone="quiet"
-          small
-          disabled={!isReady}
-          onClick={() => setAdding(hasPrimary ? 'read_only' : 'read_write')}
-        >
-          <Icon name="plus" /> {hasPrimary ? 'Read replica' : 'Primary compute'}
-        </Button>
-      </header>
-      {own.map((endpoint) => (
-        <ComputeRow
-          key={endpoint.id}
-          endpoint={endpoint}
-          branches={branches}
-          endpoints={endpoints}
-          operations={operations}
-        />
-      ))}
-      {adding !== null && <AddCompute branch={branch} type={adding} onClose={() => setAdding(null)} />}
+      </BranchComputes>
     </article>
   );
 }
@@ -93,6 +69,3 @@ function BranchName({ branch }: { readonly branch: Branch }) {
     </div>
   );
 }
-
-const primaryFirst = (a: Endpoint, b: Endpoint) =>
-  Number(a.type === 'read_only') - Number(b.type === 'read_only') || a.created_at.localeCompare(b.created_at);

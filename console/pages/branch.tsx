@@ -9,9 +9,8 @@ import { Button } from '../ui/button.tsx';
 import { bytes, milliseconds } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
-import { AddCompute } from './add-compute.tsx';
+import { BranchComputes } from './branch-computes.tsx';
 import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
-import { ComputeRow } from './compute-row.tsx';
 import { CreateBranch } from './create-branch.tsx';
 import { SchemaDiff } from './schema-diff.tsx';
 
@@ -183,38 +182,15 @@ function Receipt({ receipt }: { readonly receipt: NonNullable<Branch['receipt']>
 }
 
 function Computes({ branch, branches }: BranchViewProps) {
-  const [isAdding, setAdding] = useState(false);
   const endpoints = useQuery(endpointsQuery(branch.project_id));
   const operations = useQuery(operationsQuery(branch.project_id, recentOperations)).data ?? [];
-  const own = (endpoints.data ?? []).filter(({ branch_id }) => branch_id === branch.id);
-  const hasPrimary = own.some(({ type }) => type === 'read_write');
   return (
     <Loaded query={endpoints}>
-      {(all) => (
+      {(found) => (
         <section className="branch" aria-label="Computes">
-          <header>
+          <BranchComputes branch={branch} branches={branches} endpoints={found} operations={operations}>
             <h2>Computes</h2>
-            <Button small disabled={branch.current_state !== 'ready'} onClick={() => setAdding(true)}>
-              <Icon name="plus" /> {hasPrimary ? 'Read replica' : 'Primary compute'}
-            </Button>
-          </header>
-          {own.map((endpoint) => (
-            <ComputeRow
-              key={endpoint.id}
-              endpoint={endpoint}
-              branches={branches}
-              endpoints={all}
-              operations={operations}
-            />
-          ))}
-          {own.length === 0 && <p className="compute soft">No compute: nobody can connect until one is added.</p>}
-          {isAdding && (
-            <AddCompute
-              branch={branch}
-              type={hasPrimary ? 'read_only' : 'read_write'}
-              onClose={() => setAdding(false)}
-            />
-          )}
+          </BranchComputes>
         </section>
       )}
     </Loaded>

@@ -5,12 +5,13 @@ import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { databasesQuery, rolesQuery } from '../api/queries.ts';
 import type { Branch, Database } from '../api/types.ts';
-import { Card, TableWrap } from '../ui/bits.tsx';
+import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { RowAction, RowActions, Table } from '../ui/table.tsx';
 
 type Open = { readonly kind: 'create' } | { readonly kind: 'edit' | 'delete'; readonly database: Database };
 
@@ -45,39 +46,22 @@ interface DatabaseTableProps {
 function DatabaseTable({ databases, onOpen }: DatabaseTableProps) {
   if (databases.length === 0) return <Empty title="There is no database." />;
   return (
-    <TableWrap label="Databases">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Owner</th>
-            <th scope="col">
-              <span className="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {databases.map((database) => (
-            <tr key={database.id}>
-              <td>
-                <code>{database.name}</code>
-              </td>
-              <td>
-                <code>{database.owner_name}</code>
-              </td>
-              <td className="actions">
-                <Button small tone="quiet" onClick={() => onOpen({ kind: 'edit', database })}>
-                  Edit
-                </Button>
-                <Button small tone="quiet" onClick={() => onOpen({ kind: 'delete', database })}>
-                  Delete
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableWrap>
+    <Table label="Databases" columns={['Name', 'Owner']} hasActions>
+      {databases.map((database) => (
+        <tr key={database.id}>
+          <td>
+            <code>{database.name}</code>
+          </td>
+          <td>
+            <code>{database.owner_name}</code>
+          </td>
+          <RowActions>
+            <RowAction onClick={() => onOpen({ kind: 'edit', database })}>Edit</RowAction>
+            <RowAction onClick={() => onOpen({ kind: 'delete', database })}>Delete</RowAction>
+          </RowActions>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

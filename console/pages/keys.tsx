@@ -5,11 +5,12 @@ import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { organizationKeysQuery, organizationsQuery, personalKeysQuery, sessionQuery } from '../api/queries.ts';
 import type { ApiKey, ApiKeyCreated } from '../api/types.ts';
-import { Ago, Badge, Card, PageHead, Secret, TableWrap } from '../ui/bits.tsx';
+import { Ago, Badge, Card, PageHead, Secret } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, Dialog } from '../ui/dialog.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { RowAction, RowActions, Table } from '../ui/table.tsx';
 import { CreateKey } from './create-key.tsx';
 
 export function KeysPage() {
@@ -86,39 +87,24 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
   const ownId = useQuery(sessionQuery).data?.key?.id;
   if (keys.length === 0) return <Empty title="There is none." />;
   return (
-    <TableWrap label="Keys">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Reaches</th>
-            <th scope="col">Made</th>
-            <th scope="col">Last used</th>
-            <th scope="col">
-              <span className="visually-hidden">Actions</span>
-            </th>
+    <>
+      <Table label="Keys" columns={['Name', 'Reaches', 'Made', 'Last used']} hasActions>
+        {keys.map((key) => (
+          <tr key={key.id}>
+            <td>
+              {key.name} {key.id === ownId && <Badge tone="accent">signed in with it</Badge>}
+            </td>
+            <td>{key.project_id === undefined ? 'everything' : <code>{key.project_id}</code>}</td>
+            <td>
+              <Ago at={key.created_at} /> by {key.created_by.name}
+            </td>
+            <td>{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
+            <RowActions>
+              <RowAction onClick={() => setRevoking(key)}>Revoke</RowAction>
+            </RowActions>
           </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <tr key={key.id}>
-              <td>
-                {key.name} {key.id === ownId && <Badge tone="accent">signed in with it</Badge>}
-              </td>
-              <td>{key.project_id === undefined ? 'everything' : <code>{key.project_id}</code>}</td>
-              <td>
-                <Ago at={key.created_at} /> by {key.created_by.name}
-              </td>
-              <td>{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
-              <td className="actions">
-                <Button small tone="quiet" onClick={() => setRevoking(key)}>
-                  Revoke
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {revoking !== null && (
         <RevokeKey
           apiKey={revoking}
@@ -127,7 +113,7 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
           onClose={() => setRevoking(null)}
         />
       )}
-    </TableWrap>
+    </>
   );
 }
 

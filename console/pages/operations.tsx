@@ -3,10 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { operationsQuery } from '../api/queries.ts';
 import type { Operation } from '../api/types.ts';
-import { Ago, Badge, Card, PageHead, TableWrap } from '../ui/bits.tsx';
+import { Ago, Badge, Card, PageHead } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { milliseconds } from '../ui/format.ts';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { Table } from '../ui/table.tsx';
 import { explainAction, explainStatus, isOpen, statusTones } from './operation-words.ts';
 
 const shown = 200;
@@ -54,46 +55,33 @@ export function OperationsPage() {
 function OperationTable({ operations }: { readonly operations: readonly Operation[] }) {
   if (operations.length === 0) return <Empty title="There is none of these." />;
   return (
-    <TableWrap label="Operations">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">What</th>
-            <th scope="col">Status</th>
-            <th scope="col">On</th>
-            <th scope="col">Asked for</th>
-            <th scope="col">Took</th>
-          </tr>
-        </thead>
-        <tbody>
-          {operations.map((operation) => (
-            <tr key={operation.id}>
-              <td>
-                {explainAction(operation.action)}
-                {operation.failures_count > 0 && (
-                  <p className="hint">
-                    {explainStatus(operation.status)} Failed tries: {operation.failures_count}.{' '}
-                    {operation.error !== undefined && <code>{operation.error}</code>}
-                  </p>
-                )}
-                {operation.failures_count === 0 && operation.error !== undefined && (
-                  <p className="hint">{operation.error}</p>
-                )}
-              </td>
-              <td>
-                <Badge tone={statusTones[operation.status]}>{operation.status}</Badge>
-              </td>
-              <td>
-                <code>{operation.endpoint_id ?? operation.branch_id ?? ''}</code>
-              </td>
-              <td>
-                <Ago at={operation.created_at} />
-              </td>
-              <td>{isOpen(operation) ? '…' : milliseconds(operation.total_duration_ms)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableWrap>
+    <Table label="Operations" columns={['What', 'Status', 'On', 'Asked for', 'Took']}>
+      {operations.map((operation) => (
+        <tr key={operation.id}>
+          <td>
+            {explainAction(operation.action)}
+            {operation.failures_count > 0 && (
+              <p className="hint">
+                {explainStatus(operation.status)} Failed tries: {operation.failures_count}.{' '}
+                {operation.error !== undefined && <code>{operation.error}</code>}
+              </p>
+            )}
+            {operation.failures_count === 0 && operation.error !== undefined && (
+              <p className="hint">{operation.error}</p>
+            )}
+          </td>
+          <td>
+            <Badge tone={statusTones[operation.status]}>{operation.status}</Badge>
+          </td>
+          <td>
+            <code>{operation.endpoint_id ?? operation.branch_id ?? ''}</code>
+          </td>
+          <td>
+            <Ago at={operation.created_at} />
+          </td>
+          <td>{isOpen(operation) ? '…' : milliseconds(operation.total_duration_ms)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }

@@ -5,12 +5,13 @@ import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { rolesQuery } from '../api/queries.ts';
 import type { Branch, Role } from '../api/types.ts';
-import { Badge, Card, Secret, TableWrap } from '../ui/bits.tsx';
+import { Badge, Card, Secret } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
 import { CheckField, TextField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Loaded } from '../ui/states.tsx';
+import { RowAction, RowActions, Table } from '../ui/table.tsx';
 
 type Open =
   | { readonly kind: 'create' }
@@ -65,47 +66,26 @@ function RoleTable({ branch, roles, onOpen }: RoleTableProps) {
     { refresh: [], onDone: ({ name, password }) => onOpen({ kind: 'password', name, password }) },
   );
   return (
-    <TableWrap label="Roles">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">
-              <span className="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {roles.map((role) => (
-            <tr key={role.name}>
-              <td>
-                <code>{role.name}</code> {role.authentication_method === 'no_login' && <Badge>cannot log in</Badge>}
-              </td>
-              <td className="actions">
-                {role.authentication_method !== 'no_login' && (
-                  <>
-                    <Button small tone="quiet" onClick={() => reveal.mutate(role.name)}>
-                      Password
-                    </Button>
-                    <Button small tone="quiet" onClick={() => onOpen({ kind: 'reset', role })}>
-                      Reset
-                    </Button>
-                  </>
-                )}
-                <Button
-                  small
-                  tone="quiet"
-                  disabled={role.protected === true}
-                  onClick={() => onOpen({ kind: 'delete', role })}
-                >
-                  Delete
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableWrap>
+    <Table label="Roles" columns={['Name']} hasActions>
+      {roles.map((role) => (
+        <tr key={role.name}>
+          <td>
+            <code>{role.name}</code> {role.authentication_method === 'no_login' && <Badge>cannot log in</Badge>}
+          </td>
+          <RowActions>
+            {role.authentication_method !== 'no_login' && (
+              <>
+                <RowAction onClick={() => reveal.mutate(role.name)}>Password</RowAction>
+                <RowAction onClick={() => onOpen({ kind: 'reset', role })}>Reset</RowAction>
+              </>
+            )}
+            <RowAction disabled={role.protected === true} onClick={() => onOpen({ kind: 'delete', role })}>
+              Delete
+            </RowAction>
+          </RowActions>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

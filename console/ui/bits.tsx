@@ -128,13 +128,3 @@ export function Secret({ text, label }: { readonly text: string; readonly label:
     </div>
   );
 }
-
-/** Wider than a phone, so it scrolls; the keyboard must be able to reach what scrolls. */
-export function TableWrap({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: as said above.
-    <section className="table-wrap" tabIndex={0} aria-label={label}>
-      {children}
-    </section>
-  );
-}
