@@ -2,12 +2,14 @@
 import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
 import { AboutPage } from './pages/about.tsx';
 import { BranchPage } from './pages/branch.tsx';
+import type { ConnectSearch } from './pages/connect-dialog.tsx';
 import { DashboardPage } from './pages/dashboard.tsx';
 import { DataPage } from './pages/data.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { OperationsPage } from './pages/operations.tsx';
 import { OrganizationPage } from './pages/organization.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
+import type { DiffSearch } from './pages/schema-diff.tsx';
 import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
 import type { TargetSearch } from './sql/target.tsx';
@@ -16,8 +18,9 @@ import { Empty, Failure } from './ui/states.tsx';
 
 type Search = Record<string, unknown>;
 
-/** Empty ones stay out of the address. */
+/** Empty ones, and what is off, stay out of the address. */
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+const flag = (value: unknown) => (value === true ? true : undefined);
 
 export interface ProjectsSearch {
   readonly q?: string | undefined;
@@ -59,9 +62,25 @@ const dashboard = createRoute({
   getParentRoute: () => project,
   path: '/',
   component: DashboardPage,
-  validateSearch: (search: Search): { connect?: string | undefined } => ({ connect: text(search.connect) }),
+  validateSearch: (search: Search): ConnectSearch => ({
+    connect: text(search.connect),
+    compute: text(search.compute),
+    database: text(search.database),
+    role: text(search.role),
+    pooled: flag(search.pooled),
+    client: text(search.client),
+  }),
 });
-const branch = createRoute({ getParentRoute: () => project, path: '/branches/$branchId', component: BranchPage });
+const branch = createRoute({
+  getParentRoute: () => project,
+  path: '/branches/$branchId',
+  component: BranchPage,
+  validateSearch: (search: Search): DiffSearch => ({
+    against: text(search.against),
+    database: text(search.database),
+    compared: flag(search.compared),
+  }),
+});
 const data = createRoute({
   getParentRoute: () => project,
   path: '/data',

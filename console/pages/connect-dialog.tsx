@@ -11,16 +11,28 @@ import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { hidePassword, snippetsFor } from './snippets.ts';
 
+/** What is chosen, as the address holds it. The password never is in there. */
+export interface ConnectSearch {
+  /** The branch; the dialog is open while there is one. */
+  readonly connect?: string | undefined;
+  readonly compute?: string | undefined;
+  readonly database?: string | undefined;
+  readonly role?: string | undefined;
+  readonly pooled?: true | undefined;
+  readonly client?: string | undefined;
+}
+
 interface ConnectDialogProps {
   readonly projectId: string;
   readonly branches: readonly Branch[];
-  readonly initialBranchId: string;
+  readonly search: ConnectSearch;
+  readonly onChange: (search: ConnectSearch) => void;
   readonly onClose: () => void;
 }
 
-export function ConnectDialog({ projectId, branches, initialBranchId, onClose }: ConnectDialogProps) {
-  const known = branches.some(({ id }) => id === initialBranchId) ? initialBranchId : (branches[0]?.id ?? '');
-  const [branchId, setBranchId] = useState(known);
+export function ConnectDialog({ projectId, branches, search, onChange, onClose }: ConnectDialogProps) {
+  const branch = branches.find(({ id }) => id === search.connect) ?? branches.find((one) => one.default) ?? branches[0];
+  const branchId = branch?.id ?? '';
   return (
     <Dialog title="Connect" onClose={onClose} wide>
       <div className="dialog-body">
@@ -29,35 +41,31 @@ export function ConnectDialog({ projectId, branches, initialBranchId, onClose }:
             label="Branch"
             value={branchId}
             choices={branches.map(({ id, name }) => ({ value: id, text: name }))}
-            onChange={setBranchId}
+            onChange={(connect) => onChange({ ...search, connect, compute: undefined })}
           />
-          <Choices key={branchId} projectId={projectId} branchId={branchId} />
+          <Choices key={branchId} projectId={projectId} branchId={branchId} search={search} onChange={onChange} />
         </div>
       </div>
     </Dialog>
   );
 }
 
-interface OfBranch {
-  readonly projectId: string;
+interface ChoicesProps extends Pick<ConnectDialogProps, 'projectId' | 'search' | 'onChange'> {
   readonly branchId: string;
 }
 
 /** What can be chosen depends on the branch; a choice that is gone falls back to the first. */
-function Choices({ projectId, branchId }: OfBranch) {
+function Choices({ projectId, branchId, search, onChange }: ChoicesProps) {
   const endpoints = (useQuery(endpointsQuery(projectId)).data ?? []).filter(({ branch_id }) => branch_id === branchId);
   const databases = useQuery(databasesQuery(projectId, branchId)).data ?? [];
   const roles = (useQuery(rolesQuery(projectId, branchId)).data ?? []).filter(
     ({ authentication_method }) => authentication_method !== 'no_login',
   );
-  const [endpoint, setEndpoint] = useState('');
-  const [database, setDatabase] = useState('');
-  const [role, setRole] = useState('');
-  const [isPooled, setPooled] = useState(false);
-  const endpointId = (endpoints.find(({ id }) => id === endpoint) ?? endpoints[0])?.id;
-  const chosen = databases.find(({ name }) => name === database) ?? databases[0];
-  const roleName = (roles.find(({ name }) => name === role) ?? roles.find(({ name }) => name === chosen?.owner_name))
-    ?.name;
+  const endpointId = (endpoints.find(({ id }) => id === search.compute) ?? endpoints[0])?.id;
+  const chosen = databases.find(({ name }) => name === search.database) ?? databases[0];
+  const owner = roles.find(({ name }) => name === chosen?.owner_name);
+  const roleName = (roles.find(({ name }) => name === search.role) ?? owner)?.name;
+  const isPooled = search.pooled === true;
   return (
     <>
       <SelectField
@@ -67,26 +75,26 @@ function Choices({ projectId, branchId }: OfBranch) {
           value: id,
           text: `${type === 'read_write' ? 'Primary' : 'Replica'} · ${id}`,
         }))}
-        onChange={setEndpoint}
+        onChange={(compute) => onChange({ ...search, compute })}
       />
       <SelectField
         label="Database"
         value={chosen?.name ?? ''}
         choices={databases.map(({ name }) => ({ value: name, text: name }))}
-        onChange={setDatabase}
+        onChange={(database) => onChange({ ...search, database })}
       />
       <SelectField
         label="Role"
         value={roleName ?? ''}
         choices={roles.map(({ name }) => ({ value: name, text: name }))}
-        onChange={setRole}
+        onChange={(role) => onChange({ ...search, role })}
       />
       <div className="whole">
         <CheckField
           label="Pooled"
           hint="Many short connections share a few sessions of the server, as serverless functions like it."
           checked={isPooled}
-          onChange={setPooled}
+          onChange={(pooled) => onChange({ ...search, pooled: pooled || undefined })}
         />
       </div>
       <div className="whole">
@@ -98,6 +106,8 @@ function Choices({ projectId, branchId }: OfBranch) {
             <Uri
               projectId={projectId}
               of={{ branchId, endpointId, database: chosen.name, role: roleName, pooled: isPooled }}
+              client={search.client}
+              onClient={(client) => onChange({ ...search, client })}
             />
           )
         )}
@@ -109,11 +119,12 @@ function Choices({ projectId, branchId }: OfBranch) {
 interface UriProps {
   readonly projectId: string;
   readonly of: Parameters<typeof connectionUriQuery>[1];
+  readonly client: string | undefined;
+  readonly onClient: (client: string) => void;
 }
 
-function Uri({ projectId, of }: UriProps) {
+function Uri({ projectId, of, client, onClient }: UriProps) {
   const uri = useQuery(connectionUriQuery(projectId, of));
-  const [client, setClient] = useState('psql');
   const [isShown, setShown] = useState(false);
   return (
     <Loaded query={uri} lines={3}>
@@ -125,7 +136,7 @@ function Uri({ projectId, of }: UriProps) {
           <div className="stack">
             <fieldset className="segments" aria-label="Client">
               {snippets.map(({ name }) => (
-                <button key={name} type="button" aria-pressed={name === client} onClick={() => setClient(name)}>
+                <button key={name} type="button" aria-pressed={name === snippet?.name} onClick={() => onClient(name)}>
                   {name}
                 </button>
               ))}

@@ -67,7 +67,7 @@ function Dashboard({ project }: { readonly project: Project }) {
 }
 
 function Actions({ project, branches }: { readonly project: Project; readonly branches: readonly Branch[] }) {
-  const { connect } = useSearch({ from: '/projects/$projectId/' });
+  const search = useSearch({ from: '/projects/$projectId/' });
   const navigate = useNavigate({ from: '/projects/$projectId/' });
   const [isCreating, setCreating] = useState(false);
   const first = branches.find((branch) => branch.default) ?? branches[0];
@@ -91,11 +91,12 @@ function Actions({ project, branches }: { readonly project: Project; readonly br
           onClose={() => setCreating(false)}
         />
       )}
-      {connect !== undefined && branches.length > 0 && (
+      {search.connect !== undefined && branches.length > 0 && (
         <ConnectDialog
           projectId={project.id}
           branches={branches}
-          initialBranchId={connect}
+          search={search}
+          onChange={(next) => navigate({ search: next, replace: true })}
           onClose={() => navigate({ search: {} })}
         />
       )}

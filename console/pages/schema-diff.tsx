@@ -1,6 +1,6 @@
 /** What is different in the tables of two branches, as lines that came and went. */
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { api, at, withQuery } from '../api/client.ts';
 import { databasesQuery } from '../api/queries.ts';
 import type { Branch } from '../api/types.ts';
@@ -9,19 +9,30 @@ import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 
+/** What is compared, as the address holds it. */
+export interface DiffSearch {
+  readonly against?: string | undefined;
+  readonly database?: string | undefined;
+  /** Somebody has asked for the difference, which is then shown. */
+  readonly compared?: true | undefined;
+}
+
 interface SchemaDiffProps {
   readonly branch: Branch;
   readonly branches: readonly Branch[];
 }
 
 export function SchemaDiff({ branch, branches }: SchemaDiffProps) {
+  const search = useSearch({ from: '/projects/$projectId/branches/$branchId' });
+  const navigate = useNavigate({ from: '/projects/$projectId/branches/$branchId' });
+  const choose = (choice: DiffSearch) =>
+    navigate({ search: { ...search, ...choice }, replace: true, resetScroll: false });
   const others = branches.filter(({ id }) => id !== branch.id);
   const databases = useQuery(databasesQuery(branch.project_id, branch.id)).data ?? [];
-  const [base, setBase] = useState(others.find(({ id }) => id === branch.parent_id)?.id ?? others[0]?.id ?? '');
-  const [database, setDatabase] = useState('');
-  const [isAsked, setAsked] = useState(false);
-  const name = database === '' ? (databases[0]?.name ?? '') : database;
-  if (others.length === 0) return null;
+  const idOf = (wanted: string | undefined) => others.find(({ id }) => id === wanted)?.id;
+  const base = idOf(search.against) ?? idOf(branch.parent_id) ?? others[0]?.id;
+  const name = (databases.find((one) => one.name === search.database) ?? databases[0])?.name;
+  if (base === undefined) return null;
   return (
     <Card title="Difference of schemas">
       <div className="toolbar">
@@ -29,21 +40,21 @@ export function SchemaDiff({ branch, branches }: SchemaDiffProps) {
           label="Against"
           value={base}
           choices={others.map((other) => ({ value: other.id, text: other.name }))}
-          onChange={setBase}
+          onChange={(against) => choose({ against })}
         />
         {databases.length > 1 && (
           <SelectField
             label="Database"
-            value={name}
+            value={name ?? ''}
             choices={databases.map((one) => ({ value: one.name, text: one.name }))}
-            onChange={setDatabase}
+            onChange={(database) => choose({ database })}
           />
         )}
-        <Button disabled={name === ''} onClick={() => setAsked(true)}>
+        <Button disabled={name === undefined} onClick={() => choose({ against: base, compared: true })}>
           Compare
         </Button>
       </div>
-      {isAsked ? (
+      {search.compared === true && name !== undefined ? (
         <Diff branch={branch} baseId={base} database={name} />
       ) : (
         <p className="hint">Comparing wakes both computes.</p>

@@ -25,6 +25,7 @@ export function branches(): void {
     await walkTo(at(`/branches/${branchId}`));
     await button('Compare').click();
     await page.getByText(/^\+.*paid boolean/).waitFor();
+    expect(new URL(page.url()).search).toBe(`?against=${await branchIdOf('main')}&compared=true`);
     await button('Reset or restore').click();
     await confirm('Restore');
     await program.settle(projectId);

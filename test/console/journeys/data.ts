@@ -1,5 +1,6 @@
 /** Connection strings, roles and databases, and what a compute did. */
 import { expect, test } from 'vitest';
+import { eventually } from '../../helpers/eventually.ts';
 import { at, button, confirm, confirmTyped, dialog, row, story, walkTo } from './story.ts';
 
 export function data(): void {
@@ -21,9 +22,15 @@ export function data(): void {
     await dialog()
       .getByText(/-pooler/)
       .waitFor();
+    // What is chosen stands in the address, what is secret does not.
+    expect(page.url()).not.toContain('npg_');
+    await page.reload();
+    await dialog()
+      .getByText(/^import psycopg.*neondb_owner:••••.*-pooler/s)
+      .waitFor();
     await page.keyboard.press('Escape');
     await dialog().waitFor({ state: 'detached' });
-    expect(page.url()).not.toContain('connect');
+    expect(page.url()).not.toMatch(/connect|pooled|client/);
   });
 
   test('roles are made, get new passwords, and are deleted once they own nothing', async () => {
@@ -105,13 +112,14 @@ export function data(): void {
     await button('Save addresses').click();
     await page.getByLabel('Largest size').or(page.getByLabel('Size')).first().press('ArrowRight');
     await button('Save defaults').click();
-    await page.getByText('Saved.').nth(2).waitFor();
-    const { project } = (await program.api('GET', at())).body;
-    expect(project).toMatchObject({
-      name: 'billing',
-      settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] } },
-      default_endpoint_settings: { autoscaling_limit_min_cu: 0.5 },
-    });
+    await eventually(async () =>
+      expect((await program.api('GET', at())).body.project).toMatchObject({
+        name: 'billing',
+        settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] } },
+        default_endpoint_settings: { autoscaling_limit_min_cu: 0.5 },
+      }),
+    );
+    await page.getByText('Saved.').first().waitFor();
     await program.api('PATCH', at(), { project: { settings: { allowed_ips: { ips: [] } } } });
   });
 }
