@@ -20,6 +20,8 @@ export interface ChartProps {
   readonly to: number;
   /** The top of the scale where it is known. */
   readonly max?: number;
+  /** How far lines of the grid may be apart; decimal numbers otherwise. */
+  readonly steps?: readonly number[];
 }
 
 const height = 170;
@@ -27,10 +29,11 @@ const height = 170;
 const pointsShownMax = 100;
 
 export function Chart(props: ChartProps) {
-  const { title, times, series, text } = props;
+  const { title, series, text } = props;
   const host = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null);
   const theme = useThemeChanges();
+  const isEmpty = lastOf(series) === null;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new theme means new colours.
   useEffect(() => {
@@ -43,7 +46,7 @@ export function Chart(props: ChartProps) {
       observer.disconnect();
       plot.destroy();
     };
-  }, [props.times, props.series, props.from, props.to, theme]);
+  }, [props.times, props.series, props.from, props.to, theme, isEmpty]);
 
   const shown = at ?? lastOf(series);
   return (
@@ -63,15 +66,19 @@ export function Chart(props: ChartProps) {
           })}
         </span>
       </figcaption>
-      <div ref={host} aria-hidden="true" />
-      {times.length === 0 && <p className="chart-empty soft">Nothing was measured in this time.</p>}
+      {isEmpty ? (
+        <p className="chart-empty soft">Nothing was measured in this time.</p>
+      ) : (
+        <div ref={host} aria-hidden="true" />
+      )}
     </figure>
   );
 }
 
+/** The latest place at which anything was measured. */
 function lastOf(series: readonly ChartSeries[]): number | null {
-  const values = series[0]?.values ?? [];
-  const place = values.findLastIndex((value) => typeof value === 'number');
+  const places = series.map(({ values }) => values.findLastIndex((value) => typeof value === 'number'));
+  const place = Math.max(-1, ...places);
   return place === -1 ? null : place;
 }
 
@@ -81,7 +88,7 @@ const dataOf = ({ times, series }: ChartProps): UPlot.AlignedData => [
 ];
 
 function optionsOf(props: ChartProps, width: number, onCursor: (index: number | null) => void): UPlot.Options {
-  const { times, series, text, from, to, max } = props;
+  const { times, series, text, from, to, max, steps } = props;
   const grid = { stroke: colorOf('line'), width: 1 };
   const axis = {
     stroke: colorOf('soft'),
@@ -98,7 +105,15 @@ function optionsOf(props: ChartProps, width: number, onCursor: (index: number | 
       x: { time: true, range: [from, to] },
       y: { range: (_plot, _low, high) => [0, max ?? Math.max(high * 1.15, 1e-9)] },
     },
-    axes: [axis, { ...axis, size: 62, values: (_plot, ticks) => ticks.map(text) }],
+    axes: [
+      axis,
+      {
+        ...axis,
+        size: 62,
+        values: (_plot, ticks) => ticks.map(text),
+        ...(steps === undefined ? {} : { incrs: [...steps] }),
+      },
+    ],
     series: [
       {},
       ...series.map(({ label, color }) => ({

@@ -45,7 +45,7 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
           )}
         </div>
         <WhyAwake endpoint={endpoint} />
-        <WaitingUpdate endpoint={endpoint} />
+        {pending.length === 0 && <WaitingUpdate endpoint={endpoint} />}
       </div>
       <Actions endpoint={endpoint} isPending={pending.length > 0} onDialog={setDialog} />
       {dialog !== null && (

@@ -76,10 +76,14 @@ interface Graph {
   readonly series: readonly (readonly [column: Column, label: string, color: ChartSeries['color']])[];
   readonly text: (value: number) => string;
   readonly max?: number;
+  readonly steps?: readonly number[];
   readonly ofReplicas?: boolean;
 }
 
 const rounded = (value: number) => String(Number(value.toFixed(value < 0.1 ? 4 : 2)));
+
+/** 1 B, 2 B, 4 B and so on: round numbers of bytes are powers of two. */
+const inBytes = { text: bytes, steps: Array.from({ length: 50 }, (_, power) => 2 ** power) };
 
 const graphs: readonly Graph[] = [
   { title: 'Size (CU)', series: [['cu', 'CU', 'accent']], text: rounded },
@@ -90,7 +94,7 @@ const graphs: readonly Graph[] = [
       ['memory_bytes', 'in use', 'accent'],
       ['cache_bytes', 'cache', 'good'],
     ],
-    text: bytes,
+    ...inBytes,
   },
   {
     title: 'Connections',
@@ -108,8 +112,8 @@ const graphs: readonly Graph[] = [
     text: (value) => `${Number((value * 100).toFixed(1))} %`,
     max: 1,
   },
-  { title: 'Replication lag', series: [['replication_lag_bytes', 'lag', 'warn']], text: bytes, ofReplicas: true },
-  { title: 'Database size', series: [['database_size_bytes', 'size', 'accent']], text: bytes },
+  { title: 'Replication lag', series: [['replication_lag_bytes', 'lag', 'warn']], ...inBytes, ofReplicas: true },
+  { title: 'Database size', series: [['database_size_bytes', 'size', 'accent']], ...inBytes },
 ];
 
 function Charts({ metrics, isReplica }: { readonly metrics: Metrics; readonly isReplica: boolean }) {
@@ -130,6 +134,7 @@ function Charts({ metrics, isReplica }: { readonly metrics: Metrics; readonly is
           from={Date.parse(metrics.from) / 1000}
           to={Date.parse(metrics.to) / 1000}
           {...(graph.max === undefined ? {} : { max: graph.max })}
+          {...(graph.steps === undefined ? {} : { steps: graph.steps })}
         />
       ))}
     </div>

@@ -2,6 +2,14 @@
 import { expect, test } from 'vitest';
 import { at, branchNode, button, dialog, newPage, runSql, story, walkTo } from './story.ts';
 
+/** Completion is offered to whoever types, at the pace of a person. */
+async function typeAfter(text: string, typed: string): Promise<void> {
+  const { page } = story();
+  await page.getByLabel('SQL', { exact: true }).fill(text);
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type(typed, { delay: 60 });
+}
+
 export function firstQuery(): void {
   test('the link of the first start opens the console signed in, once', async () => {
     const { page, program, browser, baseURL } = story();
@@ -47,12 +55,11 @@ export function firstQuery(): void {
     await page.reload();
     const editor = page.getByLabel('SQL', { exact: true });
     expect(await editor.innerText()).toBe('select * from invoices order by id');
-    await editor.fill('');
-    await page.keyboard.type('select * from inv', { delay: 60 });
     const offered = page.locator('.cm-tooltip-autocomplete');
+    await typeAfter('select * from ', 'inv');
     await offered.getByText('invoices').waitFor();
     await page.keyboard.press('Escape');
-    await page.keyboard.type('oices where cus', { delay: 60 });
+    await typeAfter('select * from invoices where ', 'cus');
     await offered.getByText('customer').waitFor();
     await page.keyboard.press('Escape');
     await page.getByText(/^History/).click();
@@ -86,7 +93,7 @@ export function firstQuery(): void {
   test('tables show their rows, those too that were made since', async () => {
     const { page } = story();
     await page.getByRole('link', { name: 'Tables' }).click();
-    await page.getByRole('cell', { name: 'Ada' }).waitFor();
+    await page.getByRole('cell', { name: 'Ada', exact: true }).waitFor();
     await walkTo(at('/sql'));
     await runSql('create table late (id int)');
     await page.getByText('CREATE: 0 rows').waitFor();
