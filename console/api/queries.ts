@@ -163,6 +163,7 @@ export const integrationsQuery = (id: string) =>
     queryKey: ['project', id, 'auth'],
     queryFn: async () =>
       (await api<{ data: NeonAuthIntegration[] }>('GET', at`/projects/${id}/auth/integrations`)).data,
+    refetchInterval: () => pollMs('quick'),
   });
 
 export const authDomainsQuery = (id: string) =>

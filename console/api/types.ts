@@ -186,4 +186,7 @@ export interface NeonAuthIntegration {
   readonly transfer_status?: 'initiated' | 'finished';
   readonly jwks_url: string;
   readonly base_url?: string;
+  readonly users_synced_at?: string;
+  readonly users_sync_error?: string;
+  readonly users_provider_error?: string;
 }

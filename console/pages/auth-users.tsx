@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import { integrationsQuery } from '../api/queries.ts';
 import { runSql, SqlError } from '../api/sql.ts';
 import type { NeonAuthIntegration } from '../api/types.ts';
 import { type Target, WithUri } from '../sql/target.tsx';
@@ -14,6 +15,7 @@ import { TextField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { RowAction, RowActions, Table } from '../ui/table.tsx';
+import { AuthSync } from './auth-sync.tsx';
 
 interface AuthUsersProps {
   readonly projectId: string;
@@ -34,12 +36,12 @@ const lookAgain = { everyMs: 1_000, forMs: 20_000 };
 export function AuthUsers({ projectId, integration }: AuthUsersProps) {
   return (
     <WithUri projectId={projectId} branchId={integration.branch_id} database={integration.db_name}>
-      {(target) => <Users projectId={projectId} target={target} />}
+      {(target) => <Users projectId={projectId} integration={integration} target={target} />}
     </WithUri>
   );
 }
 
-function Users({ projectId, target }: { readonly projectId: string; readonly target: Target }) {
+function Users({ projectId, integration, target }: AuthUsersProps & { readonly target: Target }) {
   const { q = '' } = useSearch({ from: '/projects/$projectId/auth' });
   const navigate = useNavigate({ from: '/projects/$projectId/auth' });
   const [isCreating, setCreating] = useState(false);
@@ -47,6 +49,7 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
   const [changedAt, setChangedAt] = useState(() => Date.now());
   const onChanged = () => setChangedAt(Date.now());
   const refetchInterval = () => (Date.now() - changedAt < lookAgain.forMs ? lookAgain.everyMs : false);
+  useQuery({ ...integrationsQuery(projectId), refetchInterval });
   const users = useQuery({
     // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
     queryKey: ['auth-users', projectId, q],
@@ -79,6 +82,7 @@ function Users({ projectId, target }: { readonly projectId: string; readonly tar
           onChange={(value) => navigate({ search: { q: value === '' ? undefined : value }, replace: true })}
         />
       </div>
+      <AuthSync projectId={projectId} integration={integration} />
       {isTableMissing(users.error) && <Empty title="The table is being made; it is there in a moment." />}
       {!isTableMissing(users.error) && (
         <Loaded query={users}>{(found) => <UserTable users={found} search={q} onDelete={setDeleting} />}</Loaded>

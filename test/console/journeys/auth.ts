@@ -23,6 +23,7 @@ export function auth(): void {
       await confirm('Create user');
       await cell(email).waitFor();
     }
+    await page.getByText(/^Up to date\. Last copied/).waitFor();
     await page.getByLabel('Search').fill('GRA');
     await cell('ada@example.com').waitFor({ state: 'detached' });
     await page.waitForURL(/q=GRA/);
@@ -33,6 +34,28 @@ export function auth(): void {
     await page.getByText('Nobody has “GRA” in email or name.').waitFor();
     await page.getByLabel('Search').fill('');
     await cell('ada@example.com').waitFor();
+  });
+
+  test('says what keeps users from being copied, until it is put right', async () => {
+    const { page, baseURL } = story();
+    const { uri } = (
+      await story().program.api('GET', at('/connection_uri?database_name=neondb&role_name=neondb_owner'))
+    ).body;
+    const ask = (query: string) =>
+      fetch(`${baseURL}/sql`, {
+        method: 'POST',
+        headers: { 'neon-connection-string': uri },
+        body: JSON.stringify({ query, params: [] }),
+      });
+    await ask(`alter table neon_auth.users_sync add constraint nobody_else check (email <> 'eve@example.com')`);
+    await button('New user').click();
+    await page.getByLabel('Email').fill('eve@example.com');
+    await confirm('Create user');
+    await page.getByText('Users cannot be copied into the database.').waitFor();
+    await page.getByText(/violates check constraint "nobody_else"/).waitFor();
+    await ask('alter table neon_auth.users_sync drop constraint nobody_else');
+    await cell('eve@example.com').waitFor();
+    await page.getByText('Users cannot be copied into the database.').waitFor({ state: 'detached' });
   });
 
   test('has domains and OAuth providers, which come and go', async () => {
