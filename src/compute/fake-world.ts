@@ -36,6 +36,12 @@ export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef
   return { projectId, branchId, endpointId, tenantUid };
 }
 
+/** What a start tells of it. */
+export function ifRunning(ref: ComputeRef, compute: FakeCompute): ComputeObservation | null {
+  const seen = observation(ref, compute);
+  return seen.state === 'running' ? seen : null;
+}
+
 export function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
   const { endpointId, projectId } = ref;
   if (!compute?.process)

@@ -30,6 +30,7 @@ import {
   type FakeCompute,
   type FakeWorld,
   forgetProject,
+  ifRunning,
   measuresOf,
   observation,
   refOf,
@@ -140,7 +141,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     return { lost: !this.replicas.has(ref.endpointId), lag: { bytes: 0, seconds: 0 } };
   }
 
-  async start(spec: ComputeSpec): Promise<void> {
+  async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
     await this.#enter('start', spec.endpointId);
     const { readOnly = false } = spec;
     const compute = this.#fence(spec.endpointId, spec.generation);
@@ -154,13 +155,15 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (holder && holder !== compute) {
       throw new Error(`branch ${spec.branchId} is in use by ${holder.ref.endpointId}`);
     }
-    if (compute?.process?.generation === spec.generation) return;
+    if (compute?.process?.generation === spec.generation) return ifRunning(spec, compute);
     const answersAt = performance.now() + (this.#options.startupMs ?? 0);
-    this.computes.set(spec.endpointId, {
+    const started = {
       ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings, readOnly },
       limits: spec.limits,
       process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
-    });
+    };
+    this.computes.set(spec.endpointId, started);
+    return ifRunning(spec, started);
   }
 
   async observe(ref: ComputeRef): Promise<ComputeObservation> {

@@ -37,10 +37,10 @@ export type OpenRoute = EndpointAddress & { readonly sessions?: number };
 
 export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<OpenRoute | null> {
   const endpoint = await selectEndpointInAnyState(sql, endpointId);
-  return endpoint === undefined ? null : openRoute(endpoint);
+  return endpoint === undefined ? null : routeOf(endpoint);
 }
 
-function openRoute({ address, server }: Pick<EndpointRow, 'address' | 'server'>): OpenRoute | null {
+export function routeOf({ address, server }: Pick<EndpointRow, 'address' | 'server'>): OpenRoute | null {
   if (address === null) return null;
   const settings = server?.settings ?? {};
   const sessions = Number(settings.max_connections) - Number(settings.superuser_reserved_connections ?? 0);
@@ -60,7 +60,7 @@ export async function requestWake(core: Core, endpointId: EndpointId): Promise<W
   const seen = await selectEndpointInAnyState(core.database.sql, endpointId);
   if (seen === undefined) throw notFound('endpoint');
   const endpoint = mayFallAsleep(core, seen) ? await touchEndpoint(core.database.sql, endpointId) : seen;
-  const open = openRoute(endpoint);
+  const open = routeOf(endpoint);
   if (open !== null) return { kind: 'awake', address: open };
   if (await queueStartOfSleeper(core, endpoint)) return { kind: 'waking' };
   return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
@@ -87,7 +87,7 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
   ]);
   if (project === undefined || endpoint === undefined) throw notFound('endpoint');
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
-  const open = openRoute(endpoint);
+  const open = routeOf(endpoint);
   if (open !== null) return { kind: 'awake', address: open };
   if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
   // A suspend that it waits for, say, or a start that was asked for over the API.
@@ -99,7 +99,7 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
 export async function lookAtWake(sql: Sql, endpointId: EndpointId): Promise<WakeState> {
   const seen = await selectWake(sql, endpointId);
   if (seen === undefined) throw notFound('endpoint');
-  const address = openRoute(seen);
+  const address = routeOf(seen);
   if (address !== null) return { kind: 'awake', address };
   if (seen.operationId === null) throw notFound('endpoint');
   if (seen.finishedAt === null) return { kind: 'waking' };

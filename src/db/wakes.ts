@@ -1,8 +1,15 @@
 /** The statements of a wake. Somebody waits for each round trip, so each says in one what could be said in several. */
-import type { EndpointId, OperationId } from '../ids.ts';
+import type { BranchId, EndpointId, OperationId } from '../ids.ts';
 import { first, json, type Sql, type Tx } from './client.ts';
-import type { EndpointRow } from './endpoints.ts';
-import { type NewOperation, type OperationRow, operationsChannel, unfinished, urgentPayload } from './operations.ts';
+import type { EndpointAddress, EndpointRow } from './endpoints.ts';
+import {
+  changesChannel,
+  type NewOperation,
+  type OperationRow,
+  operationsChannel,
+  unfinished,
+  urgentPayload,
+} from './operations.ts';
 
 /**
  * The ordinary wake in one statement: marks an endpoint that sleeps in a project where nothing is under way, and queues
@@ -67,6 +74,63 @@ export async function raiseFence(
       from held, raised where o.id = held.id returning o.*`,
   );
 }
+
+/** A server that has come up, as its endpoint's row is to tell of it. */
+export interface StartedServer
+  extends Pick<EndpointRow, 'address' | 'server' | 'currentCu' | 'startedAt' | 'generation'> {
+  readonly endpointId: EndpointId;
+  /** Of a primary: from now on owners can change its roles and databases by SQL. */
+  readonly branchId: BranchId | null;
+  /** What proxies are told. */
+  readonly route: RouteNews['route'];
+}
+
+/**
+ * Opens the route of a server and ends the operation that started it, all in one statement, if nothing has been asked
+ * of the endpoint since: a suspend that follows shows in the state that is pending. The newest versions of the rows are
+ * looked at, under the project's lock as everywhere. Proxies hear where the server is and need not ask.
+ */
+export async function openStartedRoute(
+  sql: Sql,
+  operation: Pick<OperationRow, 'id' | 'projectId'>,
+  lease: string,
+  started: StartedServer,
+): Promise<boolean> {
+  const { endpointId, branchId, address, server, currentCu, startedAt, generation, route } = started;
+  const news: RouteNews = { endpointId, route };
+  const rows = await sql`
+    with project as (select id from projects where id = ${operation.projectId} for update skip locked),
+    held as (
+      select o.id from operations o join project on o.project_id = project.id
+      where o.id = ${operation.id} and o.lease = ${lease} and o.status <> 'cancelling' for update of o),
+    opened as (
+      update endpoints e set current_state = 'active', pending_state = null, updated_at = now(),
+        address = ${address && json(sql, address)}::jsonb, server = ${server && json(sql, server)}::jsonb,
+        current_cu = ${currentCu}, started_at = ${startedAt}
+      from held where e.id = ${endpointId} and e.pending_state = 'active' and e.generation = ${generation}
+        and e.deleting_at is null
+      returning e.id),
+    branch as (
+      update branches b set catalog_kept = false from opened where b.id = ${branchId} and b.catalog_kept),
+    finished as (
+      update operations o set status = 'finished', lease = null, lease_until = null, retry_at = null, state = '{}',
+        finished_at = clock_timestamp(), updated_at = clock_timestamp()
+      from opened where o.id = ${operation.id} returning o.id)
+    select pg_notify(${routesChannel}, ${JSON.stringify(news)}), pg_notify(${operationsChannel}, ''),
+      pg_notify(${changesChannel}, ${operation.id}), pg_notify(${changesChannel}, ${endpointId})
+    from finished`;
+  return rows.length > 0;
+}
+
+/** Tells proxies what the rows say too, at the moment at which a usual wake is over. */
+export const routesChannel = 'catnap_routes';
+
+export interface RouteNews {
+  readonly endpointId: EndpointId;
+  readonly route: EndpointAddress & { readonly sessions?: number };
+}
+
+export const parseRouteNews = (payload: string) => JSON.parse(payload) as RouteNews;
 
 export interface WakeRow extends Pick<EndpointRow, 'address' | 'server'> {
   /** The newest operation on the endpoint; null when there was none. */

@@ -71,7 +71,8 @@ const spawn: Step = async (context) => {
   const instead = spec.readOnly ? await prepareReplica(context, target, spec) : null;
   if (instead !== null) return instead;
   sayIfLarge(context, target.size.maxCu);
-  await context.driver.start(spec);
+  const seen = await context.driver.start(spec);
+  if (seen !== null) context.memory.seen = seen;
   return goto('await_ready');
 };
 
@@ -84,6 +85,7 @@ function sayIfLarge({ log }: StepContext, maxCu: number): void {
 }
 
 async function awaitReady(context: StepContext, next: string) {
+  if (context.memory.seen !== undefined) return goto(next);
   const target = await findStartingCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
   const giveRoomAt = Date.now() + probeBurstMs;

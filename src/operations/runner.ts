@@ -149,6 +149,10 @@ export class OperationRunner {
       const raised = await raiseFence(core.database.sql, operation.id, lease, outcome).catch(() => undefined);
       if (raised !== undefined) return raised;
     }
+    if (outcome.kind === 'done' && outcome.atOnce !== null) {
+      const isDone = await outcome.atOnce(core.database.sql, lease).catch(() => false);
+      if (isDone) return undefined;
+    }
     const write = (result: Outcome) =>
       core.database.transaction((tx) => this.#writeOutcome(tx, job, { context, lease, outcome: result }));
     try {

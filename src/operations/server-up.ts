@@ -1,11 +1,13 @@
 /** What is recorded when a server has come up: its state, its route unless a suspend follows, and what it was given. */
 import type { ComputeObservation } from '../compute/driver.ts';
+import { routeOf } from '../core/connection.ts';
 import { updateCatalogKept } from '../db/branches.ts';
 import { type ServerState, updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
+import { openStartedRoute } from '../db/wakes.ts';
 import { startedGeneration } from './compute-steps.ts';
 import type { ComputeTarget } from './compute-target.ts';
-import { type StepContext, StepFailure, type Write } from './step.ts';
+import { type AtOnce, type StepContext, StepFailure, type Write } from './step.ts';
 import { computeSpec } from './target.ts';
 
 /** The observation of the very server that this operation started; fails if another one runs or none. */
@@ -30,24 +32,42 @@ export async function failFrom(
 }
 
 export function recordUp(context: StepContext, target: ComputeTarget, seen: ComputeObservation): Write {
+  const serving = servingFacts(context, target, seen);
   return async (tx) => {
-    const isPrimary = target.endpoint.type === 'read_write';
     const [last] = await Promise.all([
       selectUnfinishedForEndpoint(tx, target.endpoint.id),
       // From now on owners can change them by SQL.
-      isPrimary ? updateCatalogKept(tx, target.branch.id, false) : undefined,
-      updateEndpoint(tx, target.endpoint.id, {
-        currentState: 'active',
-        pendingState: null,
-        address: seen.address,
-        currentCu: seen.isEnforced ? target.size.minCu : null,
-        startedAt: context.core.clock.now(),
-        server: serverState(context, target, seen),
-      }),
+      isPrimary(target) ? updateCatalogKept(tx, target.branch.id, false) : undefined,
+      updateEndpoint(tx, target.endpoint.id, { ...serving, currentState: 'active', pendingState: null }),
     ]);
     const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
     if (suspendFollows) await updateEndpoint(tx, target.endpoint.id, { pendingState: 'idle', address: null });
     return undefined;
+  };
+}
+
+/** The same for the usual wake: nothing has been asked of the compute since, and nothing is to be recorded beside it. */
+export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
+  const { operation } = context;
+  const facts = servingFacts(context, target, seen);
+  return async (sql, lease) => {
+    const route = routeOf(facts);
+    if (route === null) return false;
+    return openStartedRoute(sql, operation, lease, {
+      ...{ ...facts, route, endpointId: target.endpoint.id, generation: seen.generation },
+      branchId: isPrimary(target) ? target.branch.id : null,
+    });
+  };
+}
+
+const isPrimary = ({ endpoint }: ComputeTarget) => endpoint.type === 'read_write';
+
+function servingFacts(context: StepContext, target: ComputeTarget, seen: ComputeObservation) {
+  return {
+    address: seen.address,
+    currentCu: seen.isEnforced ? target.size.minCu : null,
+    startedAt: context.core.clock.now(),
+    server: serverState(context, target, seen),
   };
 }
 

@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
+import { eventually } from '../../test/helpers/eventually.ts';
 import { FakeDriver } from '../compute/fake.ts';
 import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
+import { parseRouteNews, routesChannel } from '../db/wakes.ts';
 import { jobRegistry } from './registry.ts';
 import type { Step } from './step.ts';
 
@@ -35,9 +38,9 @@ describe('a wake', () => {
   test('after a nap asks the server nothing that was recorded when it fell asleep', async () => {
     const { nap, wake } = await stage();
     await nap();
-    expect(await wake()).toEqual(['start', 'observe']);
+    expect(await wake()).toEqual(['start']);
     await nap();
-    expect(await wake()).toEqual(['start', 'observe']);
+    expect(await wake()).toEqual(['start']);
   });
 
   test('after an accident reads what owners may have changed by SQL', async () => {
@@ -68,6 +71,64 @@ describe('a wake', () => {
     await drain(made.core, driver, { ...jobRegistry, start_compute: { ...jobRegistry.start_compute, steps } });
     expect(deaths).toBe(2);
     expect(driver.computes.get(endpoint.id)?.process).not.toBeNull();
+  });
+
+  test('tells proxies where the server is, unless a suspend was asked for meanwhile', async () => {
+    const { driver, project, endpoint, nap, wake } = await stage();
+    const told: unknown[] = [];
+    const unlisten = await made.core.database.listen(routesChannel, (payload) => {
+      if (payload !== '') told.push(parseRouteNews(payload));
+    });
+    const shown = async () => {
+      const [row] = await made.core.database.sql`
+        select current_state, pending_state, address, server from endpoints where id = ${endpoint.id}`;
+      return row;
+    };
+    await nap();
+    await wake();
+    expect(await shown()).toMatchObject({ currentState: 'active', pendingState: null, server: { minCu: 0.25 } });
+    const route = expect.objectContaining((await shown())?.address);
+    await eventually(() => expect(told).toEqual([{ endpointId: endpoint.id, route }]));
+
+    await nap();
+    await command(made, (scope) => startEndpoint(scope, made.caller, project.id, endpoint.id));
+    const open = jobRegistry.start_compute.steps.open_route as Step;
+    const overtaken: Step = async (context) => {
+      const result = await open(context);
+      await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
+      return result;
+    };
+    const steps = { ...jobRegistry.start_compute.steps, open_route: overtaken };
+    await drain(made.core, driver, { ...jobRegistry, start_compute: { ...jobRegistry.start_compute, steps } });
+    expect(await shown()).toMatchObject({ currentState: 'idle', pendingState: null, address: null });
+    expect(driver.computes.get(endpoint.id)?.process).toBeNull();
+    await unlisten();
+    expect(told).toHaveLength(1);
+  });
+
+  test('opens no route for a worker that lost its lease', async () => {
+    const { driver, project, endpoint, nap } = await stage();
+    await nap();
+    await command(made, (scope) => startEndpoint(scope, made.caller, project.id, endpoint.id));
+    const { sql } = made.core.database;
+    const open = jobRegistry.start_compute.steps.open_route as Step;
+    let runs = 0;
+    const robbed: Step = async (context) => {
+      const result = await open(context);
+      if (runs++ === 0) {
+        await sql`update operations set lease = gen_random_uuid(), lease_until = now() where id = ${context.operation.id}`;
+        expect(result.kind === 'done' && (await result.atOnce?.(sql, randomUUID()))).toBe(false);
+        const [row] = await sql`select address from endpoints where id = ${endpoint.id}`;
+        expect(row).toEqual({ address: null });
+      }
+      return result;
+    };
+    const steps = { ...jobRegistry.start_compute.steps, open_route: robbed };
+    await drain(made.core, driver, { ...jobRegistry, start_compute: { ...jobRegistry.start_compute, steps } });
+    expect(runs).toBe(2);
+    const [row] =
+      await sql`select current_state, address is not null as is_open from endpoints where id = ${endpoint.id}`;
+    expect(row).toEqual({ currentState: 'active', isOpen: true });
   });
 
   test('carries out what is pending', async () => {

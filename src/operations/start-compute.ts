@@ -5,7 +5,7 @@ import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
 import type { ComputeTarget } from './compute-target.ts';
-import { failFrom, observeStarted, recordUp } from './server-up.ts';
+import { failFrom, observeStarted, recordUp, recordUpAtOnce } from './server-up.ts';
 import { done, type Job, type StartWork, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findStartingCompute } from './target.ts';
 import { bringUsersUp } from './users-stage.ts';
@@ -56,11 +56,14 @@ const openRoute: Step = async (context) => {
     failFrom('fence', context, target, error),
   );
   await bringUsersUp(context, target, users);
-  const open = recordUp(context, target, await observeStarted(context, target));
-  return done(async (tx) => {
+  const seen = await observeStarted(context, target);
+  const open = recordUp(context, target, seen);
+  const write: Write = async (tx) => {
     await recordCatalog(tx);
     return open(tx);
-  });
+  };
+  const isUsual = recordCatalog === nothingToRecord;
+  return done(write, null, isUsual ? recordUpAtOnce(context, target, seen) : null);
 };
 
 export const startCompute: Job = {

@@ -13,6 +13,7 @@ import { adminSecretPlace } from '../core/project-create.ts';
 import type { Database } from '../db/client.ts';
 import type { LoginRow } from '../db/logins.ts';
 import { changesChannel } from '../db/operations.ts';
+import { parseRouteNews, routesChannel } from '../db/wakes.ts';
 import { asEndpointId, type EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { ControlPlane, DialAddress, LoginFacts } from '../proxy/control-plane.ts';
@@ -27,18 +28,33 @@ const openAheadMs = 100;
 /** No role has an empty name. */
 const nobody = '';
 
+/** Somebody who waits for an endpoint: what there is to hear, and the open route if that was it. */
+interface Waiter {
+  news: AbortController;
+  route: DialAddress | null;
+}
+
 /** `wakes` is a connection that nothing else is asked over: a wake does not stand behind a thousand logins. */
 export async function createControlPlane(
   core: Core,
   log: Logger,
   wakes: Database = core.database,
 ): Promise<ControlPlane & { close(): Promise<void> }> {
-  const waiting = new Map<string, AbortController>();
+  const waiting = new Map<string, Waiter>();
   const listeners: ((endpointId: string | null) => void)[] = [];
   const unlisten = await core.database.listen(changesChannel, (payload) => {
     // An empty payload says that the subscription was broken: everybody looks again.
-    for (const [id, waiter] of waiting) if (payload === '' || payload === id) waiter.abort();
+    for (const [id, waiter] of waiting) if (payload === '' || payload === id) waiter.news.abort();
     for (const listener of listeners) listener(payload === '' ? null : payload);
+  });
+  const unlistenRoutes = await core.database.listen(routesChannel, (payload) => {
+    // Whoever waits was told on the other channel that the subscription was broken.
+    if (payload === '') return;
+    const { endpointId, route } = parseRouteNews(payload);
+    const waiter = waiting.get(endpointId);
+    if (waiter === undefined) return;
+    waiter.route = route;
+    waiter.news.abort();
   });
   const { sql } = core.database;
   const verifiers = createServerVerifiers();
@@ -49,18 +65,17 @@ export async function createControlPlane(
   async function wake(endpointId: EndpointId): Promise<DialAddress> {
     const giveUpAt = Date.now() + wakeMsMax;
     const askedAt = performance.now();
-    const changed = new AbortController();
-    waiting.set(endpointId, changed);
+    const waiter: Waiter = { news: new AbortController(), route: null };
+    waiting.set(endpointId, waiter);
     let state = await requestWake({ ...core, database: wakes }, endpointId);
+    // What was heard until now may be about an earlier wake; whether it was, a look tells.
+    waiter.route = null;
     const queuedMs = performance.now() - askedAt;
     const wasAsleep = state.kind === 'waking';
-    let { signal } = changed;
     while (state.kind === 'waking' && Date.now() < giveUpAt) {
-      await delay(lookEveryMs, signal);
-      const next = new AbortController();
-      waiting.set(endpointId, next);
-      signal = next.signal;
-      state = await lookAtWake(wakes.sql, endpointId);
+      await delay(lookEveryMs, waiter.news.signal);
+      waiter.news = new AbortController();
+      state = waiter.route ? { kind: 'awake', address: waiter.route } : await lookAtWake(wakes.sql, endpointId);
     }
     if (state.kind === 'waking') throw new Error('a wake was never finished');
     if (wasAsleep) setTimeout(() => void openAhead(endpointId), openAheadMs).unref();
@@ -103,7 +118,7 @@ export async function createControlPlane(
     onChange: (listener) => listeners.push(listener),
     reportActivity: (lastActive) => recordActivity(sql, lastActive),
     close: async () => {
-      await unlisten();
+      await Promise.all([unlisten(), unlistenRoutes()]);
       await verifiers.close();
     },
   };

@@ -104,10 +104,13 @@ export class LocalDriver implements ComputeDriver {
     return observeReplica(this.#host, ref);
   }
 
-  async start(spec: ComputeSpec): Promise<void> {
-    const pid = await this.#host.start(spec);
+  async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
+    const compute = await this.#host.start(spec);
+    if (!compute?.process?.ready) return null;
     // The postmaster's own word, which is what `pg_ctl start` waits for too: a probe would only cost the client time.
-    if (pid !== null) this.#answered.set(spec.endpointId, pid);
+    this.#answered.set(spec.endpointId, compute.process.pid);
+    // Whoever looks at a fresh clone first gives it its project's secret.
+    return compute.firstSecret === null ? observation(spec, compute, true) : null;
   }
 
   async observe(ref: ComputeRef): Promise<ComputeObservation> {

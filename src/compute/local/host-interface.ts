@@ -71,8 +71,8 @@ export interface ComputeHost {
   claimReplica(spec: ComputeSpec): Promise<void>;
   /** Takes a replica's slot from a primary that sleeps. */
   removeSlot(ref: ComputeRef, slot: string): Promise<void>;
-  /** The pid of the server, if it says already that it takes connections. */
-  start(spec: ComputeSpec): Promise<number | null>;
+  /** As `inspect` tells it, if the server says already that it takes connections. */
+  start(spec: ComputeSpec): Promise<HostedCompute | null>;
   /** Null for an endpoint that was never started here. */
   inspect(ref: EndpointRef): Promise<HostedCompute | null>;
   /** Writes the configuration anew and has the server of that generation read it. */

@@ -178,14 +178,15 @@ export class LocalHost implements ComputeHost {
     return replaceBranchData(this.#branchDataParts, ref, by);
   }
 
-  async start(spec: ComputeSpec): Promise<number | null> {
+  async start(spec: ComputeSpec): Promise<HostedCompute | null> {
     await this.#tenants.check(spec);
     return this.#locks.exclusive(endpointLock(spec), async () => {
       const known = await this.#fence(spec, spec.generation);
       const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
       // A replica works on data of its own, and leaves its branch alone.
       const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
-      return this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
+      const isReady = await this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
+      return isReady ? this.inspect(spec) : null;
     });
   }
 

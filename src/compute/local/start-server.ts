@@ -25,10 +25,10 @@ export interface ServerParts {
 }
 
 /**
- * `previous` names the branch that the endpoint was on before, which is mostly the same. Tells the pid of the server,
- * if it takes connections already. Somebody waits for each of these steps, so those that can go side by side do.
+ * `previous` names the branch that the endpoint was on before, which is mostly the same. Tells whether the server takes
+ * connections already. Somebody waits for each of these steps, so those that can go side by side do.
  */
-export async function startServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<number | null> {
+export async function startServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<boolean> {
   const { layout, disks } = parts;
   const data = dataDirectoryOf(layout, spec);
   const [holder, { build }] = await Promise.all([
@@ -42,7 +42,7 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
   const { generation, branchId, adminSecret, readOnly = false } = spec;
   const directory = await parts.tenants.ensureEndpoint(spec);
   await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
-  if (holder?.generation === generation) return holder.ready ? holder.pid : null;
+  if (holder?.generation === generation) return holder.ready;
   if (holder) await stopPostmaster(data, spec.tenantUid);
   if (dataDirectoryOf(layout, previous) !== data) {
     const older = await findHolder(dataDirectoryOf(layout, previous), spec.tenantUid);
@@ -51,8 +51,7 @@ export async function startServer(parts: ServerParts, spec: ComputeSpec, previou
     }
     await disks.unlink(diskPlaceOf(layout, previous));
   }
-  const started = await startInPlace(parts, spec, { directory, data, build });
-  return started.ready ? started.pid : null;
+  return (await startInPlace(parts, spec, { directory, data, build })).ready;
 }
 
 /** While no server of the endpoint runs, and none on its data. */
