@@ -2,8 +2,8 @@
  * The files that turn a copy of a running server's directory into one that recovers: the backup label, the WAL written
  * while the copy was made, and a signal. Without the label Postgres would start such a copy, and be silently wrong.
  */
-import { constants } from 'node:fs';
-import { lchown, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
+import { constants, lstatSync } from 'node:fs';
+import { lchown, mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isTransient } from './clone.ts';
 import { type CopyResult, copyTree } from './copy-tree.ts';
@@ -116,9 +116,6 @@ export async function removeSlotDirectory(dataDirectory: string, slot: string, l
  * needs yet was a fifth of the start, and most of the space that a fresh branch took.
  */
 export async function recoveryArguments(dataDirectory: string): Promise<string[]> {
-  const isWaiting = await lstat(join(dataDirectory, 'recovery.signal')).then(
-    () => true,
-    () => false,
-  );
+  const isWaiting = lstatSync(join(dataDirectory, 'recovery.signal'), { throwIfNoEntry: false }) !== undefined;
   return isWaiting ? ['-c', 'restore_command=false', '-c', 'hot_standby=off', '-c', 'wal_init_zero=off'] : [];
 }

@@ -21,6 +21,7 @@ export interface CgroupTree {
   setLimits(name: string, limits: GroupLimits): Promise<boolean>;
   /** Null for a group that is not there. */
   read(name: string): GroupCounters | null;
+  has(name: string): boolean;
   /** False while processes are in it. */
   remove(name: string): Promise<boolean>;
   names(): Promise<string[]>;

@@ -1,5 +1,5 @@
 /** Control groups of version 1: the same group under each controller, cpu and cpuacct mounted together or apart. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { readdir, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -114,6 +114,10 @@ export class CgroupTreeV1 implements CgroupTree {
       memoryLimitBytes: Number(limit),
       waitsAtLimit: oomKeys('oom_kill_disable') === 1,
     };
+  }
+
+  has(name: string): boolean {
+    return this.#folders.some((folder) => existsSync(join(folder, name)));
   }
 
   async remove(name: string): Promise<boolean> {

@@ -2,7 +2,7 @@
  * Control groups of version 2: one group with all controllers. Where a compute may grow, its limit is `memory.high`,
  * which slows it down instead of killing, with `memory.max` above it as the wall.
  */
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { readdir, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -101,6 +101,10 @@ export class CgroupTreeV2 implements CgroupTree {
       memoryLimitBytes: limit,
       waitsAtLimit: isHeld,
     };
+  }
+
+  has(name: string): boolean {
+    return existsSync(join(this.#folder, name));
   }
 
   async remove(name: string): Promise<boolean> {

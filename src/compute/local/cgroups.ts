@@ -91,7 +91,7 @@ export class Cgroups {
     this.#cancelGrace(endpointId);
     try {
       // Counters begin anew with each start; a group that dying backends are still in is taken as it is.
-      await tree.remove(endpointId);
+      if (tree.has(endpointId)) await tree.remove(endpointId);
       return createGroup(tree, endpointId, { ...limits, cpus: null });
     } catch (error) {
       // A wake is worth more than its limits.

@@ -4,8 +4,8 @@
  * that an earlier Catnap started. Callers see to it that start and stop of one data directory never overlap.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { delay } from '../../clock.ts';
 import { enteringShell } from './entering-shell.ts';
@@ -157,10 +157,10 @@ async function spawnOnce(
   spec: PostmasterSpec,
   onSpawn: (() => void) | undefined,
 ): Promise<StartedPostmaster | { reason: string }> {
-  const log = await open(spec.logFile, 'a', 0o600);
-  const { size: logStart } = await log.stat();
+  const log = openSync(spec.logFile, 'a', 0o600);
+  const { size: logStart } = fstatSync(log);
   let ended: string | null = null;
-  const child = spawnServer(spec, log.fd);
+  const child = spawnServer(spec, log);
   child.on('error', (error) => {
     ended = error.message;
   });
@@ -169,7 +169,7 @@ async function spawnOnce(
   });
   child.unref();
   onSpawn?.();
-  await log.close();
+  closeSync(log);
   const lockedBy = Date.now() + lockMsMax;
   let readyBy: number | null = null;
   for (;;) {

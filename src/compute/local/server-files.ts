@@ -134,9 +134,12 @@ export async function prepareSocketDirectory(
   chmodSync(directory, 0o2750);
 }
 
-/** Readable by the server, writable only by the parent. */
+/**
+ * Readable by the server, writable only by the parent. Mostly the text is that of the last start, and writing it again
+ * would wait for the disk: a filesystem sees to it that a file which was cut and filled anew is not lost.
+ */
 export async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
-  writeFileSync(path, text, { mode: 0o600 });
+  if (readIfThere(path) !== text) writeFileSync(path, text, { mode: 0o600 });
   if (tenantUid === null) return;
   chownSync(path, 0, tenantUid);
   chmodSync(path, 0o640);

@@ -9,6 +9,7 @@ import {
   chownSync,
   closeSync,
   constants,
+  lstatSync,
   mkdirSync,
   openSync,
   readlinkSync,
@@ -81,7 +82,9 @@ export class TemporaryDisks {
    * was ready. The calls in between are quick ones on names, and take less time than handing them to another thread.
    */
   async prepare(place: DiskPlace, uid: number | null, bytes: number): Promise<PreparedDisk> {
-    await this.detach(place);
+    // The folder goes with the disk, so that after a nap there is nothing to be found in it.
+    if (isThere(join(place.directory, folderName))) await this.detach(place);
+    else await this.unlink(place);
     if (uid === null || (await this.detect()) === 'session') return noDisk;
     let attached = false;
     const enforcement = await this.#orSession(place, async () => {
@@ -128,7 +131,7 @@ export class TemporaryDisks {
 
   /** Takes the link to this endpoint's disk out of a data directory; another endpoint's stays. */
   async unlink({ directory, dataDirectory }: DiskPlace): Promise<void> {
-    const own = await realpath(directory).catch(() => directory);
+    const own = isThere(directory) ? realpathSync(directory) : directory;
     await inBase(dataDirectory, async (base) => {
       const path = join(base, linkName);
       if (readLink(path)?.startsWith(`${own}/`)) unlinkSync(path);
@@ -161,7 +164,7 @@ export class TemporaryDisks {
   async #link(dataDirectory: string, point: string): Promise<void> {
     const found = await inBase(dataDirectory, async (base) => {
       // A directory of an earlier server that had no disk, or a link of another endpoint's.
-      await discard(join(base, linkName), this.#layout);
+      if (isThere(join(base, linkName))) await discard(join(base, linkName), this.#layout);
       symlinkSync(point, join(base, linkName));
     });
     if (!found) throw new Error(`${dataDirectory} has no directory base`);
@@ -174,6 +177,9 @@ function makePoint(folder: string, uid: number): void {
   mkdirSync(join(folder, pointName), { mode: 0o700 });
   chownSync(join(folder, pointName), uid, uid);
 }
+
+/** Whatever it is. */
+const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 function readLink(path: string): string | null {
   try {
