@@ -22,7 +22,7 @@ import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
 import { connectionUri } from './connection-uri.ts';
 import { type CommandScope, type Core, commandScope, type Scope } from './context.ts';
-import { queueStart, queueStartOfSleeper } from './endpoint.ts';
+import { queueStart, queueStartOfSleeper, type Sleeper } from './endpoint.ts';
 import { sleepsAt } from './idleness.ts';
 import { wakePriority } from './operation.ts';
 import { openPassword } from './role.ts';
@@ -55,14 +55,20 @@ export type WakeState =
   /** An operation will bring it up, or is about to fail; ask again when something changes. */
   | { readonly kind: 'waking' };
 
-/** Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. */
-export async function requestWake(core: Core, endpointId: EndpointId): Promise<WakeState> {
+/**
+ * Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. `sleeper` is the endpoint as
+ * it was last seen, asleep.
+ */
+export async function requestWake(core: Core, endpointId: EndpointId, sleeper?: Sleeper): Promise<WakeState> {
+  // Whether it does sleep is looked at by the statement itself; mostly there is nothing more to ask.
+  if (sleeper !== undefined && (await queueStartOfSleeper(core, sleeper))) return { kind: 'waking' };
   const seen = await selectEndpointInAnyState(core.database.sql, endpointId);
   if (seen === undefined) throw notFound('endpoint');
   const endpoint = mayFallAsleep(core, seen) ? await touchEndpoint(core.database.sql, endpointId) : seen;
   const open = routeOf(endpoint);
   if (open !== null) return { kind: 'awake', address: open };
-  if (await queueStartOfSleeper(core, endpoint)) return { kind: 'waking' };
+  const seemsAsleep = endpoint.currentState === 'idle' && endpoint.pendingState === null;
+  if (seemsAsleep && (await queueStartOfSleeper(core, endpoint))) return { kind: 'waking' };
   return core.database.transaction((tx) => wakeLocked(commandScope(core, tx), endpoint.projectId, endpointId));
 }
 

@@ -181,9 +181,11 @@ export async function queueStart(scope: CommandScope, endpoint: Endpoint, priori
   return { endpoint: pending, operations: [operation] };
 }
 
+/** What must be known of an endpoint to wake it. */
+export type Sleeper = Pick<Endpoint, 'id' | 'projectId' | 'branchId' | 'type'>;
+
 /** The same for a client who waits, if the endpoint simply sleeps; false when it needs a closer look. */
-export async function queueStartOfSleeper(core: Core, endpoint: Endpoint): Promise<boolean> {
-  if (endpoint.currentState !== 'idle' || endpoint.pendingState !== null) return false;
+export async function queueStartOfSleeper(core: Core, endpoint: Sleeper): Promise<boolean> {
   const options = { ...computeKeys(endpoint), priority: wakePriority };
   return insertStartOfSleeper(core.database.sql, newOperation(core.clock, 'start_compute', options));
 }

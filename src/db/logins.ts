@@ -1,7 +1,7 @@
 /** What a login at the proxy needs to know, in one statement: it is asked for every connection. */
 import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
 import { first, type Sql } from './client.ts';
-import type { EndpointAddress } from './endpoints.ts';
+import type { EndpointAddress, EndpointType } from './endpoints.ts';
 
 export interface LoginRow {
   readonly verifier: string | null;
@@ -11,6 +11,7 @@ export interface LoginRow {
   readonly pending: boolean;
   readonly projectId: ProjectId;
   readonly branchId: BranchId;
+  readonly type: EndpointType;
   /** Null while the compute sleeps. */
   readonly address: EndpointAddress | null;
   readonly adminSecret: Uint8Array;
@@ -19,7 +20,7 @@ export interface LoginRow {
 export async function selectLogin(sql: Sql, endpointId: EndpointId, roleName: string): Promise<LoginRow | undefined> {
   return first(
     await sql<LoginRow[]>`
-      select r.verifier, e.disabled, e.project_id, e.branch_id, e.address, p.admin_secret,
+      select r.verifier, e.disabled, e.project_id, e.branch_id, e.type, e.address, p.admin_secret,
         exists (select 1 from roles c where c.branch_id = e.branch_id and c.name = ${roleName} and c.pending) as pending,
         case when (p.settings -> 'allowed_ips' ->> 'protected_branches_only')::boolean and not b.protected
           then '[]'::jsonb else coalesce(p.settings -> 'allowed_ips' -> 'ips', '[]'::jsonb) end as allowed_ips

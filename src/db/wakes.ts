@@ -1,5 +1,5 @@
 /** The statements of a wake. Somebody waits for each round trip, so each says in one what could be said in several. */
-import type { BranchId, EndpointId, OperationId } from '../ids.ts';
+import { asEndpointId, asProjectId, type BranchId, type EndpointId, type OperationId, type ProjectId } from '../ids.ts';
 import { first, json, type Sql, type Tx } from './client.ts';
 import type { EndpointAddress, EndpointRow } from './endpoints.ts';
 import {
@@ -35,8 +35,22 @@ export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): P
         ${operation.exclusiveKeys}::text[], ${operation.sharedKeys}::text[], ${operation.priority}::smallint,
         ${operation.deadlineAt}::timestamptz
       from endpoint returning id)
-    select pg_notify(${operationsChannel}, ${urgentPayload}) from queued`;
+    select pg_notify(${operationsChannel}, ${`${urgentPayload} ${projectId} ${endpointId}`}) from queued`;
   return rows.length > 0;
+}
+
+/** What a wake says to workers beside that it is urgent, so that they can ask for its rows at once. */
+export interface WakeCall {
+  readonly projectId: ProjectId;
+  readonly endpointId: EndpointId;
+}
+
+export const isUrgent = (payload: string) => payload.split(' ', 1)[0] === urgentPayload;
+
+export function parseWakeCall(payload: string): WakeCall | null {
+  const [, projectId, endpointId] = payload.split(' ');
+  if (projectId === undefined || endpointId === undefined) return null;
+  return { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId) };
 }
 
 /** Somebody waits for what is queued on an endpoint: none of it may stand behind work that nobody waits for. */

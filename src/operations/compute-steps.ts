@@ -24,7 +24,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findCompute, findStartingCompute } from './target.ts';
+import { computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
 
 const probeIntervalMs = 4;
 /** How long one run of the step probes before it lets go of the worker for a moment. */
@@ -36,7 +36,7 @@ export function bringUpSteps(next: string): Record<'fence' | 'spawn' | 'await_re
 
 /** The new generation is committed before anything starts, so that an older worker's late start is refused. */
 const fence: Step = async (context) => {
-  const target = await findCompute(context);
+  const target = await findComputeAtClaim(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
   const isUp = context.operation.job === 'start_compute' ? await whenUpAlready(context, target) : null;

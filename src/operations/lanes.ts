@@ -1,11 +1,13 @@
 /**
  * Who runs operations, and who of them is called when there is something to do. Most lanes take any operation. A few
  * take only those that somebody waits for, so that a wake finds one free however many slow copies are under way; each
- * has a connection of its own, on which all its statements are prepared.
+ * has a connection of its own, on which all its statements are prepared, and what is sent together is carried out in
+ * that order.
  */
 import { delay } from '../clock.ts';
 import type { Core } from '../core/context.ts';
 import type { Database } from '../db/client.ts';
+import type { WakeCall } from '../db/wakes.ts';
 
 export interface Lane {
   readonly core: Core;
@@ -22,6 +24,7 @@ export function makeLanes(core: Core, concurrency: number, urgent: readonly Data
 interface Waiting {
   readonly urgentOnly: boolean;
   readonly called: AbortController;
+  call: WakeCall | null;
 }
 
 export class Doorbell {
@@ -33,11 +36,12 @@ export class Doorbell {
     return this.#rings;
   }
 
-  /** Calls one lane, which is enough: whoever finds something to do rings for the next. */
-  ring(urgent: boolean): void {
+  /** Calls one lane, which is enough: whoever finds something to do rings for the next. A reserved one is told what for. */
+  ring(urgent: boolean, call: WakeCall | null = null): void {
     this.#rings++;
     // The one that worked last: what it needs is at hand.
     const reserved = urgent ? this.#waiting.findLast(({ urgentOnly }) => urgentOnly) : undefined;
+    if (reserved !== undefined) reserved.call = call;
     this.#call(reserved ?? this.#waiting.find(({ urgentOnly }) => !urgentOnly));
   }
 
@@ -51,12 +55,14 @@ export class Doorbell {
     for (const waiting of [...this.#waiting]) this.#call(waiting);
   }
 
-  async wait(lane: Lane, ms: number, rings: number): Promise<void> {
-    if (rings !== this.#rings) return;
-    const waiting = { urgentOnly: lane.urgentOnly, called: new AbortController() };
+  /** What it was called for, if that was told. */
+  async wait(lane: Lane, ms: number, rings: number): Promise<WakeCall | null> {
+    if (rings !== this.#rings) return null;
+    const waiting: Waiting = { urgentOnly: lane.urgentOnly, called: new AbortController(), call: null };
     this.#waiting.push(waiting);
     await delay(ms, waiting.called.signal);
     this.#leave(waiting);
+    return waiting.call;
   }
 
   #call(waiting: Waiting | undefined): void {

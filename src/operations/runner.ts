@@ -18,10 +18,9 @@ import {
   operationsChannel,
   selectNextDueMs,
   updateStep,
-  urgentPayload,
 } from '../db/operations.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
-import { raiseFence } from '../db/wakes.ts';
+import { isUrgent, parseWakeCall, raiseFence, type WakeCall } from '../db/wakes.ts';
 import { assertNever, errorText } from '../errors.ts';
 import type { EndpointId } from '../ids.ts';
 import type { Logger } from '../log.ts';
@@ -38,6 +37,7 @@ import {
   skip,
   type Write,
 } from './step.ts';
+import { findComputeOf } from './target.ts';
 
 export interface RunnerOptions {
   readonly core: Core;
@@ -71,7 +71,7 @@ export class OperationRunner {
 
   async start(): Promise<void> {
     this.#unlisten = await this.#options.core.database.listen(operationsChannel, (payload) =>
-      payload === urgentPayload ? this.#bell.ring(true) : this.#bell.ringForBoth(),
+      isUrgent(payload) ? this.#bell.ring(true, parseWakeCall(payload)) : this.#bell.ringForBoth(),
     );
     this.#loops = this.#lanes.map((lane) => this.#loop(lane));
   }
@@ -85,12 +85,13 @@ export class OperationRunner {
   }
 
   async #loop(lane: Lane): Promise<void> {
+    let call: WakeCall | null = null;
     while (!this.#stopping.signal.aborted) {
       try {
         const { rings } = this.#bell;
-        if (await this.runNext(lane)) continue;
+        if (await this.runNext(lane, call)) continue;
         const idleMs = lane.urgentOnly ? this.#options.pollMs : await this.#idleMs();
-        if (!this.#stopping.signal.aborted) await this.#bell.wait(lane, idleMs, rings);
+        if (!this.#stopping.signal.aborted) call = await this.#bell.wait(lane, idleMs, rings);
       } catch (error) {
         // The system database may be away for a moment: the queue is still there when it comes back.
         this.#options.log.error({ err: error }, 'the operation queue could not be read');
@@ -104,12 +105,21 @@ export class OperationRunner {
     return Math.min(this.#options.pollMs, Math.max(5, dueMs ?? this.#options.pollMs));
   }
 
-  /** Claims one operation and runs it as far as it goes; false when nothing is due. */
-  async runNext(lane: Lane = { core: this.#options.core, urgentOnly: false }): Promise<boolean> {
+  /**
+   * Claims one operation and runs it as far as it goes; false when nothing is due. With a `call` its rows are asked for
+   * right behind the claim, which is one round trip less if the operation is the one that was called for.
+   */
+  async runNext(
+    lane: Lane = { core: this.#options.core, urgentOnly: false },
+    call: WakeCall | null = null,
+  ): Promise<boolean> {
     const { log, leaseMs } = this.#options;
     const { core, urgentOnly } = lane;
     const lease = randomUUID();
-    const claimed = await claimOperation(core.database.sql, lease, leaseMs, urgentOnly);
+    const [claimed, compute] = await Promise.all([
+      claimOperation(core.database.sql, lease, leaseMs, urgentOnly),
+      call === null ? undefined : findComputeOf(core, call.projectId, call.endpointId).catch(() => undefined),
+    ]);
     if (claimed === undefined) return false;
     // What is urgent rings for itself, one lane for each; only a crowd of other work needs passing on.
     if (!urgentOnly) this.#bell.ring(false);
@@ -120,7 +130,8 @@ export class OperationRunner {
       extendLease(this.#options.core.database.sql, claimed.id, lease, leaseMs).catch(() => {});
     }, leaseMs / 3);
     try {
-      const memory: StepMemory = {};
+      const isCalledFor = compute !== undefined && compute.endpoint.id === claimed.endpointId;
+      const memory: StepMemory = isCalledFor ? { atClaim: compute } : {};
       let operation: OperationRow | undefined = claimed;
       while (operation !== undefined) operation = await this.#runStep(core, operation, lease, memory);
     } finally {

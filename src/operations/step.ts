@@ -28,6 +28,8 @@ export interface StepContext {
  * keeps the operation: a step must do without it.
  */
 export interface StepMemory {
+  /** What was read together with the claim: for the first step alone, since steps change these rows. */
+  atClaim?: ComputeTarget;
   compute?: ComputeTarget;
   /** The server that this operation started, when it first answered. */
   seen?: ComputeObservation;

@@ -1,6 +1,7 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
 import type { BranchRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
 import { limitsAt } from '../core/compute-limits.ts';
+import type { Core } from '../core/context.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
@@ -9,6 +10,7 @@ import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '
 import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
 import { selectOrganizationOfProject } from '../db/users.ts';
+import type { EndpointId, ProjectId } from '../ids.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
 
@@ -38,20 +40,35 @@ export async function findCompute(
   context: StepContext,
   endpointId = context.operation.endpointId,
 ): Promise<ComputeTarget | undefined> {
-  const { sql } = context.core.database;
   if (endpointId === null) return undefined;
+  return findComputeOf(context.core, context.operation.projectId, endpointId);
+}
+
+/** For the step that an operation begins with, if it may be that. */
+export async function findComputeAtClaim(context: StepContext): Promise<ComputeTarget | undefined> {
+  const { atClaim } = context.memory;
+  delete context.memory.atClaim;
+  return atClaim ?? findCompute(context);
+}
+
+export async function findComputeOf(
+  core: Core,
+  projectId: ProjectId,
+  endpointId: EndpointId,
+): Promise<ComputeTarget | undefined> {
+  const { sql } = core.database;
   // Asked together, which is one round trip where they share a connection.
   const [project, endpoint, found, organization] = await Promise.all([
-    findProject(context),
+    selectProjectInAnyState(sql, projectId),
     selectEndpointInAnyState(sql, endpointId),
     selectBranchOfEndpoint(sql, endpointId),
-    selectOrganizationOfProject(sql, context.operation.projectId),
+    selectOrganizationOfProject(sql, projectId),
   ]);
   if (project === undefined || endpoint === undefined) return undefined;
   // It may have been moved between the two looks.
   const branch = found?.id === endpoint.branchId ? found : await selectBranchInAnyState(sql, endpoint.branchId);
   if (branch === undefined) return undefined;
-  const plan = planOf(organization?.plan ?? context.core.config.defaultPlan);
+  const plan = planOf(organization?.plan ?? core.config.defaultPlan);
   const size = clampSize(endpoint, plan);
   const primary = endpoint.type === 'read_only' ? await selectReadWriteEndpoint(sql, branch.id) : undefined;
   const primarySettings = primary === undefined ? {} : settingsOfPrimary(project, primary, clampSize(primary, plan));

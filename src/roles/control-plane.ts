@@ -9,6 +9,7 @@ import {
   requestWake,
 } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
+import type { Sleeper } from '../core/endpoint.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import type { Database } from '../db/client.ts';
 import type { LoginRow } from '../db/logins.ts';
@@ -25,6 +26,8 @@ const lookEveryMs = 500;
 const wakeMsMax = 5 * 60_000;
 /** After a wake: its own client comes first. */
 const openAheadMs = 100;
+/** More endpoints than are looked up between a login and its wake. */
+const sleepersMax = 1_000;
 /** No role has an empty name. */
 const nobody = '';
 
@@ -57,6 +60,8 @@ export async function createControlPlane(
     waiter.news.abort();
   });
   const { sql } = core.database;
+  /** Endpoints that slept when a login was looked up: if the client proves itself, they are what it wakes. */
+  const sleepers = new Map<string, Sleeper>();
   const verifiers = createServerVerifiers();
 
   const adminSecretOf = ({ adminSecret, projectId }: LoginRow) =>
@@ -67,7 +72,9 @@ export async function createControlPlane(
     const askedAt = performance.now();
     const waiter: Waiter = { news: new AbortController(), route: null };
     waiting.set(endpointId, waiter);
-    let state = await requestWake({ ...core, database: wakes }, endpointId);
+    const sleeper = sleepers.get(endpointId);
+    sleepers.delete(endpointId);
+    let state = await requestWake({ ...core, database: wakes }, endpointId, sleeper);
     // What was heard until now may be about an earlier wake; whether it was, a look tells.
     waiter.route = null;
     const queuedMs = performance.now() - askedAt;
@@ -90,7 +97,10 @@ export async function createControlPlane(
       await verifiers.pretend(endpointId);
       return null;
     }
-    const { disabled, allowedIps, address, pending } = login;
+    const { disabled, allowedIps, address, pending, projectId, branchId, type } = login;
+    if (sleepers.size >= sleepersMax) sleepers.clear();
+    if (address === null) sleepers.set(endpointId, { id: endpointId, projectId, branchId, type });
+    else sleepers.delete(endpointId);
     const stored = { verifier: login.verifier, disabled, allowedIps };
     if (address === null || pending) return stored;
     const verifier = await verifiers.read(address, adminSecretOf(login), role);
