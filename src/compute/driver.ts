@@ -222,8 +222,8 @@ export interface ComputeDriver {
   /** How a replica keeps up, as its running primary sees it; null when that does not run. */
   observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null>;
   /**
-   * Returns when the server process exists: what `observe` would tell if the server takes logins by then, so that nobody
-   * need ask again, and null if that is still to come.
+   * Returns when the server process exists: what `observe` would tell if it takes logins by then, so that nobody need
+   * ask again, and null if that is still to come.
    */
   start(spec: ComputeSpec): Promise<ComputeObservation | null>;
   /** `running` means: the server takes logins. */

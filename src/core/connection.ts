@@ -56,8 +56,8 @@ export type WakeState =
   | { readonly kind: 'waking' };
 
 /**
- * Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. `sleeper` is the endpoint as
- * it was last seen, asleep.
+ * Queues the one `start_compute` that is needed, if it is needed. Never queues a second one. `sleeper` is the endpoint
+ * as it was last seen, asleep.
  */
 export async function requestWake(core: Core, endpointId: EndpointId, sleeper?: Sleeper): Promise<WakeState> {
   // Whether it does sleep is looked at by the statement itself; mostly there is nothing more to ask.

@@ -36,7 +36,7 @@ export class Doorbell {
     return this.#rings;
   }
 
-  /** Calls one lane, which is enough: whoever finds something to do rings for the next. A reserved one is told what for. */
+  /** Calls one lane, which is enough: whoever finds something to do rings for the next. */
   ring(urgent: boolean, call: WakeCall | null = null): void {
     this.#rings++;
     // The one that worked last: what it needs is at hand.

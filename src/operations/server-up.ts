@@ -46,7 +46,7 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
   };
 }
 
-/** The same for the usual wake: nothing has been asked of the compute since, and nothing is to be recorded beside it. */
+/** The same for a usual wake: nothing was asked of the compute meanwhile, and nothing else is to be recorded. */
 export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
   const { operation } = context;
   const facts = servingFacts(context, target, seen);

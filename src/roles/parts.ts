@@ -48,9 +48,9 @@ export function buildParts(init: RoleInit, certificate: RoleParts['certificate']
       database: openDatabase(init.database, {
         poolSize: poolSizes[role],
         name: `catnap-${role}`,
-        // After a quiet night the first client would wait for a connection to be made before anything is looked up. What
-        // a proxy writes is what it has seen, when a compute was used say: after a crash it is seen again, so nobody
-        // need wait for the disk, least of all the wake behind it that wants the same row.
+        // After a quiet night the first client would wait for a connection to be made before anything is looked up.
+        // What a proxy writes is what it has seen, when a compute was used say: after a crash it is seen again, so
+        // nobody need wait for the disk, least of all the wake behind it that wants the same row.
         ...(role === 'proxy' && { idleSeconds: 0, waitForDisk: false }),
       }),
       box: createSecretBox(Buffer.from(init.secretKey, 'base64')),

@@ -185,8 +185,7 @@ export class LocalHost implements ComputeHost {
       const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
       // A replica works on data of its own, and leaves its branch alone.
       const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
-      const isReady = await this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
-      return isReady ? this.inspect(spec) : null;
+      return this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
     });
   }
 

@@ -7,6 +7,8 @@ import type { Build } from './builds.ts';
 import type { Cgroups } from './cgroups.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './data-home.ts';
 import { findHolder } from './holder.ts';
+import type { HostedCompute } from './host-interface.ts';
+import { inspectCompute } from './hosted-computes.ts';
 import type { Layout } from './layout.ts';
 import type { Majors } from './majors.ts';
 import { type StartedPostmaster, startPostmaster, stopPostmaster } from './postmaster.ts';
@@ -25,10 +27,18 @@ export interface ServerParts {
 }
 
 /**
- * `previous` names the branch that the endpoint was on before, which is mostly the same. Tells whether the server takes
- * connections already. Somebody waits for each of these steps, so those that can go side by side do.
+ * `previous` names the branch that the endpoint was on before, which is mostly the same. What it tells is of a
+ * server that takes connections already. Somebody waits for each of these steps, so those that can go side by side do.
  */
-export async function startServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<boolean> {
+export async function startServer(
+  parts: ServerParts,
+  spec: ComputeSpec,
+  previous: ComputeRef,
+): Promise<HostedCompute | null> {
+  return (await ensureServer(parts, spec, previous)) ? inspectCompute(parts.layout, spec) : null;
+}
+
+async function ensureServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<boolean> {
   const { layout, disks } = parts;
   const data = dataDirectoryOf(layout, spec);
   const [holder, { build }] = await Promise.all([
