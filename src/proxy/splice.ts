@@ -6,6 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { isBetweenMessages, lastBytes } from './boundary.ts';
 import { onChunks } from './chunks.ts';
+import { writerTo } from './straight-writer.ts';
 
 export interface Splice {
   /** Resolves when both sockets are closed; never rejects. */
@@ -44,13 +45,15 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
     compute.destroy();
   };
 
+  const clientWriter = writerTo(client, () => compute.resume());
+  const computeWriter = writerTo(compute, () => client.resume());
   const toCompute = (chunk: Buffer) => {
     onClientBytes();
-    pass(chunk, client, compute);
+    if (!computeWriter.write(chunk)) client.pause();
   };
   const toClient = (chunk: Buffer) => {
     last = lastBytes(chunk);
-    pass(chunk, compute, client);
+    if (!clientWriter.write(chunk)) compute.pause();
     if (farewell !== null) sayFarewell();
   };
 
@@ -58,8 +61,6 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
   compute.on('error', () => client.end());
   const stopClient = onChunks(client, toCompute);
   const stopCompute = onChunks(compute, toClient);
-  client.on('drain', () => compute.resume());
-  compute.on('drain', () => client.resume());
   client.on('end', () => compute.end());
   compute.on('end', () => client.end());
   client.once('finish', () => later(lingerMs, () => client.destroy()));
@@ -93,9 +94,4 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
       later(graceMs, () => client.destroy());
     },
   };
-}
-
-/** Stops reading when the other side has not taken the chunk. A socket mostly has, whatever its buffer's size says. */
-function pass(chunk: Buffer, from: Duplex, to: Duplex): void {
-  if (to.writable && !to.write(chunk) && to.writableLength > 0) from.pause();
 }

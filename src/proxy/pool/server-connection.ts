@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { type CancelTarget, forwardCancel } from '../cancel.ts';
 import { onChunks } from '../chunks.ts';
 import type { ComputeLogin } from '../login.ts';
+import { type Writer, writerTo } from '../straight-writer.ts';
 import { FrameBuffer, ProtocolError } from '../wire.ts';
 import { asked, hidden } from './asked.ts';
 import { type Tracked, trackedIndex, trackedNames, withValue } from './parameters.ts';
@@ -52,6 +53,7 @@ export class ServerConnection implements ReplyEvents {
   lastUser: ServerUser | null = null;
   #user: ServerUser | null = null;
   readonly #socket: Socket;
+  readonly #writer: Writer;
   #cause: Error | null = null;
   #cancels = 0;
   #isClosing = false;
@@ -70,7 +72,7 @@ export class ServerConnection implements ReplyEvents {
     this.#onGone = options.onGone;
     const socket = this.#socket;
     onChunks(socket, this.#onData);
-    socket.on('drain', () => this.#user?.onServerDrain());
+    this.#writer = writerTo(socket, () => this.#user?.onServerDrain());
     socket.on('error', (error) => {
       this.#cause ??= error;
     });
@@ -108,8 +110,7 @@ export class ServerConnection implements ReplyEvents {
 
   /** False when the user should wait for `onServerDrain`. */
   write(bytes: Buffer): boolean {
-    const socket = this.#socket;
-    return !socket.writable || socket.write(bytes) || socket.writableLength === 0;
+    return this.#writer.write(bytes);
   }
 
   /** A query of our own, whose answers nobody sees. */

@@ -8,6 +8,7 @@ import { CatnapError } from '../../errors.ts';
 import { onChunks } from '../chunks.ts';
 import { type ErrorReport, errorResponse, parseErrorResponse } from '../messages.ts';
 import { administratorCommand, describeRefusal } from '../refusal.ts';
+import { type Writer, writerTo } from '../straight-writer.ts';
 import { ProtocolError } from '../wire.ts';
 import { type Tracked, withValue } from './parameters.ts';
 import type { Pool, Waiter } from './pool.ts';
@@ -43,6 +44,7 @@ export class PooledSession implements Waiter {
   readonly #pool: Pool;
   readonly #statements: ClientStatements;
   readonly #translator: RequestTranslator;
+  readonly #writer: Writer;
   readonly #stopHearing: () => void;
   values: Tracked;
   #server: ServerConnection | null = null;
@@ -68,7 +70,7 @@ export class PooledSession implements Waiter {
     this.#translator = new RequestTranslator(this.#statements);
     const stream = this.#stream;
     this.#stopHearing = onChunks(stream, this.#onData);
-    stream.on('drain', this.#onDrain);
+    this.#writer = writerTo(stream, this.#onDrain);
     stream.on('end', this.#onEnd);
     stream.on('error', this.#onGone);
     stream.on('close', this.#onGone);
@@ -160,7 +162,7 @@ export class PooledSession implements Waiter {
     this.#replays = 0;
     this.#pool.release(server);
     // It was paused for the server's sake; that one tells somebody else now that it has room.
-    if (this.#stream.isPaused() && !this.#stream.writableNeedDrain) this.#stream.resume();
+    if (this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
   }
 
   onServerBytes(bytes: Buffer): boolean {
@@ -168,11 +170,9 @@ export class PooledSession implements Waiter {
       if (isCrashNotice(bytes)) return true;
       this.#replay = null;
     }
-    const stream = this.#stream;
-    // Mostly the socket takes all at once, whatever its buffer's size says.
-    if (!stream.writable || stream.write(bytes) || stream.writableLength === 0) return true;
+    if (this.#writer.write(bytes)) return true;
     // Who does not read its answers may not ask for more either.
-    stream.pause();
+    this.#stream.pause();
     return false;
   }
 
