@@ -1,16 +1,18 @@
 /**
- * The entry of a role process. It loads everything, gives up its rights, and only then begins: a checkout may be in a
- * folder that the unprivileged user cannot read. It ends when its parent does.
+ * The entry of a role process. It loads all that its role needs, gives up its rights, and only then begins: a checkout
+ * may be in a folder that the unprivileged user cannot read. It ends when its parent does.
  */
 import { errorText } from './errors.ts';
-import { startApi } from './roles/api.ts';
 import { isParentMessage, type RoleInit, type RoleMessage } from './roles/messages.ts';
 import { buildParts, type RunningRole } from './roles/parts.ts';
-import { startProxyRole } from './roles/proxy.ts';
-import { startWorker } from './roles/worker.ts';
 
 const stopMs = 10_000;
-const starters = { api: startApi, worker: startWorker, proxy: startProxyRole };
+/** What the other roles need is not loaded: for the proxy that is most of the program. */
+const loaders = {
+  api: async () => (await import('./roles/api.ts')).startApi,
+  worker: async () => (await import('./roles/worker.ts')).startWorker,
+  proxy: async () => (await import('./roles/proxy.ts')).startProxyRole,
+};
 
 let running: RunningRole | undefined;
 let certificate: RoleInit['certificate'] | undefined;
@@ -28,8 +30,9 @@ process.on('message', (message) => {
 
 async function begin(init: RoleInit): Promise<void> {
   try {
+    const start = await loaders[init.role]();
     dropPrivileges(init);
-    running = await starters[init.role](buildParts(init, () => certificate ?? init.certificate));
+    running = await start(buildParts(init, () => certificate ?? init.certificate));
     tell({ kind: 'ready' });
   } catch (error) {
     tell({ kind: 'failed', reason: errorText(error) });
