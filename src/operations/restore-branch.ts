@@ -66,7 +66,13 @@ const copy: Step = async (context) => {
   };
   return abandonIfFull(async () => {
     const { receipt } = await context.driver.createBranch(spec);
-    return goto('stop', async () => ({ receipt: { ...receipt } }));
+    return goto('stop', async (tx) => {
+      // The routes are closed first: pooled clients begin nothing more here, and wait for the restored data.
+      for (const { id, address } of await selectEndpoints(tx, target.project.id, target.branch.id)) {
+        if (address !== null) await updateEndpoint(tx, id, { address: null });
+      }
+      return { receipt: { ...receipt } };
+    });
   });
 };
 

@@ -2,6 +2,7 @@
  * What a pooled client is greeted with: the settings that a server reports, with the client's own values. A server is
  * asked once for each combination of values; clients after that are greeted from memory.
  */
+import { CatnapError } from '../../errors.ts';
 import { errorResponse, parseErrorResponse } from '../messages.ts';
 import { ComputeRefusal } from '../session.ts';
 import { cstring, encodeMessage } from '../wire.ts';
@@ -14,7 +15,7 @@ import {
   withValue,
 } from './parameters.ts';
 import type { Pool, Waiter } from './pool.ts';
-import { readParameters, type ServerConnection } from './server-connection.ts';
+import { readParameters, type ServerConnection, type ServerLoss } from './server-connection.ts';
 
 export interface Greeting {
   readonly values: Tracked;
@@ -24,6 +25,7 @@ export interface Greeting {
 
 /** Combinations kept for one pool; drivers send a handful. */
 const greetingsMax = 100;
+const lossesMax = 5;
 
 /** Rejects with what the client is to be told. */
 export async function greet(
@@ -75,6 +77,7 @@ class Learner implements Waiter {
   readonly #wanted: ReadonlyMap<number, string>;
   readonly #finish: (outcome: Outcome) => void;
   #server: ServerConnection | null = null;
+  #losses = 0;
 
   constructor(pool: Pool, wanted: ReadonlyMap<number, string>, finish: (outcome: Outcome) => void) {
     this.#pool = pool;
@@ -117,9 +120,12 @@ class Learner implements Waiter {
     // Half of the settings may be set; they are all known, so the server is as good as before.
   }
 
-  onServerLost(cause: Error | null): void {
+  /** It was about to stop, most likely: the next one waits until the compute is back. */
+  onServerLost({ cause }: ServerLoss): void {
     this.#server = null;
-    this.#finish({ error: cause ?? new Error('the compute closed the connection') });
+    this.#losses += 1;
+    if (this.#losses < lossesMax) return void this.start();
+    this.#finish({ error: new CatnapError('unavailable', "Couldn't connect to compute node", { cause }) });
   }
 
   onServerBytes(): boolean {

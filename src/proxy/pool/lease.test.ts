@@ -101,6 +101,33 @@ describe('a lease', () => {
     next.release();
   });
 
+  it('whose server goes before it has begun is carried out by another', async () => {
+    for (const moment of ['before it is lent', 'before it is asked']) {
+      const before = await pools.lease({ identity, parameters: parameters(), signal });
+      before.send(query('select pg_backend_pid()'));
+      const [pid] = (await answer(before)).rows;
+      before.release();
+      const kill = () => proxies.direct`select pg_terminate_backend(${Number(pid)})`;
+      if (moment === 'before it is lent') await kill();
+      const lease = await pools.lease({ identity, parameters: parameters(), signal });
+      if (moment === 'before it is asked') await kill();
+      lease.send(query('select pg_backend_pid()'));
+      const { types, rows } = await answer(lease);
+      expect(types).toBe('TDCZ');
+      expect(rows).not.toEqual([pid]);
+      lease.release();
+    }
+  });
+
+  it('that has begun gets the error of its server', async () => {
+    const lease = await pools.lease({ identity, parameters: parameters(), signal });
+    lease.send(query('begin'));
+    await answer(lease);
+    lease.send(query('select pg_terminate_backend(pg_backend_pid())'));
+    await expect(answer(lease)).rejects.toThrow();
+    lease.release();
+  });
+
   it('is refused in the words of the compute', async () => {
     const absent = pools.lease({ identity, parameters: new Map([['database', 'absent']]), signal });
     await expect(absent).rejects.toMatchObject({ sqlState: '3D000' });

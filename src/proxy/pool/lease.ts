@@ -3,10 +3,11 @@ import { PeerGone } from '../message-stream.ts';
 import { parseErrorResponse } from '../messages.ts';
 import { ComputeRefusal } from '../session.ts';
 import { encodeMessage, FrameBuffer, type Message } from '../wire.ts';
+import { FirstRequest, isCrashNotice } from './first-request.ts';
 import type { Tracked } from './parameters.ts';
 import type { Pool, Waiter } from './pool.ts';
 import { RequestTranslator } from './requests.ts';
-import type { ServerConnection } from './server-connection.ts';
+import type { ServerConnection, ServerLoss } from './server-connection.ts';
 import { ClientStatements } from './statements.ts';
 
 /** Unread answers beyond this make the server wait. */
@@ -20,7 +21,11 @@ export class Lease implements Waiter {
   readonly #statements: ClientStatements;
   readonly #translator: RequestTranslator;
   readonly #frames = new FrameBuffer();
+  readonly #first = new FirstRequest();
   #server: ServerConnection | null = null;
+  #hasSent = false;
+  /** What another server is waited for with, after one has gone. */
+  #held: Buffer | null = null;
   #failure: Error | null = null;
   #wake: (() => void) | null = null;
   #isReleased = false;
@@ -58,7 +63,7 @@ export class Lease implements Waiter {
     });
   }
 
-  /** Set while the lease is waited for. */
+  /** Set while a server is waited for. */
   onServer: (server: ServerConnection) => void = () => {};
   onNoServer: (error: unknown) => void = () => {};
 
@@ -69,7 +74,15 @@ export class Lease implements Waiter {
 
   send(messages: Buffer): void {
     const server = this.#server;
+    if (this.#held !== null) this.#held = Buffer.concat([this.#held, messages]);
     if (server === null) return;
+    if (this.#hasSent) this.#first.add(messages);
+    else this.#first.begin(messages, null, server.isEnding);
+    this.#hasSent = true;
+    this.#pass(server, messages);
+  }
+
+  #pass(server: ServerConnection, messages: Buffer): void {
     for (const part of this.#translator.translate(messages, server)) server.write(part);
     server.replies.answerLocally();
   }
@@ -106,6 +119,7 @@ export class Lease implements Waiter {
     const server = this.#server;
     this.#server = null;
     this.#fail(new Error('BUG: the lease was released'));
+    if (this.#held !== null) this.#pool.withdraw(this);
     if (server === null) return;
     if (server.isFree && !this.#translator.isMidMessage) return void this.#pool.release(server);
     void server.cancel(this.#cancelMs).catch(() => {});
@@ -114,14 +128,32 @@ export class Lease implements Waiter {
   }
 
   onServerBytes(bytes: Buffer): boolean {
+    if (this.#first.bytes !== null && isCrashNotice(bytes)) return true;
+    this.#first.bytes = null;
     this.#frames.push(Buffer.from(bytes));
     this.#notify();
     return this.#frames.length < unreadBytesMax;
   }
 
-  onServerLost(cause: Error | null): void {
+  onServerLost({ cause }: ServerLoss): void {
     this.#server = null;
-    this.#fail(new PeerGone(cause));
+    const again = this.#hasSent ? this.#first.takeAgain(cause) : Buffer.alloc(0);
+    if (again === null || this.#isReleased) return void this.#fail(new PeerGone(cause));
+    this.#translator.rewind();
+    this.#held = again;
+    this.#hasSent = false;
+    this.onServer = (next) => {
+      const held = this.#held;
+      this.#held = null;
+      this.#server = next;
+      if (held !== null && held.length > 0) this.send(held);
+    };
+    this.onNoServer = (error) => {
+      this.#held = null;
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+    };
+    const server = this.#pool.take(this);
+    if (server !== null) this.onServer(server);
   }
 
   /** Settings that the pool could not make: the lease is of no use. */
@@ -129,8 +161,8 @@ export class Lease implements Waiter {
     if (wasHidden) this.#fail(new ComputeRefusal(parseErrorResponse(body), encodeMessage('E', body)));
   }
 
-  onServerFatal(): boolean {
-    return false;
+  onServerFatal(body: Buffer): boolean {
+    return this.#first.isRefusedBy(body);
   }
   onServerAnswered(): void {}
   onServerDrain(): void {}

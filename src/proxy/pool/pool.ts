@@ -83,7 +83,7 @@ export class Pool implements BudgetMember {
 
   /** A server at once, or null: then `onServer` or `onNoServer` follows. */
   take(waiter: Waiter): ServerConnection | null {
-    const server = this.#waiting.size === 0 ? this.#idle.pop() : undefined;
+    const server = this.#waiting.size === 0 ? this.#popIdle() : undefined;
     if (server !== undefined) {
       this.#hand(server, waiter);
       return server;
@@ -92,6 +92,15 @@ export class Pool implements BudgetMember {
     this.#watchPatience();
     this.#grow();
     return null;
+  }
+
+  /** One that has said that it stops, or has closed, is in the list until its socket is gone: nothing begins there. */
+  #popIdle(): ServerConnection | undefined {
+    for (;;) {
+      const server = this.#idle.pop();
+      if (server === undefined || !server.isRetired) return server;
+      server.close();
+    }
   }
 
   /** The waiter does not want one any more. */
@@ -173,7 +182,8 @@ export class Pool implements BudgetMember {
 
   #grow(): void {
     const { budget } = this.#options;
-    if (this.#retry !== null) return;
+    // Who begins in a pool that has closed waits for the end of its own connection, which is near.
+    if (this.#retry !== null || this.#abort.signal.aborted) return;
     for (;;) {
       const coming = this.#opening + this.#requested;
       const total = this.#all.size + coming;

@@ -27,23 +27,7 @@ import {
   severityField,
   tagBytesMax,
 } from './reply-bodies.ts';
-
-/** Told what became of a request: `undo` when it failed or was never looked at. */
-export interface RequestNote {
-  undo(): void;
-}
-
-export interface ReplyEvents {
-  /** Bytes for the client: whole chunks as they came, wherever possible. They are only valid during the call. */
-  onBytes(bytes: Buffer): void;
-  onParameter(name: string, value: string): void;
-  /** The end of a command, as far as it changes what the session holds. */
-  onCommand(tag: string): void;
-  /** An error that ends the connection; true keeps it from the client. */
-  onFatal(body: Buffer): boolean;
-  /** An error that the connection survives; hidden when a query of our own failed. */
-  onError(body: Buffer, wasHidden: boolean): void;
-}
+import type { ReplyEvents, RequestNote } from './reply-events.ts';
 
 const idleStatus = 'I'.charCodeAt(0);
 const headerBytes = 5;
@@ -99,8 +83,20 @@ export class ReplyScanner {
     return this.#bodyLeft > 0 && !this.#bodyIsHidden;
   }
 
-  get readsCopy(): boolean {
-    return this.#readsCopy;
+  /**
+   * How many ReadyForQuery the client waits for, if an error and as many of them are all that it needs to go on
+   * without this server. Null when a transaction that it has begun would be lost behind its back, or when it cannot be
+   * told.
+   */
+  get owed(): number | null {
+    if (this.isMidMessage || this.#status !== idleStatus || this.#batchIsOpen || this.#isIgnoring) return null;
+    let owed = 0;
+    for (let i = this.#head; i < this.#kinds.length; i++) {
+      const kind = this.#kinds[i] ?? 0;
+      const plain = kind & kindMask;
+      if ((plain === asked.sync || plain === asked.query) && (kind & hidden) === 0) owed += 1;
+    }
+    return owed;
   }
 
   expect(kind: number, note: RequestNote | null = null): void {
@@ -155,6 +151,11 @@ export class ReplyScanner {
       if (length < 4) throw new ProtocolError('invalid message length from the compute');
       const next = at + 1 + length;
       if (next > end && isLookedInto(type) && length <= bodyBytesMax) break;
+      // What an error means depends on whether its client has got anything yet.
+      if (type === errorMessage && from < at) {
+        this.#events.onBytes(chunk.subarray(from, at));
+        from = at;
+      }
       const isHidden = this.#see(type, chunk, at + headerBytes, next);
       if (isHidden && from < at) this.#events.onBytes(chunk.subarray(from, at));
       this.#bodyIsHidden = isHidden;
@@ -238,9 +239,9 @@ export class ReplyScanner {
   }
 
   #seeError(body: Buffer): boolean {
-    this.#readsCopy = false;
     const severity = errorField(body, severityField);
     if (severity === 'FATAL' || severity === 'PANIC') return this.#events.onFatal(body);
+    this.#readsCopy = false;
     const kind = this.#frontKind();
     const wasHidden = kind === asked.query && this.#frontIs(hidden);
     this.#events.onError(body, wasHidden);

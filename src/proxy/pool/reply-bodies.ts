@@ -39,6 +39,8 @@ export function isSessionCommand(chunk: Buffer, start: number): boolean {
 }
 
 export const severityField = code('V');
+/** The same in the server's language. */
+const localSeverityField = code('S');
 export const sqlStateField = code('C');
 export const messageField = code('M');
 export const contextField = code('W');
@@ -53,4 +55,18 @@ export function errorField(body: Buffer, field: number): string | null {
     at = end + 1;
   }
   return null;
+}
+
+/** The ErrorResponse as of a connection that goes on. */
+export function asSurvivable(body: Buffer): Buffer {
+  const fields: Buffer[] = [];
+  for (let at = 0; at < body.length && body[at] !== 0; ) {
+    const end = body.indexOf(0, at + 1) + 1 || body.length;
+    const isSeverity = body[at] === severityField || body[at] === localSeverityField;
+    fields.push(
+      isSeverity ? Buffer.concat([body.subarray(at, at + 1), Buffer.from('ERROR\0')]) : body.subarray(at, end),
+    );
+    at = end;
+  }
+  return Buffer.concat([...fields, Buffer.from([0])]);
 }

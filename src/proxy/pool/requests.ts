@@ -63,6 +63,12 @@ export class RequestTranslator {
   rewind(): void {
     this.#partial = null;
     this.#bodyLeft = 0;
+    this.#isTerminated = false;
+  }
+
+  /** The beginning of a message whose rest has not come. */
+  get partial(): Buffer | null {
+    return this.#partial;
   }
 
   /** Nothing but a goodbye, which needs no server. */

@@ -10,7 +10,8 @@ import { type Writer, writerTo } from '../straight-writer.ts';
 import { FrameBuffer, ProtocolError } from '../wire.ts';
 import { asked, hidden } from './asked.ts';
 import { type Tracked, trackedIndex, trackedNames, withValue } from './parameters.ts';
-import { type ReplyEvents, ReplyScanner } from './replies.ts';
+import { ReplyScanner } from './replies.ts';
+import type { ReplyEvents } from './reply-events.ts';
 import { ServerStatements, type StatementTable } from './statements.ts';
 
 export interface ServerUser {
@@ -25,8 +26,17 @@ export interface ServerUser {
   onServerError(body: Buffer, wasHidden: boolean): void;
   /** The server ends the connection with an error; true keeps the error from the client. */
   onServerFatal(body: Buffer): boolean;
-  /** The connection is gone. The cause is that of the socket, if there was one. */
-  onServerLost(cause: Error | null): void;
+  onServerLost(loss: ServerLoss): void;
+}
+
+/** The connection is gone, and what its user had asked of it. */
+export interface ServerLoss {
+  /** That of the socket, if there was one. */
+  readonly cause: Error | null;
+  /** The user has got the beginning of a message, and will not get the rest. */
+  readonly isMidMessage: boolean;
+  /** As `ReplyScanner.owed` says. */
+  readonly owed: number | null;
 }
 
 const terminateMessage = Buffer.from([0x58, 0, 0, 0, 4]);
@@ -57,6 +67,7 @@ export class ServerConnection implements ReplyEvents {
   #cause: Error | null = null;
   #cancels = 0;
   #isClosing = false;
+  #isEnding = false;
   readonly #onGone: (server: ServerConnection) => void;
 
   constructor(
@@ -74,11 +85,16 @@ export class ServerConnection implements ReplyEvents {
     onChunks(socket, this.#onData);
     this.#writer = writerTo(socket, () => this.#user?.onServerDrain());
     socket.on('error', (error) => {
+      this.#markEnding();
       this.#cause ??= error;
     });
-    socket.on('end', () => socket.destroy());
+    socket.on('end', () => {
+      this.#markEnding();
+      socket.destroy();
+    });
     socket.on('close', () => this.#gone());
     socket.resume();
+    if (!socket.writable) this.#markEnding();
     if (socket.destroyed) process.nextTick(() => this.#gone());
   }
 
@@ -88,6 +104,11 @@ export class ServerConnection implements ReplyEvents {
 
   get isClosing(): boolean {
     return this.#isClosing;
+  }
+
+  /** It reads nothing of what is written to it from now on. */
+  get isEnding(): boolean {
+    return this.#isEnding;
   }
 
   get user(): ServerUser | null {
@@ -181,6 +202,11 @@ export class ServerConnection implements ReplyEvents {
 
   onFatal(body: Buffer): boolean {
     this.isRetired = true;
+    // Whoever still has it has got all its answers: it is no concern of theirs.
+    if (this.replies.isIdle) {
+      this.#markEnding();
+      return true;
+    }
     return this.#user?.onServerFatal(body) ?? true;
   }
 
@@ -199,15 +225,21 @@ export class ServerConnection implements ReplyEvents {
     if (!this.replies.isAsked) this.#user?.onServerAnswered();
   };
 
+  #markEnding(): void {
+    this.isRetired = true;
+    this.#isEnding = true;
+  }
+
   #gone(): void {
     this.isRetired = true;
     this.#isClosing = true;
+    const { isMidMessage, owed } = this.replies;
     this.replies.abandon();
     this.statements.clear();
     const user = this.#user;
     this.#user = null;
     this.#onGone(this);
-    user?.onServerLost(this.#cause);
+    user?.onServerLost({ cause: this.#cause, isMidMessage, owed });
   }
 }
 

@@ -9,12 +9,13 @@ import { onChunks } from '../chunks.ts';
 import { type ErrorReport, errorResponse, parseErrorResponse } from '../messages.ts';
 import { administratorCommand, describeRefusal } from '../refusal.ts';
 import { type Writer, writerTo } from '../straight-writer.ts';
-import { ProtocolError } from '../wire.ts';
+import { encodeMessage, ProtocolError } from '../wire.ts';
+import { FirstRequest, isCrashNotice } from './first-request.ts';
 import { type Tracked, withValue } from './parameters.ts';
 import type { Pool, Waiter } from './pool.ts';
-import { contextField, errorField, sqlStateField } from './reply-bodies.ts';
+import { asSurvivable, errorField, sqlStateField } from './reply-bodies.ts';
 import { RequestTranslator } from './requests.ts';
-import type { ServerConnection } from './server-connection.ts';
+import type { ServerConnection, ServerLoss } from './server-connection.ts';
 import { ClientStatements } from './statements.ts';
 
 export interface PooledSessionOptions {
@@ -30,12 +31,8 @@ export interface PooledSessionOptions {
 
 /** What a client may send ahead of its server. */
 const heldBytesMax = 65_536;
-/** A request that goes unread when its server dies can be sent again: Postgres reads this much at a time. */
-const replayBytesMax = 8_192;
-/** How long after a request a server that was told to stop may still say so without having looked at it. */
-const replayMsMax = 1_000;
-const replaysMax = 5;
 const lingerMs = 5_000;
+const readyForQuery = encodeMessage('Z', Buffer.from('I'));
 const serverGone: ErrorReport = { sqlState: '08006', message: 'server closed the connection unexpectedly' };
 
 export class PooledSession implements Waiter {
@@ -51,11 +48,9 @@ export class PooledSession implements Waiter {
   #isWaiting = false;
   /** What came before there was a server. */
   #held: Buffer | null = null;
-  /** The request that was sent first in this turn, for as long as nothing has come back. */
-  #replay: Buffer | null = null;
-  #sentAt = 0;
-  #replays = 0;
-  #mayReplay = false;
+  readonly #first = new FirstRequest();
+  /** What the server said when it ended the connection, if the client has not heard it. */
+  #lastWords: Buffer | null = null;
   /** The server's own last words went to the client. */
   #isTold = false;
   #isClosed = false;
@@ -128,13 +123,12 @@ export class PooledSession implements Waiter {
   }
 
   #sendFirst(server: ServerConnection, chunk: Buffer): void {
-    this.#replay = chunk.length <= replayBytesMax ? chunk : null;
-    this.#sentAt = Date.now();
+    this.#first.begin(chunk, this.#translator.partial, server.isEnding);
     this.#pass(server, chunk);
   }
 
   #send(server: ServerConnection, chunk: Buffer): void {
-    this.#replay = null;
+    this.#first.add(chunk);
     this.#pass(server, chunk);
   }
 
@@ -158,17 +152,16 @@ export class PooledSession implements Waiter {
   #leaveIfFree(server: ServerConnection): void {
     if (this.#server !== server || !server.isFree || this.#translator.isMidMessage) return;
     this.#server = null;
-    this.#replay = null;
-    this.#replays = 0;
+    this.#first.end();
     this.#pool.release(server);
     // It was paused for the server's sake; that one tells somebody else now that it has room.
     if (this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
   }
 
   onServerBytes(bytes: Buffer): boolean {
-    if (this.#replay !== null) {
+    if (this.#first.bytes !== null) {
       if (isCrashNotice(bytes)) return true;
-      this.#replay = null;
+      this.#first.bytes = null;
     }
     if (this.#writer.write(bytes)) return true;
     // Who does not read its answers may not ask for more either.
@@ -201,35 +194,32 @@ export class PooledSession implements Waiter {
     if (this.#server !== null) this.#server.isRetired = true;
   }
 
-  /**
-   * A server that is told to stop while it waits for a command says so, and does not read the command that has just
-   * been sent. Nothing was begun, so it can begin elsewhere. In the middle of a command it says the same; an error
-   * that comes out of a function (which may have committed something) has a context, and is passed on.
-   */
   onServerFatal(body: Buffer): boolean {
-    const state = errorField(body, sqlStateField);
-    this.#mayReplay =
-      this.#replay !== null &&
-      (state === '57P01' || state === '57P03') &&
-      errorField(body, contextField) === null &&
-      Date.now() - this.#sentAt < replayMsMax;
-    this.#isTold = !this.#mayReplay;
-    return this.#mayReplay;
+    const isSpared = this.#first.isRefusedBy(body) || this.#server?.replies.owed !== null;
+    this.#isTold = !isSpared;
+    this.#lastWords = isSpared ? encodeMessage('E', asSurvivable(body)) : null;
+    return isSpared;
   }
 
-  onServerLost(cause: Error | null): void {
+  /**
+   * What had not begun begins elsewhere. A client that has lost no more than what it waits for is told that it failed,
+   * and goes on; one that was in the middle of a transaction could take what follows for a part of it, and has to go.
+   */
+  onServerLost({ cause, isMidMessage, owed }: ServerLoss): void {
     this.#server = null;
-    const replay = this.#replay;
-    this.#replay = null;
-    // Reset by the other end: it was closed with our bytes unread.
-    const wasUnread = isReset(cause);
-    if (replay !== null && (this.#mayReplay || wasUnread) && this.#replays < replaysMax && !this.#isClosed) {
-      this.#replays += 1;
-      this.#mayReplay = false;
+    const again = this.#first.takeAgain(cause);
+    const lastWords = this.#lastWords;
+    this.#lastWords = null;
+    if (this.#isClosed) return;
+    if (again !== null) {
       this.#translator.rewind();
-      return void this.#begin(replay);
+      return void this.#begin(again);
     }
-    this.#end(this.#isTold ? null : errorResponse(serverGone));
+    if (owed === null) return void this.#end(this.#isTold || isMidMessage ? null : errorResponse(serverGone));
+    const words = lastWords ?? encodeMessage('E', asSurvivable(errorResponse(serverGone).subarray(5)));
+    for (; owed > 0; owed--) this.#writer.write(Buffer.concat([words, readyForQuery]));
+    if (this.#translator.isTerminated) return void this.#end(null);
+    if (this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
   }
 
   #onDrain = (): void => {
@@ -275,7 +265,7 @@ export class PooledSession implements Waiter {
     if (this.#isWaiting) this.#pool.withdraw(this);
     this.#isWaiting = false;
     this.#held = null;
-    this.#replay = null;
+    this.#first.end();
     const server = this.#server;
     this.#server = null;
     this.#statements.clear();
@@ -285,14 +275,4 @@ export class PooledSession implements Waiter {
     server.leave();
     server.destroy();
   }
-}
-
-/** What every backend says when another has crashed; that it was idle shows in what follows. */
-function isCrashNotice(bytes: Buffer): boolean {
-  return bytes[0] === 0x4e && errorField(bytes.subarray(5), sqlStateField) === '57P02';
-}
-
-function isReset(cause: Error | null): boolean {
-  const code = cause !== null && 'code' in cause ? cause.code : null;
-  return code === 'ECONNRESET' || code === 'EPIPE';
 }
