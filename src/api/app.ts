@@ -14,6 +14,7 @@ import { useAuthMetrics } from './plugins/auth-metrics.ts';
 import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
 import { useJsonBody } from './plugins/json-body.ts';
+import { useLazySchemas } from './plugins/lazy-schemas.ts';
 import { useMetrics } from './plugins/metrics.ts';
 import { useOpenApi } from './plugins/openapi.ts';
 import { createGuessGuard, useRateLimit } from './plugins/rate-limit.ts';
@@ -50,6 +51,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   useJsonBody(app);
   useValidation(app);
   for (const schema of sharedSchemas) app.addSchema(schema);
+  useLazySchemas(app, validationOptions);
   await useOpenApi(app, { version: parts.version, url: `${config.publicUrl}${apiPrefix}` });
 
   const limits = { requestsPerMinute: config.rateLimitPerMinute, clock };
