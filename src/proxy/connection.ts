@@ -145,9 +145,10 @@ export class ClientConnection {
   }
 
   async #connect({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
-    const { limits, activity, waker, budgets, cancelKeys } = this.#context;
+    const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
+    pools.noteProof(identity);
     const releasePlace = await takePlace(budgets.of(endpointId), limits.placeMs, signal);
     try {
       const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { neon, neonConfig } from '@neondatabase/serverless';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
@@ -61,6 +62,24 @@ describe('while the compute is awake', () => {
     await expect(askOverHttp(as('ann', 'secret-5'))).rejects.toThrow(refused);
     expect(await ask(pooled(as('ann', 'secret-6')), 'select 1')).toBe('1');
     expect(await askOverHttp(as('ann', 'secret-6'))).toBe('ann');
+  });
+
+  it('pooled clients that logged in before go on as soon as somebody has proved the new one', async () => {
+    await ask(uri, `create role eve login password 'before'`);
+    const clients = Array.from({ length: 3 }, () => new pg.Client({ connectionString: pooled(as('eve', 'before')) }));
+    const [holder, early, late] = clients;
+    for (const client of clients) {
+      client.on('error', () => {});
+      await client.connect();
+    }
+    // The only server connection of the pool is taken: whoever comes next needs a new one.
+    await holder?.query('begin');
+    await ask(uri, `alter role eve password 'after'`);
+    await expect(early?.query('select 1')).rejects.toMatchObject({ code: '28P01' });
+    expect(await ask(as('eve', 'after'), 'select 1')).toBe('1');
+    expect((await late?.query('select current_user as who'))?.rows).toEqual([{ who: 'eve' }]);
+    expect((await holder?.query('commit'))?.command).toBe('COMMIT');
+    await Promise.all(clients.map((client) => client.end().catch(() => {})));
   });
 
   it.skipIf(!isInstalled('psql'))('psql sees the same, also with channel binding', async () => {

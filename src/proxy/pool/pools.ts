@@ -24,6 +24,7 @@ import { greet } from './greeting.ts';
 import { Lease } from './lease.ts';
 import { splitParameters } from './parameters.ts';
 import { Pool } from './pool.ts';
+import { ProvenKeys } from './proven-keys.ts';
 
 export interface LeaseRequest {
   readonly identity: Identity;
@@ -34,6 +35,8 @@ export interface LeaseRequest {
 export interface Pools {
   /** The pool that a client's login and parameters lead to; kept while it has clients or connections. */
   open(identity: Identity, parameters: ReadonlyMap<string, string>): Pool;
+  /** A client that wants no pool has proved a password: pools of its role can use that. */
+  noteProof(identity: Identity): void;
   lease(request: LeaseRequest): Promise<Lease>;
   /** The endpoint's server is about to stop, or has stopped: no transaction is begun there any more. */
   retire(endpointId: string): void;
@@ -46,29 +49,33 @@ const sweepMs = 10_000;
 
 export function createPools(options: { waker: Waker; budgets: Budgets; limits: ProxyLimits; log: Logger }): Pools {
   const { waker, budgets, limits, log } = options;
-  const pools = new Map<string, Pool>();
+  const pools = new Map<string, { readonly pool: Pool; readonly releaseKeys: () => void }>();
+  const proven = new ProvenKeys();
 
   const open = (identity: Identity, parameters: ReadonlyMap<string, string>): Pool => {
     const { endpointId } = identity.route;
     const { login } = splitParameters(withDatabase(identity, parameters));
     const key = poolKey(identity, login);
-    let pool = pools.get(key);
-    if (pool === undefined) {
-      const connect = (signal: AbortSignal) => connectToCompute({ identity, parameters: login, waker, limits, signal });
-      // Without what the key tells about a password.
-      const name = createHash('sha256').update(key).digest('base64url').slice(0, 22);
-      pool = new Pool({ endpointId, name, budget: budgets.of(endpointId), connect, limits, log });
-      pools.set(key, pool);
-    }
+    proven.note(identity);
+    const found = pools.get(key);
+    if (found !== undefined) return found.pool;
+    const { connect, release } = proven.use(identity, (by, signal) =>
+      connectToCompute({ identity: by, parameters: login, waker, limits, signal }),
+    );
+    // Without what the key tells about a password.
+    const name = createHash('sha256').update(key).digest('base64url').slice(0, 22);
+    const pool = new Pool({ endpointId, name, budget: budgets.of(endpointId), connect, limits, log });
+    pools.set(key, { pool, releaseKeys: release });
     return pool;
   };
 
   const timer = setInterval(() => {
     const now = Date.now();
-    for (const [key, pool] of pools) {
+    for (const [key, { pool, releaseKeys }] of pools) {
       pool.sweep(now);
       if (!pool.isUnused) continue;
       pool.close();
+      releaseKeys();
       pools.delete(key);
     }
     budgets.sweep();
@@ -77,6 +84,7 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
 
   return {
     open,
+    noteProof: (identity) => proven.note(identity),
     async lease({ identity, parameters, signal }) {
       const pool = open(identity, parameters);
       pool.clients += 1;
@@ -90,12 +98,12 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
       }
     },
     retire(endpointId) {
-      for (const pool of pools.values()) if (pool.endpointId === endpointId) pool.retireAll();
+      for (const { pool } of pools.values()) if (pool.endpointId === endpointId) pool.retireAll();
     },
-    endpointIds: () => new Set([...pools.values()].map((pool) => pool.endpointId)),
+    endpointIds: () => new Set([...pools.values()].map(({ pool }) => pool.endpointId)),
     close() {
       clearInterval(timer);
-      for (const pool of pools.values()) pool.close();
+      for (const { pool } of pools.values()) pool.close();
       pools.clear();
     },
   };

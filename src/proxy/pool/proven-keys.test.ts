@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { CatnapError } from '../../errors.ts';
+import { buildVerifier, parseVerifier } from '../../scram-verifier.ts';
+import { type Identity, passwordWrong } from '../authenticate.ts';
+import { ProvenKeys } from './proven-keys.ts';
+
+const { signal } = new AbortController();
+
+function identity(password: string, role = 'ann', endpointId = 'ep-a'): Identity {
+  const verifier = parseVerifier(buildVerifier(password, undefined, 1));
+  if (!verifier) throw new Error('no verifier');
+  const { storedKey, serverKey } = verifier;
+  return {
+    ...{ route: { endpointId, pooled: true }, role, verifier },
+    keys: { clientKey: Buffer.alloc(32), storedKey, serverKey },
+    facts: { verifier: null, disabled: false, allowedIps: [] },
+  };
+}
+
+/** A server that takes one password, and remembers who came. */
+function server(right: () => Identity) {
+  const tried: Identity[] = [];
+  const connect = async (by: Identity): Promise<Identity> => {
+    tried.push(by);
+    if (by !== right()) throw passwordWrong(by.role);
+    return by;
+  };
+  return { tried, connect };
+}
+
+describe('a pool connects', () => {
+  const [before, after] = [identity('before'), identity('after')];
+
+  it('with its own keys, and with newer ones once somebody has proved them', async () => {
+    let right = before;
+    const { tried, connect } = server(() => right);
+    const keys = new ProvenKeys();
+    const pool = keys.use(before, connect);
+    expect(await pool.connect(signal)).toBe(before);
+    right = after;
+    await expect(pool.connect(signal)).rejects.toMatchObject({ kind: 'password_wrong' });
+    keys.note(after);
+    expect(await pool.connect(signal)).toBe(after);
+    expect(tried).toEqual([before, before, after]);
+  });
+
+  it('with its own when the newest proof was of an older password', async () => {
+    const { tried, connect } = server(() => after);
+    const keys = new ProvenKeys();
+    const pool = keys.use(after, connect);
+    keys.note(before);
+    expect(await pool.connect(signal)).toBe(after);
+    expect(await pool.connect(signal)).toBe(after);
+    expect(tried).toEqual([before, after, after]);
+  });
+
+  it('never with those of another role or endpoint', async () => {
+    const { tried, connect } = server(() => before);
+    const keys = new ProvenKeys();
+    const pool = keys.use(before, connect);
+    for (const stranger of [identity('x', 'ben'), identity('x', 'ann', 'ep-b')]) {
+      keys.use(stranger, connect);
+      keys.note(stranger);
+    }
+    await pool.connect(signal);
+    expect(tried).toEqual([before]);
+  });
+
+  it('and another failure is not taken for a changed password', async () => {
+    const keys = new ProvenKeys();
+    let tries = 0;
+    const pool = keys.use(before, async () => {
+      tries += 1;
+      throw new CatnapError('unavailable', 'no');
+    });
+    keys.note(after);
+    await expect(pool.connect(signal)).rejects.toThrow('no');
+    expect(tries).toBe(1);
+  });
+
+  it('and nothing is kept behind the last of them', async () => {
+    const { tried, connect } = server(() => before);
+    const keys = new ProvenKeys();
+    keys.use(before, connect).release();
+    keys.note(after);
+    await keys.use(before, connect).connect(signal);
+    expect(tried).toEqual([before]);
+  });
+});
