@@ -16,7 +16,7 @@ let pooledUri: string;
 const clients: pg.Client[] = [];
 
 beforeAll(async () => {
-  program = await Program.create({ CATNAP_PROXIES: '2' });
+  program = await Program.create({ CATNAP_PROXIES: '2', CATNAP_SUSPEND_MIN_SECONDS: '1' });
   await program.start();
   const { body } = await program.api('POST', '/projects', { project: { name: 'several' } });
   projectId = body.project.id;
@@ -54,6 +54,22 @@ async function connectOnBoth(connectionString: string, each: number): Promise<[p
   return found;
 }
 
+const look = async () => (await program.api('GET', path())).body.endpoint;
+const stops = [
+  ['a restart', () => program.api('POST', path('/restart'))],
+  [
+    'a resize',
+    () => program.api('PATCH', path(), { endpoint: { autoscaling_limit_min_cu: 0.5, autoscaling_limit_max_cu: 0.5 } }),
+  ],
+  ['a suspend', () => program.api('POST', path('/suspend'))],
+] as const;
+
+async function setTimeoutTo(seconds: number): Promise<void> {
+  const reply = await program.api('PATCH', path(), { endpoint: { suspend_timeout_seconds: seconds } });
+  expect(reply.status).toBe(200);
+  await program.settle(projectId);
+}
+
 async function pidOfProxy(number: number): Promise<number> {
   for (const pid of await program.rolePids('proxy')) {
     const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
@@ -70,7 +86,7 @@ async function starts(): Promise<number> {
 async function suspend(): Promise<void> {
   await program.api('POST', path('/suspend'));
   await program.settle(projectId);
-  expect((await program.api('GET', path())).body.endpoint.current_state).toBe('idle');
+  expect((await look()).current_state).toBe('idle');
 }
 
 it('the numbers of both are among the others', async () => {
@@ -144,20 +160,58 @@ describe('clients of two proxies', () => {
     expect(await sessions()).toBeLessThanOrEqual(limit);
   });
 
-  it('are held through a restart when they are pooled', async () => {
-    const [here, there] = await connectOnBoth(pooledUri, 3);
+  it.each(stops)('wait through %s when they are pooled, and are told 57P01 when they are not', async (_, stop) => {
+    const pooled = (await connectOnBoth(pooledUri, 3)).flat();
+    const direct = (await connectOnBoth(uri, 1)).flat();
+    const told = direct.map((client) => new Promise((resolve) => client.once('error', ({ code }) => resolve(code))));
     let stopped = false;
-    let written = 0;
-    const loops = [...here, ...there].map(async (client) => {
-      for (; !stopped; written++) await client.query('select 1');
+    const answers = pooled.map(() => 0);
+    const loops = pooled.map(async (client, n) => {
+      for (; !stopped; answers[n] = (answers[n] ?? 0) + 1) await client.query('select 1');
     });
-    await eventually(() => expect(written).toBeGreaterThan(20));
-    await program.api('POST', path('/restart'));
+    const everybodyGetsAnswers = async () => {
+      const before = [...answers];
+      await eventually(() => expect(answers.every((count, n) => count > (before[n] ?? 0) + 5)).toBe(true));
+    };
+    await everybodyGetsAnswers();
+    expect((await stop()).status).toBe(200);
     await program.settle(projectId);
-    const soFar = written;
-    await eventually(() => expect(written).toBeGreaterThan(soFar + 20));
+    await everybodyGetsAnswers();
     stopped = true;
     await Promise.all(loops);
+    expect(await Promise.all(told)).toEqual(direct.map(() => '57P01'));
+  });
+
+  it('keep their compute awake by what they do, on whichever they are, and not by being there', async () => {
+    const [[here], [there]] = await connectOnBoth(uri, 1);
+    const [[pooledHere], [pooledThere]] = await connectOnBoth(pooledUri, 1);
+    const sleepsAt = async () => Date.parse((await look()).why_awake?.sleeps_at);
+    await setTimeoutTo(60);
+    for (const client of [here, pooledThere]) {
+      const before = await sleepsAt();
+      // Times are in whole seconds on the wire, and activity is reported a few times in one.
+      await eventually(async () => {
+        await client?.query('select 1');
+        expect(await sleepsAt()).toBeGreaterThan(before);
+      });
+    }
+    await setTimeoutTo(1);
+    for (const [client, name] of [
+      [there, 'there'],
+      [pooledHere, 'pooled here'],
+    ] as const) {
+      await client?.query(`begin; set local application_name to '${name}'`);
+      await eventually(async () => {
+        expect((await look()).why_awake).toMatchObject({ reason: 'transaction', application_name: name });
+      });
+      await client?.query('commit');
+    }
+    await eventually(async () => expect((await look()).current_state).toBe('idle'), { deadlineMs: 20_000 });
+    // Asleep it stays, although four clients were there, and two still are.
+    await expect(here?.query('select 1')).rejects.toThrow();
+    expect((await look()).current_state).toBe('idle');
+    expect((await pooledThere?.query('select 2 as n'))?.rows).toEqual([{ n: 2 }]);
+    await setTimeoutTo(0);
   });
 
   it('notice nothing when the other one is killed, and find it again', async () => {
