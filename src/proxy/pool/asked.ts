@@ -18,3 +18,14 @@ export const kindMask = 15;
 export const hidden = 16;
 /** Answered here, in its turn. */
 export const local = 32;
+
+/** How many ReadyForQuery for the client the requests from `start` on end in. */
+export function countReady(kinds: readonly number[], start: number): number {
+  let count = 0;
+  for (let i = start; i < kinds.length; i++) {
+    const kind = kinds[i] ?? 0;
+    const plain = kind & kindMask;
+    if ((plain === asked.sync || plain === asked.query) && (kind & hidden) === 0) count += 1;
+  }
+  return count;
+}

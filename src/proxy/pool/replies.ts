@@ -6,7 +6,7 @@
  * ask for it) or local (the server is not asked; we answer when its turn comes).
  */
 import { ProtocolError } from '../wire.ts';
-import { asked, hidden, kindMask, local } from './asked.ts';
+import { asked, countReady, hidden, kindMask, local } from './asked.ts';
 import {
   bindComplete,
   closeComplete,
@@ -48,6 +48,7 @@ export class ReplyScanner {
   #status = idleStatus;
   /** Something was asked since the last Sync, so the server may hold a transaction that no status tells of. */
   #batchIsOpen = false;
+  #batchIsBound = false;
   /** After an error the server ignores everything up to a Sync that was not sent yet. */
   #isIgnoring = false;
   /** The server reads rows of a COPY; it ignores a Sync meanwhile. */
@@ -89,14 +90,10 @@ export class ReplyScanner {
    * told.
    */
   get owed(): number | null {
-    if (this.isMidMessage || this.#status !== idleStatus || this.#batchIsOpen || this.#isIgnoring) return null;
-    let owed = 0;
-    for (let i = this.#head; i < this.#kinds.length; i++) {
-      const kind = this.#kinds[i] ?? 0;
-      const plain = kind & kindMask;
-      if ((plain === asked.sync || plain === asked.query) && (kind & hidden) === 0) owed += 1;
-    }
-    return owed;
+    if (this.isMidMessage || this.#status !== idleStatus || this.#isIgnoring) return null;
+    // Statements that it has only prepared and described are prepared again wherever they are used.
+    if (this.#batchIsOpen && (this.#batchIsBound || this.isAsked)) return null;
+    return countReady(this.#kinds, this.#head);
   }
 
   expect(kind: number, note: RequestNote | null = null): void {
@@ -104,12 +101,14 @@ export class ReplyScanner {
     if (plain === asked.sync) {
       if (this.#readsCopy) return;
       this.#batchIsOpen = false;
+      this.#batchIsBound = false;
       this.#isIgnoring = false;
     } else if (plain === asked.copyEnd) {
       this.#readsCopy = false;
       if (!this.isAsked) return;
     } else if (plain !== asked.query) {
       this.#batchIsOpen = true;
+      if (plain === asked.bind) this.#batchIsBound = true;
       if (this.#isIgnoring) return void note?.undo();
     }
     this.#kinds.push(kind);

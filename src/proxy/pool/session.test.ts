@@ -247,6 +247,22 @@ describe('a client whose statement is lost is told so, and goes on', () => {
     await expectServed(client, 1, 'next');
   });
 
+  it('between the description of a statement and its use, without a word', async () => {
+    const { client, idle } = await startWithIdle();
+    client.say(parse, encodeMessage('D', Buffer.from('S'), cstring('')), flush);
+    await backend(0, flush.toString('latin1'));
+    idle.socket.write(Buffer.concat([encodeMessage('1'), encodeMessage('t', Buffer.alloc(2)), encodeMessage('n')]));
+    await eventually(() => expect(client.heard).toEqual(['1', 't', 'n']));
+    idle.socket.end(stopping);
+    await eventually(() => expect(idle.proxyEnd.destroyed).toBe(true));
+    client.say(bind, execute, sync);
+    const { socket, got } = await backend(1, sync.toString('latin1'));
+    expect(got()).toBe(Buffer.concat([parse, bind, execute, sync]).toString('latin1'));
+    socket.write(Buffer.concat([encodeMessage('1'), encodeMessage('2'), answer]));
+    await eventually(() => expect(client.heard).toEqual(['1', 't', 'n', '2', 'C', 'ready I']));
+    expect(client.isOpen).toBe(true);
+  });
+
   it('and the rest of its COPY is dropped', async () => {
     const { client, idle } = await startWithIdle();
     const data = encodeMessage('d', Buffer.alloc(9_000, 'x'));
