@@ -1,4 +1,7 @@
-/** How the tests run: real Postgres from test/helpers/postgres-global.ts, three processes at most (much of it is waiting), no shared state. */
+/**
+ * How the tests run: real Postgres from test/helpers/postgres-global.ts, three processes at most (much of it is
+ * waiting). A process loads the program once for all its files, so no file may leave anything behind in a module.
+ */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -20,6 +23,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     maxWorkers: 3,
+    isolate: false,
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/helpers/postgres-global.ts'],
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
