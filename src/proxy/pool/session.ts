@@ -211,6 +211,8 @@ export class PooledSession implements Waiter {
     const lastWords = this.#lastWords;
     this.#lastWords = null;
     if (this.#isClosed) return;
+    // It may have been paused for the sake of the server that has gone.
+    if (this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
     if (again !== null) {
       this.#translator.rewind();
       return void this.#begin(again);
@@ -218,8 +220,7 @@ export class PooledSession implements Waiter {
     if (owed === null) return void this.#end(this.#isTold || isMidMessage ? null : errorResponse(serverGone));
     const words = lastWords ?? encodeMessage('E', asSurvivable(errorResponse(serverGone).subarray(5)));
     for (; owed > 0; owed--) this.#writer.write(Buffer.concat([words, readyForQuery]));
-    if (this.#translator.isTerminated) return void this.#end(null);
-    if (this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
+    if (this.#translator.isTerminated) this.#end(null);
   }
 
   #onDrain = (): void => {
