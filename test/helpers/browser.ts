@@ -1,6 +1,6 @@
 /**
- * A browser for the tests of the console: the system's Chromium where there is one, else, or with
- * CATNAP_TEST_BROWSER=npm, the one from npm.
+ * A browser for the tests of the console: the one from npm, which has no window to draw and so takes a quarter less
+ * processor time, or the system's Chromium where that one does not run. CATNAP_TEST_BROWSER chooses `npm` or `system`.
  */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -44,19 +44,34 @@ export async function startBrowser(): Promise<TestBrowser> {
   };
 }
 
+// As root, and in containers, its own sandbox cannot be set up.
+const args = ['--no-sandbox', '--disable-dev-shm-usage'];
+
 async function launch(folder: string): Promise<Browser> {
-  // As root, and in containers, its own sandbox cannot be set up.
-  const args = ['--no-sandbox', '--disable-dev-shm-usage'];
-  const isWanted = process.env.CATNAP_TEST_BROWSER !== 'npm';
-  const executablePath = systemBrowsers.find((path) => isWanted && existsSync(path));
-  if (executablePath !== undefined)
-    return chromium.launch({ executablePath, args, env: { ...process.env, HOME: folder } });
+  const wanted = process.env.CATNAP_TEST_BROWSER;
+  const ofSystem = systemBrowsers.find((path) => wanted !== 'npm' && existsSync(path));
+  if (ofSystem === undefined) return launchFromNpm(folder);
+  if (wanted !== 'system') {
+    try {
+      return await launchFromNpm(folder);
+    } catch {
+      // It is made for few kinds of machines, and this may be none of them.
+    }
+  }
+  return chromium.launch({ executablePath: ofSystem, args, env: { ...process.env, HOME: folder } });
+}
+
+/**
+ * Not with the arguments that it proposes: one process for everything breaks with the second visitor, and a browser
+ * that does not keep origins apart would not notice what the console must not do.
+ */
+async function launchFromNpm(folder: string): Promise<Browser> {
   // It unpacks itself under a fixed name and takes whatever lies there, so it gets a folder of its own.
   const before = process.env.TMPDIR;
   process.env.TMPDIR = folder;
   try {
     const { default: bundled } = await import('@sparticuz/chromium');
-    return await chromium.launch({ executablePath: await bundled.executablePath(), args: [...bundled.args, ...args] });
+    return await chromium.launch({ executablePath: await bundled.executablePath(), args });
   } finally {
     if (before === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = before;
