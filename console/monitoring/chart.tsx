@@ -103,7 +103,7 @@ function optionsOf(props: ChartProps, width: number, onCursor: (index: number | 
     cursor: { sync: { key: 'monitoring' }, y: false, points: { size: 6 } },
     scales: {
       x: { time: true, range: [from, to] },
-      y: { range: (_plot, _low, high) => [0, max ?? Math.max(high * 1.15, 1e-9)] },
+      y: { range: (_plot, _low, high) => [0, max ?? (high > 0 ? high * 1.15 : (steps?.at(20) ?? 1))] },
     },
     axes: [
       axis,

@@ -38,7 +38,7 @@ export function BranchComputes({ branch, branches, endpoints, operations, childr
           operations={operations}
         />
       ))}
-      {own.length === 0 && <p className="compute soft">No compute: nobody can connect until one is added.</p>}
+      {own.length === 0 && <p className="no-compute soft">No compute: nobody can connect until one is added.</p>}
       {isAdding && (
         <AddCompute branch={branch} type={hasPrimary ? 'read_only' : 'read_write'} onClose={() => setAdding(false)} />
       )}

@@ -50,9 +50,11 @@ export function SchemaDiff({ branch, branches }: SchemaDiffProps) {
             onChange={(database) => choose({ database })}
           />
         )}
-        <Button disabled={name === undefined} onClick={() => choose({ against: base, compared: true })}>
-          Compare
-        </Button>
+        {search.compared !== true && (
+          <Button disabled={name === undefined} onClick={() => choose({ against: base, compared: true })}>
+            Compare
+          </Button>
+        )}
       </div>
       {search.compared === true && name !== undefined ? (
         <Diff branch={branch} baseId={base} database={name} />

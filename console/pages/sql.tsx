@@ -1,6 +1,6 @@
 /** The SQL editor: run statements against any branch, look at rows, plans and errors. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import { SqlError } from '../api/sql.ts';
 import { readTables, type Table } from '../sql/catalog.ts';
 import { addToHistory, readHistory } from '../sql/history.ts';
@@ -42,6 +42,8 @@ function Workbench({ projectId, target }: { readonly projectId: string; readonly
   const runner = useRunner(target);
   const [hasTyped, setTyped] = useState(false);
   const tables = useTables(target, hasTyped, runner.outcomes);
+  // Set once: then it stays with its word while the text changes, and goes with it.
+  const mark = useMemo(() => markOf(runner.outcomes), [runner.outcomes]);
   const run = (chosen: Statement, mode: 'run' | 'explain') => {
     if (chosen.text.trim() === '' || runner.isRunning) return;
     if (mode === 'run') setHistory(addToHistory(projectId, chosen.text));
@@ -59,7 +61,7 @@ function Workbench({ projectId, target }: { readonly projectId: string; readonly
           <Editor
             value={text}
             tables={tables}
-            error={markOf(runner.outcomes)}
+            error={mark}
             onChange={type}
             onRun={(selection) => run(selection ?? whole, 'run')}
           />

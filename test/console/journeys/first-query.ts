@@ -70,7 +70,10 @@ export function firstQuery(): void {
     const { page } = story();
     await runSql('select nonsense from invoices');
     await page.getByRole('alert').getByText('column "nonsense" does not exist').waitFor();
-    expect(await page.locator('.cm-lintRange-error').innerText()).toBe('nonsense');
+    const mark = page.locator('.cm-lintRange-error');
+    expect(await mark.innerText()).toBe('nonsense');
+    await page.getByLabel('SQL', { exact: true }).fill('select customer from invoices');
+    await mark.waitFor({ state: 'detached' });
     await runSql('select * from invoices where id = 1');
     await page.getByRole('cell', { name: 'Ada' }).waitFor();
     await button('Explain').click();
