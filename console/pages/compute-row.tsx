@@ -20,7 +20,7 @@ interface ComputeRowProps {
 export function ComputeRow({ endpoint, branches, endpoints, operations }: ComputeRowProps) {
   const [dialog, setDialog] = useState<ComputeDialogName | null>(null);
   const pending = operations.filter((operation) => operation.endpoint_id === endpoint.id && isOpen(operation));
-  const kind = endpoint.type === 'read_write' ? 'Primary read-write' : 'Read replica';
+  const kind = endpoint.type === 'read_write' ? 'Primary read-write' : 'Read Replica';
   return (
     <div className="compute">
       <State endpoint={endpoint} pending={pending.at(-1)} />
