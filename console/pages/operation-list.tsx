@@ -37,7 +37,7 @@ export function OperationList({ operations, projectId }: OperationListProps) {
             </span>
             {operation.error !== undefined && (
               <span className="hint">
-                {isTroubled(operation) && explainStatus(operation.status)} {operation.error}
+                {leadOf(operation)} {operation.error}
               </span>
             )}
           </li>
@@ -52,4 +52,8 @@ export function OperationList({ operations, projectId }: OperationListProps) {
   );
 }
 
-const isTroubled = ({ status }: Operation) => status === 'failed' || status === 'error';
+/** What the reason that follows is a reason for. */
+function leadOf({ status, failures_count: failures }: Operation): string {
+  if (status === 'failed' || status === 'error') return explainStatus(status);
+  return failures > 0 ? 'A try before failed:' : '';
+}
