@@ -9,6 +9,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { delay } from '../../clock.ts';
 import { enteringShell } from './entering-shell.ts';
+import { type PidFileWatch, pidFileName, watchPidFile } from './pid-file-watch.ts';
 import { readCommandLine, readProcessUid } from './process-info.ts';
 import { programEnvironment } from './run-program.ts';
 
@@ -123,11 +124,11 @@ async function readPidFile(dataDirectory: string): Promise<string[]> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   let fd: number;
   try {
-    fd = openSync(join(dataDirectory, 'postmaster.pid'), flags);
+    fd = openSync(join(dataDirectory, pidFileName), flags);
   } catch {
     return [];
   }
-  // At once, not by another thread: it is looked at every millisecond while a server starts on the same few cores.
+  // At once, not by another thread: it is looked at often while a server starts on the same few cores.
   try {
     const buffer = Buffer.alloc(4096);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0)).split('\n');
@@ -147,7 +148,7 @@ async function disownRecycledPid(dataDirectory: string): Promise<void> {
   const commandLine = await readCommandLine(pid);
   if (!commandLine) return;
   if (servesDirectory(commandLine, dataDirectory)) throw new Error(`postgres runs on ${dataDirectory} already`);
-  const path = join(dataDirectory, 'postmaster.pid');
+  const path = join(dataDirectory, pidFileName);
   await writeFile(path, [String(impossiblePid), ...lines.slice(1)].join('\n'), {
     flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW,
   });
@@ -157,15 +158,30 @@ async function spawnOnce(
   spec: PostmasterSpec,
   onSpawn: (() => void) | undefined,
 ): Promise<StartedPostmaster | { reason: string }> {
+  const watch = watchPidFile(spec.dataDirectory);
+  try {
+    return await spawnAndWait(spec, onSpawn, watch);
+  } finally {
+    watch.close();
+  }
+}
+
+async function spawnAndWait(
+  spec: PostmasterSpec,
+  onSpawn: (() => void) | undefined,
+  watch: PidFileWatch,
+): Promise<StartedPostmaster | { reason: string }> {
   const log = openSync(spec.logFile, 'a', 0o600);
   const { size: logStart } = fstatSync(log);
   let ended: string | null = null;
   const child = spawnServer(spec, log);
   child.on('error', (error) => {
     ended = error.message;
+    watch.wake();
   });
   child.on('exit', (code, signal) => {
     ended = `it ended with ${signal ?? `exit code ${code}`}`;
+    watch.wake();
   });
   child.unref();
   onSpawn?.();
@@ -183,7 +199,7 @@ async function spawnOnce(
       child.kill('SIGKILL');
       return { reason: 'it did not take its lock file within 30 s' };
     }
-    await delay(1);
+    await watch.change();
   }
 }
 
