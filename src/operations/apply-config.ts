@@ -59,7 +59,7 @@ const reload: Step = async (context) => {
   }
   const seen = await context.driver.observe(target.ref);
   return goto('apply', async (tx) => {
-    await updateEndpoint(tx, endpoint.id, { server: serverState(context, target, seen) });
+    await updateEndpoint(tx, endpoint.id, { server: serverState(target, seen) });
     return undefined;
   });
 };

@@ -8,7 +8,7 @@ import { openStartedRoute } from '../db/wakes.ts';
 import { startedGeneration } from './compute-steps.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { type AtOnce, type StepContext, StepFailure, type Write } from './step.ts';
-import { computeSpec } from './target.ts';
+import { settingsOf } from './target.ts';
 
 /** The observation of the very server that this operation started; fails if another one runs or none. */
 export async function observeStarted(context: StepContext, target: ComputeTarget): Promise<ComputeObservation> {
@@ -32,8 +32,8 @@ export async function failFrom(
 }
 
 export function recordUp(context: StepContext, target: ComputeTarget, seen: ComputeObservation): Write {
-  const serving = servingFacts(context, target, seen);
   return async (tx) => {
+    const serving = servingFacts(context, target, seen);
     const [last] = await Promise.all([
       selectUnfinishedForEndpoint(tx, target.endpoint.id),
       // From now on owners can change them by SQL.
@@ -49,8 +49,8 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
 /** The same for a usual wake: nothing was asked of the compute meanwhile, and nothing else is to be recorded. */
 export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
   const { operation } = context;
-  const facts = servingFacts(context, target, seen);
   return async (sql, lease) => {
+    const facts = servingFacts(context, target, seen);
     const route = routeOf(facts);
     if (route === null) return false;
     return openStartedRoute(sql, operation, lease, {
@@ -67,12 +67,11 @@ function servingFacts(context: StepContext, target: ComputeTarget, seen: Compute
     address: seen.address,
     currentCu: seen.isEnforced ? target.size.minCu : null,
     startedAt: context.core.clock.now(),
-    server: serverState(context, target, seen),
+    server: serverState(target, seen),
   };
 }
 
-export function serverState(context: StepContext, target: ComputeTarget, seen: ComputeObservation): ServerState {
+export function serverState(target: ComputeTarget, seen: ComputeObservation): ServerState {
   const { minCu, maxCu } = target.endpoint;
-  const { settings } = computeSpec(context, target, seen.generation);
-  return { settings, minCu, maxCu, given: target.size, release: seen.release };
+  return { settings: settingsOf(target), minCu, maxCu, given: target.size, release: seen.release };
 }

@@ -87,9 +87,13 @@ export async function findStartingCompute(context: StepContext): Promise<Compute
 export const adminSecretOf = ({ core }: StepContext, project: ProjectRow) =>
   core.box.open(project.adminSecret, adminSecretPlace(project.id));
 
+/** What its server runs with. */
+export const settingsOf = ({ project, endpoint, size, primarySettings }: ComputeTarget) =>
+  withPrimarySettings(wantedSettings(project, endpoint, size), primarySettings);
+
 export function computeSpec(context: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
   const { project, endpoint } = target;
-  const settings = withPrimarySettings(wantedSettings(project, endpoint, target.size), target.primarySettings);
+  const settings = settingsOf(target);
   return {
     ...target.ref,
     generation,
