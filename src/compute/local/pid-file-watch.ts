@@ -19,7 +19,7 @@ const usualPollMs = 10;
 /** Where the kernel tells nothing, or late: no more watches to be had, say. */
 const pollAloneMs = 1;
 
-/** To be begun before the server is, so that nothing is missed. The directory is the tenant's; it is only listened to. */
+/** To be begun before the server is, so that nothing is missed. The directory is the tenant's, and only listened to. */
 export function watchPidFile(dataDirectory: string, pollMs = usualPollMs): PidFileWatch {
   let news = new AbortController();
   const wake = () => news.abort();
