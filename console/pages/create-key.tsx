@@ -25,7 +25,9 @@ interface CreateKeyProps {
 export function CreateKey({ isPersonal, organizations, onClose, onMade }: CreateKeyProps) {
   const [name, setName] = useState('');
   const [kind, setKind] = useState<string>(isPersonal ? 'personal' : 'organization');
-  const [org, setOrg] = useState(organizations[0]?.id ?? '');
+  const [chosenOrg, setOrg] = useState('');
+  // They may come after the dialog was opened.
+  const org = chosenOrg === '' ? (organizations[0]?.id ?? '') : chosenOrg;
   const [project, setProject] = useState('');
   const projects = useQuery({ ...projectsQuery(org, ''), enabled: org !== '' }).data ?? [];
   const projectId = project === '' ? (projects[0]?.id ?? '') : project;

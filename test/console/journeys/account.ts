@@ -14,6 +14,26 @@ async function makeKey(name: string, kind: string): Promise<string> {
 }
 
 export function account(): void {
+  test('a dialog that is quicker than the server is filled in when the answer comes', async () => {
+    const { page } = story();
+    const organizations = '**/users/me/organizations';
+    let answer = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route(organizations, (route) => held.then(() => route.continue()));
+    await page.goto('/keys');
+    await button('New key').click();
+    await dialog().getByLabel('Name').fill('early');
+    await dialog().getByLabel('Kind').selectOption('project');
+    expect(await button('Create key').isDisabled()).toBe(true);
+    answer();
+    await dialog().getByLabel('Project').selectOption({ label: 'billing' });
+    expect(await button('Create key').isEnabled()).toBe(true);
+    await confirm('Cancel');
+    await page.unroute(organizations);
+  });
+
   test('keys of one project sign in to that project alone, until they are revoked', async () => {
     const { page, program, browser, baseURL } = story();
     await walkTo('/keys');
