@@ -102,7 +102,8 @@ export interface StartedServer
 /**
  * Opens the route of a server and ends the operation that started it, all in one statement, if nothing has been asked
  * of the endpoint since: a suspend that follows shows in the state that is pending. The newest versions of the rows are
- * looked at, under the project's lock as everywhere. Proxies hear where the server is and need not ask.
+ * looked at, under the project's lock as everywhere. Proxies hear where the server is and need not ask. Workers are
+ * called only if something in the project waits: at this moment the client logs in, and they would be in its way.
  */
 export async function openStartedRoute(
   sql: Sql,
@@ -130,8 +131,11 @@ export async function openStartedRoute(
       update operations o set status = 'finished', lease = null, lease_until = null, retry_at = null, state = '{}',
         finished_at = clock_timestamp(), updated_at = clock_timestamp()
       from opened where o.id = ${operation.id} returning o.id)
-    select pg_notify(${routesChannel}, ${JSON.stringify(news)}), pg_notify(${operationsChannel}, ''),
-      pg_notify(${changesChannel}, ${operation.id}), pg_notify(${changesChannel}, ${endpointId})
+    select pg_notify(${routesChannel}, ${JSON.stringify(news)}), pg_notify(${changesChannel}, ${operation.id}),
+      pg_notify(${changesChannel}, ${endpointId}),
+      case when exists (
+        select 1 from operations w where w.project_id = ${operation.projectId} and w.id <> ${operation.id}
+          and w.status in ${unfinished(sql)}) then pg_notify(${operationsChannel}, '') end
     from finished`;
   return rows.length > 0;
 }

@@ -89,7 +89,9 @@ export class OperationRunner {
     while (!this.#stopping.signal.aborted) {
       try {
         const { rings } = this.#bell;
-        if (await this.runNext(lane, call)) continue;
+        const calledFor = call;
+        call = null;
+        if (await this.runNext(lane, calledFor)) continue;
         const idleMs = lane.urgentOnly ? this.#options.pollMs : await this.#idleMs();
         if (!this.#stopping.signal.aborted) call = await this.#bell.wait(lane, idleMs, rings);
       } catch (error) {
