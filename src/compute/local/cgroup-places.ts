@@ -1,13 +1,13 @@
 /**
- * Where on this machine control groups can be made. They are made below the group that Catnap itself is in, so that
- * whatever limits an operator has put on Catnap hold for its computes too.
+ * Where on this machine control groups can be made. They are made below the group that Catnap itself is in, or as near
+ * to it as the kernel allows, so that whatever limits an operator has put on Catnap's place hold for its computes too.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { errorText } from '../../errors.ts';
 import type { CgroupTree } from './cgroup-tree.ts';
 import { CgroupTreeV1, type ControllerFolders } from './cgroup-v1.ts';
-import { CgroupTreeV2 } from './cgroup-v2.ts';
+import { CgroupTreeV2, missingControllers, passOn } from './cgroup-v2.ts';
 
 export interface Mount {
   readonly version: 1 | 2;
@@ -18,7 +18,6 @@ export interface Mount {
 }
 
 const controllersV1 = ['cpu', 'cpuacct', 'memory', 'pids'] as const;
-const needed = ['cpu', 'memory', 'pids'];
 
 /** A tree named `name` below the given groups (the text of `/proc/<pid>/cgroup`), or why there can be none. */
 export function openTree(
@@ -52,16 +51,16 @@ function openV1(mounts: readonly Mount[], own: ReadonlyMap<string, string>, name
 }
 
 /**
- * A group with processes in it passes no controllers on, except the root of the hierarchy. Catnap's own has some
- * unless the service manager put them one level lower, so the mounted root is the second choice.
+ * A group with processes in it passes no controllers on, except the root of the hierarchy. Catnap's own has some: it
+ * itself is in it. So the tree is made in the nearest group above that may be divided, and stays within whatever
+ * limits that one has. A service manager may pass on less than it could; for an ordinary user it is the group that was
+ * given away to him.
  */
 function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name: string): CgroupTree | null {
   if (mount === undefined) return null;
-  const home = folderOf(mount, own.get('') ?? '/');
-  const controllers = readFileSync(join(home, 'cgroup.controllers'), 'utf8').split(/\s+/);
-  if (!needed.every((controller) => controllers.includes(controller))) return null;
-  let problem: unknown;
-  for (const parent of new Set([home, mount.point])) {
+  let problem: unknown = null;
+  for (const parent of upwards(resolve(folderOf(mount, own.get('') ?? '/')), mount.point)) {
+    if (missingControllers(parent, 'cgroup.controllers').length > 0) continue;
     try {
       passOn(parent);
       return new CgroupTreeV2(join(parent, name));
@@ -69,15 +68,13 @@ function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name
       problem = error;
     }
   }
-  throw problem;
+  if (problem !== null) throw problem;
+  return null;
 }
 
-function passOn(parent: string): void {
-  const passed = readFileSync(join(parent, 'cgroup.subtree_control'), 'utf8').split(/\s+/);
-  const missing = needed.filter((controller) => !passed.includes(controller));
-  if (missing.length > 0) {
-    writeFileSync(join(parent, 'cgroup.subtree_control'), missing.map((controller) => `+${controller}`).join(' '));
-  }
+/** The groups from one up to the mounted root. */
+function upwards(from: string, root: string): string[] {
+  return from.startsWith(`${root}/`) ? [from, ...upwards(dirname(from), root)] : [root];
 }
 
 /** In a container the mounted part may begin below the root that the paths count from. */

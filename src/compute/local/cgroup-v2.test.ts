@@ -40,7 +40,7 @@ test('a group is made below our own, with the controllers passed on', async () =
   expect(tree.version).toBe(2);
   const folder = join(root, 'service', 'catnap-x');
   expect(tree.create(endpointId, { ...limits, cpus: null })).toEqual([join(folder, endpointId, 'cgroup.procs')]);
-  expect(await readFile(join(root, 'service', 'cgroup.subtree_control'), 'utf8')).toBe('+cpu +pids');
+  expect(await readFile(join(root, 'service', 'cgroup.subtree_control'), 'utf8')).toBe('+cpu +memory +pids');
   expect(await readFile(join(folder, 'cgroup.subtree_control'), 'utf8')).toBe('+cpu +memory +pids');
   expect(await file('cpu.max')).toBe('max 100000');
   expect(await file('pids.max')).toBe('200');
@@ -99,6 +99,34 @@ active_file 150000000
 workingset_refault_anon 5
 workingset_refault_file 10
 `;
+
+test('where our own group cannot be divided, or was passed too little, the nearest above is', async () => {
+  const group = async (path: string, controllers: string, passed: string) => {
+    await mkdir(join(root, path), { recursive: true });
+    await writeFile(join(root, path, 'cgroup.controllers'), `${controllers}\n`);
+    await writeFile(join(root, path, 'cgroup.subtree_control'), `${passed}\n`);
+  };
+  await group('', 'cpuset cpu io memory pids', 'cpu memory pids');
+  await group('user.slice', 'cpu memory pids', 'memory pids');
+  await group('user.slice/poor.scope', 'memory pids', '');
+  await group('user.slice/busy.scope', 'cpu memory pids', '');
+  // What the kernel refuses with EBUSY for the processes in it.
+  await rm(join(root, 'user.slice/busy.scope/cgroup.subtree_control'));
+  await mkdir(join(root, 'user.slice/busy.scope/cgroup.subtree_control'));
+  const passed = () => readFile(join(root, 'user.slice/cgroup.subtree_control'), 'utf8');
+  for (const scope of ['poor.scope', 'busy.scope']) {
+    const tree = openTree('catnap-y', `0::/user.slice/${scope}\n`, mountinfo());
+    if ('problem' in tree) throw new Error(tree.problem);
+    const [file] = tree.create(endpointId, limits);
+    expect(file).toBe(join(root, 'user.slice/catnap-y', endpointId, 'cgroup.procs'));
+    expect(await passed()).toBe('+cpu +memory +pids');
+    // As a service manager may do while there is no compute.
+    await group('user.slice', 'cpu memory pids', 'memory pids');
+    tree.create(endpointId, limits);
+    expect(await passed()).toBe('+cpu +memory +pids');
+    await group('user.slice', 'cpu memory pids', 'memory pids');
+  }
+});
 
 test('without the controllers, or without any mount, it is said why', () => {
   const nothing = openTree('catnap-x', '0::/service\n', '');

@@ -2,10 +2,10 @@
  * Control groups of version 2: one group with all controllers. Where a compute may grow, its limit is `memory.high`,
  * which slows it down instead of killing, with `memory.max` above it as the wall.
  */
-import { existsSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, writeFileSync } from 'node:fs';
 import { readdir, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   type CgroupTree,
   type GroupCounters,
@@ -31,14 +31,15 @@ export class CgroupTreeV2 implements CgroupTree {
   readonly version = 2;
   readonly #folder: string;
 
-  /** The parent of `folder` passes on cpu, memory and pids already. */
   constructor(folder: string) {
     this.#folder = folder;
   }
 
   create(name: string, limits: GroupLimits): string[] {
+    // Each time: while no group needs them, a service manager may take back what was passed on.
+    passOn(dirname(this.#folder));
     makeFolder(this.#folder);
-    writeFileSync(join(this.#folder, 'cgroup.subtree_control'), '+cpu +memory +pids');
+    passOn(this.#folder);
     // Whoever is outside the tree competes with it as a whole, so it weighs as much as the machine has cores.
     writeFileSync(join(this.#folder, 'cpu.weight'), String(weight(availableParallelism())));
     const folder = join(this.#folder, name);
@@ -124,6 +125,21 @@ export class CgroupTreeV2 implements CgroupTree {
     const entries = await readdir(this.#folder, { withFileTypes: true }).catch(() => []);
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   }
+}
+
+const controllers = ['cpu', 'memory', 'pids'];
+
+/** What computes need, and a group has not got, or does not pass on. */
+export function missingControllers(group: string, file: 'cgroup.controllers' | 'cgroup.subtree_control'): string[] {
+  const found = (readKernelFile(join(group, file)) ?? '').split(/\s+/);
+  return controllers.filter((controller) => !found.includes(controller));
+}
+
+/** Throws where no group can be made, or none that could be limited. */
+export function passOn(group: string): void {
+  accessSync(group, constants.W_OK);
+  if (missingControllers(group, 'cgroup.subtree_control').length === 0) return;
+  writeFileSync(join(group, 'cgroup.subtree_control'), controllers.map((controller) => `+${controller}`).join(' '));
 }
 
 const cpuMax = (cores: number | null) => `${cores === null ? 'max' : quotaUs(cores)} ${periodUs}`;
