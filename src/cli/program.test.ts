@@ -173,11 +173,13 @@ describe('status', () => {
   const counts = { projects: 3, endpoints: { active: 1, idle: 2, init: 0 } };
 
   test('tells what is there', async () => {
-    replies['GET /status.json'] = { body: { name: 'catnap', version: '9', database_port: 7432, counts } };
+    const body = { name: 'catnap', version: '9', database_port: 7432, limits_enforced: false, counts };
+    replies['GET /status.json'] = { body };
     replies['GET /readyz'] = { body: { status: 'ok' } };
     const { code, out, err } = await catnap(['status']);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/state: +up\n/);
+    expect(out).toMatch(/sizes enforced: +false\n/);
     expect(out).toMatch(/computes awake: +1\ncomputes napping: +2\n/);
     expect(JSON.parse((await catnap(['status', '--json'])).out)).toMatchObject({ state: 'up', computes_napping: 2 });
     expect(stub.requests.every((request) => request.authorization === undefined)).toBe(true);

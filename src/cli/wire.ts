@@ -46,6 +46,7 @@ export interface WireStatus {
   readonly version: string;
   readonly api_url?: string;
   readonly database_port?: number;
+  readonly limits_enforced?: boolean;
   readonly counts?: {
     readonly projects: number;
     readonly endpoints: { readonly active: number; readonly idle: number; readonly init: number };
