@@ -1,6 +1,7 @@
 /**
  * `pgbench -S` and connections per second: straight to the server, through PgBouncer, and through Catnap; plain beside
- * plain, TLS beside TLS. Repeats take turns, so that a busy moment of the machine hits everybody.
+ * plain, TLS beside TLS. Repeats take turns, so that a busy moment of the machine hits everybody, and a ratio is the
+ * median of those within each turn.
  *
  *     BENCH_SECONDS=5 BENCH_REPEATS=3 BENCH_CLIENTS=1,8,32,1000 npm run bench -- proxy
  *     BENCH_PARTS=sessions,transactions,connects,many BENCH_TLS=plain,tls npm run bench -- proxy
@@ -103,7 +104,7 @@ const header = () =>
   );
 
 function printRows(what, samples, peer, reason) {
-  const base = samples.get(peer).length > 0 ? summarize(samples.get(peer)).median : null;
+  const base = samples.get(peer);
   for (const [place, found] of samples) {
     const start = `  ${what.padEnd(18)}${place.name.padEnd(24)}`;
     if (found.length === 0) {
@@ -112,7 +113,8 @@ function printRows(what, samples, peer, reason) {
     }
     const { median, min, max } = summarize(found);
     const cells = [median, min, max].map((tps) => tps.toFixed(0).padStart(9)).join('');
-    console.log(`${start}${cells}   ${base === null ? 'n/a' : (median / base).toFixed(2)}`);
+    const ratios = base.map((tps, turn) => found[turn] / tps);
+    console.log(`${start}${cells}   ${ratios.length === 0 ? 'n/a' : summarize(ratios).median.toFixed(2)}`);
   }
 }
 
