@@ -16,6 +16,8 @@ const looked = shapes.filter((_, place) => screenshots !== undefined || place ==
 interface Place {
   readonly name: string;
   readonly path: string;
+  /** What it says on top: the address changes before a page is loaded, and the one before stays until then. */
+  readonly heading: string;
   /** Pressed one after another, to open a dialog. */
   readonly press?: string;
 }
@@ -23,27 +25,27 @@ interface Place {
 async function places(): Promise<Place[]> {
   const branch = at(`/branches/${await branchIdOf('main')}`);
   return [
-    { name: 'projects', path: '/' },
-    { name: 'new project', path: '/', press: 'New project' },
-    { name: 'dashboard', path: at() },
-    { name: 'new branch', path: at(), press: 'New branch' },
-    { name: 'edit compute', path: at(), press: 'Edit' },
-    { name: 'delete compute', path: at(), press: 'Delete' },
-    { name: 'connect', path: at('?connect=default') },
-    { name: 'branch', path: branch },
-    { name: 'restore', path: branch, press: 'Reset or restore' },
-    { name: 'sql', path: at('/sql') },
-    { name: 'tables', path: at('/tables') },
-    { name: 'monitoring', path: at('/monitoring') },
-    { name: 'data', path: at('/data') },
-    { name: 'auth', path: at('/auth') },
-    { name: 'operations', path: at('/operations') },
-    { name: 'settings', path: at('/settings') },
-    { name: 'delete project', path: at('/settings'), press: 'Delete project' },
-    { name: 'keys', path: '/keys' },
-    { name: 'organization', path: '/organization' },
-    { name: 'about', path: '/about' },
-    { name: 'no such page', path: at('/nowhere') },
+    { name: 'projects', path: '/', heading: 'Projects' },
+    { name: 'new project', path: '/', heading: 'Projects', press: 'New project' },
+    { name: 'dashboard', path: at(), heading: 'billing' },
+    { name: 'new branch', path: at(), heading: 'billing', press: 'New branch' },
+    { name: 'edit compute', path: at(), heading: 'billing', press: 'Edit' },
+    { name: 'delete compute', path: at(), heading: 'billing', press: 'Delete' },
+    { name: 'connect', path: at('?connect=default'), heading: 'billing' },
+    { name: 'branch', path: branch, heading: 'main' },
+    { name: 'restore', path: branch, heading: 'main', press: 'Reset or restore' },
+    { name: 'sql', path: at('/sql'), heading: 'SQL editor' },
+    { name: 'tables', path: at('/tables'), heading: 'Tables' },
+    { name: 'monitoring', path: at('/monitoring'), heading: 'Monitoring' },
+    { name: 'data', path: at('/data'), heading: 'Roles and databases' },
+    { name: 'auth', path: at('/auth'), heading: 'Auth' },
+    { name: 'operations', path: at('/operations'), heading: 'Operations' },
+    { name: 'settings', path: at('/settings'), heading: 'Settings' },
+    { name: 'delete project', path: at('/settings'), heading: 'Settings', press: 'Delete project' },
+    { name: 'keys', path: '/keys', heading: 'API keys' },
+    { name: 'organization', path: '/organization', heading: 'Organization' },
+    { name: 'about', path: '/about', heading: 'About' },
+    { name: 'no such page', path: at('/nowhere'), heading: 'Not found' },
   ];
 }
 
@@ -81,10 +83,10 @@ async function problemsIn(shape: (typeof shapes)[number]): Promise<string[]> {
   const problems: string[] = [];
   const look = async (name: string) =>
     problems.push(...(await problemsOf(page, `${name} ${shape.width} ${shape.scheme}`)));
-  for (const { name, path, press } of await places()) {
+  for (const { name, path, heading, press } of await places()) {
     await walkTo(path, page);
     await page.waitForURL((url) => url.pathname + url.search === path);
-    await page.locator('h1, .empty, dialog').first().waitFor();
+    await page.locator('h1', { hasText: heading }).waitFor();
     await page.locator('.skeleton').first().waitFor({ state: 'detached' });
     if (press !== undefined) await button(press, page).first().click();
     await look(name);
