@@ -8,11 +8,11 @@ const count = Number(process.env.BENCH_MANY ?? 10_000);
 const lanes = 200;
 
 export async function benchManyClients({ port, login, endpointId, parentPid }) {
-  const { MessageStream } = await import('../dist/proxy/message-stream.js');
-  const messages = await import('../dist/proxy/messages.js');
-  const scram = await import('../dist/proxy/scram.js');
-  const { cstring, encodeMessage } = await import('../dist/proxy/wire.js');
-  const { deriveKeys } = await import('../dist/scram-verifier.js');
+  const { MessageStream } = await import('../dist/proxy/protocol/message-stream.js');
+  const messages = await import('../dist/proxy/protocol/messages.js');
+  const scram = await import('../dist/proxy/protocol/scram.js');
+  const { cstring, encodeMessage } = await import('../dist/proxy/protocol/wire.js');
+  const { deriveKeys } = await import('../dist/lib/scram-verifier.js');
   const pids = await findProxies(parentPid);
   const keys = new Map();
 

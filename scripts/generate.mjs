@@ -17,19 +17,19 @@ const built = (path) => import(`../dist/${path}`);
 const build = spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: 'inherit' });
 if (build.status !== 0) process.exit(1);
 
-const { errorKinds } = await built('errors.js');
-const { settingDocs } = await built('setting-docs.js');
+const { errorKinds } = await built('lib/errors.js');
+const { settingDocs } = await built('lib/setting-docs.js');
 write('docs/errors.md', renderErrors(errorKinds));
 write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), settingDocs));
 write('src/db/schema.sql', await migratedSchema());
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function migratedSchema() {
-  const { readConfig } = await built('config.js');
+  const { readConfig } = await built('lib/config.js');
   const { connect } = await built('db/client.js');
   const { migrate } = await built('db/migrate.js');
-  const { createLogger } = await built('log.js');
-  const { startSystemDatabase } = await built('parent/system-database.js');
+  const { createLogger } = await built('lib/log.js');
+  const { startSystemDatabase } = await built('machine/system-database.js');
   const place = mkdtempSync(join(tmpdir(), 'catnap-generate-'));
   try {
     const config = readConfig({ CATNAP_HOME: place });

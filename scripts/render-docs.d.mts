@@ -1,5 +1,5 @@
-import type { settingDocs } from '../src/config.ts';
-import type { ErrorKindFacts } from '../src/errors.ts';
+import type { settingDocs } from '../src/lib/config.ts';
+import type { ErrorKindFacts } from '../src/lib/errors.ts';
 
 export function renderErrors(errorKinds: Readonly<Record<string, ErrorKindFacts>>): string;
 export function renderSettings(docs: typeof settingDocs): string;

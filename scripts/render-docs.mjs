@@ -1,6 +1,6 @@
 /** The parts of the documentation that are made from tables in the code. Pure; `generate.mjs` writes them. */
 
-const settingsBegin = '<!-- settings: written by `npm run generate` from src/setting-docs.ts -->';
+const settingsBegin = '<!-- settings: written by `npm run generate` from src/lib/setting-docs.ts -->';
 const settingsEnd = '<!-- end of settings -->';
 
 export function renderErrors(errorKinds) {
@@ -14,7 +14,7 @@ export function renderErrors(errorKinds) {
   ]);
   return `# Errors
 
-Written by \`npm run generate\` from the table in \`src/errors.ts\`; do not edit.
+Written by \`npm run generate\` from the table in \`src/lib/errors.ts\`; do not edit.
 
 Every failed request is answered with JSON: \`{"request_id": "…", "code": "…", "message": "…"}\`. The status and the
 \`code\` are in the table; for most errors \`code\` is empty, as the wire contract has it. The message is lower case and

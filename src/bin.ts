@@ -4,13 +4,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { runCli } from './cli/program.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
-import { errorText } from './errors.ts';
-import { runCatnap } from './main.ts';
-import { runChecks } from './parent/doctor.ts';
-import { createStorage, planStorage } from './parent/storage/create.ts';
-import { storageStatus } from './parent/storage/status.ts';
-import { roleNames } from './roles/messages.ts';
+import { type Config, ConfigError, readConfig } from './lib/config.ts';
+import { errorText } from './lib/errors.ts';
+import { runChecks } from './machine/doctor/doctor.ts';
+import { createStorage, planStorage } from './machine/storage/create.ts';
+import { storageStatus } from './machine/storage/status.ts';
+import { roleNames } from './processes/channel/messages.ts';
+import { runCatnap } from './processes/parent/main.ts';
 
 async function main(): Promise<number> {
   let config: Config | undefined;

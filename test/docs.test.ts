@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dumpSchema } from '../scripts/dump-schema.mjs';
 import { renderErrors, renderSettings, withSettings } from '../scripts/render-docs.mjs';
-import { ConfigError, readConfig } from '../src/config.ts';
-import { errorKinds } from '../src/errors.ts';
-import { settingDocs } from '../src/setting-docs.ts';
+import { ConfigError, readConfig } from '../src/lib/config.ts';
+import { errorKinds } from '../src/lib/errors.ts';
+import { settingDocs } from '../src/lib/setting-docs.ts';
 import { makeDatabase, type TestDatabase } from './helpers/database.ts';
 import { readSources } from './helpers/source-files.ts';
 

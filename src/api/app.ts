@@ -4,11 +4,11 @@
  */
 import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
+import { stackPrefix, stackProvider } from '../auth-provider/plugin.ts';
 import { authenticate } from '../core/api-key.ts';
 import { readScope } from '../core/context.ts';
-import { stackPrefix, stackProvider } from '../provider/embedded/plugin.ts';
-import type { App } from './app-type.ts';
-import type { ApiParts } from './parts.ts';
+import type { App } from './kit/app-type.ts';
+import type { ApiParts } from './kit/parts.ts';
 import { type Access, type Authenticate, useAuth } from './plugins/auth.ts';
 import { useAuthMetrics } from './plugins/auth-metrics.ts';
 import { findSignedIn } from './plugins/console-cookie.ts';

@@ -6,9 +6,9 @@ import { makeCore } from '../../test/helpers/core.ts';
 import { machineOfTests } from '../../test/helpers/machine.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
 import { keyHeaders, makeStackParts } from '../../test/helpers/stack.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../lib/log.ts';
 import { buildApp } from './app.ts';
-import { noConsole } from './console-files.ts';
+import { noConsole } from './kit/console-files.ts';
 
 const loaded = () => Object.keys(createRequire(import.meta.url).cache);
 

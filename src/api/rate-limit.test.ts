@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
-import { createTokenBuckets } from '../token-buckets.ts';
+import { createTokenBuckets } from '../lib/token-buckets.ts';
 
 let nowMs = Date.UTC(2026, 0, 1);
 const clock = { now: () => new Date(nowMs) };

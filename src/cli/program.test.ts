@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
-import type { Check, CliParts, StorageParts, UpOptions } from './parts.ts';
+import type { Check, CliParts, StorageParts, UpOptions } from './kit/parts.ts';
+import { runPsql } from './kit/run-psql.ts';
 import { runCli } from './program.ts';
-import { runPsql } from './run-psql.ts';
 
 let home: string;
 let stub: HttpStub;

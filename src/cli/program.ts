@@ -8,10 +8,10 @@ import { addPsql } from './commands/psql.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
-import { CliFailure, usageExitCode } from './failure.ts';
-import type { CliParts } from './parts.ts';
-import { openSession, type RunCommand, type SharedOptions } from './session.ts';
-import { outputFormats } from './writer.ts';
+import { CliFailure, usageExitCode } from './kit/failure.ts';
+import type { CliParts } from './kit/parts.ts';
+import { openSession, type RunCommand, type SharedOptions } from './kit/session.ts';
+import { outputFormats } from './kit/writer.ts';
 
 /** `args` are the words behind the program's name. Failures that are nobody's fault are thrown. */
 export async function runCli(args: readonly string[], parts: CliParts): Promise<number> {

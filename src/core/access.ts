@@ -3,13 +3,14 @@
  * organization, a project key one project without the rights to delete it or to mint keys. What a caller may not see
  * is answered as if it did not exist.
  */
+
+import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } from '../db/accounts.ts';
 import type { ApiKeyKind } from '../db/api-keys.ts';
 import { type BranchRow, selectBranch } from '../db/branches.ts';
 import { type EndpointRow, selectEndpoint } from '../db/endpoints.ts';
 import { lockProject, type ProjectRow, selectProject } from '../db/projects.ts';
-import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } from '../db/users.ts';
-import { CatnapError, invalid, notFound } from '../errors.ts';
-import type { BranchId, EndpointId, OrganizationId, ProjectId, UserId } from '../ids.ts';
+import { CatnapError, invalid, notFound } from '../lib/errors.ts';
+import type { BranchId, EndpointId, OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type Plan, planOf } from './plan.ts';
 

@@ -1,8 +1,5 @@
 /** The people and organizations there are: the caller's own profile, and what the first start creates. */
 import { createHash } from 'node:crypto';
-import type { PlanName } from '../config.ts';
-import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
-import type { Sql } from '../db/client.ts';
 import {
   insertMember,
   insertOrganization,
@@ -12,10 +9,13 @@ import {
   selectUser,
   type UserRow,
   updatePlan,
-} from '../db/users.ts';
-import { CatnapError, notFound } from '../errors.ts';
-import { newApiKeyToken, newOrganizationId, newUserId, type OrganizationId } from '../ids.ts';
-import { hashToken } from '../secrets.ts';
+} from '../db/accounts.ts';
+import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
+import type { Sql } from '../db/client.ts';
+import type { PlanName } from '../lib/config.ts';
+import { CatnapError, notFound } from '../lib/errors.ts';
+import { newApiKeyToken, newOrganizationId, newUserId, type OrganizationId } from '../lib/ids.ts';
+import { hashToken } from '../lib/secrets.ts';
 import { type Caller, organizationsOf, requireOrganization, requirePersonal } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type Plan, planOf } from './plan.ts';

@@ -11,9 +11,9 @@ import {
   selectPersonalApiKeys,
   updateApiKeyUses,
 } from '../db/api-keys.ts';
-import { CatnapError, notFound } from '../errors.ts';
-import { newApiKeyToken, type OrganizationId, type ProjectId } from '../ids.ts';
-import { hashToken } from '../secrets.ts';
+import { CatnapError, notFound } from '../lib/errors.ts';
+import { newApiKeyToken, type OrganizationId, type ProjectId } from '../lib/ids.ts';
+import { hashToken } from '../lib/secrets.ts';
 import { type Caller, requireOrganization, requirePersonal, requireProject } from './access.ts';
 import type { CommandScope, Core, Scope } from './context.ts';
 

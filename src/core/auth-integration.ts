@@ -17,8 +17,8 @@ import {
 } from '../db/auth-integrations.ts';
 import { type DatabaseRow, selectDatabase, selectDatabases } from '../db/databases.ts';
 import { selectRole, selectRoles } from '../db/roles.ts';
-import { CatnapError, notFound, withDetails } from '../errors.ts';
-import type { BranchId, OperationId, ProjectId } from '../ids.ts';
+import { CatnapError, notFound, withDetails } from '../lib/errors.ts';
+import type { BranchId, OperationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { enqueue, requireRoomInQueue } from './operation.ts';

@@ -1,5 +1,5 @@
 /** What may be an email address of a user and a trusted domain, by the rules of the provider. */
-import { invalid } from '../errors.ts';
+import { invalid } from '../lib/errors.ts';
 
 const emailLengthMax = 256;
 const domainLengthMax = 300;

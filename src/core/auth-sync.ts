@@ -15,9 +15,9 @@ import {
   type UsersLag,
   type UsersTarget,
 } from '../db/auth-users.ts';
-import { errorText } from '../errors.ts';
-import type { BranchId } from '../ids.ts';
-import type { Logger } from '../log.ts';
+import { errorText } from '../lib/errors.ts';
+import type { BranchId } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Core, Scope } from './context.ts';
 
 export type { UsersLag };

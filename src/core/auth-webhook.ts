@@ -5,7 +5,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { insertUserHint } from '../db/auth-following.ts';
 import { selectAuthIntegration } from '../db/auth-integrations.ts';
-import { invalid } from '../errors.ts';
+import { invalid } from '../lib/errors.ts';
 import { webhookPlace } from './auth-integration.ts';
 import type { Scope } from './context.ts';
 

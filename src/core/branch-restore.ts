@@ -5,8 +5,8 @@
  */
 import { insertBranch, moveChildren, selectChildren, updateBranch } from '../db/branches.ts';
 import { selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { CatnapError, invalid, withDetails } from '../errors.ts';
-import { type BranchId, newBranchId, type ProjectId } from '../ids.ts';
+import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
+import { type BranchId, newBranchId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProjectLocked } from './access.ts';
 import { type Branch, namesOf, requireFreeBranchName, requireNotResetting } from './branch.ts';
 import { requireRoomForBranch } from './branch-create.ts';

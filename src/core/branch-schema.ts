@@ -1,8 +1,8 @@
 /** Which server can tell the schema of a branch's database. Reading it is not this room's business. */
 import { selectDatabase } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { CatnapError, invalid, notFound } from '../errors.ts';
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import { CatnapError, invalid, notFound } from '../lib/errors.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject } from './access.ts';
 import type { Scope } from './context.ts';
 import { adminSecretPlace } from './project-create.ts';

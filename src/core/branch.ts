@@ -11,8 +11,8 @@ import {
   updateBranch,
 } from '../db/branches.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
-import { CatnapError, invalid, withDetails } from '../errors.ts';
-import type { BranchId, ProjectId } from '../ids.ts';
+import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
+import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { branchKey, cancelAhead, endpointKey, enqueue, type Operation } from './operation.ts';

@@ -3,7 +3,7 @@
  * sizes. Without a stated capacity every compute starts, and they share what there is.
  */
 import { lockCapacity, selectHeldCapacity, updateReservedCu } from '../db/sizes.ts';
-import type { EndpointId } from '../ids.ts';
+import type { EndpointId } from '../lib/ids.ts';
 import type { Core, Scope } from './context.ts';
 
 /** Why a compute of this smallest size cannot start, with the numbers; null when it can. */

@@ -5,7 +5,7 @@
 import type { JsonValue, Sql } from '../db/client.ts';
 import { insertDatabase, moveDatabases, selectAllDatabases } from '../db/databases.ts';
 import { insertRole, moveRoles, selectAllRoles } from '../db/roles.ts';
-import type { BranchId } from '../ids.ts';
+import type { BranchId } from '../lib/ids.ts';
 
 export type CatalogSnapshot = {
   readonly roles: readonly {

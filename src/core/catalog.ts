@@ -24,7 +24,7 @@ import {
   selectRolesToApply,
   updateRole,
 } from '../db/roles.ts';
-import type { BranchId } from '../ids.ts';
+import type { BranchId } from '../lib/ids.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
 import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';

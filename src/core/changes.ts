@@ -3,9 +3,9 @@
  * look at the table says what; a poll finds what no notification told. Each watcher hears only what it may see.
  */
 
+import { selectOrganizationsOfUser } from '../db/accounts.ts';
 import { type OperationChange, selectChangedOperations, selectDatabaseTime } from '../db/operation-changes.ts';
 import { changesChannel, operationsChannel } from '../db/operations.ts';
-import { selectOrganizationsOfUser } from '../db/users.ts';
 import type { Caller } from './access.ts';
 import type { Core } from './context.ts';
 

@@ -3,7 +3,6 @@
  * in the same transaction, so there is no moment at which the work is done and the key is not.
  */
 import { createHash } from 'node:crypto';
-import { delay } from '../clock.ts';
 import {
   claimIdempotencyKey,
   deleteIdempotencyKey,
@@ -11,7 +10,8 @@ import {
   selectIdempotencyKey,
   updateIdempotencyReply,
 } from '../db/idempotency-keys.ts';
-import { CatnapError, invalid } from '../errors.ts';
+import { delay } from '../lib/clock.ts';
+import { CatnapError, invalid } from '../lib/errors.ts';
 import { type CommandScope, type Core, commandScope } from './context.ts';
 
 export interface Idempotency {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { asEndpointId } from '../ids.ts';
+import { asEndpointId } from '../lib/ids.ts';
 import { connectionDetails, connectionUri, endpointHost, proxyHost } from './connection-uri.ts';
 
 const endpointId = asEndpointId('ep-calm-lake-abcd1234');

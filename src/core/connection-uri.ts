@@ -2,8 +2,8 @@
  * Host names and connection strings. On the default domain the printed URI goes to `localhost` and names the endpoint
  * in `options`, so that it works where `*.localhost` does not resolve and with drivers that have no TLS set up.
  */
-import type { Config } from '../config.ts';
-import type { EndpointId } from '../ids.ts';
+import type { Config } from '../lib/config.ts';
+import type { EndpointId } from '../lib/ids.ts';
 
 const standardPort = 5432;
 

@@ -10,8 +10,8 @@ import {
   selectConsoleSession,
   takeConsoleLink,
 } from '../db/console-sessions.ts';
-import { newSecret } from '../ids.ts';
-import { hashToken } from '../secrets.ts';
+import { newSecret } from '../lib/ids.ts';
+import { hashToken } from '../lib/secrets.ts';
 import type { Caller } from './access.ts';
 import { callerOfKey } from './api-key.ts';
 import type { CommandScope, Scope } from './context.ts';

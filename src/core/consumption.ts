@@ -1,9 +1,10 @@
 /** What projects and branches consumed, by hour, day or month, in periods that are calendar months (UTC). */
-import type { PlanName } from '../config.ts';
+
 import { type ConsumptionRow, selectConsumption } from '../db/consumption.ts';
 import { selectProjects } from '../db/projects.ts';
-import { CatnapError, invalid } from '../errors.ts';
-import type { OrganizationId, ProjectId } from '../ids.ts';
+import type { PlanName } from '../lib/config.ts';
+import { CatnapError, invalid } from '../lib/errors.ts';
+import type { OrganizationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, resolveOrganization } from './access.ts';
 import type { Scope } from './context.ts';
 

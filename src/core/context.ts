@@ -1,8 +1,9 @@
 /** What every function of the domain is handed: the database, the sealing box, the time and the settings. */
-import type { Clock } from '../clock.ts';
-import type { Config } from '../config.ts';
+
 import type { Database, Sql, Tx } from '../db/client.ts';
-import type { SecretBox } from '../secrets.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Config } from '../lib/config.ts';
+import type { SecretBox } from '../lib/secrets.ts';
 
 export interface Core {
   readonly database: Database;

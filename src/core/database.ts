@@ -8,8 +8,8 @@ import {
   updateDatabase,
 } from '../db/databases.ts';
 import { selectRole } from '../db/roles.ts';
-import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
-import type { BranchId, ProjectId } from '../ids.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
+import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import { queueCatalogChange } from './catalog.ts';
 import type { CommandScope, Scope } from './context.ts';

@@ -1,7 +1,7 @@
 /** The `settings` of a compute: server settings, and the libraries that its server loads when it starts. */
 import type { EndpointSettings, PreloadLibraries } from '../db/endpoints.ts';
 import type { ProjectSettings } from '../db/projects.ts';
-import { invalid } from '../errors.ts';
+import { invalid } from '../lib/errors.ts';
 import { requirePgSettings } from './pg-settings.ts';
 
 /** Loaded unless somebody says otherwise: they cost a start nothing, and are of no use when loaded later. */

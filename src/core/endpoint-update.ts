@@ -3,8 +3,8 @@
  * a change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
  */
 import { type EndpointSettings, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
-import { CatnapError, withDetails } from '../errors.ts';
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import { CatnapError, withDetails } from '../lib/errors.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
 import { computeKeys } from './catalog.ts';
 import type { CommandScope } from './context.ts';

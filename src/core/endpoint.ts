@@ -1,5 +1,5 @@
 /** Compute endpoints: created, started, suspended and deleted by writing intent and queueing operations. */
-import type { Config } from '../config.ts';
+
 import type { BranchRow } from '../db/branches.ts';
 import {
   type EndpointRow,
@@ -13,8 +13,9 @@ import {
 } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { insertStartOfSleeper } from '../db/wakes.ts';
-import { CatnapError, invalid, notFound } from '../errors.ts';
-import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../ids.ts';
+import type { Config } from '../lib/config.ts';
+import { CatnapError, invalid, notFound } from '../lib/errors.ts';
+import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../lib/ids.ts';
 import {
   type Caller,
   planOfProject,

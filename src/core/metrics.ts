@@ -1,8 +1,8 @@
 /** The history of a compute for people: samples made into a series of even steps, and the changes of its size. */
 import { type SampleRow, selectLatestSamples, selectSamples } from '../db/samples.ts';
 import { type SizeChange, selectSizeChanges } from '../db/sizes.ts';
-import { invalid } from '../errors.ts';
-import type { EndpointId, ProjectId } from '../ids.ts';
+import { invalid } from '../lib/errors.ts';
+import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireEndpoint, requireProject } from './access.ts';
 import type { Scope } from './context.ts';
 

@@ -2,10 +2,11 @@
  * Waiting for the end of an operation, for the few requests whose reply is its result. The notification makes it
  * quick, the poll makes it right. Past the deadline the answer is a 503 that is safe to repeat: the work goes on.
  */
-import { delay } from '../clock.ts';
+
 import { changesChannel, type OperationStatus, selectOperationStatus } from '../db/operations.ts';
-import { CatnapError } from '../errors.ts';
-import type { OperationId } from '../ids.ts';
+import { delay } from '../lib/clock.ts';
+import { CatnapError } from '../lib/errors.ts';
+import type { OperationId } from '../lib/ids.ts';
 import type { Core } from './context.ts';
 
 export interface OperationEnd {

@@ -2,7 +2,7 @@
  * Queueing of operations: which job, under which public action, holding which keys. A key stands for something that
  * two operations must not work on at once; see `db/operations.ts` for how they exclude each other.
  */
-import type { Clock } from '../clock.ts';
+
 import type { Tx } from '../db/client.ts';
 import {
   cancelOperations,
@@ -14,8 +14,9 @@ import {
   selectOperation,
   selectOperations,
 } from '../db/operations.ts';
-import { CatnapError, notFound } from '../errors.ts';
-import { type BranchId, type EndpointId, newOperationId, type OperationId, type ProjectId } from '../ids.ts';
+import type { Clock } from '../lib/clock.ts';
+import { CatnapError, notFound } from '../lib/errors.ts';
+import { type BranchId, type EndpointId, newOperationId, type OperationId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, requireProject } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 

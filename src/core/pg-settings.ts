@@ -2,7 +2,7 @@
  * Which server settings an owner may choose. What is on the list tunes queries and sessions; what is not is refused
  * by name: known dangers with their reason, the rest as unknown. Pure. Whether a value is good is for Postgres to say.
  */
-import { invalid } from '../errors.ts';
+import { invalid } from '../lib/errors.ts';
 
 export type PgSettings = Readonly<Record<string, string>>;
 

@@ -1,5 +1,5 @@
 /** Plans and their limits. Counts are limited on `free` only; the others differ in the sizes they offer. */
-import type { PlanName } from '../config.ts';
+import type { PlanName } from '../lib/config.ts';
 
 export interface Plan {
   readonly name: PlanName;

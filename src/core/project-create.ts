@@ -1,10 +1,11 @@
 /** Creation of a project: branch, role, database and compute come with it, in one transaction. */
+
+import type { OrganizationRow } from '../db/accounts.ts';
 import { insertBranch } from '../db/branches.ts';
 import { insertDatabase } from '../db/databases.ts';
 import { countProjects, insertProject, nextTenantNumber, type ProjectSettings } from '../db/projects.ts';
-import type { OrganizationRow } from '../db/users.ts';
-import { CatnapError, invalid, withDetails } from '../errors.ts';
-import { newBranchId, newProjectId, newSecret, type OrganizationId, type ProjectId } from '../ids.ts';
+import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
+import { newBranchId, newProjectId, newSecret, type OrganizationId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, resolveOrganization } from './access.ts';
 import type { Branch } from './branch.ts';
 import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';

@@ -1,4 +1,6 @@
 /** Projects: listed, changed, deleted. `project-create.ts` makes them. */
+
+import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
 import { insertLeftovers } from '../db/auth-integrations.ts';
 import { selectProtectedBranch } from '../db/branches.ts';
 import { selectLastActiveOf } from '../db/endpoints.ts';
@@ -11,9 +13,8 @@ import {
   selectProjects,
   updateProject,
 } from '../db/projects.ts';
-import { type OrganizationRow, selectOrganization, selectUser } from '../db/users.ts';
-import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
-import type { OrganizationId, ProjectId } from '../ids.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
+import type { OrganizationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, organizationsOf, requireOrganization, requireProject, requireProjectLocked } from './access.ts';
 import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';

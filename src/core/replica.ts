@@ -5,7 +5,7 @@
 import type { BranchRow } from '../db/branches.ts';
 import { type EndpointRow, selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
-import { CatnapError, withDetails } from '../errors.ts';
+import { CatnapError, withDetails } from '../lib/errors.ts';
 import { planOfProject } from './access.ts';
 import type { CommandScope } from './context.ts';
 import { chosenSettings } from './endpoint-settings.ts';

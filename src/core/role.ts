@@ -1,9 +1,9 @@
 /** Roles of a branch. The password is ours to make; the server only ever gets its SCRAM verifier. */
 import { selectDatabases } from '../db/databases.ts';
 import { deleteRoleRow, insertRole, type RoleRow, selectRole, selectRoles, updateRole } from '../db/roles.ts';
-import { CatnapError, invalid, notFound, withDetails } from '../errors.ts';
-import { type BranchId, newRolePassword, type ProjectId } from '../ids.ts';
-import { buildVerifier } from '../scram-verifier.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
+import { type BranchId, newRolePassword, type ProjectId } from '../lib/ids.ts';
+import { buildVerifier } from '../lib/scram-verifier.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import { queueCatalogChange } from './catalog.ts';
 import type { CommandScope, Scope } from './context.ts';

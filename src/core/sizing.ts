@@ -2,7 +2,7 @@
  * Compute sizes and what follows from them, as the specification's table has it. Pure.
  * One CU is one vCPU and 4 GiB of memory.
  */
-import { invalid } from '../errors.ts';
+import { invalid } from '../lib/errors.ts';
 import type { Plan } from './plan.ts';
 
 const gib = 1024 ** 3;

@@ -1,5 +1,5 @@
 /** Rows of `api_keys`. The token itself never reaches this table, only its hash. */
-import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
+import type { OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
 import { first, one, type Sql } from './client.ts';
 
 export type ApiKeyKind = 'personal' | 'organization' | 'project';

@@ -1,5 +1,5 @@
 /** Rows of `auth_integrations`, and of what an integration leaves behind: provider projects and schemas to remove. */
-import type { BranchId, OperationId, ProjectId } from '../ids.ts';
+import type { BranchId, OperationId, ProjectId } from '../lib/ids.ts';
 import { assignments, first, one, type Sql, type Tx } from './client.ts';
 
 export interface AuthIntegrationRow {

@@ -2,7 +2,7 @@
  * The users of integrations on their way into tenants' databases: the log of changes, which integrations are behind
  * it, and the schemas that are to be dropped. The log has two sources, see the view `auth_user_log`.
  */
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { first, one, type Sql } from './client.ts';
 
 export interface UserChangeRow {

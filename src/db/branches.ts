@@ -1,5 +1,5 @@
 /** Rows of `branches`. */
-import type { BranchId, EndpointId, ProjectId, UserId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId, UserId } from '../lib/ids.ts';
 import { assignments, first, json, one, type Sql } from './client.ts';
 import type { Usage } from './consumption.ts';
 

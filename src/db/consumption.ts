@@ -2,7 +2,7 @@
  * What computes and branches have consumed, by branch and hour, and the counters of the month that branches and
  * projects show. Each look takes what has passed since the last one, so that it may come at any time, or not at all.
  */
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { Sql, Tx } from './client.ts';
 
 /** Counters of one month, in the shape that `usage` of branches and projects has. */

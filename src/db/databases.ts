@@ -1,5 +1,5 @@
 /** Rows of `databases`: what a branch's server shall hold, and what it is known to hold. */
-import type { BranchId } from '../ids.ts';
+import type { BranchId } from '../lib/ids.ts';
 import { assignments, first, one, type Sql } from './client.ts';
 
 export interface DatabaseRow {

@@ -1,6 +1,6 @@
 /** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
-import type { PlanName } from '../config.ts';
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { PlanName } from '../lib/config.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import { changesChannel } from './operations.ts';
 

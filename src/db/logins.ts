@@ -1,5 +1,5 @@
 /** What a login at the proxy needs to know, in one statement: it is asked for every connection. */
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { first, type Sql } from './client.ts';
 import type { EndpointAddress, EndpointType } from './endpoints.ts';
 

@@ -1,5 +1,5 @@
 /** Operations by when they last changed, with what is needed to tell who may see them. */
-import type { OrganizationId } from '../ids.ts';
+import type { OrganizationId } from '../lib/ids.ts';
 import { one, type Sql } from './client.ts';
 import type { OperationRow } from './operations.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { enqueue } from '../core/operation.ts';
-import type { ProjectId } from '../ids.ts';
+import type { ProjectId } from '../lib/ids.ts';
 import {
   cancelOperations,
   claimOperation,

@@ -2,7 +2,7 @@
  * Rows of `operations`: the public record and the queue are the same row. An operation is free to run when it is due,
  * not leased, and no earlier unfinished operation holds a key that conflicts with its own.
  */
-import type { BranchId, EndpointId, OperationId, ProjectId } from '../ids.ts';
+import type { BranchId, EndpointId, OperationId, ProjectId } from '../lib/ids.ts';
 import { first, type JsonValue, json, one, type Sql, type Tx } from './client.ts';
 
 export type OperationStatus =

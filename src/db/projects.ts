@@ -1,5 +1,5 @@
 /** Rows of `projects`. A project that is being deleted is invisible to everything but its last operation. */
-import type { OrganizationId, ProjectId, UserId } from '../ids.ts';
+import type { OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import type { Usage } from './consumption.ts';
 import type { PreloadLibraries } from './endpoints.ts';

@@ -1,5 +1,5 @@
 /** Rows of `roles`. A row that is `pending` is newer than the server; otherwise the server's verifier is the truth. */
-import type { BranchId } from '../ids.ts';
+import type { BranchId } from '../lib/ids.ts';
 import { assignments, first, one, type Sql } from './client.ts';
 
 export interface RoleRow {

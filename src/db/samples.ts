@@ -1,5 +1,5 @@
 /** Rows of `endpoint_samples`: what computes used, thinned with age. */
-import type { EndpointId } from '../ids.ts';
+import type { EndpointId } from '../lib/ids.ts';
 import type { Sql } from './client.ts';
 
 export interface SampleRow {

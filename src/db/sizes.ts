@@ -1,5 +1,5 @@
 /** Sizes of running computes: the one in force, and how it came about (`endpoint_size_changes`). */
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { first, one, type Sql, type Tx } from './client.ts';
 import type { EndpointSettings, ServerState } from './endpoints.ts';
 

@@ -1,5 +1,12 @@
 /** The statements of a wake. Somebody waits for each round trip, so each says in one what could be said in several. */
-import { asEndpointId, asProjectId, type BranchId, type EndpointId, type OperationId, type ProjectId } from '../ids.ts';
+import {
+  asEndpointId,
+  asProjectId,
+  type BranchId,
+  type EndpointId,
+  type OperationId,
+  type ProjectId,
+} from '../lib/ids.ts';
 import { first, json, type Sql, type Tx } from './client.ts';
 import type { EndpointAddress, EndpointRow } from './endpoints.ts';
 import {

@@ -6,7 +6,7 @@ import { recordCatalog } from '../core/catalog.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
 import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
-import { asBranchId, type BranchId } from '../ids.ts';
+import { asBranchId, type BranchId } from '../lib/ids.ts';
 import { applyCatalog, bringUpSteps, emptyChange } from './compute-steps.ts';
 import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts';
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';

@@ -3,12 +3,12 @@
  * until it answers. They end by going to the step that the operation names.
  */
 import { availableParallelism, totalmem } from 'node:os';
-import { delay } from '../clock.ts';
-import type { CatalogChange } from '../compute/driver.ts';
+import type { CatalogChange } from '../compute/interface/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { lockEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import { delay } from '../lib/clock.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { prepareReplica } from './replica-data.ts';
 import {

@@ -1,5 +1,5 @@
 /** The rows that an operation on a compute works with. */
-import type { ComputeRef } from '../compute/driver.ts';
+import type { ComputeRef } from '../compute/interface/driver.ts';
 import type { SizeRange } from '../core/sizing.ts';
 import type { BranchRow } from '../db/branches.ts';
 import type { EndpointRow } from '../db/endpoints.ts';

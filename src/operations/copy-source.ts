@@ -2,9 +2,9 @@
  * What the server of a branch says before the branch is copied: its size, and its roles and databases. Roles and
  * passwords that were changed by SQL are in the copy, so whoever gets the copy must know them.
  */
-import type { SourceState } from '../compute/branch-copy.ts';
+import type { SourceState } from '../compute/interface/branch-copy.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import type { BranchId } from '../ids.ts';
+import type { BranchId } from '../lib/ids.ts';
 import { emptyChange } from './compute-steps.ts';
 import type { StepContext } from './step.ts';
 import { findCompute } from './target.ts';

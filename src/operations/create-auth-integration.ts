@@ -4,6 +4,7 @@
  * no integration knows yet is a leftover, which is removed unless its integration takes it over.
  */
 import { randomUUID } from 'node:crypto';
+import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
 import { adminKeyPlace, firstKeysPlace, providerAccess, webhookPlace } from '../core/auth-integration.ts';
 import {
   type AuthIntegrationRow,
@@ -16,7 +17,6 @@ import {
 } from '../db/auth-integrations.ts';
 import type { Tx } from '../db/client.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { isProviderFailure, ProviderError } from '../provider/errors.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { findCompute, findProject } from './target.ts';
 import { bringUsersUp } from './users-stage.ts';

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
-import { FakeDriver } from '../compute/fake.ts';
+import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { createBranch } from '../core/branch-create.ts';
 import { selectBranchInAnyState } from '../db/branches.ts';
-import { CatnapError } from '../errors.ts';
+import { CatnapError } from '../lib/errors.ts';
 
 let made: TestCore;
 beforeAll(async () => {

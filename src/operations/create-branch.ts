@@ -3,12 +3,12 @@
  * it from starting, stopping and going away meanwhile. Should its server die, the copy fails and is tried again. A
  * branch that is to have the schema only is emptied before anybody can see it.
  */
-import type { SourceState } from '../compute/branch-copy.ts';
-import type { BranchReceipt } from '../compute/driver.ts';
+import type { SourceState } from '../compute/interface/branch-copy.ts';
+import type { BranchReceipt } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
-import type { BranchId } from '../ids.ts';
+import type { BranchId } from '../lib/ids.ts';
 import { readSource } from './copy-source.ts';
 import { abandonIfFull, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { adminSecretOf, findBranch } from './target.ts';

@@ -4,10 +4,11 @@
  * has a connection of its own, on which all its statements are prepared, and what is sent together is carried out in
  * that order.
  */
-import { delay } from '../clock.ts';
+
 import type { Core } from '../core/context.ts';
 import type { Database } from '../db/client.ts';
 import type { WakeCall } from '../db/wakes.ts';
+import { delay } from '../lib/clock.ts';
 
 export interface Lane {
   readonly core: Core;

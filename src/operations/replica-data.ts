@@ -3,7 +3,7 @@
  * copied, and woken for that: the replica's operation ends, and a new one waits behind the start of the primary. It
  * cannot wait itself, because the primary's start wants the branch for itself.
  */
-import type { ComputeSpec } from '../compute/driver.ts';
+import type { ComputeSpec } from '../compute/interface/driver.ts';
 import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { queueStart } from '../core/endpoint.ts';

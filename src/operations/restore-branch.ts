@@ -20,7 +20,7 @@ import type { JsonValue, Tx } from '../db/client.ts';
 import { moveMeteredWal } from '../db/consumption.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { asBranchId, type BranchId } from '../ids.ts';
+import { asBranchId, type BranchId } from '../lib/ids.ts';
 import { emptyChange } from './compute-steps.ts';
 import { readSource } from './copy-source.ts';
 import {

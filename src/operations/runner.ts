@@ -3,8 +3,8 @@
  * number of runners may work on one database: the lease decides who may write an outcome.
  */
 import { randomUUID } from 'node:crypto';
-import { delay } from '../clock.ts';
-import type { ComputeDriver } from '../compute/driver.ts';
+import type { Providers } from '../auth-client/providers.ts';
+import type { ComputeDriver } from '../compute/interface/driver.ts';
 import type { Core } from '../core/context.ts';
 import type { Database, Tx } from '../db/client.ts';
 import { raiseGeneration } from '../db/endpoints.ts';
@@ -21,10 +21,10 @@ import {
 } from '../db/operations.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
 import { isUrgent, parseWakeCall, raiseFence, type WakeCall } from '../db/wakes.ts';
-import { assertNever, errorText } from '../errors.ts';
-import type { EndpointId } from '../ids.ts';
-import type { Logger } from '../log.ts';
-import type { Providers } from '../provider/providers.ts';
+import { delay } from '../lib/clock.ts';
+import { assertNever, errorText } from '../lib/errors.ts';
+import type { EndpointId } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
 import { Doorbell, type Lane, makeLanes } from './lanes.ts';
 import { jobRegistry } from './registry.ts';
 import {

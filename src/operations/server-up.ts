@@ -1,5 +1,5 @@
 /** What is recorded when a server has come up: its state, its route unless a suspend follows, and what it was given. */
-import type { ComputeObservation } from '../compute/driver.ts';
+import type { ComputeObservation } from '../compute/interface/driver.ts';
 import { routeOf } from '../core/connection.ts';
 import { updateCatalogKept } from '../db/branches.ts';
 import { type ServerState, updateEndpoint } from '../db/endpoints.ts';

@@ -4,7 +4,7 @@ import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
 import { eventually } from '../../test/helpers/eventually.ts';
-import { FakeDriver } from '../compute/fake.ts';
+import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
 import { parseRouteNews, routesChannel } from '../db/wakes.ts';
 import { jobRegistry } from './registry.ts';

@@ -1,8 +1,9 @@
 /** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all come through here. */
-import { delay } from '../clock.ts';
+
 import { findUsersWork } from '../core/auth-sync.ts';
 import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
+import { delay } from '../lib/clock.ts';
 import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { failFrom, observeStarted, recordUp, recordUpAtOnce } from './server-up.ts';

@@ -2,16 +2,17 @@
  * What a step of an operation is and what it may answer. A step runs with no transaction open, may be run twice, and
  * says what comes next; the runner writes that answer in one transaction, and only while it still holds the lease.
  */
-import type { ComputeDriver, ComputeObservation } from '../compute/driver.ts';
+
+import type { Providers } from '../auth-client/providers.ts';
+import type { ComputeDriver, ComputeObservation } from '../compute/interface/driver.ts';
 import type { UsersWork } from '../core/auth-sync.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
 import type { Sql, Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
-import { CatnapError } from '../errors.ts';
-import type { EndpointId } from '../ids.ts';
-import type { Logger } from '../log.ts';
-import type { Providers } from '../provider/providers.ts';
+import { CatnapError } from '../lib/errors.ts';
+import type { EndpointId } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
 import type { ComputeTarget } from './compute-target.ts';
 
 export interface StepContext {

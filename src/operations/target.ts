@@ -1,16 +1,16 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
-import type { BranchRef, ComputeSpec, TenantRef } from '../compute/driver.ts';
+import type { BranchRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
 import { limitsAt } from '../core/compute-limits.ts';
 import type { Core } from '../core/context.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretPlace } from '../core/project-create.ts';
 import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
 import { clampSize, temporaryDiskLimit } from '../core/sizing.ts';
+import { selectOrganizationOfProject } from '../db/accounts.ts';
 import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '../db/branches.ts';
 import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
-import { selectOrganizationOfProject } from '../db/users.ts';
-import type { EndpointId, ProjectId } from '../ids.ts';
+import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
 

@@ -1,7 +1,8 @@
 /** The stage of a start in which users reach the table that an application is about to read: before the route opens. */
-import { delay } from '../clock.ts';
+
 import { bringUsersUpToDate, findUsersWork, type UsersWork } from '../core/auth-sync.ts';
 import { doubtUsersSynced } from '../db/auth-users.ts';
+import { delay } from '../lib/clock.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
 

@@ -3,34 +3,34 @@
  * the client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
  */
 import type { Socket } from 'node:net';
-import { isLoopback } from '../config.ts';
-import { CatnapError, errorText } from '../errors.ts';
-import type { Logger } from '../log.ts';
-import { plainAddress, requireAccess } from './access.ts';
-import type { Activity } from './activity.ts';
-import type { Attempts } from './attempts.ts';
-import { authenticate, type Identity, type MockVerifiers } from './authenticate.ts';
-import type { CancelKeys } from './cancel.ts';
-import type { ControlPlane } from './control-plane.ts';
-import { sayFarewell } from './farewell.ts';
-import type { ProxyLimits } from './limits.ts';
-import { type MessageStream, PeerGone } from './message-stream.ts';
-import { type BackendKey, errorResponse } from './messages.ts';
-import type { ProxyMetrics } from './metrics.ts';
-import { negotiate, type OpenClient } from './negotiate.ts';
-import type { Budgets } from './pool/budget.ts';
-import { takePlace } from './pool/place.ts';
+import { isLoopback } from '../lib/config.ts';
+import { CatnapError, errorText } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import { plainAddress, requireAccess } from './client/access.ts';
+import type { Attempts } from './client/attempts.ts';
+import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
+import { sayFarewell } from './client/farewell.ts';
+import { negotiate, type OpenClient } from './client/negotiate.ts';
+import { asksForPast, chooseRoute, type HostNames } from './client/route.ts';
+import type { WaitingRoom } from './client/waiting-room.ts';
+import type { CancelKeys } from './compute/cancel.ts';
+import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
+import { connectToCompute, startSession } from './compute/session.ts';
+import type { Waker } from './compute/wake.ts';
+import type { Activity } from './kit/activity.ts';
+import type { ControlPlane } from './kit/control-plane.ts';
+import type { ProxyLimits } from './kit/limits.ts';
+import type { ProxyMetrics } from './kit/metrics.ts';
+import type { Budgets } from './permits/budget.ts';
+import { takePlace } from './permits/direct-permit.ts';
+import type { EndpointSlots } from './permits/slots.ts';
 import { startPooledSession } from './pool/pooled-client.ts';
 import type { Pools } from './pool/pools.ts';
-import { administratorCommand, describeRefusal, ShuttingDown } from './refusal.ts';
-import { asksForPast, chooseRoute, type HostNames } from './route.ts';
-import { connectToCompute, startSession } from './session.ts';
-import type { EndpointSlots } from './slots.ts';
-import type { Splice } from './splice.ts';
-import type { StartupPacket } from './startup.ts';
-import type { TlsContext } from './tls.ts';
-import type { WaitingRoom } from './waiting-room.ts';
-import type { Waker } from './wake.ts';
+import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
+import { type BackendKey, errorResponse } from './protocol/messages.ts';
+import type { StartupPacket } from './protocol/startup.ts';
+import type { Splice } from './sockets/splice.ts';
+import type { TlsContext } from './sockets/tls.ts';
 
 /** What all connections of one proxy share. */
 export interface ConnectionContext {

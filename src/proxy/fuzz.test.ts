@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ensureCertificates } from '../certificates.ts';
-import { systemClock } from '../clock.ts';
-import { CatnapError } from '../errors.ts';
-import { createLogger } from '../log.ts';
-import { buildVerifier, deriveKeys } from '../scram-verifier.ts';
-import type { ProxyLimits } from './limits.ts';
+import { ensureCertificates } from '../lib/certificates.ts';
+import { systemClock } from '../lib/clock.ts';
+import { CatnapError } from '../lib/errors.ts';
+import { createLogger } from '../lib/log.ts';
+import { buildVerifier, deriveKeys } from '../lib/scram-verifier.ts';
+import type { ProxyLimits } from './kit/limits.ts';
 import { type RunningProxy, startProxy } from './listener.ts';
-import { MessageStream } from './message-stream.ts';
+import { MessageStream } from './protocol/message-stream.ts';
 import {
   parseAuthentication,
   parseErrorResponse,
@@ -21,9 +21,9 @@ import {
   saslInitialResponse,
   saslResponse,
   startupMessage,
-} from './messages.ts';
-import { proveToServer, scramMechanism, startClientExchange } from './scram.ts';
-import { int32 } from './wire.ts';
+} from './protocol/messages.ts';
+import { proveToServer, scramMechanism, startClientExchange } from './protocol/scram.ts';
+import { int32 } from './protocol/wire.ts';
 
 const iterations = 16;
 const verifier = buildVerifier('right', undefined, iterations);

@@ -7,14 +7,15 @@ import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../test/helpers/eventually.ts';
-import { type Certificates, ensureCertificates } from '../certificates.ts';
-import { systemClock } from '../clock.ts';
-import { CatnapError } from '../errors.ts';
-import { createLogger } from '../log.ts';
-import { buildVerifier, deriveKeys } from '../scram-verifier.ts';
-import type { ControlPlane, DialAddress, LoginFacts } from './control-plane.ts';
+import { type Certificates, ensureCertificates } from '../lib/certificates.ts';
+import { systemClock } from '../lib/clock.ts';
+import { CatnapError } from '../lib/errors.ts';
+import { createLogger } from '../lib/log.ts';
+import { buildVerifier, deriveKeys } from '../lib/scram-verifier.ts';
+import type { ControlPlane, DialAddress, LoginFacts } from './kit/control-plane.ts';
+import { noMetrics } from './kit/metrics.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from './listener.ts';
-import { MessageStream } from './message-stream.ts';
+import { MessageStream } from './protocol/message-stream.ts';
 import {
   type ErrorReport,
   parseAuthentication,
@@ -23,10 +24,9 @@ import {
   saslInitialResponse,
   saslResponse,
   startupMessage,
-} from './messages.ts';
-import { noMetrics } from './metrics.ts';
-import { proveToServer, scramMechanism, scramPlusMechanism, startClientExchange } from './scram.ts';
-import { cstring, encodeMessage, int32 } from './wire.ts';
+} from './protocol/messages.ts';
+import { proveToServer, scramMechanism, scramPlusMechanism, startClientExchange } from './protocol/scram.ts';
+import { cstring, encodeMessage, int32 } from './protocol/wire.ts';
 
 const verifier = buildVerifier('right', undefined, 4096);
 const login: LoginFacts = { verifier, disabled: false, allowedIps: [] };

@@ -11,16 +11,22 @@ import pg from 'pg';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { learnVerifier } from '../../test/helpers/learn-verifier.ts';
-import { type Certificates, ensureCertificates } from '../certificates.ts';
-import { systemClock } from '../clock.ts';
-import { CatnapError } from '../errors.ts';
-import { createLogger } from '../log.ts';
-import { buildVerifier } from '../scram-verifier.ts';
-import type { ControlPlane, DialAddress } from './control-plane.ts';
+import { type Certificates, ensureCertificates } from '../lib/certificates.ts';
+import { systemClock } from '../lib/clock.ts';
+import { CatnapError } from '../lib/errors.ts';
+import { createLogger } from '../lib/log.ts';
+import { buildVerifier } from '../lib/scram-verifier.ts';
+import type { ControlPlane, DialAddress } from './kit/control-plane.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from './listener.ts';
-import { MessageStream } from './message-stream.ts';
-import { type BackendKey, cancelRequest, parseBackendKeyData, parseErrorResponse, startupMessage } from './messages.ts';
-import { cstring, encodeMessage } from './wire.ts';
+import { MessageStream } from './protocol/message-stream.ts';
+import {
+  type BackendKey,
+  cancelRequest,
+  parseBackendKeyData,
+  parseErrorResponse,
+  startupMessage,
+} from './protocol/messages.ts';
+import { cstring, encodeMessage } from './protocol/wire.ts';
 
 const system = inject('systemDatabase');
 const compute: DialAddress = { kind: 'unix', path: system.path };

@@ -1,7 +1,8 @@
 /** Learns that somebody has taken a provider’s project over: nobody is told, but the provider says no when asked. */
+
+import type { Providers } from '../auth-client/providers.ts';
 import { recordTransferred } from '../core/auth-integration.ts';
 import { type AuthIntegrationRow, selectStartedTransfers, updateAuthIntegration } from '../db/auth-integrations.ts';
-import type { Providers } from '../provider/providers.ts';
 import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** A confirmation page is good for an hour; a little later nobody can confirm any more. */

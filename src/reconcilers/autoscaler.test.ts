@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
-import { FakeDriver } from '../compute/fake.ts';
+import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
 import { updateEndpointOf } from '../core/endpoint-update.ts';
 import { selectSizeChanges } from '../db/sizes.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../lib/log.ts';
 import { makeAutoscaler } from './autoscaler.ts';
 
 const log = createLogger({ level: 'silent', role: 'test' });

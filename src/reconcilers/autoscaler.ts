@@ -3,7 +3,7 @@
  * `core/autoscaling.ts` makes of them is carried out. Nothing is restarted, no connection drops, no server is asked.
  */
 import { freemem, totalmem } from 'node:os';
-import type { ComputeRef, ComputeSample } from '../compute/driver.ts';
+import type { ComputeRef, ComputeSample } from '../compute/interface/driver.ts';
 import { type Decision, decide, freshState, type ScalerState, shareGrowth } from '../core/autoscaling.ts';
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { memoryBytes } from '../core/sizing.ts';

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
-import { FakeDriver } from '../compute/fake.ts';
+import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { createBranch } from '../core/branch-create.ts';
 import { suspendEndpoint } from '../core/endpoint.ts';
 import { selectBranchInAnyState } from '../db/branches.ts';
-import type { BranchId } from '../ids.ts';
-import { createLogger } from '../log.ts';
+import type { BranchId } from '../lib/ids.ts';
+import { createLogger } from '../lib/log.ts';
 import { branchSizes } from './branch-sizes.ts';
 
 const log = createLogger({ level: 'silent', role: 'test' });

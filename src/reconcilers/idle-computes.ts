@@ -1,5 +1,5 @@
 /** Computes that nobody has used for as long as their owner allows are put to sleep. */
-import type { ComputeRef, WorkObservation } from '../compute/driver.ts';
+import type { ComputeRef, WorkObservation } from '../compute/interface/driver.ts';
 import { commandScope } from '../core/context.ts';
 import { queueSuspend } from '../core/endpoint.ts';
 import { isDueForLook, sleepsAt } from '../core/idleness.ts';

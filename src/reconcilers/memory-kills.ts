@@ -1,5 +1,5 @@
 /** Puts on record that the kernel ended processes of a compute for want of memory: Postgres recovers by itself. */
-import type { ComputeSample } from '../compute/driver.ts';
+import type { ComputeSample } from '../compute/interface/driver.ts';
 import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { enqueue } from '../core/operation.ts';

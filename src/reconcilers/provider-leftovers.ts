@@ -1,7 +1,8 @@
 /** Projects at an auth provider that no integration needs any more are removed there, however long it is away. */
+
+import type { Providers } from '../auth-client/providers.ts';
 import { adminKeyPlace } from '../core/auth-integration.ts';
 import { deleteLeftover, type LeftoverRow, postponeLeftover, selectDueLeftovers } from '../db/auth-integrations.ts';
-import type { Providers } from '../provider/providers.ts';
 import type { Reconciler, ReconcilerParts } from './reconciler.ts';
 
 const waitMsMax = 3_600_000;

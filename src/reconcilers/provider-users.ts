@@ -3,7 +3,8 @@
  * users are read, because a webhook may be lost. A provider that fails is left alone for longer and longer.
  */
 import { randomUUID } from 'node:crypto';
-import { delay } from '../clock.ts';
+import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
+import type { Providers } from '../auth-client/providers.ts';
 import { providerAccess } from '../core/auth-integration.ts';
 import { type Core, readScope } from '../core/context.ts';
 import {
@@ -15,9 +16,8 @@ import {
   releaseFollowing,
   userHintsChannel,
 } from '../db/auth-following.ts';
-import type { Logger } from '../log.ts';
-import { isProviderFailure, ProviderError } from '../provider/errors.ts';
-import type { Providers } from '../provider/providers.ts';
+import { delay } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import { LeaseLost, UsersReader } from './users-reader.ts';
 
 export interface ProviderUsersParts {

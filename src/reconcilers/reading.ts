@@ -1,5 +1,5 @@
 /** What lies between two samples of a running compute. */
-import type { ComputeSample } from '../compute/driver.ts';
+import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { Reading } from '../core/autoscaling.ts';
 
 export interface Look {

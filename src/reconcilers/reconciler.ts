@@ -3,10 +3,10 @@
  * fails is logged and not retried; the next one sees the same world.
  */
 import { setMaxListeners } from 'node:events';
-import { delay } from '../clock.ts';
-import type { ComputeDriver } from '../compute/driver.ts';
+import type { ComputeDriver } from '../compute/interface/driver.ts';
 import type { Core } from '../core/context.ts';
-import type { Logger } from '../log.ts';
+import { delay } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 
 export interface ReconcilerParts {
   readonly core: Core;

@@ -3,7 +3,7 @@
  * beyond the settings they run with. They are restarted; the start builds them anew or gives them larger settings. How
  * far behind the others are is written down on the way.
  */
-import type { ReplicaObservation } from '../compute/driver.ts';
+import type { ReplicaObservation } from '../compute/interface/driver.ts';
 import { commandScope } from '../core/context.ts';
 import { queueStart, queueSuspend } from '../core/endpoint.ts';
 import { isOutgrown } from '../core/replica.ts';

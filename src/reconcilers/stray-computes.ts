@@ -1,5 +1,5 @@
 /** Computes that run and should not: a start that was given up left its server behind. They are suspended. */
-import type { ComputeObservation } from '../compute/driver.ts';
+import type { ComputeObservation } from '../compute/interface/driver.ts';
 import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { enqueue } from '../core/operation.ts';

@@ -3,8 +3,8 @@
  * running compute is held to its size. Kernel counters come with one call for all; servers themselves are asked once a
  * minute. Nothing here counts as activity, and nothing wakes a compute.
  */
-import type { ComputeSample } from '../compute/driver.ts';
-import type { ServerMeasures, WrittenLog } from '../compute/measures.ts';
+import type { ComputeSample } from '../compute/interface/driver.ts';
+import type { ServerMeasures, WrittenLog } from '../compute/interface/measures.ts';
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import {
   addConsumption,
@@ -17,7 +17,7 @@ import {
 } from '../db/consumption.ts';
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
 import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
-import type { BranchId, EndpointId, ProjectId } from '../ids.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { refOf } from './autoscaler.ts';
 import { reportMemoryKills } from './memory-kills.ts';
 import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';

@@ -2,12 +2,13 @@
  * Follows the log of users: whatever has changed is copied at once into the databases of computes that are awake. A
  * notification makes it quick, a poll makes it right. Each tenant is on its own: a slow one delays nobody else.
  */
-import { delay } from '../clock.ts';
-import type { ComputeDriver } from '../compute/driver.ts';
+
+import type { ComputeDriver } from '../compute/interface/driver.ts';
 import { bringUsersUpToDate, findUsersWork } from '../core/auth-sync.ts';
 import type { Core } from '../core/context.ts';
 import { type BehindRow, selectBranchesBehind } from '../db/auth-users.ts';
-import type { Logger } from '../log.ts';
+import { delay } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 
 export interface UserSyncParts {
   readonly core: Core;

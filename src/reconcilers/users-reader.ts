@@ -2,6 +2,9 @@
  * Reads users from a provider elsewhere and writes down what differs from what was known. One reader at a time, by a
  * lease that every write proves: what is written is in the order in which it was read.
  */
+
+import type { ProviderProject, ProviderUser } from '../auth-client/client.ts';
+import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
 import type { Core } from '../core/context.ts';
 import {
   deleteUserHint,
@@ -13,9 +16,7 @@ import {
   selectUserHints,
 } from '../db/auth-following.ts';
 import type { Tx } from '../db/client.ts';
-import type { Logger } from '../log.ts';
-import type { ProviderProject, ProviderUser } from '../provider/client.ts';
-import { isProviderFailure, ProviderError } from '../provider/errors.ts';
+import type { Logger } from '../lib/log.ts';
 
 const hintsAtOnce = 100;
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

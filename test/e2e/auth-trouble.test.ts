@@ -1,6 +1,6 @@
 /** Users on their way into a database that is restored, that refuses or hangs, while Catnap is killed. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/clock.ts';
+import { delay } from '../../src/lib/clock.ts';
 import { AuthApp, readMetric } from '../helpers/auth-app.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';

@@ -1,6 +1,6 @@
 /** Kill anything at any time: afterwards everything is finished or visibly failed, and tenants never noticed. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/clock.ts';
+import { delay } from '../../src/lib/clock.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { cancelRequest } from '../../src/proxy/messages.ts';
+import { cancelRequest } from '../../src/proxy/protocol/messages.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';

@@ -1,15 +1,15 @@
 /** A whole domain over a fresh database, with two people in two organizations: the caller and a stranger. */
 import { randomBytes } from 'node:crypto';
-import { systemClock } from '../../src/clock.ts';
-import { type Config, readConfig } from '../../src/config.ts';
 import type { Caller } from '../../src/core/access.ts';
 import { ensureFirstAccount } from '../../src/core/account.ts';
 import { authenticate } from '../../src/core/api-key.ts';
 import { type Core, commandScope, readScope } from '../../src/core/context.ts';
+import { insertMember, insertOrganization, insertUser } from '../../src/db/accounts.ts';
 import { insertApiKey } from '../../src/db/api-keys.ts';
-import { insertMember, insertOrganization, insertUser } from '../../src/db/users.ts';
-import { newApiKeyToken, newOrganizationId, newUserId } from '../../src/ids.ts';
-import { createSecretBox, hashToken } from '../../src/secrets.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { type Config, readConfig } from '../../src/lib/config.ts';
+import { newApiKeyToken, newOrganizationId, newUserId } from '../../src/lib/ids.ts';
+import { createSecretBox, hashToken } from '../../src/lib/secrets.ts';
 import { makeDatabase } from './database.ts';
 
 export interface TestCore {

@@ -1,7 +1,7 @@
 /** Runs the operation queue dry, without waiting for retries or for leases to run out. */
-import type { ComputeDriver } from '../../src/compute/driver.ts';
+import type { ComputeDriver } from '../../src/compute/interface/driver.ts';
 import type { Core } from '../../src/core/context.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import { OperationRunner } from '../../src/operations/runner.ts';
 import type { Job } from '../../src/operations/step.ts';

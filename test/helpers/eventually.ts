@@ -1,5 +1,5 @@
 /** Waiting without sleeping: tries until it holds or the deadline passes, then fails with the last reason. */
-import { delay } from '../../src/clock.ts';
+import { delay } from '../../src/lib/clock.ts';
 
 export async function eventually<T>(
   check: () => Promise<T> | T,

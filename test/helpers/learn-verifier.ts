@@ -3,10 +3,10 @@
  * is told salt and count, and the rest is arithmetic.
  */
 import { connect } from 'node:net';
-import { MessageStream } from '../../src/proxy/message-stream.ts';
-import { parseAuthentication, saslInitialResponse, startupMessage } from '../../src/proxy/messages.ts';
-import { scramMechanism, startClientExchange } from '../../src/proxy/scram.ts';
-import { buildVerifier } from '../../src/scram-verifier.ts';
+import { buildVerifier } from '../../src/lib/scram-verifier.ts';
+import { MessageStream } from '../../src/proxy/protocol/message-stream.ts';
+import { parseAuthentication, saslInitialResponse, startupMessage } from '../../src/proxy/protocol/messages.ts';
+import { scramMechanism, startClientExchange } from '../../src/proxy/protocol/scram.ts';
 
 export async function learnVerifier(login: { path: string; username: string; password: string }): Promise<string> {
   const socket = connect(login.path);

@@ -3,15 +3,15 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { inject } from 'vitest';
-import type { Login } from '../../src/compute/admin-session.ts';
 import type { DriverSubject } from '../../src/compute/contract/bench.ts';
-import type { ComputeAddress } from '../../src/compute/driver.ts';
-import { LocalDriver } from '../../src/compute/local/driver.ts';
-import { LocalHost } from '../../src/compute/local/host.ts';
-import type { Layout } from '../../src/compute/local/layout.ts';
-import type { Config } from '../../src/config.ts';
-import { newProjectId } from '../../src/ids.ts';
-import { ensureHome } from '../../src/parent/home.ts';
+import type { ComputeAddress } from '../../src/compute/interface/driver.ts';
+import { LocalDriver } from '../../src/compute/local/driver/local-driver.ts';
+import type { Layout } from '../../src/compute/local/host/home/layout.ts';
+import { PrivilegedHost } from '../../src/compute/local/host/privileged-host.ts';
+import type { Login } from '../../src/compute/server/admin-session.ts';
+import type { Config } from '../../src/lib/config.ts';
+import { newProjectId } from '../../src/lib/ids.ts';
+import { ensureHome } from '../../src/machine/home.ts';
 import { makeTempHome } from './temp-home.ts';
 
 export interface LocalSubject extends DriverSubject {
@@ -24,7 +24,7 @@ export async function makeLocalSubject(pgVersion: number, under?: string): Promi
   const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
   const { config } = home;
   const layout = await ensureHome(config);
-  const open = () => new LocalDriver(new LocalHost(config, layout));
+  const open = () => new LocalDriver(new PrivilegedHost(config, layout));
   const driver = open();
   await driver.prepare(pgVersion, () => undefined);
   let lastUid = config.uids?.firstTenant ?? null;

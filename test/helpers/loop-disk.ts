@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, open, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tryDiskImages } from '../../src/compute/local/disk-image.ts';
-import { unmountUnder } from '../../src/compute/local/mounts.ts';
-import { runProgram } from '../../src/compute/local/run-program.ts';
+import { tryDiskImages } from '../../src/compute/local/host/disks/disk-image.ts';
+import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
+import { runProgram } from '../../src/lib/run-program.ts';
 
 export type DiskKind = 'xfs' | 'btrfs' | 'ext4';
 

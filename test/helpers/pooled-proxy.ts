@@ -7,12 +7,13 @@ import { join } from 'node:path';
 import pg from 'pg';
 import postgres from 'postgres';
 import { inject } from 'vitest';
-import { type Certificates, ensureCertificates } from '../../src/certificates.ts';
-import { systemClock } from '../../src/clock.ts';
-import { createLogger } from '../../src/log.ts';
-import type { ControlPlane, DialAddress } from '../../src/proxy/control-plane.ts';
+import { type Certificates, ensureCertificates } from '../../src/lib/certificates.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { buildVerifier } from '../../src/lib/scram-verifier.ts';
+import type { ControlPlane, DialAddress } from '../../src/proxy/kit/control-plane.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from '../../src/proxy/listener.ts';
-import { MessageStream } from '../../src/proxy/message-stream.ts';
+import { MessageStream } from '../../src/proxy/protocol/message-stream.ts';
 import {
   type BackendKey,
   cancelRequest,
@@ -21,10 +22,9 @@ import {
   parseErrorResponse,
   saslInitialResponse,
   startupMessage,
-} from '../../src/proxy/messages.ts';
-import { scramMechanism, startClientExchange } from '../../src/proxy/scram.ts';
-import { cstring, encodeMessage } from '../../src/proxy/wire.ts';
-import { buildVerifier } from '../../src/scram-verifier.ts';
+} from '../../src/proxy/protocol/messages.ts';
+import { scramMechanism, startClientExchange } from '../../src/proxy/protocol/scram.ts';
+import { cstring, encodeMessage } from '../../src/proxy/protocol/wire.ts';
 
 export const psqlVersion = findPsql();
 

@@ -7,8 +7,8 @@ import { spawn } from 'node:child_process';
 import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { createLogger } from '../../src/log.ts';
-import { type SystemDatabaseConnection, startSystemDatabase } from '../../src/parent/system-database.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { type SystemDatabaseConnection, startSystemDatabase } from '../../src/machine/system-database.ts';
 import { makeTempHome } from './temp-home.ts';
 
 declare module 'vitest' {

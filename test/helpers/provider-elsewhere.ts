@@ -1,9 +1,9 @@
 /** An API whose auth provider is the stand-in elsewhere, and integrations whose users are followed there. */
 import { randomUUID } from 'node:crypto';
 import { Webhook } from 'svix';
-import { FakeDriver } from '../../src/compute/fake.ts';
+import { FakeDriver } from '../../src/compute/fake/fake-driver.ts';
 import { createOperationWaiter } from '../../src/core/operation-wait.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { ProviderUsers } from '../../src/reconcilers/provider-users.ts';
 import { makeApi } from './contract.ts';
 import { drain } from './drain.ts';

@@ -1,5 +1,5 @@
 /** The providers of a test: a stand-in elsewhere, or none that anybody could reach. */
-import { createProviders, type Providers } from '../../src/provider/providers.ts';
+import { createProviders, type Providers } from '../../src/auth-client/providers.ts';
 import type { StandIn } from './stand-in-provider.ts';
 
 const nobody = { baseUrl: 'http://127.0.0.1:9', clientId: 'nobody', clientSecret: 'nothing' };

@@ -2,10 +2,10 @@
 import { appendFile, chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { delay } from '../../src/clock.ts';
-import { Cgroups } from '../../src/compute/local/cgroups.ts';
-import { unmountUnder } from '../../src/compute/local/mounts.ts';
-import { type Config, readConfig } from '../../src/config.ts';
+import { Cgroups } from '../../src/compute/local/host/cgroups/cgroups.ts';
+import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
+import { delay } from '../../src/lib/clock.ts';
+import { type Config, readConfig } from '../../src/lib/config.ts';
 
 export interface TempHome {
   readonly path: string;

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FakeDriver } from '../../src/compute/fake.ts';
+import { FakeDriver } from '../../src/compute/fake/fake-driver.ts';
 import { beginIntegration } from '../../src/core/auth-integration.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
 import { createBranch } from '../../src/core/branch-create.ts';
@@ -22,8 +22,8 @@ import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { deleteProject } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
-import type { BranchId, EndpointId } from '../../src/ids.ts';
-import { createLogger } from '../../src/log.ts';
+import type { BranchId, EndpointId } from '../../src/lib/ids.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
 import { lostComputes } from '../../src/reconcilers/lost-computes.ts';

@@ -1,6 +1,6 @@
 /** The API reference for people: one page that draws `openapi.json`. The script is in `docs-script.ts`. */
 
-import { pageStyle } from '../../page-style.ts';
+import { pageStyle } from '../../lib/page-style.ts';
 import { makePage } from '../plugins/security-headers.ts';
 import { docsScript } from './docs-script.ts';
 

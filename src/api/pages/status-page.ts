@@ -1,6 +1,6 @@
 /** The page at `/`: is it running, what is there, how to begin. It reads `/status.json` and nothing else. */
 
-import { pageStyle } from '../../page-style.ts';
+import { pageStyle } from '../../lib/page-style.ts';
 import { makePage } from '../plugins/security-headers.ts';
 
 const style = `${pageStyle}

@@ -4,8 +4,8 @@
  */
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../core/access.ts';
-import { CatnapError } from '../../errors.ts';
-import type { App } from '../app-type.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
 
 export type Authenticate = (token: string, remoteAddress: string) => Promise<Caller | undefined>;
 

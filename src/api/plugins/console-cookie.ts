@@ -3,10 +3,10 @@
  * have made: a header that no form and no foreign page can send, and no sign of another origin.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Config } from '../../config.ts';
 import { findConsoleSession, sessionDays } from '../../core/console-session.ts';
 import { readScope } from '../../core/context.ts';
-import type { ApiParts } from '../parts.ts';
+import type { Config } from '../../lib/config.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import type { FindSignedIn } from './auth.ts';
 
 /** Sent by the console with every request. A foreign page would need leave by CORS to send it, which nobody gets. */

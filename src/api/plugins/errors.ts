@@ -5,8 +5,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CatnapError } from '../../errors.ts';
-import type { App } from '../app-type.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
 import { setRequestIdHeaders } from './request-id.ts';
 import { methodsOf } from './route-table.ts';
 

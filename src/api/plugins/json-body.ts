@@ -3,8 +3,8 @@
  * and neonctl announce JSON on requests that carry none. The text as it arrived is kept for the Idempotency-Key.
  */
 import type { FastifyRequest } from 'fastify';
-import { CatnapError } from '../../errors.ts';
-import type { App } from '../app-type.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
 import { unsupportedMediaType } from './errors.ts';
 
 declare module 'fastify' {

@@ -6,7 +6,7 @@ import buildValidators from '@fastify/ajv-compiler';
 import buildSerializers from '@fastify/fast-json-stringify-compiler';
 import type { FastifyServerOptions } from 'fastify';
 import type { FastifyValidationResult } from 'fastify/types/schema.js';
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 
 /** To be called when the shared schemas are added. */
 export function useLazySchemas(app: App, { ajv }: Pick<FastifyServerOptions, 'ajv'>): void {

@@ -1,6 +1,6 @@
 /** Counts and durations of requests by route template, never by path: ids would make the series endless. */
 import { Counter, collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 
 export function useMetrics(app: App, registry: Registry): void {
   collectDefaultMetrics({ register: registry });

@@ -1,6 +1,6 @@
 /** The OpenAPI document, made from the schemas of the routes. Its paths are relative to the server URL. */
 import swagger from '@fastify/swagger';
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 
 const tags = [
   { name: 'Projects', description: 'A project owns branches, computes and settings.' },

@@ -2,11 +2,11 @@
  * Limits per key: so many requests a minute, and a burst per route; and per address for failed authentication, so that
  * keys cannot be guessed fast. In this process only: with several API processes the limit is per process.
  */
-import type { Clock } from '../../clock.ts';
-import { CatnapError } from '../../errors.ts';
-import { hashToken } from '../../secrets.ts';
-import { createTokenBuckets } from '../../token-buckets.ts';
-import type { App } from '../app-type.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { hashToken } from '../../lib/secrets.ts';
+import { createTokenBuckets } from '../../lib/token-buckets.ts';
+import type { App } from '../kit/app-type.ts';
 import type { GuessGuard } from './auth.ts';
 
 declare module 'fastify' {

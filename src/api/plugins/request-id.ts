@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 
 /** Bounded and plain, because the id is echoed in headers and written to logs. */
 const sanePattern = /^[\w.-]{1,128}$/;

@@ -1,5 +1,5 @@
 /** One line for each answered request. Probes and pages that refresh themselves are logged at debug level only. */
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 
 export function useRequestLog(app: App): void {
   app.addHook('onResponse', async (request, reply) => {

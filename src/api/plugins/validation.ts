@@ -3,10 +3,10 @@
  * refused. Query strings are text, so they are coerced to what the schema says, and unknown parameters are ignored.
  */
 import type { FastifyServerOptions } from 'fastify';
-import { invalid } from '../../errors.ts';
-import type { App } from '../app-type.ts';
-import { isIpRule } from '../ip-rule.ts';
-import { validationMessage } from '../validation-message.ts';
+import { invalid } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
+import { isIpRule } from '../kit/ip-rule.ts';
+import { validationMessage } from '../kit/validation-message.ts';
 
 export const validationOptions = {
   ajv: {

@@ -1,9 +1,8 @@
 /** The caller's own record, organizations, regions, and what the credential is. */
 import { organizationsOf, requireOrganization } from '../../core/access.ts';
 import { getCurrentUser, setPlan } from '../../core/account.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { AuthDetailsReply } from '../schemas/auth-details.ts';
 import { ref } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
@@ -17,6 +16,7 @@ import { RegionsQuery, RegionsReply } from '../schemas/region.ts';
 import { CurrentUserReply } from '../schemas/user.ts';
 import { authDetailsView, currentUserView, organizationView, regionsView } from '../views/account.ts';
 import { organizationAddress } from '../views/params.ts';
+import { ask, write } from './command.ts';
 
 const tags = ['Account'];
 

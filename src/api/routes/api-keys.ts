@@ -8,9 +8,8 @@ import {
   revokeOrganizationApiKey,
   revokePersonalApiKey,
 } from '../../core/api-key.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   ApiKey,
   ApiKeyCreateBody,
@@ -32,6 +31,7 @@ import {
   revokedApiKeyView,
 } from '../views/api-key.ts';
 import { organizationAddress } from '../views/params.ts';
+import { ask, write } from './command.ts';
 
 const tags = ['API keys'];
 const listReply = { 200: Type.Array(ref(ApiKey)), ...errorReply };

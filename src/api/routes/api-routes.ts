@@ -1,6 +1,6 @@
 /** Every route under the version prefix that needs a key. */
-import type { App } from '../app-type.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 

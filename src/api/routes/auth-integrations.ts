@@ -1,5 +1,6 @@
 /** Auth integrations (beta): made, listed, given new keys, handed over, deleted; by project and by branch. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isProviderFailure } from '../../auth-client/errors.ts';
 import type { Caller } from '../../core/access.ts';
 import {
   beginIntegration,
@@ -13,13 +14,10 @@ import {
   requireIntegration,
 } from '../../core/auth-integration.ts';
 import { runCommand } from '../../core/command.ts';
-import { CatnapError, notFound } from '../../errors.ts';
-import { asBranchId, asProjectId } from '../../ids.ts';
-import { isProviderFailure } from '../../provider/errors.ts';
-import type { App } from '../app-type.ts';
-import { ask, write, writeOutside } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
-import { openIntegration } from '../provider-project.ts';
+import { CatnapError, notFound } from '../../lib/errors.ts';
+import { asBranchId, asProjectId } from '../../lib/ids.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   AuthCreateBody,
   AuthDeleteBody,
@@ -36,6 +34,8 @@ import { BranchParams, ProjectParams, ref } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import { integrationView, keysView } from '../views/auth.ts';
 import { branchAddress, projectAddress } from '../views/params.ts';
+import { ask, write, writeOutside } from './command.ts';
+import { openIntegration } from './provider-project.ts';
 
 const tags = ['Auth (beta)'];
 const ofBranch = '/projects/:project_id/branches/:branch_id/auth';

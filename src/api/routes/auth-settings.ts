@@ -1,13 +1,12 @@
 /** Trusted domains and OAuth providers of an auth integration (beta); the provider keeps them. */
+
+import type { ProviderProject } from '../../auth-client/client.ts';
+import { isProviderFailure } from '../../auth-client/errors.ts';
 import type { IntegrationAddress } from '../../core/auth-integration.ts';
 import { requireDomain } from '../../core/auth-rules.ts';
-import { CatnapError, notFound } from '../../errors.ts';
-import type { ProviderProject } from '../../provider/client.ts';
-import { isProviderFailure } from '../../provider/errors.ts';
-import type { App } from '../app-type.ts';
-import { writeOutside } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
-import { openIntegration } from '../provider-project.ts';
+import { CatnapError, notFound } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   BranchOauthParams,
   DomainAddBody,
@@ -24,6 +23,8 @@ import { BranchParams, ProjectParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import { oauthView, oauthViews } from '../views/auth.ts';
 import { branchAddress, projectAddress } from '../views/params.ts';
+import { writeOutside } from './command.ts';
+import { openIntegration } from './provider-project.ts';
 
 const tags = ['Auth (beta)'];
 

@@ -1,14 +1,13 @@
 /** Users of an auth integration (beta): made and deleted at the provider, from where they reach the database. */
+
+import { isProviderFailure } from '../../auth-client/errors.ts';
 import type { IntegrationAddress } from '../../core/auth-integration.ts';
 import { requireEmail } from '../../core/auth-rules.ts';
 import { noteUser } from '../../core/auth-webhook.ts';
-import { notFound } from '../../errors.ts';
-import { asProjectId } from '../../ids.ts';
-import { isProviderFailure } from '../../provider/errors.ts';
-import type { App } from '../app-type.ts';
-import { writeOutside } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
-import { openIntegration } from '../provider-project.ts';
+import { notFound } from '../../lib/errors.ts';
+import { asProjectId } from '../../lib/ids.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   AuthUserBody,
   AuthUserParams,
@@ -20,6 +19,8 @@ import {
 import { BranchParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import { branchAddress, projectAddress } from '../views/params.ts';
+import { writeOutside } from './command.ts';
+import { openIntegration } from './provider-project.ts';
 
 const tags = ['Auth (beta)'];
 const ofBranch = '/projects/:project_id/branches/:branch_id/auth/users';

@@ -3,13 +3,13 @@
  * wrong one and an integration that is not there get the same answer.
  */
 import type { FastifyRequest } from 'fastify';
-import type { Clock } from '../../clock.ts';
 import { takeWebhook } from '../../core/auth-webhook.ts';
 import { readScope } from '../../core/context.ts';
-import { CatnapError, notFound } from '../../errors.ts';
-import { createTokenBuckets } from '../../token-buckets.ts';
-import type { App } from '../app-type.ts';
-import type { ApiParts } from '../parts.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { CatnapError, notFound } from '../../lib/errors.ts';
+import { createTokenBuckets } from '../../lib/token-buckets.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 
 /** Of requests that turn out not to be genuine; the others get theirs back. */
 const strangersShape = { capacity: 60, perSecond: 5 };

@@ -3,9 +3,9 @@ import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
 import { testProviders } from '../../../test/helpers/providers.ts';
 import { type StandIn, type StandInProject, startStandIn } from '../../../test/helpers/stand-in-provider.ts';
-import { FakeDriver } from '../../compute/fake.ts';
+import { FakeDriver } from '../../compute/fake/fake-driver.ts';
 import { createOperationWaiter } from '../../core/operation-wait.ts';
-import { createLogger } from '../../log.ts';
+import { createLogger } from '../../lib/log.ts';
 import { authTransfers } from '../../reconcilers/auth-transfers.ts';
 import { providerLeftovers } from '../../reconcilers/provider-leftovers.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
-import { FakeDriver } from '../../compute/fake.ts';
+import { FakeDriver } from '../../compute/fake/fake-driver.ts';
 
 let api: TestApi;
 let base: string;

@@ -1,11 +1,10 @@
 /** What is in a branch: its schema, and restoring it to the head of another one. */
 import { restoreBranch } from '../../core/branch-restore.ts';
 import { baseOf, findSchemaSource } from '../../core/branch-schema.ts';
-import { CatnapError } from '../../errors.ts';
-import { asBranchId } from '../../ids.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { asBranchId } from '../../lib/ids.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   BranchOperationsReply,
   BranchRestoreBody,
@@ -16,10 +15,11 @@ import {
 } from '../schemas/branch.ts';
 import { BranchParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
-import { unifiedDiff } from '../unified-diff.ts';
 import { branchView, restoreInput } from '../views/branch.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress } from '../views/params.ts';
+import { ask, write } from './command.ts';
+import { unifiedDiff } from './unified-diff.ts';
 
 const tags = ['Branches'];
 const member = '/projects/:project_id/branches/:branch_id';

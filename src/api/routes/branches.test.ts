@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
-import { FakeDriver } from '../../compute/fake.ts';
-import { createLogger } from '../../log.ts';
+import { FakeDriver } from '../../compute/fake/fake-driver.ts';
+import { createLogger } from '../../lib/log.ts';
 import { expiredBranches } from '../../reconcilers/expired-branches.ts';
 
 let api: TestApi;

@@ -8,10 +8,8 @@ import {
   updateBranchOf,
 } from '../../core/branch.ts';
 import { createBranch } from '../../core/branch-create.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import { requireGoodSettingsIn } from '../good-settings.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   BranchCountQuery,
   BranchCountReply,
@@ -37,6 +35,8 @@ import {
 } from '../views/branch.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, projectAddress } from '../views/params.ts';
+import { ask, write } from './command.ts';
+import { requireGoodSettingsIn } from './good-settings.ts';
 
 const tags = ['Branches'];
 const collection = '/projects/:project_id/branches';

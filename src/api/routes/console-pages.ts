@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
-import { notFound } from '../../errors.ts';
-import type { App } from '../app-type.ts';
-import type { ConsoleFiles } from '../console-files.ts';
+import { notFound } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ConsoleFiles } from '../kit/console-files.ts';
 
 const open = { config: { isPublic: true }, schema: { hide: true } };
 

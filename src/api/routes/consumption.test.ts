@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { addConsumption } from '../../db/consumption.ts';
-import { asBranchId, asProjectId } from '../../ids.ts';
+import { asBranchId, asProjectId } from '../../lib/ids.ts';
 
 let api: TestApi;
 let projectId: string;

@@ -6,10 +6,9 @@ import {
   getConsumption,
   type ConsumptionQuery as Wanted,
 } from '../../core/consumption.ts';
-import { asOrganizationId } from '../../ids.ts';
-import type { App } from '../app-type.ts';
-import { ask } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import { asOrganizationId } from '../../lib/ids.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import {
   BranchConsumptionQuery,
   BranchConsumptionReply,
@@ -20,6 +19,7 @@ import {
 } from '../schemas/consumption.ts';
 import { errorReply } from '../schemas/error.ts';
 import { namesIn, pageView, periodsView, requireMetrics, timeframe, timeframeV2 } from '../views/consumption.ts';
+import { ask } from './command.ts';
 
 const tags = ['Consumption'];
 

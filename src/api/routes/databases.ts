@@ -7,9 +7,8 @@ import {
   listDatabases,
   updateDatabaseOf,
 } from '../../core/database.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { BranchParams } from '../schemas/common.ts';
 import {
   DatabaseCreateBody,
@@ -23,6 +22,7 @@ import { errorReply } from '../schemas/error.ts';
 import { databaseChange, databaseInput, databaseView } from '../views/database.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, databaseAddress } from '../views/params.ts';
+import { ask, write } from './command.ts';
 
 const tags = ['Databases'];
 const collection = '/projects/:project_id/branches/:branch_id/databases';

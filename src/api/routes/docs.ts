@@ -1,5 +1,5 @@
 /** The API's own description, for programs and for people. */
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 import { docsPage } from '../pages/docs-page.ts';
 import { sendPage } from '../plugins/security-headers.ts';
 

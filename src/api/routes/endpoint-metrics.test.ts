@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { insertSamples, type SampleRow } from '../../db/samples.ts';
 import { recordSize } from '../../db/sizes.ts';
-import { asEndpointId } from '../../ids.ts';
+import { asEndpointId } from '../../lib/ids.ts';
 
 let api: TestApi;
 let path: string;

@@ -2,15 +2,15 @@
 import { Gauge } from 'prom-client';
 import { readScope } from '../../core/context.ts';
 import { getEndpointMetrics, latestMetrics, type Metrics } from '../../core/metrics.ts';
-import type { EndpointId } from '../../ids.ts';
-import type { App } from '../app-type.ts';
-import { ask } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { EndpointId } from '../../lib/ids.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { EndpointParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import { MetricsQuery, MetricsReply } from '../schemas/metrics.ts';
 import { present, time } from '../views/common.ts';
 import { endpointAddress } from '../views/params.ts';
+import { ask } from './command.ts';
 
 export function endpointMetricsRoutes(app: App, parts: ApiParts): void {
   const schema = {

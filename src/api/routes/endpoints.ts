@@ -12,11 +12,9 @@ import {
   suspendEndpoint,
 } from '../../core/endpoint.ts';
 import { restartEndpoint, updateEndpointOf } from '../../core/endpoint-update.ts';
-import type { EndpointId, ProjectId } from '../../ids.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import { requireGoodSettingsIn } from '../good-settings.ts';
-import type { ApiParts } from '../parts.ts';
+import type { EndpointId, ProjectId } from '../../lib/ids.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { BranchParams, EndpointParams, ProjectParams } from '../schemas/common.ts';
 import {
   EndpointCreateBody,
@@ -29,6 +27,8 @@ import { errorReply } from '../schemas/error.ts';
 import { endpointChanges, endpointInput, endpointView } from '../views/endpoint.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, endpointAddress, projectAddress } from '../views/params.ts';
+import { ask, write } from './command.ts';
+import { requireGoodSettingsIn } from './good-settings.ts';
 
 const tags = ['Endpoints'];
 const collection = '/projects/:project_id/endpoints';

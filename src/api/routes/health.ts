@@ -1,13 +1,13 @@
 /** For machines that watch: does the process live, can it work, and its numbers. */
 import type { FastifyRequest } from 'fastify';
-import { delay } from '../../clock.ts';
-import { isLoopback } from '../../config.ts';
 import { requireOperator } from '../../core/account.ts';
 import { readScope } from '../../core/context.ts';
 import { getSystemStatus } from '../../core/status.ts';
-import { CatnapError } from '../../errors.ts';
-import type { App } from '../app-type.ts';
-import type { ApiParts } from '../parts.ts';
+import { delay } from '../../lib/clock.ts';
+import { isLoopback } from '../../lib/config.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { type Access, authenticateRequest } from '../plugins/auth.ts';
 import { readProxyMetrics } from '../plugins/proxy-metrics.ts';
 

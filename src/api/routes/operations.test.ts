@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
 import { testProviders } from '../../../test/helpers/providers.ts';
-import { FakeDriver } from '../../compute/fake.ts';
-import { createLogger } from '../../log.ts';
+import { FakeDriver } from '../../compute/fake/fake-driver.ts';
+import { createLogger } from '../../lib/log.ts';
 import { OperationRunner } from '../../operations/runner.ts';
 
 const driver = new FakeDriver();

@@ -1,13 +1,13 @@
 /** Operations: what a project's writes have queued. */
 import { getOperation, listOperations } from '../../core/operation.ts';
-import type { App } from '../app-type.ts';
-import { ask } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { ProjectParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import { OperationParams, OperationReply, OperationsQuery, OperationsReply } from '../schemas/operation.ts';
 import { operationsPage, operationsView, operationView } from '../views/operation.ts';
 import { operationAddress, projectAddress } from '../views/params.ts';
+import { ask } from './command.ts';
 
 export function operationRoutes(app: App, parts: ApiParts): void {
   const list = {

@@ -1,12 +1,13 @@
 /** Mails of the embedded auth provider, for the operator: they hold codes that let their reader in. */
+
+import { listOutbox } from '../../auth-provider/core/outbox.ts';
 import { requireOperator } from '../../core/account.ts';
-import { listOutbox } from '../../provider/embedded/outbox.ts';
-import type { App } from '../app-type.ts';
-import { ask } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { errorReply } from '../schemas/error.ts';
 import { OutboxQuery, OutboxReply } from '../schemas/outbox.ts';
 import { outboxMailView } from '../views/outbox.ts';
+import { ask } from './command.ts';
 
 export function outboxRoutes(app: App, parts: ApiParts): void {
   const schema = {

@@ -2,10 +2,8 @@
 import { getConnectionUri } from '../../core/connection.ts';
 import { deleteProject, getProject, listProjects, updateProjectOf } from '../../core/project.ts';
 import { createProject, defaultPgVersion } from '../../core/project-create.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import { requireGoodSettings, requireGoodSettingsIn } from '../good-settings.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { ProjectParams } from '../schemas/common.ts';
 import { ConnectionUriQuery, ConnectionUriReply } from '../schemas/connection-uri.ts';
 import { errorReply } from '../schemas/error.ts';
@@ -32,6 +30,8 @@ import {
   projectsView,
   projectView,
 } from '../views/project.ts';
+import { ask, write } from './command.ts';
+import { requireGoodSettings, requireGoodSettingsIn } from './good-settings.ts';
 
 const tags = ['Projects'];
 

@@ -8,9 +8,8 @@ import {
   resetRolePassword,
   revealRolePassword,
 } from '../../core/role.ts';
-import type { App } from '../app-type.ts';
-import { ask, write } from '../command.ts';
-import type { ApiParts } from '../parts.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { BranchParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import {
@@ -24,6 +23,7 @@ import {
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, roleAddress } from '../views/params.ts';
 import { roleInput, roleView } from '../views/role.ts';
+import { ask, write } from './command.ts';
 
 const tags = ['Roles'];
 const collection = '/projects/:project_id/branches/:branch_id/roles';

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { fastify } from 'fastify';
 import { afterEach, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import type { App } from '../app-type.ts';
+import type { App } from '../kit/app-type.ts';
 import { sqlRoutes } from './sql.ts';
 
 const cleanups: (() => unknown)[] = [];

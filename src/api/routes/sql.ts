@@ -6,8 +6,8 @@
 import { type ClientRequest, request as openRequest } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CatnapError } from '../../errors.ts';
-import type { App } from '../app-type.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { App } from '../kit/app-type.ts';
 
 /** All that the proxy reads, but for where the body ends. */
 const passedOn = /^(neon-.*|authorization)$/;

@@ -3,12 +3,12 @@
  * who have a key, counts and addresses; to everybody else the name and the version.
  */
 import type { FastifyRequest } from 'fastify';
-import { type Config, isLoopback } from '../../config.ts';
 import { readScope } from '../../core/context.ts';
 import { getSystemStatus } from '../../core/status.ts';
-import type { App } from '../app-type.ts';
+import { type Config, isLoopback } from '../../lib/config.ts';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
 import { statusPage } from '../pages/status-page.ts';
-import type { ApiParts } from '../parts.ts';
 import { type Access, authenticateRequest } from '../plugins/auth.ts';
 import { sendPage } from '../plugins/security-headers.ts';
 import { briefStatusView, statusView } from '../views/status.ts';

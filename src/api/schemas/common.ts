@@ -1,6 +1,6 @@
 /** Pieces that several nouns share: ids, times, maps, path parameters, and references between schemas. */
 import { type Static, type TSchema, Type } from 'typebox';
-import { idPattern } from '../../ids.ts';
+import { idPattern } from '../../lib/ids.ts';
 
 /** For request objects: an attribute that is not listed is refused by name. */
 export const closed = { additionalProperties: false } as const;

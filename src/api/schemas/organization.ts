@@ -1,6 +1,6 @@
 /** Organizations. */
 import { Type } from 'typebox';
-import { planNames } from '../../config.ts';
+import { planNames } from '../../lib/config.ts';
 import { closed, idOf, ref, time } from './common.ts';
 
 export const Organization = Type.Object(

@@ -1,8 +1,8 @@
 /** The caller, organizations, regions and the credential: row to wire. */
 import type { Static } from 'typebox';
-import type { Config } from '../../config.ts';
 import type { Caller } from '../../core/access.ts';
 import type { getCurrentUser, Organization } from '../../core/account.ts';
+import type { Config } from '../../lib/config.ts';
 import type { AuthDetailsReply } from '../schemas/auth-details.ts';
 import type { Organization as OrganizationSchema } from '../schemas/organization.ts';
 import type { RegionsReply } from '../schemas/region.ts';

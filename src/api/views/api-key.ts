@@ -1,7 +1,7 @@
 /** API keys: row to wire. */
 import type { Static } from 'typebox';
 import type { ApiKey, NewKey } from '../../core/api-key.ts';
-import { asOrganizationId, asProjectId } from '../../ids.ts';
+import { asOrganizationId, asProjectId } from '../../lib/ids.ts';
 import type { ApiKeyCreated, ApiKeyRevoked, ApiKey as ApiKeySchema, OrgApiKeyCreateBody } from '../schemas/api-key.ts';
 import { optionalTime, present, time } from './common.ts';
 

@@ -1,8 +1,8 @@
 /** Auth integrations: row to wire. */
 import type { Static } from 'typebox';
+import type { OauthProvider as ProviderOauth } from '../../auth-client/client.ts';
+import { jwksUrl, type Providers } from '../../auth-client/providers.ts';
 import { type AuthIntegration, type FirstKeys, usersSchema, usersTable } from '../../core/auth-integration.ts';
-import type { OauthProvider as ProviderOauth } from '../../provider/client.ts';
-import { jwksUrl, type Providers } from '../../provider/providers.ts';
 import type { AuthIntegration as AuthIntegrationSchema, AuthKeysReply, OauthProvider } from '../schemas/auth.ts';
 import { optionalTime, present, time } from './common.ts';
 

@@ -3,8 +3,8 @@ import type { Static } from 'typebox';
 import type { Branch, BranchPage } from '../../core/branch.ts';
 import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
 import type { RestoreInput } from '../../core/branch-restore.ts';
-import { asBranchId } from '../../ids.ts';
-import type { ApiConfig } from '../parts.ts';
+import { asBranchId } from '../../lib/ids.ts';
+import type { ApiConfig } from '../kit/parts.ts';
 import type {
   Annotation,
   BranchCreateBody,

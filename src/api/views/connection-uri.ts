@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import type { ConnectionUriInput } from '../../core/connection.ts';
 import type { ConnectionDetails } from '../../core/connection-uri.ts';
-import { asBranchId, asEndpointId } from '../../ids.ts';
+import { asBranchId, asEndpointId } from '../../lib/ids.ts';
 import type { ConnectionUriQuery, ConnectionDetails as DetailsSchema } from '../schemas/connection-uri.ts';
 
 export function connectionView(details: ConnectionDetails): Static<typeof DetailsSchema> {

@@ -1,7 +1,7 @@
 /** Consumption: rows to periods and timeframes. */
 import { createHash } from 'node:crypto';
 import { type Consumption, endOf } from '../../core/consumption.ts';
-import { invalid } from '../../errors.ts';
+import { invalid } from '../../lib/errors.ts';
 import { time } from './common.ts';
 
 type Subject = Consumption['subjects'][number];

@@ -3,8 +3,8 @@
  * a 400, never a failing statement.
  */
 import type { BranchPage } from '../../core/branch.ts';
-import { invalid } from '../../errors.ts';
-import { idPattern } from '../../ids.ts';
+import { invalid } from '../../lib/errors.ts';
+import { idPattern } from '../../lib/ids.ts';
 import { unstorable } from '../plugins/validation.ts';
 
 type BranchCursor = NonNullable<BranchPage['cursor']>;

@@ -6,8 +6,8 @@ import type { EndpointChanges } from '../../core/endpoint-update.ts';
 import { whyAwake } from '../../core/idleness.ts';
 import { planOf } from '../../core/plan.ts';
 import { clampSize, temporaryDiskLimit } from '../../core/sizing.ts';
-import { asBranchId } from '../../ids.ts';
-import type { ApiConfig } from '../parts.ts';
+import { asBranchId } from '../../lib/ids.ts';
+import type { ApiConfig } from '../kit/parts.ts';
 import type {
   BranchEndpointOptions,
   EndpointCreateBody,

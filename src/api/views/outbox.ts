@@ -1,5 +1,5 @@
 /** Mails of the outbox on the wire. */
-import type { OutboxMail } from '../../provider/embedded/outbox.ts';
+import type { OutboxMail } from '../../auth-provider/core/outbox.ts';
 
 export function outboxMailView(mail: OutboxMail) {
   return {

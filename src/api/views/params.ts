@@ -1,5 +1,5 @@
 /** Path parameters to branded ids. */
-import { asBranchId, asEndpointId, asOperationId, asOrganizationId, asProjectId } from '../../ids.ts';
+import { asBranchId, asEndpointId, asOperationId, asOrganizationId, asProjectId } from '../../lib/ids.ts';
 
 export const projectAddress = (params: { project_id: string }) => ({ projectId: asProjectId(params.project_id) });
 

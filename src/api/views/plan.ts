@@ -1,5 +1,5 @@
 /** Plans in the words and numbers that clients expect. */
-import type { PlanName } from '../../config.ts';
+import type { PlanName } from '../../lib/config.ts';
 
 /** The Python SDK knows no newer words than these. */
 export const subscriptionTypes: Readonly<Record<PlanName, string>> = {

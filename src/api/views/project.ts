@@ -1,12 +1,12 @@
 /** Projects: row to wire, request to input. */
 import type { Static } from 'typebox';
-import type { Config } from '../../config.ts';
 import { proxyHost } from '../../core/connection-uri.ts';
 import { planOf } from '../../core/plan.ts';
 import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
-import { asOrganizationId } from '../../ids.ts';
-import type { ApiConfig } from '../parts.ts';
+import type { Config } from '../../lib/config.ts';
+import { asOrganizationId } from '../../lib/ids.ts';
+import type { ApiConfig } from '../kit/parts.ts';
 import type {
   ProjectCreateReply,
   ProjectListItem,

@@ -1,6 +1,6 @@
 /** What `/status.json` says. */
 import type { SystemStatus } from '../../core/status.ts';
-import type { ApiConfig } from '../parts.ts';
+import type { ApiConfig } from '../kit/parts.ts';
 
 export function briefStatusView(version: string) {
   return { name: 'catnap', version };

@@ -1,7 +1,7 @@
 /** `catnap doctor`: what the machine offers and what to do about what is missing. Exit code 1 if something fails. */
 import type { Command } from 'commander';
-import type { Check } from '../parts.ts';
-import type { RunCommand, Session } from '../session.ts';
+import type { Check } from '../kit/parts.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
 
 export function addDoctor(program: Command, run: RunCommand): void {
   program

@@ -1,8 +1,8 @@
 /** `catnap keys`: API keys, listed, made and revoked; and where the first one is. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { CliFailure } from '../failure.ts';
-import { keyFile, type RunCommand, readKeyFile, type Session } from '../session.ts';
-import type { WireApiKey, WireNewApiKey, WireProject } from '../wire.ts';
+import { CliFailure } from '../kit/failure.ts';
+import { keyFile, type RunCommand, readKeyFile, type Session } from '../kit/session.ts';
+import type { WireApiKey, WireNewApiKey, WireProject } from '../kit/wire.ts';
 
 interface Owner {
   readonly org?: string;

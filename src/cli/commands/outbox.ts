@@ -1,8 +1,8 @@
 /** `catnap outbox`: mails of the embedded auth provider, in place of a mailbox. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { CliFailure } from '../failure.ts';
-import type { RunCommand, Session } from '../session.ts';
-import type { WireMail } from '../wire.ts';
+import { CliFailure } from '../kit/failure.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
+import type { WireMail } from '../kit/wire.ts';
 
 export function addOutbox(program: Command, run: RunCommand): void {
   program

@@ -1,8 +1,8 @@
 /** `catnap plan`: which plan an organization is on, and a change of it. */
 import type { Command } from 'commander';
-import { CliFailure } from '../failure.ts';
-import type { RunCommand, Session } from '../session.ts';
-import type { WireOrganization } from '../wire.ts';
+import { CliFailure } from '../kit/failure.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
+import type { WireOrganization } from '../kit/wire.ts';
 
 interface Choice {
   readonly org?: string;

@@ -1,10 +1,10 @@
 /** `catnap psql <endpoint>`: a psql session on a compute, with the connection string fetched from the API. */
 import type { Command } from 'commander';
-import { ApiRefusal } from '../client.ts';
-import { CliFailure } from '../failure.ts';
-import { runPsql } from '../run-psql.ts';
-import type { RunCommand, Session } from '../session.ts';
-import type { WireDatabase, WireEndpoint, WireRole } from '../wire.ts';
+import { ApiRefusal } from '../kit/client.ts';
+import { CliFailure } from '../kit/failure.ts';
+import { runPsql } from '../kit/run-psql.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
+import type { WireDatabase, WireEndpoint, WireRole } from '../kit/wire.ts';
 
 interface Options {
   readonly project?: string;

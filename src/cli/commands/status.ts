@@ -1,8 +1,8 @@
 /** `catnap status`: is it up, and what is there. Exit code 1 when it is not. */
 import type { Command } from 'commander';
-import { type ApiClient, ApiRefusal, ApiUnreachable } from '../client.ts';
-import type { RunCommand, Session } from '../session.ts';
-import type { WireStatus } from '../wire.ts';
+import { type ApiClient, ApiRefusal, ApiUnreachable } from '../kit/client.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
+import type { WireStatus } from '../kit/wire.ts';
 
 export function addStatus(program: Command, run: RunCommand): void {
   program

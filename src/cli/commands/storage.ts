@@ -1,9 +1,9 @@
 /** `catnap storage`: how branches share space on this machine, and a filesystem that can where it cannot. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { confirm } from '../confirm.ts';
-import { CliFailure } from '../failure.ts';
-import type { StorageStatus } from '../parts.ts';
-import type { RunCommand, Session } from '../session.ts';
+import { confirm } from '../kit/confirm.ts';
+import { CliFailure } from '../kit/failure.ts';
+import type { StorageStatus } from '../kit/parts.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
 
 interface CreateOptions {
   readonly size: number;

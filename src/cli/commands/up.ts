@@ -1,6 +1,6 @@
 /** `catnap up`: starts Catnap here and stays until it is stopped. `npm start` runs this. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { RunCommand } from '../session.ts';
+import type { RunCommand } from '../kit/session.ts';
 
 interface Options {
   readonly roles: readonly string[];

@@ -1,9 +1,8 @@
 /** What the contract's tests begin with: a subject, and one project with a branch and an endpoint on it. */
 import { expect, vi } from 'vitest';
-import { type BranchId, newBranchId, newEndpointId, newSecret } from '../../ids.ts';
-import { buildVerifier } from '../../scram-verifier.ts';
-import type { Login } from '../admin-session.ts';
-import type { BranchCopy } from '../branch-copy.ts';
+import { type BranchId, newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
+import { buildVerifier } from '../../lib/scram-verifier.ts';
+import type { BranchCopy } from '../interface/branch-copy.ts';
 import type {
   BranchReceipt,
   CatalogChange,
@@ -14,7 +13,8 @@ import type {
   ComputeRef,
   ComputeSpec,
   TenantRef,
-} from '../driver.ts';
+} from '../interface/driver.ts';
+import type { Login } from '../server/admin-session.ts';
 
 export interface DriverSubject {
   readonly driver: ComputeDriver;

@@ -1,8 +1,8 @@
 /** The part of the contract about data: branches, and what `configure` does inside a server. */
 import { expect, test } from 'vitest';
-import { newBranchId, newEndpointId } from '../../ids.ts';
-import { buildVerifier } from '../../scram-verifier.ts';
-import type { CatalogChange } from '../driver.ts';
+import { newBranchId, newEndpointId } from '../../lib/ids.ts';
+import { buildVerifier } from '../../lib/scram-verifier.ts';
+import type { CatalogChange } from '../interface/driver.ts';
 import { type Bench, noChange, ownerAndDatabase, verifier } from './bench.ts';
 
 export function describeBranches(bench: () => Bench): void {

@@ -1,7 +1,7 @@
 /** The part of the contract about processes: their life, their generations, accidents and restarts. */
 import { expect, test } from 'vitest';
-import { newBranchId, newEndpointId } from '../../ids.ts';
-import { StaleGenerationError } from '../driver.ts';
+import { newBranchId, newEndpointId } from '../../lib/ids.ts';
+import { StaleGenerationError } from '../interface/driver.ts';
 import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
 
 export function describeLife(bench: () => Bench): void {

@@ -1,6 +1,6 @@
 /** The part of the contract about a branch whose data are exchanged. */
 import { expect, test } from 'vitest';
-import { newBranchId, newEndpointId } from '../../ids.ts';
+import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
 
 const tableOf = (b: Bench, on: Parameters<Bench['query']>[0]) => b.query(on, 'SELECT name FROM t');

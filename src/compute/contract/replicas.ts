@@ -1,7 +1,7 @@
 /** The part of the contract about read replicas. */
 import { expect, test } from 'vitest';
-import { newEndpointId } from '../../ids.ts';
-import { type ComputeObservation, StaleGenerationError } from '../driver.ts';
+import { newEndpointId } from '../../lib/ids.ts';
+import { type ComputeObservation, StaleGenerationError } from '../interface/driver.ts';
 import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
 
 const newReplica = () => ({ endpointId: newEndpointId(), readOnly: true });

@@ -1,10 +1,10 @@
 /** The part of the contract about the table of users: what gets into it, in which order, and with whose rights. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { newBranchId, newEndpointId } from '../../ids.ts';
-import { buildVerifier } from '../../scram-verifier.ts';
-import type { ComputeObservation } from '../driver.ts';
-import type { ChangesAfter, UserChange } from '../users.ts';
+import { newBranchId, newEndpointId } from '../../lib/ids.ts';
+import { buildVerifier } from '../../lib/scram-verifier.ts';
+import type { ComputeObservation } from '../interface/driver.ts';
+import type { ChangesAfter, UserChange } from '../interface/users-sync.ts';
 import { type Bench, ownerAndDatabase, password } from './bench.ts';
 
 const table = { database: 'app', readerName: 'reader', providerProjectId: randomUUID() };

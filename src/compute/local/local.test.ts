@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { makeLocalSubject } from '../../../test/helpers/local-subject.ts';
-import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
-import { buildVerifier } from '../../scram-verifier.ts';
+import { newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
+import { buildVerifier } from '../../lib/scram-verifier.ts';
 import { limits, tempDiskBytes, untilRunning } from '../contract/bench.ts';
-import { describeDriverContract } from '../driver-contract.ts';
+import { describeDriverContract } from '../contract/contract.ts';
 
 describeDriverContract('the local driver on Postgres 17', () => makeLocalSubject(17));
 

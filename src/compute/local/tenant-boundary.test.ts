@@ -2,14 +2,14 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
-import { newBranchId, newEndpointId, newSecret } from '../../ids.ts';
-import { buildVerifier } from '../../scram-verifier.ts';
-import type { Login } from '../admin-session.ts';
+import { newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
+import { runProgram } from '../../lib/run-program.ts';
+import { buildVerifier } from '../../lib/scram-verifier.ts';
 import { limits, tempDiskBytes, untilRunning } from '../contract/bench.ts';
-import type { ComputeObservation, ComputeRef } from '../driver.ts';
-import { dataDirectory, socketFile } from './layout.ts';
-import { readProcessUid } from './process-info.ts';
-import { runProgram } from './run-program.ts';
+import type { ComputeObservation, ComputeRef } from '../interface/driver.ts';
+import type { Login } from '../server/admin-session.ts';
+import { dataDirectory, socketFile } from './host/home/layout.ts';
+import { readProcessUid } from './host/postgres/process-info.ts';
 
 const asRoot = process.getuid?.() === 0;
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
 import { Bench, ownerAndDatabase } from '../contract/bench.ts';
-import type { ComputeObservation } from '../driver.ts';
+import type { ComputeObservation } from '../interface/driver.ts';
 import { type DumpRequest, dumpSchema } from './dump.ts';
 import { findPgDump } from './native-dump.ts';
 import { dumpByWasm } from './wasm-dump.ts';

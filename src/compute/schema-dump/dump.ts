@@ -2,14 +2,16 @@
  * The schema of a database as SQL text. `pg_dump` logs in as a role that is made for it, can read and nothing else, and
  * whose password is void after some minutes; it never is a superuser.
  */
+
 import { randomBytes } from 'node:crypto';
-import { CatnapError, withDetails } from '../../errors.ts';
-import { newSecret } from '../../ids.ts';
-import { buildVerifier } from '../../scram-verifier.ts';
-import { adminLogin, adminScramIterations, type Login, type Session, sqlState, withSession } from '../admin-session.ts';
-import type { ComputeAddress } from '../driver.ts';
-import { janitorName, janitorPattern } from '../drop-role.ts';
-import { quoteLiteral } from '../sql-text.ts';
+import { CatnapError, withDetails } from '../../lib/errors.ts';
+import { newSecret } from '../../lib/ids.ts';
+import { buildVerifier } from '../../lib/scram-verifier.ts';
+import type { ComputeAddress } from '../interface/driver.ts';
+import { adminScramIterations } from '../interface/own-logins.ts';
+import { adminLogin, type Login, type Session, sqlState, withSession } from '../server/admin-session.ts';
+import { janitorName, janitorPattern } from '../server/drop-role.ts';
+import { quoteLiteral } from '../server/sql-text.ts';
 import { dumpByProgram, findPgDump, type ProgramPlaces } from './native-dump.ts';
 import { dumpByWasm, wasmMajor } from './wasm-dump.ts';
 import { openWireSession } from './wire-session.ts';

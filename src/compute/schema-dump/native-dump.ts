@@ -1,7 +1,7 @@
 /** A `pg_dump` of this machine: beside the configured server binaries, or on the PATH and new enough. */
 import { execFile } from 'node:child_process';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
-import type { Login } from '../admin-session.ts';
+import type { Login } from '../server/admin-session.ts';
 import type { DumpLimits } from './wasm-dump.ts';
 
 export interface ProgramPlaces {

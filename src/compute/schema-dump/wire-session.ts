@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { deriveKeys, hmac, sha256 } from '../../scram-verifier.ts';
-import type { Login } from '../admin-session.ts';
+import { deriveKeys, hmac, sha256 } from '../../lib/scram-verifier.ts';
+import type { Login } from '../server/admin-session.ts';
 
 export interface WireSession {
   readonly socket: Socket;

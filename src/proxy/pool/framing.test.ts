@@ -1,9 +1,9 @@
 /** The framing of pooled sessions under arbitrary chunking: what passes, what is hidden, and when a server is free. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CatnapError } from '../../errors.ts';
-import { errorResponse } from '../messages.ts';
-import { cstring, encodeMessage, int32, ProtocolError } from '../wire.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { errorResponse } from '../protocol/messages.ts';
+import { cstring, encodeMessage, int32, ProtocolError } from '../protocol/wire.ts';
 import { asked, hidden, local } from './asked.ts';
 import { ReplyScanner } from './replies.ts';
 import { RequestTranslator } from './requests.ts';

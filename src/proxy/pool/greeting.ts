@@ -2,10 +2,10 @@
  * What a pooled client is greeted with: the settings that a server reports, with the client's own values. A server is
  * asked once for each combination of values; clients after that are greeted from memory.
  */
-import { CatnapError } from '../../errors.ts';
-import { errorResponse, parseErrorResponse } from '../messages.ts';
-import { ComputeRefusal } from '../session.ts';
-import { cstring, encodeMessage } from '../wire.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { ComputeRefusal } from '../compute/session.ts';
+import { errorResponse, parseErrorResponse } from '../protocol/messages.ts';
+import { cstring, encodeMessage } from '../protocol/wire.ts';
 import {
   applicationNameIndex,
   changeSql,

@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PooledProxies } from '../../../test/helpers/pooled-proxy.ts';
-import { createLogger } from '../../log.ts';
-import { deriveKeys, parseVerifier } from '../../scram-verifier.ts';
-import type { Identity } from '../authenticate.ts';
-import { limitsFor } from '../limits.ts';
-import { parseErrorResponse } from '../messages.ts';
-import { createWaker } from '../wake.ts';
-import { cstring, encodeMessage, int32 } from '../wire.ts';
-import { Budgets } from './budget.ts';
+import { createLogger } from '../../lib/log.ts';
+import { deriveKeys, parseVerifier } from '../../lib/scram-verifier.ts';
+import type { Identity } from '../client/authenticate.ts';
+import { createWaker } from '../compute/wake.ts';
+import { limitsFor } from '../kit/limits.ts';
+import { Budgets } from '../permits/budget.ts';
+import { parseErrorResponse } from '../protocol/messages.ts';
+import { cstring, encodeMessage, int32 } from '../protocol/wire.ts';
 import type { Lease } from './lease.ts';
 import { createPools, type Pools } from './pools.ts';
 

@@ -1,8 +1,9 @@
 /** One server connection lent to somebody inside the proxy, message by message. `pools.ts` says how to use it. */
-import { PeerGone } from '../message-stream.ts';
-import { parseErrorResponse } from '../messages.ts';
-import { ComputeRefusal } from '../session.ts';
-import { encodeMessage, FrameBuffer, type Message } from '../wire.ts';
+
+import { ComputeRefusal } from '../compute/session.ts';
+import { PeerGone } from '../protocol/message-stream.ts';
+import { parseErrorResponse } from '../protocol/messages.ts';
+import { encodeMessage, FrameBuffer, type Message } from '../protocol/wire.ts';
 import { FirstRequest, isCrashNotice } from './first-request.ts';
 import type { Tracked } from './parameters.ts';
 import type { Pool, Waiter } from './pool.ts';

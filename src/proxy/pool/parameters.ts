@@ -3,7 +3,7 @@
  * servers report and drivers rely on. Every other startup parameter is given to the server at its login, so clients
  * that differ in one have different pools.
  */
-import { forwardedParameters } from '../session.ts';
+import { forwardedParameters } from '../compute/session.ts';
 
 /** By the name that the server reports, and the name that clients may use in any case. */
 export const trackedNames = [

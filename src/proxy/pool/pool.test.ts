@@ -10,8 +10,8 @@ import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { PooledProxies, psqlVersion, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
-import type { ProxyLimits } from '../limits.ts';
-import { cstring, encodeMessage } from '../wire.ts';
+import type { ProxyLimits } from '../kit/limits.ts';
+import { cstring, encodeMessage } from '../protocol/wire.ts';
 
 const run = promisify(execFile);
 const proxies = new PooledProxies();

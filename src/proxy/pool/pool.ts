@@ -3,12 +3,12 @@
  * those who want one. Connections are opened as they are needed, within the endpoint's budget, and given back after
  * each transaction.
  */
-import { CatnapError, errorText } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
-import type { ProxyLimits } from '../limits.ts';
-import type { ComputeLogin } from '../login.ts';
-import { ComputeRefusal } from '../session.ts';
-import type { BudgetMember, EndpointBudget } from './budget.ts';
+import { CatnapError, errorText } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { ComputeLogin } from '../compute/login.ts';
+import { ComputeRefusal } from '../compute/session.ts';
+import type { ProxyLimits } from '../kit/limits.ts';
+import type { BudgetMember, EndpointBudget } from '../permits/budget.ts';
 import type { Greeting } from './greeting.ts';
 import { changeSql, type Tracked } from './parameters.ts';
 import { ServerConnection, type ServerUser } from './server-connection.ts';

@@ -1,10 +1,10 @@
 /** From a proven client of a `-pooler` host to a session: find its pool, greet it, hand it over. */
-import { CatnapError } from '../../errors.ts';
-import type { Identity } from '../authenticate.ts';
-import type { CancelKeys } from '../cancel.ts';
-import type { MessageStream } from '../message-stream.ts';
-import { authenticationOk, backendKeyData } from '../messages.ts';
-import { encodeMessage } from '../wire.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { Identity } from '../client/authenticate.ts';
+import type { CancelKeys } from '../compute/cancel.ts';
+import type { MessageStream } from '../protocol/message-stream.ts';
+import { authenticationOk, backendKeyData } from '../protocol/messages.ts';
+import { encodeMessage } from '../protocol/wire.ts';
 import { greet } from './greeting.ts';
 import { splitParameters } from './parameters.ts';
 import type { Pools } from './pools.ts';

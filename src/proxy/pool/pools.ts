@@ -14,12 +14,12 @@
  * also after an error; release may be called in the middle of a query, which is then cancelled.
  */
 import { createHash } from 'node:crypto';
-import type { Logger } from '../../log.ts';
-import type { Identity } from '../authenticate.ts';
-import type { ProxyLimits } from '../limits.ts';
-import { connectToCompute } from '../session.ts';
-import type { Waker } from '../wake.ts';
-import type { Budgets } from './budget.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Identity } from '../client/authenticate.ts';
+import { connectToCompute } from '../compute/session.ts';
+import type { Waker } from '../compute/wake.ts';
+import type { ProxyLimits } from '../kit/limits.ts';
+import type { Budgets } from '../permits/budget.ts';
 import { greet } from './greeting.ts';
 import { Lease } from './lease.ts';
 import { splitParameters } from './parameters.ts';

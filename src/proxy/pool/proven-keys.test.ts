@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CatnapError } from '../../errors.ts';
-import { buildVerifier, parseVerifier } from '../../scram-verifier.ts';
-import { type Identity, passwordWrong } from '../authenticate.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { buildVerifier, parseVerifier } from '../../lib/scram-verifier.ts';
+import { type Identity, passwordWrong } from '../client/authenticate.ts';
 import { ProvenKeys } from './proven-keys.ts';
 
 const { signal } = new AbortController();

@@ -3,8 +3,8 @@
  * has many server connections, one after the other. When the role's password has changed meanwhile, the server refuses
  * the keys of that proof; those of a client that has logged in since are as good, because both are the same role.
  */
-import { CatnapError } from '../../errors.ts';
-import type { Identity } from '../authenticate.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import type { Identity } from '../client/authenticate.ts';
 
 interface Proof {
   newest: Identity;

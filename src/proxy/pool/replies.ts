@@ -5,7 +5,7 @@
  * Every request that ends in an answer is noted with `expect`, in order. An answer may be hidden (the client did not
  * ask for it) or local (the server is not asked; we answer when its turn comes).
  */
-import { ProtocolError } from '../wire.ts';
+import { ProtocolError } from '../protocol/wire.ts';
 import { asked, countReady, hidden, kindMask, local } from './asked.ts';
 import {
   bindComplete,

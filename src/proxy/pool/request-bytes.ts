@@ -1,5 +1,5 @@
 /** Frontend messages as bytes: their types, the few that a pool makes itself, and a chunk on its way to a server. */
-import { ProtocolError } from '../wire.ts';
+import { ProtocolError } from '../protocol/wire.ts';
 import type { Statement } from './statements.ts';
 
 const code = (letter: string) => letter.charCodeAt(0);

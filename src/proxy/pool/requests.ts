@@ -3,8 +3,8 @@
  * replaced by those that the statement has on servers, and with statements prepared first where the server does not
  * know them. Everything else passes untouched, long messages in the pieces they come in.
  */
-import { CatnapError } from '../../errors.ts';
-import { ProtocolError } from '../wire.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { ProtocolError } from '../protocol/wire.ts';
 import { asked, hidden, local } from './asked.ts';
 import type { ReplyScanner } from './replies.ts';
 import {

@@ -1,7 +1,7 @@
 /** Notices that an endpoint's route was closed, so that no transaction is begun on a server that is about to stop. */
-import { errorText } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
-import type { ControlPlane } from '../control-plane.ts';
+import { errorText } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { ControlPlane } from '../kit/control-plane.ts';
 import type { Pools } from './pools.ts';
 
 export function watchRoutes(controlPlane: ControlPlane, pools: Pools, log: Logger): void {

@@ -3,11 +3,11 @@
  * the server says then is for nobody. The user hears what is meant for it, and when the server is free.
  */
 import type { Socket } from 'node:net';
-import { type CancelTarget, forwardCancel } from '../cancel.ts';
-import { onChunks } from '../chunks.ts';
-import type { ComputeLogin } from '../login.ts';
-import { type Writer, writerTo } from '../straight-writer.ts';
-import { FrameBuffer, ProtocolError } from '../wire.ts';
+import { type CancelTarget, forwardCancel } from '../compute/cancel.ts';
+import type { ComputeLogin } from '../compute/login.ts';
+import { FrameBuffer, ProtocolError } from '../protocol/wire.ts';
+import { onChunks } from '../sockets/chunks.ts';
+import { type Writer, writerTo } from '../sockets/straight-writer.ts';
 import { asked, hidden } from './asked.ts';
 import { type Tracked, trackedIndex, trackedNames, withValue } from './parameters.ts';
 import { ReplyScanner } from './replies.ts';

@@ -4,12 +4,12 @@
  * while the compute wakes, restarts or is replaced; one that has begun shares its server's fate.
  */
 import type { Duplex } from 'node:stream';
-import { CatnapError } from '../../errors.ts';
-import { onChunks } from '../chunks.ts';
-import { type ErrorReport, errorResponse, parseErrorResponse } from '../messages.ts';
-import { administratorCommand, describeRefusal } from '../refusal.ts';
-import { type Writer, writerTo } from '../straight-writer.ts';
-import { encodeMessage, ProtocolError } from '../wire.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { administratorCommand, describeRefusal } from '../compute/refusal.ts';
+import { type ErrorReport, errorResponse, parseErrorResponse } from '../protocol/messages.ts';
+import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
+import { onChunks } from '../sockets/chunks.ts';
+import { type Writer, writerTo } from '../sockets/straight-writer.ts';
 import { FirstRequest, isCrashNotice } from './first-request.ts';
 import { type Tracked, withValue } from './parameters.ts';
 import type { Pool, Waiter } from './pool.ts';

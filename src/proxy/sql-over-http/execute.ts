@@ -2,9 +2,9 @@
  * Runs statements of one request on a server session and writes their results as JSON text. Extended protocol, text
  * both ways; one statement at a time, so that the first error ends a batch.
  */
-import { CatnapError } from '../../errors.ts';
-import { PeerGone } from '../message-stream.ts';
-import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError } from '../wire.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { PeerGone } from '../protocol/message-stream.ts';
+import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError } from '../protocol/wire.ts';
 import { beginStatement, type SqlBody, type SqlOptions, type SqlStatement } from './request.ts';
 import { jsonOfValue } from './values.ts';
 

@@ -2,7 +2,7 @@
  * What the proxy keeps in memory for SQL over HTTP: bodies of requests that wait for their turn, and replies that
  * nobody has fetched yet. Each is small; without a bound on all of them one endpoint could take the whole machine.
  */
-import { CatnapError } from '../../errors.ts';
+import { CatnapError } from '../../lib/errors.ts';
 
 export interface HeldBytes {
   /** One request's share. */

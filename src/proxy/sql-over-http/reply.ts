@@ -1,8 +1,8 @@
 /** Replies of SQL over HTTP: what a failure looks like, and the headers that let pages of any origin read it. */
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { CatnapError } from '../../errors.ts';
-import { ComputeRefusal } from '../session.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { ComputeRefusal } from '../compute/session.ts';
 import { ResponseTooLarge, readErrorFields, StatementFailed, UnfitStatement } from './execute.ts';
 import type { BatchOptions } from './request.ts';
 

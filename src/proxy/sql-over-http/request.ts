@@ -3,8 +3,8 @@
  * says which part is wrong, with the words that published drivers know.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import { CatnapError } from '../../errors.ts';
-import { chooseRoute, endpointMissing, type HostNames, parsePasswordForm, type Route } from '../route.ts';
+import { CatnapError } from '../../lib/errors.ts';
+import { chooseRoute, endpointMissing, type HostNames, parsePasswordForm, type Route } from '../client/route.ts';
 import { parameterText, parseJson } from './parameters.ts';
 
 export interface SqlTarget {

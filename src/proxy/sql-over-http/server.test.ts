@@ -7,11 +7,11 @@ import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { learnVerifier } from '../../../test/helpers/learn-verifier.ts';
-import { type Certificates, ensureCertificates } from '../../certificates.ts';
-import { systemClock } from '../../clock.ts';
-import { createLogger } from '../../log.ts';
-import type { ControlPlane } from '../control-plane.ts';
-import type { ProxyLimits } from '../limits.ts';
+import { type Certificates, ensureCertificates } from '../../lib/certificates.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { createLogger } from '../../lib/log.ts';
+import type { ControlPlane } from '../kit/control-plane.ts';
+import type { ProxyLimits } from '../kit/limits.ts';
 import { startProxy } from '../listener.ts';
 
 const system = inject('systemDatabase');

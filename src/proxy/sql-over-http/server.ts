@@ -3,17 +3,27 @@
  * the API passes requests to (and other proxies their cancel requests), and uses what the database port uses: the same
  * proof of the password before anything else, the same limits, the same wake, the same pools.
  */
+
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { CatnapError, errorText } from '../../errors.ts';
-import { plainAddress, requireAccess } from '../access.ts';
-import { type Identity, provePassword } from '../authenticate.ts';
-import type { ConnectionContext } from '../connection.ts';
-import { PeerGone } from '../message-stream.ts';
+import { CatnapError, errorText } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { plainAddress, requireAccess } from '../client/access.ts';
+import type { Attempts } from '../client/attempts.ts';
+import { type Identity, type MockVerifiers, provePassword } from '../client/authenticate.ts';
+import { asksForPast, type HostNames } from '../client/route.ts';
+import type { WaitingRoom } from '../client/waiting-room.ts';
+import type { CancelKeys } from '../compute/cancel.ts';
+import { cancelPath, metricsPath, serveCancel } from '../compute/siblings.ts';
+import type { Activity } from '../kit/activity.ts';
+import type { ControlPlane } from '../kit/control-plane.ts';
+import type { ProxyLimits } from '../kit/limits.ts';
+import type { ProxyMetrics } from '../kit/metrics.ts';
+import type { EndpointSlots } from '../permits/slots.ts';
 import type { Lease } from '../pool/lease.ts';
-import { asksForPast } from '../route.ts';
-import { cancelPath, metricsPath, serveCancel } from '../siblings.ts';
+import type { Pools } from '../pool/pools.ts';
+import { PeerGone } from '../protocol/message-stream.ts';
 import { executeBody, forget, type ServerTalk, StatementFailed } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
@@ -33,7 +43,23 @@ export interface SqlOverHttp {
   close(): Promise<void>;
 }
 
-export async function startSqlOverHttp(path: string, context: ConnectionContext): Promise<SqlOverHttp> {
+/** What it shares with the connections of the database port. */
+export interface SqlOverHttpParts {
+  readonly controlPlane: ControlPlane;
+  readonly names: HostNames;
+  readonly limits: ProxyLimits;
+  readonly log: Logger;
+  readonly metrics: ProxyMetrics;
+  readonly mockVerifier: MockVerifiers;
+  readonly attempts: Attempts;
+  readonly waitingRoom: WaitingRoom;
+  readonly pooledSlots: EndpointSlots;
+  readonly pools: Pools;
+  readonly cancelKeys: CancelKeys;
+  readonly activity: Activity;
+}
+
+export async function startSqlOverHttp(path: string, context: SqlOverHttpParts): Promise<SqlOverHttp> {
   const closing = new AbortController();
   const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
   const held = createHeldBytes({ inAll: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
@@ -59,7 +85,7 @@ export async function startSqlOverHttp(path: string, context: ConnectionContext)
   };
 }
 
-async function passedOn(request: IncomingMessage, response: ServerResponse, context: ConnectionContext): Promise<void> {
+async function passedOn(request: IncomingMessage, response: ServerResponse, context: SqlOverHttpParts): Promise<void> {
   const { cancelKeys, log } = context;
   try {
     await serveCancel(request, response, async (key) => cancelKeys.findOwn(key)?.cancel());
@@ -69,7 +95,7 @@ async function passedOn(request: IncomingMessage, response: ServerResponse, cont
   }
 }
 
-interface SqlContext extends ConnectionContext {
+interface SqlContext extends SqlOverHttpParts {
   readonly held: HeldBytes;
 }
 
@@ -139,7 +165,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   }
 }
 
-async function authenticate(target: SqlTarget, address: string, context: ConnectionContext): Promise<Identity> {
+async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<Identity> {
   const { attempts, waitingRoom, controlPlane, mockVerifier, limits } = context;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
   const leave = waitingRoom.enter(address);
@@ -161,7 +187,7 @@ async function authenticate(target: SqlTarget, address: string, context: Connect
 async function withSession<T>(
   identity: Identity,
   target: SqlTarget,
-  { pools, log }: ConnectionContext,
+  { pools, log }: SqlOverHttpParts,
   signal: AbortSignal,
   work: (server: ServerTalk) => Promise<T>,
 ): Promise<T> {

@@ -1,0 +1,48 @@
+/** What `main.ts` hands to the API. Nothing in here is looked up elsewhere. */
+import type { Registry } from 'prom-client';
+import type { Providers } from '../../auth-client/providers.ts';
+import type { StackParts } from '../../auth-provider/core/parts.ts';
+import type { SchemaSource } from '../../core/branch-schema.ts';
+import type { Core } from '../../core/context.ts';
+import type { AwaitOperation } from '../../core/operation-wait.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Config } from '../../lib/config.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { ConsoleFiles } from './console-files.ts';
+
+/** The settings, and what the parent found out about the machine. */
+export interface ApiConfig extends Config {
+  /** How the bound of temporary files is kept: by a disk for each compute, or by Postgres for each session. */
+  readonly temporaryDiskEnforcement: 'disk' | 'session';
+  /** How branches are made: sharing blocks, or by a full copy; null where that is not known. */
+  readonly storageMethod: 'reflink' | 'copy' | null;
+  /** Whether computes are held to their sizes on this machine. */
+  readonly limitsEnforced: boolean;
+  /** The build that a server would be started from now, by major. */
+  readonly releases: Readonly<Record<number, string>>;
+}
+
+export interface ApiParts {
+  readonly core: Core;
+  readonly config: ApiConfig;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics: Registry;
+  /** The built console, read while the process could still read it. */
+  readonly consoleFiles: ConsoleFiles;
+  /** Of the program, for the pages and the OpenAPI document. */
+  readonly version: string;
+  /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
+  readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
+  /** The embedded auth provider, which is served under `/stack`. */
+  readonly stack: StackParts;
+  /** Where the proxies take requests for SQL over HTTP. */
+  readonly proxySockets: readonly string[];
+  /** For the few replies that are the result of an operation. */
+  readonly awaitOperation: AwaitOperation;
+  readonly providers: Providers;
+  /** Wakes the compute and reads the schema of a database as SQL. */
+  readonly dumpSchema: (source: SchemaSource) => Promise<string>;
+  /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
+  readonly keyUses: { record(keyId: number, from: string): void };
+}

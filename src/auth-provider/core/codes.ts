@@ -1,0 +1,77 @@
+/** Single-use codes: found, judged, and used up in the transaction that does what they are for. */
+
+import type { Tx } from '../../db/client.ts';
+import { delay } from '../../lib/clock.ts';
+import { hashToken } from '../../lib/secrets.ts';
+import { known } from '../http/errors.ts';
+import { type CodeKind, type CodeRow, selectCode, useCode } from '../store/codes.ts';
+import type { ProjectRow } from '../store/projects.ts';
+import { selectUserByLogin, type UserChange, type UserRow } from '../store/users.ts';
+import { sendCodeMail } from './mails.ts';
+import type { StackParts } from './parts.ts';
+import { hashPassword, requireGoodPassword } from './passwords.ts';
+import { changeUser, type UpdateOptions } from './user-commands.ts';
+import { normalEmail } from './user-input.ts';
+
+/** Longer than the work takes, so that the time does not tell whether there was any. */
+const answerMs = 150;
+
+/** The code's row when it is still good; otherwise the error says what is wrong with it. */
+export async function requireCode(
+  parts: StackParts,
+  kind: CodeKind,
+  code: string,
+  projectId?: string,
+): Promise<CodeRow> {
+  const row = await selectCode(parts.database.sql, kind, hashToken(code));
+  if (row === undefined || (projectId !== undefined && row.projectId !== projectId)) throw codeNotFound();
+  if (row.usedAt !== null) throw codeUsed();
+  if (row.expiresAt <= parts.clock.now()) throw known('VERIFICATION_CODE_EXPIRED', 'The code has expired.');
+  return row;
+}
+
+const codeNotFound = () => known('VERIFICATION_CODE_NOT_FOUND', 'There is no such code.');
+export const codeUsed = () => known('VERIFICATION_CODE_ALREADY_USED', 'The code was used before.');
+
+/** Mails a code to whoever signs in with this address; nobody learns whether there is somebody. */
+export async function sendResetCode(
+  parts: StackParts,
+  project: ProjectRow,
+  address: string,
+  callbackUrl: string,
+): Promise<void> {
+  const email = normalEmail(address);
+  const work = async () => {
+    const user = await selectUserByLogin(parts.database.sql, project.id, email);
+    if (user === undefined) return;
+    await sendCodeMail(parts, project, { ...user, primaryEmail: email }, { kind: 'password_reset', callbackUrl });
+  };
+  await Promise.all([work(), delay(answerMs)]);
+}
+
+/** Every session ends: whoever knew the old password is out. The mail has arrived, so the address is theirs. */
+export async function resetPassword(parts: StackParts, projectId: string, code: string, password: string) {
+  requireGoodPassword(password);
+  const row = await requireCode(parts, 'password_reset', code, projectId);
+  const passwordHash = await hashPassword(password);
+  await redeem(parts, row, { passwordHash, primaryEmailVerified: true }, { endSessionsExcept: null });
+}
+
+export async function verifyEmail(parts: StackParts, projectId: string, code: string): Promise<void> {
+  await redeem(parts, await requireCode(parts, 'email_verification', code, projectId), { primaryEmailVerified: true });
+}
+
+/** An address that was changed since makes the code void. */
+async function redeem(
+  parts: StackParts,
+  code: CodeRow,
+  change: UserChange,
+  options: UpdateOptions = {},
+): Promise<void> {
+  const apply = async (user: UserRow, tx: Tx) => {
+    if (user.primaryEmail !== code.email) throw codeNotFound();
+    if (!(await useCode(tx, code.id, parts.clock.now()))) throw codeUsed();
+    return change;
+  };
+  await changeUser(parts, code.projectId, code.userId ?? '', apply, options);
+}

@@ -1,0 +1,87 @@
+/**
+ * Trusted domains: where codes and redirects may go. A domain is a scheme and a host, with a port or not; `*` stands
+ * for a part of one label, `**` for any number of labels.
+ */
+import { known, schemaError } from '../http/errors.ts';
+import type { DomainRow } from '../store/domains.ts';
+import type { ProjectRow } from '../store/projects.ts';
+
+const lengthMax = 300;
+const wildcardsMax = 3;
+/** Of any name that can be looked up. */
+const hostLengthMax = 253;
+const domainPattern = /^https?:\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)*)(:\d{1,5})?$/;
+
+export function requireDomain(text: string, field: string): string {
+  if (text.length > lengthMax || !domainPattern.test(text) || !isPort(text)) {
+    throw schemaError(`${field} must be http:// or https://, a host and perhaps a port, and nothing behind it`);
+  }
+  // Each one makes matching slower.
+  if ((text.match(/\*+/g) ?? []).length > wildcardsMax) {
+    throw schemaError(`${field} must not have more than ${wildcardsMax} wildcards`);
+  }
+  return text;
+}
+
+function isPort(text: string): boolean {
+  const port = /:(\d+)$/.exec(text)?.[1];
+  return port === undefined || Number(port) <= 65_535;
+}
+
+/** Throws unless the project trusts the place: codes that sign somebody in are sent to it. */
+export function requireTrustedUrl(project: ProjectRow, domains: readonly DomainRow[], text: string): void {
+  if (!isTrustedUrl(project, domains, text)) {
+    throw known('REDIRECT_URL_NOT_WHITELISTED', 'The URL is not in a trusted domain of this project.');
+  }
+}
+
+export function isTrustedUrl(
+  project: Pick<ProjectRow, 'allowLocalhost'>,
+  domains: readonly Pick<DomainRow, 'domain'>[],
+  text: string,
+): boolean {
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return false;
+  // Parts that make a link look as if it led elsewhere.
+  if (url.username !== '' || url.password !== '') return false;
+  if (project.allowLocalhost && isLocalhost(url.hostname)) return true;
+  return domains.some(({ domain }) => matchesDomain(url, domain));
+}
+
+function isLocalhost(host: string): boolean {
+  return /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host);
+}
+
+function matchesDomain(url: URL, domain: string): boolean {
+  const parts = /^(https?:)\/\/(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(domain);
+  if (parts === null) return false;
+  const [, protocol, host = '', port = ''] = parts;
+  const standard = protocol === 'https:' ? '443' : '80';
+  if (url.protocol !== protocol || (url.port || standard) !== (port || standard)) return false;
+  return url.hostname.length <= hostLengthMax && matchesHost(url.hostname, host.toLowerCase());
+}
+
+/**
+ * Carries along every place that the part of the pattern so far can end at. A regular expression would try them one
+ * after the other, which takes minutes for a host name that was made for it.
+ */
+function matchesHost(host: string, pattern: string): boolean {
+  let ends = new Set([0]);
+  for (const part of pattern.match(/\*+|[^*]+/g) ?? []) {
+    const next = new Set<number>();
+    for (const end of ends) {
+      if (!part.startsWith('*')) {
+        if (host.startsWith(part, end)) next.add(end + part.length);
+        continue;
+      }
+      // Where another place has been already, it has gone on from there.
+      for (let at = end; at <= host.length && !next.has(at); at += 1) {
+        next.add(at);
+        if (part === '*' && host[at] === '.') break;
+      }
+    }
+    ends = next;
+  }
+  return ends.has(host.length);
+}

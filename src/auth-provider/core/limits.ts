@@ -1,0 +1,64 @@
+/**
+ * How often somebody may try. Accounts are always guarded; addresses only where strangers can reach the port (then a
+ * whole office behind one address shares its allowance). In this process only, like the limits of the API.
+ */
+import { isIPv6 } from 'node:net';
+import { createTokenBuckets } from '../../lib/token-buckets.ts';
+import { tooMany } from '../http/errors.ts';
+import type { StackParts } from './parts.ts';
+
+const minute = 60;
+/** Each bucket is about 100 bytes. */
+const bucketsMax = 20_000;
+
+/** Guesses at one account: from one place a few, from everywhere more, so that a stranger cannot easily lock it. */
+const perAccountAndAddress = { capacity: 10, perSecond: 2 / minute };
+const perAccount = { capacity: 100, perSecond: 10 / minute };
+/** Mails to one address. */
+const mails = { capacity: 5, perSecond: 1 / (5 * minute) };
+
+const perAddress = {
+  /** Everything that needs no secret: publishable keys are known to everybody. Also every secret that is wrong. */
+  request: { capacity: 600, perSecond: 20 },
+  signIn: { capacity: 60, perSecond: 1 },
+  signUp: { capacity: 30, perSecond: 0.5 },
+  refresh: { capacity: 300, perSecond: 10 },
+  code: { capacity: 30, perSecond: 0.2 },
+};
+
+export interface Limits {
+  /** Counts an attempt at an account; `succeeded` takes it back. */
+  guess(account: string, address: string): { succeeded(): void };
+  mail(recipient: string): void;
+  address(what: keyof typeof perAddress, address: string): void;
+}
+
+export function createLimits({ clock, limitsAddresses }: StackParts): Limits {
+  const buckets = createTokenBuckets(perAccount, bucketsMax);
+  const take = (name: string, shape: { capacity: number; perSecond: number }) => {
+    const wait = buckets.take(name, clock.now().getTime(), shape);
+    if (wait > 0) throw tooMany(wait);
+  };
+  return {
+    guess(account, address) {
+      const names = [`from ${placeOf(address)} at ${account}`, `at ${account}`] as const;
+      take(names[0], perAccountAndAddress);
+      take(names[1], perAccount);
+      return { succeeded: () => names.forEach((name) => void buckets.give(name)) };
+    },
+    mail: (recipient) => take(`mail ${recipient}`, mails),
+    address: (what, address) => {
+      if (limitsAddresses) take(`${what} ${placeOf(address)}`, perAddress[what]);
+    },
+  };
+}
+
+/** Whoever has one address of IPv6 has the 2^64 that begin alike. */
+export function placeOf(address: string): string {
+  if (!isIPv6(address) || address.includes('.')) return address;
+  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
+  const groups = head === '' ? [] : head.split(':');
+  const behind = tail ? tail.split(':') : [];
+  const missing = tail === undefined ? 0 : 8 - groups.length - behind.length;
+  return [...groups, ...Array<string>(missing).fill('0'), ...behind].slice(0, 4).join(':');
+}

@@ -1,0 +1,33 @@
+/** The outbox as people see it, in place of a mail server or beside one. */
+
+import { selectMails } from '../store/mails.ts';
+import { openMail } from './mails.ts';
+import type { StackParts } from './parts.ts';
+
+export interface OutboxMail {
+  readonly id: number;
+  readonly projectId: string;
+  readonly projectName: string;
+  readonly kind: string;
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly createdAt: Date;
+  /** Whether SMTP has taken it, will be tried again, has been given up; or nothing has been tried. */
+  readonly status: 'stored' | 'sent' | 'retrying' | 'failed';
+  readonly error: string | null;
+}
+
+/** The newest first; `before` is the id of the last mail of the page before. */
+export async function listOutbox(
+  parts: StackParts,
+  page: { readonly limit: number; readonly before?: number | undefined },
+): Promise<OutboxMail[]> {
+  const rows = await selectMails(parts.database.sql, page);
+  return rows.map((row) => ({
+    ...{ id: row.id, projectId: row.projectId, projectName: row.projectName, kind: row.kind },
+    ...{ to: row.recipient, subject: row.subject, text: openMail(parts, row), createdAt: row.createdAt },
+    status: row.sentAt ? 'sent' : row.givenUpAt ? 'failed' : row.attempts > 0 ? 'retrying' : 'stored',
+    error: row.lastError,
+  }));
+}

@@ -1,0 +1,23 @@
+/** What the provider forgets: sessions and codes that are over, delivered messages, old mails, overtaken changes. */
+import type { Sql } from '../../db/client.ts';
+import { deleteOvertakenChanges } from '../store/changes.ts';
+import { deleteOldCodes } from '../store/codes.ts';
+import { deleteOldMails } from '../store/mails.ts';
+import { deleteOldPageSessions } from '../store/page-sessions.ts';
+import { deleteOldSessions } from '../store/sessions.ts';
+import { deleteExpiredSigningKeys } from '../store/signing-keys.ts';
+import { deleteOldMessages } from '../store/webhooks.ts';
+
+const dayMs = 86_400_000;
+
+export async function forgetOldStackRecords(sql: Sql, now: Date): Promise<void> {
+  const daysAgo = (days: number) => new Date(now.getTime() - days * dayMs);
+  await deleteOldSessions(sql, now, daysAgo(30));
+  await deleteOldPageSessions(sql, now);
+  // Kept a while, so that a late click is told that the code has run out.
+  await deleteOldCodes(sql, daysAgo(30));
+  await deleteExpiredSigningKeys(sql, daysAgo(1));
+  await deleteOldMessages(sql, daysAgo(30));
+  await deleteOldMails(sql, daysAgo(30));
+  await deleteOvertakenChanges(sql, daysAgo(7));
+}

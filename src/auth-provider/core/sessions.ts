@@ -1,0 +1,107 @@
+/**
+ * Sessions and their refresh tokens. The SDKs keep the first refresh token for ever and ignore a new one, so rotation
+ * is offered, not forced: each refresh also hands out the next token, the same one however often it is asked. Once
+ * that one is used, the client has shown that it follows; the one before it is over then, and whoever comes with it
+ * after a short grace has stolen it or been robbed: the whole session ends.
+ */
+import { randomUUID } from 'node:crypto';
+import { hashToken } from '../../lib/secrets.ts';
+import { known } from '../http/errors.ts';
+import {
+  advanceSession,
+  deleteSession,
+  insertRefreshToken,
+  insertSession,
+  lockRefreshToken,
+  type SessionRow,
+  touchSession,
+} from '../store/sessions.ts';
+import { selectUser, touchUser, type UserRow } from '../store/users.ts';
+import type { StackParts } from './parts.ts';
+import { issueAccessToken } from './signing.ts';
+import { derivedToken } from './tokens.ts';
+
+const dayMs = 86_400_000;
+export const sessionMsStandard = 365 * dayMs;
+export const sessionMsMax = 367 * dayMs;
+/** Two tabs that refresh at once, or a reply that was lost. */
+const graceMs = 60_000;
+
+export interface Tokens {
+  readonly sessionId: string;
+  readonly accessToken: string;
+  readonly refreshToken: string;
+}
+
+export interface SessionOrder {
+  readonly from: string;
+  readonly isImpersonation?: boolean;
+  readonly lastsMs?: number;
+}
+
+export async function startSession(parts: StackParts, user: UserRow, order: SessionOrder): Promise<Tokens> {
+  const id = randomUUID();
+  const now = parts.clock.now();
+  const refreshToken = tokenOf(parts, id, 0);
+  await parts.database.transaction(async (tx) => {
+    await insertSession(tx, {
+      ...{ id, projectId: user.projectId, userId: user.id, createdAt: now, lastUsedAt: now, lastUsedFrom: order.from },
+      isImpersonation: order.isImpersonation ?? false,
+      expiresAt: new Date(now.getTime() + (order.lastsMs ?? sessionMsStandard)),
+    });
+    await insertRefreshToken(tx, { tokenHash: hashToken(refreshToken), sessionId: id, generation: 0 });
+  });
+  return { sessionId: id, accessToken: await issueAccessToken(parts, user, id), refreshToken };
+}
+
+/** The refresh token of the result is the next one; who ignores it goes on with the one they have. */
+export async function refreshSession(
+  parts: StackParts,
+  projectId: string,
+  token: string,
+  from: string,
+): Promise<Tokens> {
+  const found = await parts.database.transaction(async (tx) => {
+    const now = parts.clock.now();
+    const row = await lockRefreshToken(tx, hashToken(token));
+    if (row === undefined || row.session.projectId !== projectId || row.session.expiresAt <= now) return undefined;
+    const { session } = row;
+    if (row.token.retiredAt !== null && now.getTime() - row.token.retiredAt.getTime() > graceMs) {
+      await deleteSession(tx, projectId, session.id);
+      return undefined;
+    }
+    const current = Math.max(session.generation, row.token.generation);
+    if (current > session.generation) await advanceSession(tx, session.id, current, now);
+    const next = tokenOf(parts, session.id, current + 1);
+    await insertRefreshToken(tx, { tokenHash: hashToken(next), sessionId: session.id, generation: current + 1 });
+    await touchSession(tx, session.id, now, from);
+    await touchUser(tx, session.userId, now);
+    const user = await selectUser(tx, projectId, session.userId);
+    return user === undefined ? undefined : { user, session, next };
+  });
+  if (found === undefined) throw noSession();
+  const accessToken = await issueAccessToken(parts, found.user, found.session.id);
+  return { sessionId: found.session.id, accessToken, refreshToken: found.next };
+}
+
+export const noSession = () =>
+  known('REFRESH_TOKEN_NOT_FOUND_OR_EXPIRED', 'The session has ended, or never was one of this project.');
+
+/** Named by the session and its turn, so that it need not be stored to be said again. */
+function tokenOf(parts: StackParts, sessionId: string, generation: number): string {
+  return derivedToken(parts.derivationKey, 'refresh token', sessionId, generation);
+}
+
+export function sessionView(session: SessionRow, currentId: string | undefined) {
+  return {
+    id: session.id,
+    user_id: session.userId,
+    created_at: session.createdAt.getTime(),
+    last_used_at: session.lastUsedAt.getTime(),
+    is_impersonation: session.isImpersonation,
+    is_current_session: session.id === currentId,
+    ...(session.lastUsedFrom === null
+      ? {}
+      : { last_used_at_end_user_ip_info: { ip: session.lastUsedFrom, isMaybeSpoofed: false } }),
+  };
+}

@@ -1,0 +1,131 @@
+/**
+ * The one way to make, change and remove a user. Each holds the project's row, so that the log of changes has the
+ * order of the commits, and each change is in the log when it is in the table.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Tx } from '../../db/client.ts';
+import { known, plain } from '../http/errors.ts';
+import { insertChange } from '../store/changes.ts';
+import { deletePageSessionsOfUser } from '../store/page-sessions.ts';
+import { lockProject, type ProjectRow } from '../store/projects.ts';
+import { deleteSessionsOfUser } from '../store/sessions.ts';
+import { selectTeamsOfUser } from '../store/teams.ts';
+import {
+  deleteUser,
+  insertUser,
+  lockUser,
+  selectUserByLogin,
+  type UserChange,
+  type UserRow,
+  updateUser,
+} from '../store/users.ts';
+import type { StackParts } from './parts.ts';
+import { serverUserView } from './user-view.ts';
+
+export async function createUser(parts: StackParts, projectId: string, input: UserChange): Promise<UserRow> {
+  return parts.database.transaction(async (tx) => {
+    const project = await requireLocked(tx, projectId);
+    requireConsistent(project, blankUser, input);
+    await requireFreeLogin(tx, projectId, null, { ...blankUser, ...input });
+    const now = parts.clock.now();
+    const user = await insertUser(tx, { id: randomUUID(), projectId, signedUpAt: now, lastActiveAt: now, ...input });
+    await insertChange(tx, { projectId, userId: user.id, kind: 'created', user: serverUserView(user), at: now });
+    return user;
+  });
+}
+
+export interface UpdateOptions {
+  /** Signs the user out everywhere but in this session; undefined leaves all sessions alone. */
+  readonly endSessionsExcept?: string | null;
+}
+
+export async function changeUser(
+  parts: StackParts,
+  projectId: string,
+  userId: string,
+  change: UserChange | ((user: UserRow, tx: Tx) => UserChange | Promise<UserChange>),
+  options: UpdateOptions = {},
+): Promise<UserRow> {
+  return parts.database.transaction(async (tx) => {
+    const project = await requireLocked(tx, projectId);
+    const before = await lockUser(tx, projectId, userId);
+    if (before === undefined) throw userNotFound();
+    const wanted = typeof change === 'function' ? await change(before, tx) : change;
+    const complete = withConsequences(before, wanted);
+    requireConsistent(project, before, complete);
+    await requireFreeLogin(tx, projectId, userId, { ...before, ...complete });
+    await requireMembership(tx, userId, complete.selectedTeamId);
+    const user = await updateUser(tx, userId, complete);
+    if (options.endSessionsExcept !== undefined) {
+      await deleteSessionsOfUser(tx, userId, options.endSessionsExcept);
+      await deletePageSessionsOfUser(tx, userId);
+    }
+    const at = parts.clock.now();
+    await insertChange(tx, { projectId, userId, kind: 'updated', user: serverUserView(user), at });
+    return user;
+  });
+}
+
+export async function removeUser(parts: StackParts, projectId: string, userId: string): Promise<void> {
+  await parts.database.transaction(async (tx) => {
+    await requireLocked(tx, projectId);
+    if ((await lockUser(tx, projectId, userId)) === undefined) throw userNotFound();
+    await deleteUser(tx, userId);
+    const user = { id: userId, teams: [] };
+    await insertChange(tx, { projectId, userId, kind: 'deleted', user, at: parts.clock.now() });
+  });
+}
+
+export const userNotFound = () => known('USER_NOT_FOUND', 'There is no such user in this project.');
+
+const blankUser = { primaryEmail: null, primaryEmailVerified: false, primaryEmailAuthEnabled: false } as const;
+
+type EmailState = Pick<UserRow, 'primaryEmail' | 'primaryEmailVerified' | 'primaryEmailAuthEnabled'>;
+
+/** Another address is unverified until somebody says otherwise, and another contact channel. */
+function withConsequences(before: UserRow, change: UserChange): UserChange {
+  if (change.primaryEmail === undefined || change.primaryEmail === before.primaryEmail) return change;
+  const emailChannelId = randomUUID();
+  const fallen = change.primaryEmail === null ? { primaryEmailAuthEnabled: false } : {};
+  return { primaryEmailVerified: false, ...fallen, ...change, emailChannelId };
+}
+
+function requireConsistent(project: ProjectRow, before: EmailState, change: UserChange): void {
+  const after = { ...before, ...change };
+  if (after.primaryEmail === null && after.primaryEmailAuthEnabled) {
+    throw plain(400, 'primary_email_auth_enabled needs a primary_email');
+  }
+  if (after.primaryEmail === null && after.primaryEmailVerified) {
+    throw plain(400, 'primary_email_verified needs a primary_email');
+  }
+  if (typeof change.passwordHash === 'string' && !project.credentialEnabled) {
+    throw plain(400, 'password sign-in is not enabled for this project');
+  }
+}
+
+async function requireFreeLogin(tx: Tx, projectId: string, userId: string | null, after: EmailState): Promise<void> {
+  if (after.primaryEmail === null || !after.primaryEmailAuthEnabled) return;
+  const holder = await selectUserByLogin(tx, projectId, after.primaryEmail);
+  if (holder === undefined || holder.id === userId) return;
+  throw emailTaken(after.primaryEmail);
+}
+
+async function requireMembership(tx: Tx, userId: string, teamId: string | null | undefined): Promise<void> {
+  if (typeof teamId !== 'string') return;
+  const teams = await selectTeamsOfUser(tx, userId);
+  if (!teams.some((team) => team.id === teamId)) throw plain(400, 'selected_team_id must be a team of the user.');
+}
+
+export function emailTaken(email: string) {
+  return known('USER_EMAIL_ALREADY_EXISTS', 'A user with this e-mail address exists already.', {
+    email,
+    would_work_if_email_was_verified: false,
+  });
+}
+
+async function requireLocked(tx: Tx, projectId: string): Promise<ProjectRow> {
+  const project = await lockProject(tx, projectId);
+  if (project === undefined)
+    throw known('CURRENT_PROJECT_NOT_FOUND', 'The project was deleted.', { project_id: projectId });
+  return project;
+}

@@ -1,0 +1,70 @@
+/**
+ * Sends what happened to users to the webhooks of their project, signed in the manner of Svix: any of its libraries
+ * verifies it. A message that fails is tried again for more than a day, and an endpoint that has failed for five days
+ * is left alone. Order is not promised.
+ */
+import { createHmac } from 'node:crypto';
+import { errorText } from '../../lib/errors.ts';
+import {
+  claimMessage,
+  markDelivered,
+  markFailed,
+  type WebhookMessageRow,
+  webhookSealContext,
+} from '../store/webhooks.ts';
+import type { StackParts } from './parts.ts';
+
+const attemptMs = 15_000;
+const secondMs = 1_000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+/** The wait after each failure; the last one is final. */
+const waitsMs = [5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 5 * hourMs, 10 * hourMs, 10 * hourMs];
+const disableAfterMs = 5 * 24 * hourMs;
+
+/** One message, if one is due. */
+export async function deliverNextMessage(parts: StackParts): Promise<boolean> {
+  const { sql } = parts.database;
+  const begunAt = parts.clock.now();
+  const message = await claimMessage(sql, begunAt, new Date(begunAt.getTime() + 2 * attemptMs));
+  if (message === undefined) return false;
+  const error = await send(parts, message);
+  const at = parts.clock.now();
+  if (error === null) {
+    await markDelivered(sql, message, at);
+    return true;
+  }
+  const waitMs = waitsMs[message.attempts - 1];
+  const failingSince = message.failingSince ?? at;
+  await markFailed(sql, message, {
+    ...{ error, at, dueAt: waitMs === undefined ? null : new Date(at.getTime() + waitMs) },
+    disables: at.getTime() - failingSince.getTime() > disableAfterMs,
+  });
+  return true;
+}
+
+async function send(parts: StackParts, message: WebhookMessageRow): Promise<string | null> {
+  try {
+    const secret = parts.box.open(message.secret, webhookSealContext(message.endpointId));
+    const reply = await fetch(message.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...signatureHeaders(parts, message, secret) },
+      body: message.body,
+      // A redirect would take the users' data somewhere that nobody has registered.
+      redirect: 'manual',
+      signal: AbortSignal.timeout(attemptMs),
+    });
+    await reply.body?.cancel();
+    return reply.ok ? null : `HTTP ${reply.status}`;
+  } catch (error) {
+    return errorText(error).slice(0, 500);
+  }
+}
+
+function signatureHeaders(parts: StackParts, message: WebhookMessageRow, secret: string): Record<string, string> {
+  const id = `msg_${message.id.replaceAll('-', '')}`;
+  const timestamp = String(Math.floor(parts.clock.now().getTime() / 1000));
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${message.body}`).digest('base64');
+  return { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
+}

@@ -1,0 +1,142 @@
+/**
+ * How the provider says no. Known errors are those that the SDKs know by their code: an unknown code makes them throw,
+ * so none is invented. Everything else is plain text with a status, as in the original.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CatnapError } from '../../lib/errors.ts';
+import { readHeader } from './headers.ts';
+
+const knownStatuses = {
+  SCHEMA_ERROR: 400,
+  BODY_PARSING_ERROR: 400,
+  ACCESS_TYPE_REQUIRED: 400,
+  INVALID_ACCESS_TYPE: 400,
+  ACCESS_TYPE_WITHOUT_PROJECT_ID: 400,
+  PROJECT_KEY_WITHOUT_ACCESS_TYPE: 400,
+  CURRENT_PROJECT_NOT_FOUND: 400,
+  CANNOT_GET_OWN_USER_WITHOUT_USER: 400,
+  USER_ID_DOES_NOT_EXIST: 400,
+  EMAIL_PASSWORD_MISMATCH: 400,
+  PASSWORD_TOO_SHORT: 400,
+  PASSWORD_TOO_LONG: 400,
+  PASSWORD_CONFIRMATION_MISMATCH: 400,
+  USER_DOES_NOT_HAVE_PASSWORD: 400,
+  PASSWORD_AUTHENTICATION_NOT_ENABLED: 400,
+  SIGN_UP_NOT_ENABLED: 400,
+  ANONYMOUS_ACCOUNTS_NOT_ENABLED: 400,
+  REDIRECT_URL_NOT_WHITELISTED: 400,
+  INVALID_OAUTH_CLIENT_ID_OR_SECRET: 400,
+  CANNOT_DELETE_CURRENT_SESSION: 400,
+  VERIFICATION_CODE_EXPIRED: 400,
+  INSUFFICIENT_ACCESS_TYPE: 401,
+  INVALID_PUBLISHABLE_CLIENT_KEY: 401,
+  INVALID_SECRET_SERVER_KEY: 401,
+  INVALID_SUPER_SECRET_ADMIN_KEY: 401,
+  SERVER_AUTHENTICATION_REQUIRED: 401,
+  ADMIN_AUTHENTICATION_REQUIRED: 401,
+  PUBLISHABLE_CLIENT_KEY_REQUIRED_FOR_PROJECT: 401,
+  UNPARSABLE_ACCESS_TOKEN: 401,
+  ACCESS_TOKEN_EXPIRED: 401,
+  INVALID_PROJECT_FOR_ACCESS_TOKEN: 401,
+  REFRESH_TOKEN_NOT_FOUND_OR_EXPIRED: 401,
+  USER_AUTHENTICATION_REQUIRED: 401,
+  USER_NOT_FOUND: 404,
+  PROJECT_NOT_FOUND: 404,
+  API_KEY_NOT_FOUND: 404,
+  VERIFICATION_CODE_NOT_FOUND: 404,
+  USER_EMAIL_ALREADY_EXISTS: 409,
+  EMAIL_ALREADY_VERIFIED: 409,
+  VERIFICATION_CODE_ALREADY_USED: 409,
+  CONTACT_CHANNEL_ALREADY_USED_FOR_AUTH_BY_SOMEONE_ELSE: 409,
+} as const;
+
+export type KnownCode = keyof typeof knownStatuses;
+export const knownCodes = Object.keys(knownStatuses) as readonly KnownCode[];
+
+export class StackError extends Error {
+  readonly status: number;
+  /** Null for the plain ones. */
+  readonly code: KnownCode | null;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    status: number,
+    code: KnownCode | null,
+    message: string,
+    more: { details?: Readonly<Record<string, unknown>>; retryAfterSeconds?: number } = {},
+  ) {
+    super(message);
+    this.name = 'StackError';
+    this.status = status;
+    this.code = code;
+    this.details = more.details;
+    this.retryAfterSeconds = more.retryAfterSeconds;
+  }
+}
+
+export function known(code: KnownCode, message: string, details?: Readonly<Record<string, unknown>>): StackError {
+  return new StackError(knownStatuses[code], code, message, details === undefined ? {} : { details });
+}
+
+export function schemaError(message: string): StackError {
+  return known('SCHEMA_ERROR', message, { message });
+}
+
+export function plain(status: number, message: string): StackError {
+  return new StackError(status, null, message);
+}
+
+export function tooMany(retryAfterSeconds: number): StackError {
+  return new StackError(429, null, 'Too many attempts. Please wait.', { retryAfterSeconds });
+}
+
+/** For the error handler: whatever was thrown, as the provider's clients expect it. */
+export function sendStackError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = toStackError(thrown);
+  if (error.status >= 500) request.log.error({ err: thrown }, 'request to the auth provider failed');
+  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
+  setStatus(error, request, reply);
+  if (error.code === null) return reply.type('text/plain; charset=utf-8').serializer(String).send(error.message);
+  for (const family of ['stack', 'hexclave']) reply.header(`x-${family}-known-error`, error.code);
+  const details = error.details === undefined ? {} : { details: error.details };
+  return reply
+    .type('application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send({ code: error.code, error: error.message, ...details });
+}
+
+/** SDKs ask for 200 with the true status in a header, so that browsers do not print every refusal as a failure. */
+function setStatus(error: StackError, request: FastifyRequest, reply: FastifyReply): void {
+  const wantsOverride = readHeader(request, 'override-error-status') === 'true';
+  if (!wantsOverride || error.status >= 500 || error.status === 429) {
+    reply.status(error.status);
+    return;
+  }
+  for (const family of ['stack', 'hexclave']) reply.header(`x-${family}-actual-status`, String(error.status));
+  reply.status(200);
+}
+
+function toStackError(thrown: unknown): StackError {
+  if (thrown instanceof StackError) return thrown;
+  const status = statusOf(thrown);
+  const message = thrown instanceof Error ? thrown.message : '';
+  if (status === 400) return schemaError(message);
+  if (status !== undefined && status < 500) return plain(status, message);
+  if (status === 503) return plain(503, 'The provider is not available at the moment. Try again.');
+  return plain(500, 'Internal error. The log has the cause under the request id.');
+}
+
+export function statusOf(thrown: unknown): number | undefined {
+  if (thrown instanceof StackError) return thrown.status;
+  if (thrown instanceof CatnapError) return thrown.facts.status;
+  if (typeof thrown !== 'object' || thrown === null) return undefined;
+  if ('code' in thrown && typeof thrown.code === 'string' && unreachableCodes.has(thrown.code)) return 503;
+  return 'statusCode' in thrown && typeof thrown.statusCode === 'number' ? thrown.statusCode : undefined;
+}
+
+/** The system database could not be reached, or rolled back by itself: a repeat is safe. */
+const unreachableCodes: ReadonlySet<string> = new Set([
+  ...['ECONNREFUSED', 'ENOENT', 'EACCES', 'CONNECT_TIMEOUT', 'ETIMEDOUT'],
+  ...['53300', '57P03', '40001', '40P01'],
+]);

@@ -1,0 +1,77 @@
+/**
+ * Who looks at the provider's pages. The cookie is a random text from the first visit on; only its hash is kept, and
+ * only once somebody has signed in, when it is replaced. Forms carry a mark that is derived from it, which another
+ * site cannot know.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hashToken } from '../../lib/secrets.ts';
+import { internalProjectId } from '../core/internal-project.ts';
+import type { StackParts } from '../core/parts.ts';
+import { derivedToken } from '../core/tokens.ts';
+import { plain } from '../http/errors.ts';
+import { deletePageSession, insertPageSession, selectPageUserId } from '../store/page-sessions.ts';
+import { selectUser, type UserRow } from '../store/users.ts';
+
+const cookieName = 'catnap_stack';
+const sessionMs = 7 * 86_400_000;
+
+export interface Visitor {
+  readonly token: string;
+  readonly user: UserRow | null;
+  /** The mark for forms. */
+  readonly mark: string;
+}
+
+/** Sets the cookie for somebody who has none. */
+export async function visitorOf(parts: StackParts, request: FastifyRequest, reply: FastifyReply): Promise<Visitor> {
+  const kept = readCookie(request);
+  const token = kept ?? newCookie();
+  if (kept === undefined) setCookie(parts, reply, token);
+  const { sql } = parts.database;
+  const userId = kept && (await selectPageUserId(sql, hashToken(kept), parts.clock.now()));
+  const user = userId ? await selectUser(sql, internalProjectId, userId) : undefined;
+  return { token, user: user ?? null, mark: markOf(parts, token) };
+}
+
+/** A new cookie, so that one that somebody planted before is worth nothing afterwards. */
+export async function signInVisitor(parts: StackParts, reply: FastifyReply, user: UserRow): Promise<void> {
+  const token = newCookie();
+  const expiresAt = new Date(parts.clock.now().getTime() + sessionMs);
+  await insertPageSession(parts.database.sql, { tokenHash: hashToken(token), userId: user.id, expiresAt });
+  setCookie(parts, reply, token);
+}
+
+export async function signOutVisitor(parts: StackParts, reply: FastifyReply, visitor: Visitor): Promise<void> {
+  await deletePageSession(parts.database.sql, hashToken(visitor.token));
+  setCookie(parts, reply, newCookie());
+}
+
+/** For every form that changes something: sent by this visitor from one of our own pages. */
+export function requireOwnForm(request: FastifyRequest, visitor: Visitor, mark: string | undefined): void {
+  const { origin, host } = request.headers;
+  const isForeign =
+    (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) ||
+    request.headers['sec-fetch-site'] === 'cross-site';
+  const isSame = timingSafeEqual(hashToken(mark ?? ''), hashToken(visitor.mark));
+  if (isForeign || !isSame) throw plain(403, 'This form is out of date. Go back, reload the page and try again.');
+}
+
+const markOf = (parts: StackParts, token: string) => derivedToken(parts.derivationKey, 'form', token);
+const newCookie = () => randomBytes(32).toString('base64url');
+
+function readCookie(request: FastifyRequest): string | undefined {
+  const found = (request.headers.cookie ?? '').split(/; */).find((part) => part.startsWith(`${cookieName}=`));
+  const value = found?.slice(cookieName.length + 1);
+  return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined;
+}
+
+/** Lax, not strict: the link to a transfer comes from elsewhere, and its reader may be signed in already. */
+function setCookie(parts: StackParts, reply: FastifyReply, token: string): void {
+  const secure = parts.baseUrl.startsWith('https:') ? '; Secure' : '';
+  const seconds = sessionMs / 1000;
+  reply.header(
+    'set-cookie',
+    `${cookieName}=${token}; Path=/stack; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`,
+  );
+}

@@ -1,0 +1,71 @@
+/**
+ * The embedded auth provider as a plugin of the HTTP application: everything under `/stack`. It shares the port with
+ * the management API and nothing else: its own callers, its own errors, its own bodies.
+ */
+
+import { createLimits, type Limits } from './core/limits.ts';
+import type { StackParts } from './core/parts.ts';
+import type { StackApp } from './http/app-type.ts';
+import { useBodies } from './http/bodies.ts';
+import { plain, sendStackError } from './http/errors.ts';
+import { corsHeaders, preflightHeaders } from './http/headers.ts';
+import { nothingHere, sendFailure } from './pages/failures.ts';
+import { pageRoutes } from './pages/plugin.ts';
+import { guarded, useAccess } from './routes/access.ts';
+import { codeRoutes } from './routes/codes.ts';
+import { contactChannelRoutes } from './routes/contact-channels.ts';
+import { domainRoutes } from './routes/domains.ts';
+import { keySetRoutes } from './routes/key-sets.ts';
+import { oauthProviderRoutes } from './routes/oauth-providers.ts';
+import { passwordRoutes } from './routes/passwords.ts';
+import { projectRoutes } from './routes/projects.ts';
+import { sessionRoutes } from './routes/sessions.ts';
+import { transferRoutes } from './routes/transfer.ts';
+import { userRoutes } from './routes/users.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
+
+export const stackPrefix = '/stack';
+
+/** The newest version is also served under its alias. */
+const versions = ['/api/v1', '/api/latest'];
+
+export async function stackProvider(app: StackApp, parts: StackParts): Promise<void> {
+  app.setErrorHandler((error, request, reply) => sendStackError(error, request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const isForPeople = !request.url.startsWith(`${stackPrefix}/api/`) && request.headers.accept?.includes('text/html');
+    if (isForPeople) return sendFailure(nothingHere(), request, reply);
+    // A page of another origin may read that there is no such route, as it may read every other answer.
+    return sendStackError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders));
+  });
+  useBodies(app);
+  const limits = createLimits(parts);
+  useAccess(app, parts, limits);
+  app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
+  await app.register(async (pages: StackApp) => pageRoutes(pages, parts, limits));
+  for (const prefix of versions) {
+    await app.register(async (api: StackApp) => apiRoutes(api, parts, limits), { prefix });
+  }
+}
+
+function apiRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+  useApiHeaders(app);
+  projectRoutes(app, parts);
+  keySetRoutes(app, parts);
+  domainRoutes(app, parts);
+  oauthProviderRoutes(app, parts);
+  webhookRoutes(app, parts);
+  transferRoutes(app, parts);
+  userRoutes(app, parts);
+  passwordRoutes(app, parts, limits);
+  codeRoutes(app, parts, limits);
+  sessionRoutes(app, parts, limits);
+  contactChannelRoutes(app, parts, limits);
+}
+
+function useApiHeaders(app: StackApp): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...corsHeaders, 'cross-origin-resource-policy': 'cross-origin' });
+    for (const family of ['stack', 'hexclave']) reply.header(`x-${family}-request-id`, request.id);
+  });
+  app.options('/*', guarded('open'), async (_request, reply) => reply.headers(preflightHeaders).status(200).send());
+}

@@ -1,0 +1,145 @@
+/** Sessions: listed, ended, made by servers; and the two ways to refresh an access token. */
+import { Type } from '@fastify/type-provider-typebox';
+import { projectIdFromWire } from '../core/internal-project.ts';
+import type { Limits } from '../core/limits.ts';
+import type { StackParts } from '../core/parts.ts';
+import {
+  noSession,
+  refreshSession,
+  sessionMsMax,
+  sessionMsStandard,
+  sessionView,
+  startSession,
+} from '../core/sessions.ts';
+import { tokenSeconds } from '../core/signing.ts';
+import type { StackApp } from '../http/app-type.ts';
+import { known, plain, schemaError } from '../http/errors.ts';
+import { readHeader } from '../http/headers.ts';
+import { closed, IdParams, Uuid } from '../http/schemas.ts';
+import { selectProject } from '../store/projects.ts';
+import { deleteSession, selectSession, selectSessionsOfUser } from '../store/sessions.ts';
+import { selectUser } from '../store/users.ts';
+import { callerOf, guarded, isProjectKey, publicClientSentinel, requireOwnUser, type StackCaller } from './access.ts';
+
+const UserQuery = Type.Object({ user_id: Type.Union([Type.Literal('me'), Uuid]) });
+const OptionalUserQuery = Type.Partial(UserQuery);
+const NewSession = Type.Object(
+  {
+    user_id: Uuid,
+    expires_in_millis: Type.Optional(Type.Integer({ minimum: 1, maximum: sessionMsMax })),
+    is_impersonation: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+const Text = Type.Optional(Type.String({ maxLength: 500 }));
+/** Open, because OAuth clients may send more. */
+const TokenBody = Type.Object({
+  grant_type: Type.String({ maxLength: 100 }),
+  ...{ refresh_token: Text, client_id: Text, client_secret: Text },
+});
+
+const client = guarded('client');
+const server = guarded('server');
+const open = guarded('open');
+
+export function sessionRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+  const { sql } = parts.database;
+
+  app.post('/auth/sessions', { ...server, schema: { ...server.schema, body: NewSession } }, async (request) => {
+    const { body } = request;
+    const user = await selectUser(sql, callerOf(request).project.id, body.user_id);
+    if (user === undefined) {
+      throw known('USER_ID_DOES_NOT_EXIST', 'There is no such user in this project.', { user_id: body.user_id });
+    }
+    const tokens = await startSession(parts, user, {
+      from: request.ip,
+      isImpersonation: body.is_impersonation ?? false,
+      lastsMs: body.expires_in_millis ?? sessionMsStandard,
+    });
+    return { refresh_token: tokens.refreshToken, access_token: tokens.accessToken };
+  });
+
+  app.get('/auth/sessions', { ...client, schema: { ...client.schema, querystring: UserQuery } }, async (request) => {
+    const caller = callerOf(request);
+    const userId = await whoseSessions(parts, caller, request.query.user_id);
+    const sessions = await selectSessionsOfUser(sql, caller.project.id, userId, parts.clock.now());
+    const shown = sessions.filter((session) => caller.access !== 'client' || !session.isImpersonation);
+    return { items: shown.map((session) => sessionView(session, caller.token?.sessionId)), is_paginated: false };
+  });
+
+  app.delete(
+    '/auth/sessions/:id',
+    { ...client, schema: { ...client.schema, params: IdParams, querystring: OptionalUserQuery } },
+    async (request) => {
+      const caller = callerOf(request);
+      const session = await selectSession(sql, request.params.id, parts.clock.now());
+      const owner = caller.access === 'client' ? (await requireOwnUser(parts, caller)).id : session?.userId;
+      if (session === undefined || session.projectId !== caller.project.id || session.userId !== owner) {
+        throw plain(404, 'There is no such session.');
+      }
+      if (session.id === caller.token?.sessionId) {
+        throw known('CANNOT_DELETE_CURRENT_SESSION', 'The current session ends by signing out.');
+      }
+      await deleteSession(sql, caller.project.id, session.id);
+      return { success: true };
+    },
+  );
+
+  app.delete('/auth/sessions/current', client, async (request) => {
+    const { token, project } = callerOf(request);
+    if (token === null || !(await deleteSession(sql, project.id, token.sessionId))) throw noSession();
+    return { success: true };
+  });
+
+  refreshRoutes(app, parts, limits);
+}
+
+function refreshRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+  app.post('/auth/sessions/current/refresh', client, async (request) => {
+    const token = readHeader(request, 'refresh-token');
+    if (token === undefined) throw noSession();
+    limits.address('refresh', request.ip);
+    const tokens = await refreshSession(parts, callerOf(request).project.id, token, request.ip);
+    return { access_token: tokens.accessToken };
+  });
+
+  app.post('/auth/oauth/token', { ...open, schema: { ...open.schema, body: TokenBody } }, async (request) => {
+    const { body } = request;
+    limits.address('refresh', request.ip);
+    const projectId = await oauthClient(parts, body.client_id, body.client_secret);
+    if (body.grant_type !== 'refresh_token') {
+      throw schemaError('body.grant_type must be refresh_token: signing in with OAuth providers is not built in here');
+    }
+    if (body.refresh_token === undefined) throw schemaError('body.refresh_token is required');
+    const tokens = await refreshSession(parts, projectId, body.refresh_token, request.ip);
+    return {
+      access_token: tokens.accessToken,
+      refresh_token: tokens.refreshToken,
+      token_type: 'Bearer',
+      expires_in: tokenSeconds(parts),
+      scope: 'legacy',
+    };
+  });
+}
+
+async function oauthClient(parts: StackParts, id: string | undefined, secret: string | undefined): Promise<string> {
+  const projectId = projectIdFromWire(id ?? '');
+  const project = projectId === undefined ? undefined : await selectProject(parts.database.sql, projectId);
+  const hasNoKey = secret === undefined || secret === publicClientSentinel;
+  const isGood =
+    project !== undefined &&
+    (hasNoKey ? !project.requirePublishableClientKey : await isProjectKey(parts, project.id, 'publishable', secret));
+  if (!isGood) {
+    throw known('INVALID_OAUTH_CLIENT_ID_OR_SECRET', 'The client id or the client secret is not right.', {
+      client_id: id ?? null,
+    });
+  }
+  return project.id;
+}
+
+async function whoseSessions(parts: StackParts, caller: StackCaller, asked: string): Promise<string> {
+  if (asked === 'me') return (await requireOwnUser(parts, caller)).id;
+  if (caller.access === 'client' && caller.token?.userId !== asked)
+    throw plain(403, 'Clients list their own sessions.');
+  return asked;
+}

@@ -1,0 +1,60 @@
+/** The data of a branch in the fake driver: roles and databases. */
+import type { BranchReceipt, CatalogChange, DesiredRole, ServerCatalog } from '../interface/driver.ts';
+import type { ChangesAfter, UserChange, UsersTable } from '../interface/users-sync.ts';
+
+export interface FakeBranch {
+  readonly projectId: string;
+  readonly pgVersion: number;
+  readonly receipt: BranchReceipt;
+  readonly roles: Map<string, DesiredRole>;
+  /** Owner by database name. */
+  readonly databases: Map<string, string>;
+  /** Tables of users by database name. */
+  readonly users: Map<string, FakeUsers>;
+}
+
+export interface FakeUsers {
+  readonly position: number;
+  /** The last change of each user. */
+  readonly rows: ReadonlyMap<string, UserChange>;
+}
+
+export async function syncFakeUsers(
+  { databases, users }: FakeBranch,
+  { database }: UsersTable,
+  changesAfter: ChangesAfter,
+): Promise<number> {
+  if (!databases.has(database)) throw new Error(`the database ${database} does not exist`);
+  for (;;) {
+    const { position = 0, rows = new Map<string, UserChange>() } = users.get(database) ?? {};
+    const changes = await changesAfter(position);
+    const next = { position: changes.at(-1)?.seq ?? position, rows: new Map(rows) };
+    for (const change of changes) next.rows.set(change.userId, change);
+    users.set(database, next);
+    if (changes.length === 0) return position;
+  }
+}
+
+export function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): void {
+  for (const name of change.dropDatabases) databases.delete(name);
+  for (const role of change.roles) roles.set(role.name, { name: role.name, verifier: role.verifier });
+  for (const { name, renameFrom, ownerName } of change.databases) {
+    if (!roles.has(ownerName)) throw new Error(`role "${ownerName}" does not exist`);
+    if (renameFrom !== null && renameFrom !== name && databases.has(renameFrom)) {
+      if (databases.has(name)) throw new Error(`database already exists; database_name:"${name}"`);
+      databases.delete(renameFrom);
+    }
+    databases.set(name, ownerName);
+  }
+  for (const name of change.dropRoles) {
+    const owned = [...databases].find(([, owner]) => owner === name);
+    if (owned) throw new Error(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`);
+    roles.delete(name);
+  }
+}
+
+export function catalogOf(branch: FakeBranch): ServerCatalog {
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  const databases = Array.from(branch.databases, ([name, ownerName]) => ({ name, ownerName }));
+  return { roles: [...branch.roles.values()].sort(byName), databases: databases.sort(byName) };
+}

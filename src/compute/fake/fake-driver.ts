@@ -1,0 +1,294 @@
+/**
+ * A compute driver in memory, for the tests of everything above it. It keeps the promises of `driver.ts` and is held
+ * to them by `driver-contract.ts`; the world it keeps is open, so that a test can assert that nothing is left in it.
+ */
+import { delay } from '../../lib/clock.ts';
+import type { BranchCopy } from '../interface/branch-copy.ts';
+import {
+  type BranchRef,
+  type BranchReplacement,
+  type BranchSpec,
+  type CatalogChange,
+  type ComputeDriver,
+  type ComputeLimits,
+  type ComputeObservation,
+  type ComputeRef,
+  type ComputeSample,
+  type ComputeSpec,
+  type EmptySpec,
+  type ReplicaData,
+  type ReplicaObservation,
+  type ResizeOutcome,
+  type ServerCatalog,
+  StaleGenerationError,
+  type TenantRef,
+  type WorkObservation,
+} from '../interface/driver.ts';
+import type { ServerMeasures } from '../interface/measures.ts';
+import type { ChangesAfter, UsersTable } from '../interface/users-sync.ts';
+import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
+import {
+  copyIn,
+  type FakeCompute,
+  type FakeWorld,
+  forgetProject,
+  ifRunning,
+  measuresOf,
+  observation,
+  refOf,
+  replaceIn,
+  runningBranch,
+  sampleOf,
+} from './world.ts';
+
+export interface FakeOptions {
+  /** How long a call of each method takes; 0 unless said. */
+  readonly delayMs?: Partial<Record<FakeMethod, number>>;
+  /** From the start of a process until it answers; 0 unless said. */
+  readonly startupMs?: number;
+  /** The world of an earlier driver, as after a restart of Catnap. */
+  readonly world?: FakeWorld;
+}
+
+/** Those of the settings in tests that Postgres reads at a start only. */
+const needRestart: ReadonlySet<string> = new Set(['max_connections', 'max_locks_per_transaction', 'shared_buffers']);
+
+const fakeBytes = 30_000_000;
+
+export type FakeMethod = keyof ComputeDriver;
+
+interface Failure {
+  readonly error: Error;
+  left: number;
+}
+
+export class FakeDriver implements ComputeDriver, FakeWorld {
+  readonly branches: Map<string, FakeBranch>;
+  readonly computes: Map<string, FakeCompute>;
+  readonly replicas: Map<string, string>;
+  /** Every call in the order it came, for tests that count them. */
+  readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
+  /** What computes are busy with, by endpoint, for tests to set. */
+  /** What computes have used, by endpoint, for tests to set. */
+  readonly usage = new Map<string, Partial<ComputeSample>>();
+  /** Bytes of branches, for tests to set. */
+  readonly sizes = new Map<string, number>();
+  readonly work = new Map<string, WorkObservation>();
+  readonly #options: FakeOptions;
+  readonly #failures = new Map<FakeMethod, Failure>();
+  #lastPid = 1000;
+
+  constructor(options: FakeOptions = {}) {
+    this.#options = options;
+    this.branches = options.world?.branches ?? new Map();
+    this.computes = options.world?.computes ?? new Map();
+    this.replicas = options.world?.replicas ?? new Map();
+  }
+
+  /** The next `times` calls of a method fail and change nothing. */
+  failNext(method: FakeMethod, error: Error, times = 1): void {
+    this.#failures.set(method, { error, left: times });
+  }
+
+  /** The process dies, as by an accident. */
+  kill(endpointId: string): void {
+    const compute = this.computes.get(endpointId);
+    if (compute) compute.process = null;
+  }
+
+  async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
+    await this.#enter('prepare', String(pgVersion));
+    progress(`Postgres ${pgVersion} is ready`);
+  }
+
+  async createBranch(spec: BranchSpec): Promise<BranchCopy> {
+    await this.#enter('createBranch', spec.branchId);
+    const existing = this.branches.get(spec.branchId);
+    if (existing) return { receipt: existing.receipt, source: null };
+    const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
+    return copyIn(this, spec, this.sizes.get(sourceId ?? '') ?? fakeBytes);
+  }
+
+  async emptyBranch(spec: EmptySpec): Promise<void> {
+    await this.#enter('emptyBranch', spec.branchId);
+    if (!this.branches.has(spec.branchId)) throw new Error(`branch ${spec.branchId} has no data`);
+  }
+
+  async removeBranch(ref: BranchRef): Promise<void> {
+    await this.#enter('removeBranch', ref.branchId);
+    const holder = this.#holder(ref.branchId);
+    if (holder) holder.process = null;
+    this.branches.delete(ref.branchId);
+  }
+
+  async replaceBranch(ref: BranchRef, replacement: BranchReplacement): Promise<void> {
+    await this.#enter('replaceBranch', ref.branchId);
+    replaceIn(this, ref, replacement);
+  }
+
+  async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
+    await this.#enter('buildReplica', spec.endpointId);
+    this.#fence(spec.endpointId, spec.generation);
+    if (this.replicas.has(spec.endpointId) && !anew) return 'kept';
+    if (!this.#holder(spec.branchId)) return 'needs_primary';
+    this.replicas.set(spec.endpointId, spec.projectId);
+    return 'built';
+  }
+
+  async observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null> {
+    await this.#enter('observeReplica', ref.endpointId);
+    if (!this.#holder(ref.branchId)) return null;
+    return { lost: !this.replicas.has(ref.endpointId), lag: { bytes: 0, seconds: 0 } };
+  }
+
+  async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
+    await this.#enter('start', spec.endpointId);
+    const { readOnly = false } = spec;
+    const compute = this.#fence(spec.endpointId, spec.generation);
+    const branch = this.branches.get(spec.branchId);
+    if (!branch) throw new Error(`branch ${spec.branchId} has no data`);
+    if (readOnly && !this.replicas.has(spec.endpointId)) throw new Error(`replica ${spec.endpointId} has no data`);
+    if (branch.pgVersion !== spec.pgVersion) {
+      throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
+    }
+    const holder = readOnly ? undefined : this.#holder(spec.branchId);
+    if (holder && holder !== compute) {
+      throw new Error(`branch ${spec.branchId} is in use by ${holder.ref.endpointId}`);
+    }
+    if (compute?.process?.generation === spec.generation) return ifRunning(spec, compute);
+    const answersAt = performance.now() + (this.#options.startupMs ?? 0);
+    const started = {
+      ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings, readOnly },
+      limits: spec.limits,
+      process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
+    };
+    this.computes.set(spec.endpointId, started);
+    return ifRunning(spec, started);
+  }
+
+  async observe(ref: ComputeRef): Promise<ComputeObservation> {
+    await this.#enter('observe', ref.endpointId);
+    return observation(ref, this.computes.get(ref.endpointId));
+  }
+
+  async reload(spec: ComputeSpec): Promise<readonly string[]> {
+    await this.#enter('reload', spec.endpointId);
+    const compute = this.#fence(spec.endpointId, spec.generation);
+    if (compute?.process?.generation !== spec.generation) throw new Error(`compute ${spec.endpointId} is not running`);
+    const { settings } = compute;
+    compute.settings = spec.settings;
+    return [...needRestart].filter((name) => settings[name] !== spec.settings[name]);
+  }
+
+  async resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    await this.#enter('resize', ref.endpointId);
+    const compute = this.computes.get(ref.endpointId);
+    if (compute?.process?.generation !== generation) throw new Error(`compute ${ref.endpointId} is not running`);
+    const used = this.usage.get(ref.endpointId)?.usedBytes ?? 0;
+    compute.limits = { ...limits, memoryBytes: Math.max(limits.memoryBytes, used) };
+    return used > limits.memoryBytes ? 'postponed' : 'applied';
+  }
+
+  async sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
+    await this.#enter('sample', '');
+    return refs.flatMap(({ endpointId }) => {
+      const compute = this.computes.get(endpointId);
+      return compute?.process ? [sampleOf(compute, this.usage.get(endpointId) ?? {})] : [];
+    });
+  }
+
+  async observeWork(ref: ComputeRef): Promise<WorkObservation> {
+    await this.#enter('observeWork', ref.endpointId);
+    return this.work.get(ref.endpointId) ?? { work: null, lastWorkAt: null };
+  }
+
+  async measure(ref: ComputeRef): Promise<ServerMeasures | null> {
+    await this.#enter('measure', ref.endpointId);
+    return measuresOf(this.computes.get(ref.endpointId));
+  }
+
+  async observeSize(ref: ComputeRef): Promise<number | null> {
+    await this.#enter('observeSize', ref.endpointId);
+    const isRunning = observation(ref, this.computes.get(ref.endpointId)).state === 'running';
+    return isRunning ? (this.sizes.get(ref.branchId) ?? fakeBytes) : null;
+  }
+
+  async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
+    await this.#enter('checkSettings', String(pgVersion));
+    const unknown = Object.keys(settings).find((name) => name.startsWith('no_such'));
+    return unknown === undefined ? null : `unrecognized configuration parameter "${unknown}"`;
+  }
+
+  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
+    await this.#enter('suspend', ref.endpointId);
+    const compute = this.#fence(ref.endpointId, generation);
+    if (!compute) return null;
+    const branch = this.branches.get(compute.ref.branchId);
+    const held = compute.process && !compute.readOnly && branch ? catalogOf(branch) : null;
+    compute.generation = generation;
+    compute.process = null;
+    return held;
+  }
+
+  async removeCompute(ref: ComputeRef): Promise<void> {
+    await this.#enter('removeCompute', ref.endpointId);
+    this.computes.delete(ref.endpointId);
+    this.replicas.delete(ref.endpointId);
+  }
+
+  async removeProject(ref: TenantRef): Promise<void> {
+    await this.#enter('removeProject', ref.projectId);
+    forgetProject(this, ref.projectId);
+  }
+
+  async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+    await this.#enter('configure', ref.endpointId);
+    if (this.computes.get(ref.endpointId)?.readOnly) throw new Error('cannot execute it in a read-only transaction');
+    const branch = runningBranch(this, ref);
+    if (!branch) throw new Error(`compute ${ref.endpointId} is not running`);
+    applyChange(branch, change);
+    return catalogOf(branch);
+  }
+
+  async syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {
+    await this.#enter('syncUsers', ref.endpointId);
+    const branch = runningBranch(this, ref);
+    return branch === undefined ? null : syncFakeUsers(branch, table, changesAfter);
+  }
+
+  async dropUsers(ref: ComputeRef, database: string): Promise<boolean> {
+    await this.#enter('dropUsers', ref.endpointId);
+    const branch = runningBranch(this, ref);
+    branch?.users.delete(database);
+    return branch !== undefined;
+  }
+
+  async list(): Promise<ComputeObservation[]> {
+    await this.#enter('list', '');
+    return [...this.computes.values()]
+      .filter((compute) => compute.process)
+      .map((compute) => observation(compute.ref, compute));
+  }
+
+  async #enter(method: FakeMethod, subject: string): Promise<void> {
+    this.calls.push({ method, subject });
+    await delay(this.#options.delayMs?.[method] ?? 0);
+    const failure = this.#failures.get(method);
+    if (!failure || failure.left === 0) return;
+    failure.left--;
+    throw failure.error;
+  }
+
+  #fence(endpointId: string, generation: number): FakeCompute | undefined {
+    const compute = this.computes.get(endpointId);
+    if (compute && generation < compute.generation) {
+      throw new StaleGenerationError(endpointId, generation, compute.generation);
+    }
+    return compute;
+  }
+
+  #holder(branchId: string): FakeCompute | undefined {
+    const computes = [...this.computes.values()];
+    return computes.find(({ ref, process, readOnly }) => process && !readOnly && ref.branchId === branchId);
+  }
+}

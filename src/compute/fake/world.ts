@@ -1,0 +1,135 @@
+/** What the fake driver keeps in memory, and how its computes are shown. */
+import type { BranchCopy } from '../interface/branch-copy.ts';
+import type {
+  BranchReceipt,
+  BranchRef,
+  BranchReplacement,
+  BranchSpec,
+  ComputeLimits,
+  ComputeObservation,
+  ComputeRef,
+  ComputeSample,
+} from '../interface/driver.ts';
+import type { ServerMeasures } from '../interface/measures.ts';
+import { catalogOf, type FakeBranch } from './branch.ts';
+
+export interface FakeCompute {
+  ref: ComputeRef;
+  /** The newest generation seen. */
+  generation: number;
+  process: { pid: number; generation: number; answersAt: number } | null;
+  settings: Readonly<Record<string, string>>;
+  limits: ComputeLimits;
+  readOnly: boolean;
+  /** How often it was measured. */
+  looks?: number;
+}
+
+export interface FakeWorld {
+  readonly branches: Map<string, FakeBranch>;
+  readonly computes: Map<string, FakeCompute>;
+  /** Project of each replica that has data, by endpoint. */
+  readonly replicas: Map<string, string>;
+}
+
+export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {
+  return { projectId, branchId, endpointId, tenantUid };
+}
+
+/** What a start tells of it. */
+export function ifRunning(ref: ComputeRef, compute: FakeCompute): ComputeObservation | null {
+  const seen = observation(ref, compute);
+  return seen.state === 'running' ? seen : null;
+}
+
+export function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
+  const { endpointId, projectId } = ref;
+  if (!compute?.process)
+    return {
+      ...{ endpointId, projectId, state: 'absent', generation: 0, pid: null },
+      ...{ release: null, isEnforced: false, address: null },
+    };
+  const { pid, generation, answersAt } = compute.process;
+  const running = performance.now() >= answersAt;
+  return {
+    ...{ endpointId, projectId, generation, pid, release: 'fake', isEnforced: true },
+    state: running ? 'running' : 'starting',
+    address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
+  };
+}
+
+/** What it is held to, and nothing used but what a test says. */
+export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): ComputeSample {
+  return {
+    ...{ endpointId: compute.ref.endpointId, isEnforced: true, cpuSeconds: 0, periods: 0, throttledPeriods: 0 },
+    ...{ usedBytes: 0, cacheBytes: 0, workingSetBytes: 0, refaultBytes: 0, oomKills: 0, isPaused: false },
+    ...{ cpus: compute.limits.cpus, memoryLimitBytes: compute.limits.memoryBytes },
+    waitsAtLimit: compute.limits.mayGrow,
+    ...usage,
+  };
+}
+
+/** A server at rest that writes one kilobyte between each look and the next, in a log that has skipped a segment. */
+export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | null {
+  if (!compute?.process) return null;
+  compute.looks = (compute.looks ?? 0) + 1;
+  return {
+    ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, transactions: 10 * compute.looks },
+    ...{ blocksHit: 900 * compute.looks, blocksRead: 100 * compute.looks },
+    wal: compute.readOnly ? null : { bytes: 1_024 * compute.looks, position: 2 * 16_777_216 + 1_024 * compute.looks },
+  };
+}
+
+/** The data of a read-write compute that answers. */
+export function runningBranch({ branches, computes }: FakeWorld, ref: ComputeRef): FakeBranch | undefined {
+  const compute = computes.get(ref.endpointId);
+  const isRunning = compute?.readOnly === false && observation(ref, compute).state === 'running';
+  return isRunning ? branches.get(compute.ref.branchId) : undefined;
+}
+
+export function forgetProject({ branches, computes, replicas }: FakeWorld, projectId: string): void {
+  for (const [id, compute] of computes) if (compute.ref.projectId === projectId) computes.delete(id);
+  for (const [id, owner] of replicas) if (owner === projectId) replicas.delete(id);
+  for (const [id, branch] of branches) if (branch.projectId === projectId) branches.delete(id);
+}
+
+/** `bytes` is the size of the source, which its server tells if it runs. */
+export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): BranchCopy {
+  const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
+  const source = sourceId === null ? null : sourceOf(world, spec, sourceId);
+  const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0, bytesShared: 0 };
+  world.branches.set(spec.branchId, {
+    ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
+    roles: new Map(source?.roles),
+    databases: new Map(source?.databases),
+    users: new Map(source?.users),
+  });
+  const servers = [...world.computes.values()].filter(({ process, readOnly }) => process !== null && !readOnly);
+  const isAwake = servers.some(({ ref }) => ref.branchId === sourceId);
+  return { receipt, source: source && isAwake ? { catalog: catalogOf(source), bytes, isExact: true } : null };
+}
+
+function sourceOf({ branches }: FakeWorld, spec: BranchSpec, branchId: string): FakeBranch {
+  const source = branches.get(branchId);
+  if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
+  if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
+  return source;
+}
+
+export function replaceIn(
+  { branches, computes, replicas }: FakeWorld,
+  ref: BranchRef,
+  { stagingId, keepAs }: BranchReplacement,
+): void {
+  const [staged, old] = [branches.get(stagingId), branches.get(ref.branchId)];
+  if (!staged && !old) throw new Error(`branch ${ref.branchId} has no data`);
+  if (!staged) return;
+  for (const [id, compute] of computes) {
+    if (compute.ref.branchId !== ref.branchId) continue;
+    compute.process = null;
+    if (compute.readOnly) replicas.delete(id);
+  }
+  if (old && keepAs !== null) branches.set(keepAs, old);
+  branches.set(ref.branchId, staged);
+  branches.delete(stagingId);
+}

@@ -1,0 +1,291 @@
+/**
+ * What Catnap asks of the place where computes run. Implemented by `local/` (processes of this machine), later
+ * `kubernetes/`, and `fake.ts` (in memory, for tests); all pass `driver-contract.ts`.
+ *
+ * Every call may be repeated: a call whose effect is already there succeeds and changes nothing. `generation` fences:
+ * a start or stop that carries an older generation than the driver has seen for that endpoint is refused with
+ * StaleGenerationError and touches nothing.
+ */
+import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
+import type { BranchCopy } from './branch-copy.ts';
+import type { ServerMeasures } from './measures.ts';
+import type { ChangesAfter, UsersTable } from './users-sync.ts';
+
+export type ComputeAddress =
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+
+/** A project as the driver knows it; `tenantUid` is set when computes run under a uid of the project's own. */
+export interface TenantRef {
+  readonly projectId: ProjectId;
+  readonly tenantUid: number | null;
+}
+
+export interface BranchRef extends TenantRef {
+  readonly branchId: BranchId;
+}
+
+export interface ComputeRef extends BranchRef {
+  readonly endpointId: EndpointId;
+}
+
+export type BranchSource =
+  | { readonly kind: 'template' }
+  /**
+   * The head of another branch, whether its server runs or not; a running one goes on serving. The operation queue
+   * keeps it from starting, stopping and going away while the copy is made.
+   */
+  | { readonly kind: 'branch'; readonly branchId: BranchId };
+
+export interface BranchSpec extends BranchRef {
+  readonly pgVersion: number;
+  readonly source: BranchSource;
+}
+
+export interface EmptySpec extends BranchRef {
+  readonly pgVersion: number;
+  readonly adminSecret: string;
+}
+
+/** Files that belong to a database, by its oid; null where the database was not looked into. */
+export type KeptFiles = readonly { readonly database: number; readonly filenodes: readonly number[] | null }[];
+
+export interface BranchReplacement {
+  readonly stagingId: BranchId;
+  readonly keepAs: BranchId | null;
+}
+
+/** How a branch's data came to be; shown to people. */
+export interface BranchReceipt {
+  readonly method: 'reflink' | 'copy';
+  readonly lsn: string | null;
+  readonly durationMs: number;
+  /** Sizes of the files that it has, together. */
+  readonly bytes: number;
+  /** How much of that shared its blocks with the source when it was made. */
+  readonly bytesShared: number;
+}
+
+/** A size as the driver enforces it, where it can. */
+export interface ComputeLimits {
+  /** Cores, in parts of one. The start itself is not held back by it. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly processes: number;
+  /** It can still be made larger: out of memory, it waits for that instead of losing a process. */
+  readonly mayGrow: boolean;
+  /** Settings that follow the size while the server runs; they count for less than the driver's own. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/**
+ * `applied`: in force. `postponed`: more memory is in use than the new size has; the limit is as low as that allows,
+ * and asking again later lowers it further. `not_enforced`: this compute runs without limits.
+ */
+export type ResizeOutcome = 'applied' | 'postponed' | 'not_enforced';
+
+/** What a running compute has used; sums are since its start, and begin anew with the next one. */
+export interface ComputeSample {
+  readonly endpointId: EndpointId;
+  readonly isEnforced: boolean;
+  readonly cpuSeconds: number;
+  /** Scheduling periods in which it had work, and those of them in which it used up its quota. */
+  readonly periods: number;
+  readonly throttledPeriods: number;
+  /** Memory that cannot be taken back by dropping cache. */
+  readonly usedBytes: number;
+  readonly cacheBytes: number;
+  /** Cache that was used more than once. */
+  readonly workingSetBytes: number;
+  /** Read again after it had been dropped from the cache. */
+  readonly refaultBytes: number;
+  /** Processes that the kernel killed for want of memory. */
+  readonly oomKills: number;
+  /** It stands still at its memory limit, and waits to be made larger. */
+  readonly isPaused: boolean;
+  /** The limits in force; null where nothing holds it back. */
+  readonly cpus: number | null;
+  readonly memoryLimitBytes: number | null;
+  /** Whether it would wait at that limit, instead of losing a process. */
+  readonly waitsAtLimit: boolean;
+}
+
+export interface ComputeSpec extends ComputeRef {
+  readonly generation: number;
+  readonly pgVersion: number;
+  /** Server settings, already derived from size and the owner's wishes; the driver adds its own, which win. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** How much room its temporary files get, all sessions together where the driver can; never that of the data. */
+  readonly tempDiskBytes: number;
+  /** What it is held to from its first moment on; `resize` changes it. */
+  readonly limits: ComputeLimits;
+  /** Password of Catnap's own login in this project's servers. */
+  readonly adminSecret: string;
+  /** A read replica of its branch: a hot standby over data of its own, which `buildReplica` makes. */
+  readonly readOnly?: boolean;
+}
+
+/**
+ * What a replica has to serve: what it had, from where it can go on; a new copy of its primary; or nothing, because
+ * there is no running primary to copy from.
+ */
+export type ReplicaData = 'kept' | 'built' | 'needs_primary';
+
+export interface ComputeObservation {
+  readonly endpointId: EndpointId;
+  readonly projectId: ProjectId;
+  readonly state: 'absent' | 'starting' | 'running';
+  /** Generation of the process that runs, 0 when none does. */
+  readonly generation: number;
+  readonly pid: number | null;
+  /** Name of the Postgres build that runs. */
+  readonly release: string | null;
+  /** Whether it is held to the limits of its size. */
+  readonly isEnforced: boolean;
+  /** Set while `running`. */
+  readonly address: ComputeAddress | null;
+}
+
+export interface ReplicaObservation {
+  /** The primary no longer has what the replica needs to go on; its next start builds it anew. */
+  readonly lost: boolean;
+  /** What it has not replayed yet; null while it does not follow. */
+  readonly lag: { readonly bytes: number; readonly seconds: number } | null;
+}
+
+export interface ServerWork {
+  readonly kind: 'query' | 'transaction' | 'background_worker' | 'replication';
+  /** For people. */
+  readonly description: string;
+  readonly pid: number;
+  readonly role: string | null;
+  readonly applicationName: string | null;
+  /** Of replication through one. */
+  readonly slot: string | null;
+  readonly since: Date;
+}
+
+export interface WorkObservation {
+  /** Null when nothing keeps the server awake. */
+  readonly work: ServerWork | null;
+  /** When the sessions that are open and idle last had something to do. */
+  readonly lastWorkAt: Date | null;
+}
+
+export interface DesiredRole {
+  readonly name: string;
+  /** SCRAM verifier, or null for a role that cannot log in. */
+  readonly verifier: string | null;
+}
+
+export interface DesiredDatabase {
+  readonly name: string;
+  /** Name that the server has it under, when it is to be renamed. */
+  readonly renameFrom: string | null;
+  readonly ownerName: string;
+}
+
+/** Changes to make inside a server: databases that go, so that names are free, then roles, databases, roles that go. */
+export interface CatalogChange {
+  readonly roles: readonly DesiredRole[];
+  readonly databases: readonly DesiredDatabase[];
+  readonly dropDatabases: readonly string[];
+  readonly dropRoles: readonly string[];
+}
+
+/** What the server holds, Catnap's own roles and databases left out. */
+export interface ServerCatalog {
+  readonly roles: readonly DesiredRole[];
+  readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
+}
+
+export interface ComputeDriver {
+  /** Makes ready what every start needs (binaries, template), reporting progress in plain words. */
+  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
+
+  createBranch(spec: BranchSpec): Promise<BranchCopy>;
+  /**
+   * Leaves nothing in a branch but its schema, roles and databases: no value of the branch that it is a copy of is
+   * left in any of its files. Nothing may serve it yet.
+   */
+  emptyBranch(spec: EmptySpec): Promise<void>;
+  removeBranch(ref: BranchRef): Promise<void>;
+  /**
+   * Puts the data of another branch, which is no more after it, in the place of a branch's. Whatever serves the branch
+   * is stopped, and its replicas lose their data: their next start copies the primary anew. The data that were there
+   * go, or become those of the branch `keepAs`.
+   */
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
+
+  /**
+   * Before each start of a replica: sees to it that it has data. Without a running primary it keeps what it has, and
+   * serves that. `anew` says that what it has does not start any more.
+   */
+  buildReplica(spec: ComputeSpec, anew?: boolean): Promise<ReplicaData>;
+  /** How a replica keeps up, as its running primary sees it; null when that does not run. */
+  observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null>;
+  /**
+   * Returns when the server process exists: what `observe` would tell if it takes logins by then, so that nobody need
+   * ask again, and null if that is still to come.
+   */
+  start(spec: ComputeSpec): Promise<ComputeObservation | null>;
+  /** `running` means: the server takes logins. */
+  observe(ref: ComputeRef): Promise<ComputeObservation>;
+  /**
+   * Hands a running server of this generation new settings without a restart, and names those of them that only a
+   * restart brings.
+   */
+  reload(spec: ComputeSpec): Promise<readonly string[]>;
+  /** Changes the limits of a running server of this generation; it keeps its connections, and is not restarted. */
+  resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
+  /** What running computes have used; those that do not run are left out. Asks no server, and wakes none. */
+  sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]>;
+  /**
+   * Writes everything out, shuts down, and returns when the process is gone. Tells what the server held at its end if
+   * that is certain, which it is not when something was written after it was read, and for a replica.
+   */
+  suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null>;
+  /** Ends the process if one runs, and removes what belongs to the endpoint alone. */
+  removeCompute(ref: ComputeRef): Promise<void>;
+  /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */
+  removeProject(ref: TenantRef): Promise<void>;
+
+  /** Applies the change on a running server and tells what it holds afterwards. */
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
+
+  /**
+   * Brings the table of users of a running server up to the end of the changes, making it where it is missing, and
+   * tells the position that it is at; null when the server does not run. The position lies in the database itself.
+   */
+  syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null>;
+  /** Drops the schema of users; false when the server does not run. */
+  dropUsers(ref: ComputeRef, database: string): Promise<boolean>;
+
+  /**
+   * What a running server is busy with: a query, an open transaction, background work, a client's own replication.
+   * Open idle sessions, and Catnap's own, do not count.
+   */
+  observeWork(ref: ComputeRef): Promise<WorkObservation>;
+
+  /** What a running server counts about itself; null when none runs. */
+  measure(ref: ComputeRef): Promise<ServerMeasures | null>;
+
+  /** Bytes of all databases of a running server, as Postgres counts them; null when none runs. */
+  observeSize(ref: ComputeRef): Promise<number | null>;
+
+  /**
+   * Asks Postgres itself whether a server could start with these settings: null, or what it says is wrong. Touches no
+   * compute.
+   */
+  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
+
+  /** Every compute that has a process, for the reconcilers. */
+  list(): Promise<ComputeObservation[]>;
+}
+
+export class StaleGenerationError extends Error {
+  constructor(endpointId: string, given: number, seen: number) {
+    super(`generation ${given} of ${endpointId} is stale; the driver has seen ${seen}`);
+    this.name = 'StaleGenerationError';
+  }
+}

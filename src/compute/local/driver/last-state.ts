@@ -1,0 +1,38 @@
+/**
+ * The last look into a server that is about to stop, and the proof that nothing has changed after it: the server's
+ * last words in its log are then those of its shutdown.
+ */
+
+import type { ServerCatalog } from '../../interface/driver.ts';
+import { adminLogin, withSession } from '../../server/admin-session.ts';
+import { readCatalog } from '../../server/configure.ts';
+import type { HostedCompute } from '../channel/host-calls.ts';
+
+/** Room for the header of a page and for alignment; any change of a role or a database writes several times this. */
+const slackBytes = 64n;
+
+/**
+ * Everything is written out while clients are still served, so that the shutdown itself has little left to write. If
+ * it fails, the shutdown does the same, only slower.
+ */
+export async function settle(compute: HostedCompute): Promise<{ lsn: string; catalog: ServerCatalog } | null> {
+  const address = { kind: 'unix', path: compute.socketPath } as const;
+  return withSession(address, adminLogin(compute.adminSecret), async (sql) => {
+    await sql`CHECKPOINT`;
+    if (compute.readOnly) return null;
+    // The position before the look: whatever is written during it counts as later.
+    const [row] = await sql<{ lsn: string }[]>`SELECT pg_current_wal_insert_lsn()::text AS lsn`;
+    return row === undefined ? null : { lsn: row.lsn, catalog: await readCatalog(sql) };
+  }).catch(() => null);
+}
+
+/** `end` is where the shutdown was recorded. */
+export function nothingWritten(since: string, end: string): boolean {
+  const distance = position(end) - position(since);
+  return distance >= 0n && distance < slackBytes;
+}
+
+function position(lsn: string): bigint {
+  const [high = '', low = ''] = lsn.split('/');
+  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
+}

@@ -1,0 +1,76 @@
+/**
+ * The driver's part of copying a running server's directory: one session that keeps a backup open while the host
+ * copies. The parent goes on serving. Should this process die, the session ends, and the backup and its slot with it.
+ */
+import { randomBytes } from 'node:crypto';
+import type { BranchCopy } from '../../interface/branch-copy.ts';
+import { adminLogin, type Session, withSession } from '../../server/admin-session.ts';
+import { readCatalog } from '../../server/configure.ts';
+import { readSize } from '../../server/work.ts';
+import type { BackupEnd, HostCalls, HostedCompute, LiveClone } from '../channel/host-calls.ts';
+
+/** A backup begins with a checkpoint, which may have much to write. */
+export const checkpointMsMax = 600_000;
+
+export async function cloneLive(host: HostCalls, parent: HostedCompute, clone: LiveClone): Promise<BranchCopy> {
+  const address = { kind: 'unix', path: parent.socketPath } as const;
+  const run = (sql: Session) => cloneInSession(sql, host, clone);
+  return withSession(address, adminLogin(parent.adminSecret), run, { statementMs: checkpointMsMax });
+}
+
+export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveClone): Promise<BranchCopy> {
+  // An owner may have set a limit for the whole server, and this session sits idle while the host copies.
+  await sql`SET idle_session_timeout = 0`;
+  await beginBackup(sql);
+  const copying = host.beginLiveClone(clone);
+  // Meanwhile the session has nothing else to do.
+  const [copied, look] = await Promise.allSettled([copying, lookAround(sql)]);
+  if (copied.status === 'rejected') throw copied.reason;
+  try {
+    if (look.status === 'rejected') throw look.reason;
+    const end = await endBackup(sql);
+    const { catalog, bytes, calmAt } = look.value;
+    const isExact = calmAt !== null && (await writesSeen(sql)).last === calmAt;
+    return { receipt: await host.finishLiveClone(copied.value, end), source: { catalog, bytes, isExact } };
+  } catch (error) {
+    await host.abandonLiveClone(copied.value).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** `calmAt` is null when a transaction that had written something was still open. */
+async function lookAround(sql: Session) {
+  const { oldest, last } = await writesSeen(sql);
+  return { catalog: await readCatalog(sql), bytes: await readSize(sql), calmAt: oldest === last ? last : null };
+}
+
+/**
+ * Where the server is in the count of transactions that write: the first one that is still open, and the one after the
+ * last that has ended. As long as both are equal and stay so, no such transaction has come to an end; one that ends
+ * later is not in the copy, because the end of a backup begins a new segment of WAL.
+ */
+async function writesSeen(sql: Session): Promise<{ oldest: string; last: string }> {
+  const [seen] = await sql<{ oldest: string; last: string }[]>`
+    SELECT pg_snapshot_xmin(s)::text AS oldest, pg_snapshot_xmax(s)::text AS last FROM pg_current_snapshot() s`;
+  if (!seen) throw new Error('the server did not say what it has seen');
+  return seen;
+}
+
+/** The slot keeps the WAL that is written from here on; a temporary one goes with the session. */
+async function beginBackup(sql: Session): Promise<void> {
+  const slot = `catnap_clone_${randomBytes(8).toString('hex')}`;
+  await sql`SELECT pg_create_physical_replication_slot(${slot}, true, true)`;
+  await sql`SELECT pg_backup_start('catnap', true)`;
+}
+
+/** Fails if the session is not the one that began: the server was restarted, or the connection broke. */
+async function endBackup(sql: Session): Promise<BackupEnd> {
+  const [end] = await sql<{ lsn: string; label: string; spaces: string | null; lastSegment: string }[]>`
+    SELECT lsn::text, labelfile AS label, spcmapfile AS spaces, pg_walfile_name(lsn) AS "lastSegment"
+    FROM pg_backup_stop(false)`;
+  const firstSegment = /^START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)$/m.exec(end?.label ?? '')?.[1];
+  if (!end || firstSegment === undefined) throw new Error('the server did not say where its backup begins and ends');
+  if (end.spaces) throw new Error('a server with tablespaces cannot be copied');
+  const { label, lastSegment, lsn } = end;
+  return { label, firstSegment, lastSegment, lsn };
+}

@@ -1,0 +1,290 @@
+/**
+ * The local driver: a host that owns directories and processes (in the worker a stub of the parent's), and the SQL
+ * that says whether a server answers and what is in it.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { delay } from '../../../lib/clock.ts';
+import { buildVerifier } from '../../../lib/scram-verifier.ts';
+import type { BranchCopy } from '../../interface/branch-copy.ts';
+import {
+  type BranchRef,
+  type BranchReplacement,
+  type BranchSpec,
+  type CatalogChange,
+  type ComputeAddress,
+  type ComputeDriver,
+  type ComputeLimits,
+  type ComputeObservation,
+  type ComputeRef,
+  type ComputeSample,
+  type ComputeSpec,
+  type EmptySpec,
+  type ReplicaData,
+  type ReplicaObservation,
+  type ResizeOutcome,
+  type ServerCatalog,
+  StaleGenerationError,
+  type TenantRef,
+  type WorkObservation,
+} from '../../interface/driver.ts';
+import type { ServerMeasures } from '../../interface/measures.ts';
+import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
+import type { ChangesAfter, UsersTable } from '../../interface/users-sync.ts';
+import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
+import { applyCatalogChange } from '../../server/configure.ts';
+import { readMeasures } from '../../server/measures.ts';
+import { takesLogins } from '../../server/probe.ts';
+import { quoteLiteral } from '../../server/sql-text.ts';
+import { dropUsers, syncUsers } from '../../server/users-sync.ts';
+import { readSize, readWork } from '../../server/work.ts';
+import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
+import { nothingWritten, settle } from './last-state.ts';
+import { cloneLive } from './live-clone.ts';
+import { absent, addressOf, observation } from './observation.ts';
+import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
+import { emptyBranch } from './schema-only.ts';
+
+interface RunningServer {
+  readonly address: ComputeAddress;
+  readonly adminSecret: string;
+}
+
+const reloadMsMax = 5_000;
+
+export class LocalDriver implements ComputeDriver {
+  readonly #host: HostCalls;
+  /** Pids of servers that are known to take logins, so that a listing does not ask hundreds of them each time. */
+  readonly #answered = new Map<string, number>();
+
+  constructor(host: HostCalls) {
+    this.#host = host;
+  }
+
+  prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
+    return this.#host.prepare(pgVersion, progress);
+  }
+
+  async createBranch(spec: BranchSpec): Promise<BranchCopy> {
+    const parent = await this.#host.findParent(spec);
+    if (parent === null || spec.source.kind === 'template') {
+      return { receipt: await this.#host.createBranch(spec), source: null };
+    }
+    if (!(await this.#answers({ ...parent, tenantUid: spec.tenantUid }, parent))) {
+      throw new Error(`the server of branch ${spec.source.branchId} does not answer yet`);
+    }
+    const { projectId, tenantUid, branchId, pgVersion } = spec;
+    const clone = { projectId, tenantUid, branchId, pgVersion, sourceId: parent.branchId, replica: null };
+    return cloneLive(this.#host, parent, clone);
+  }
+
+  emptyBranch(spec: EmptySpec): Promise<void> {
+    return emptyBranch(this.#host, spec);
+  }
+
+  removeBranch(ref: BranchRef): Promise<void> {
+    return this.#host.removeBranch(ref);
+  }
+
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
+    return this.#host.replaceBranch(ref, by);
+  }
+
+  buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
+    return buildReplica(this.#host, spec, anew);
+  }
+
+  observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null> {
+    return observeReplica(this.#host, ref);
+  }
+
+  async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
+    const compute = await this.#host.start(spec);
+    if (!compute?.process?.ready) return null;
+    // The postmaster's own word, which is what `pg_ctl start` waits for too: a probe would only cost the client time.
+    this.#answered.set(spec.endpointId, compute.process.pid);
+    // Whoever looks at a fresh clone first gives it its project's secret.
+    return compute.firstSecret === null ? observation(spec, compute, true) : null;
+  }
+
+  async observe(ref: ComputeRef): Promise<ComputeObservation> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process) return absent(ref);
+    return observation(ref, compute, await this.#answers(ref, compute));
+  }
+
+  async reload(spec: ComputeSpec): Promise<readonly string[]> {
+    const login = adminLogin(spec.adminSecret);
+    const loadedAt = (sql: Session) =>
+      sql<{ at: Date }[]>`SELECT pg_conf_load_time()::text AS at`.then((rows) => rows[0]?.at);
+    const address = await this.#addressOf(spec);
+    const before = await withSession(address, login, loadedAt);
+    await this.#host.reload(spec);
+    // The postmaster reads the file when it gets to it; what is asked before that would be about the old one.
+    const giveUpAt = Date.now() + reloadMsMax;
+    while ((await withSession(address, login, loadedAt)) === before) {
+      if (Date.now() > giveUpAt) throw new Error(`the server of ${spec.endpointId} did not read its new settings`);
+      await delay(5);
+    }
+    return withSession(address, login, async (sql) => {
+      const rows = await sql<{ name: string }[]>`SELECT name FROM pg_settings WHERE pending_restart ORDER BY name`;
+      return rows.map((row) => row.name);
+    });
+  }
+
+  resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    return this.#host.resize(ref, generation, limits);
+  }
+
+  sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
+    return refs.length === 0 ? Promise.resolve([]) : this.#host.sample(refs);
+  }
+
+  async observeWork(ref: ComputeRef): Promise<WorkObservation> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process) return { work: null, lastWorkAt: null };
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), readWork);
+  }
+
+  async measure(ref: ComputeRef): Promise<ServerMeasures | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready) return null;
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), readMeasures);
+  }
+
+  async observeSize(ref: ComputeRef): Promise<number | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready) return null;
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), readSize);
+  }
+
+  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
+    return this.#host.checkSettings(pgVersion, settings);
+  }
+
+  async #addressOf(ref: ComputeRef): Promise<ComputeAddress> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process) throw new Error(`compute ${ref.endpointId} is not running`);
+    return addressOf(compute);
+  }
+
+  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
+    const compute = await this.#host.inspect(ref);
+    if (compute && generation < compute.seenGeneration) {
+      throw new StaleGenerationError(ref.endpointId, generation, compute.seenGeneration);
+    }
+    const last = compute?.process?.ready ? await settle(compute) : null;
+    const end = await this.#host.stop(ref, generation);
+    this.#answered.delete(ref.endpointId);
+    return last !== null && end !== null && nothingWritten(last.lsn, end) ? last.catalog : null;
+  }
+
+  async removeCompute(ref: ComputeRef): Promise<void> {
+    const compute = await this.#host.inspect(ref);
+    if (compute?.readOnly) {
+      await this.#host.stop(ref, compute.seenGeneration);
+      await removeReplicaSlot(this.#host, { ...ref, branchId: compute.branchId });
+    }
+    await this.#host.removeCompute(ref);
+    this.#answered.delete(ref.endpointId);
+  }
+
+  removeProject(ref: TenantRef): Promise<void> {
+    return this.#host.removeProject(ref);
+  }
+
+  async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+    const compute = await this.#host.inspect(ref);
+    const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
+    if (!compute?.process?.ready) throw notRunning();
+    if (compute.readOnly) throw new Error(`compute ${ref.endpointId} is read-only: its primary is configured instead`);
+    // A server that still has the template's secret is given its own first; any other proves itself by what follows.
+    if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
+    const address = addressOf(compute);
+    try {
+      return await withSession(address, adminLogin(compute.adminSecret), (sql) =>
+        applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
+      );
+    } catch (error) {
+      throw isNotReady(error) ? notRunning(error) : error;
+    }
+  }
+
+  async syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {
+    return this.#onRunning(ref, (server) => syncUsers(server, table, changesAfter));
+  }
+
+  async dropUsers(ref: ComputeRef, database: string): Promise<boolean> {
+    const done = await this.#onRunning(ref, async (server) => {
+      await dropUsers(server, database);
+      return true;
+    });
+    return done ?? false;
+  }
+
+  /** Null when the server does not run, or goes away meanwhile. One that is full is there, and that is a failure. */
+  async #onRunning<T>(ref: ComputeRef, work: (server: RunningServer) => Promise<T>): Promise<T | null> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready || compute.readOnly || compute.branchId !== ref.branchId) return null;
+    if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) return null;
+    try {
+      return await work({ address: addressOf(compute), adminSecret: compute.adminSecret });
+    } catch (error) {
+      if (isNotReady(error) && !isFull(error)) return null;
+      throw error;
+    }
+  }
+
+  async list(): Promise<ComputeObservation[]> {
+    const computes = await this.#host.list();
+    return Promise.all(
+      computes.map(async (compute) => {
+        const known = compute.process?.ready && this.#answered.get(compute.endpointId) === compute.process.pid;
+        // The tenant's uid is not needed for a question, and a listing has no reference to take it from.
+        const ref = { ...compute, tenantUid: null };
+        return observation(compute, compute, known || (await this.#answers(ref, compute).catch(() => false)));
+      }),
+    );
+  }
+
+  /** Whether the server takes logins. A fresh clone first gets its project's secret. */
+  async #answers(ref: EndpointRef, compute: HostedCompute): Promise<boolean> {
+    if (!compute.process?.ready) return false;
+    // Asked once; every further look would cost each wake a process of the server.
+    if (compute.firstSecret === null && this.#answered.get(compute.endpointId) === compute.process.pid) return true;
+    try {
+      if (compute.firstSecret === null) {
+        if (!(await takesLogins(addressOf(compute)))) return false;
+      } else {
+        await this.#replaceFirstSecret(ref, compute, compute.firstSecret);
+      }
+    } catch (error) {
+      if (isNotReady(error)) return false;
+      if (isRefused(error)) {
+        throw new Error(`the server of ${compute.endpointId} refuses Catnap's login`, { cause: error });
+      }
+      throw error;
+    }
+    this.#answered.set(compute.endpointId, compute.process.pid);
+    return true;
+  }
+
+  /**
+   * The template's secret is in every new clone, so no route may open before it is void. It is sent as a verifier:
+   * the password itself never shows up in a statement. If Catnap dies before the host forgets the first secret, the
+   * next question finds it refused and the project's own accepted.
+   */
+  async #replaceFirstSecret(ref: EndpointRef, compute: HostedCompute, firstSecret: string): Promise<void> {
+    const address = addressOf(compute);
+    const verifier = buildVerifier(compute.adminSecret, randomBytes(16), adminScramIterations);
+    try {
+      await withSession(address, adminLogin(firstSecret), (sql) =>
+        sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`),
+      );
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      await withSession(address, adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
+    }
+    await this.#host.forgetFirstSecret(ref);
+  }
+}

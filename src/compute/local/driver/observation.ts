@@ -1,0 +1,26 @@
+/** What the host knows of a compute, as the driver tells it. */
+import type { ComputeAddress, ComputeObservation } from '../../interface/driver.ts';
+import type { EndpointRef, HostedCompute } from '../channel/host-calls.ts';
+
+export const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
+
+export function absent({ endpointId, projectId }: EndpointRef): ComputeObservation {
+  const nothing = { pid: null, release: null, isEnforced: false, address: null };
+  return { endpointId, projectId, state: 'absent', generation: 0, ...nothing };
+}
+
+export function observation(
+  { endpointId, projectId }: Pick<EndpointRef, 'endpointId' | 'projectId'>,
+  compute: HostedCompute,
+  answers: boolean,
+): ComputeObservation {
+  return {
+    ...{ endpointId, projectId },
+    state: answers ? 'running' : 'starting',
+    generation: compute.process?.generation ?? 0,
+    pid: compute.process?.pid ?? null,
+    release: compute.process?.release ?? null,
+    isEnforced: compute.process?.isEnforced ?? false,
+    address: answers ? addressOf(compute) : null,
+  };
+}

@@ -1,0 +1,45 @@
+/** The driver's part of a branch that has its parent's schema and none of its data. */
+import { delay } from '../../../lib/clock.ts';
+import type { EmptySpec, KeptFiles } from '../../interface/driver.ts';
+import { adminLogin, isNotReady, type Session, withSession } from '../../server/admin-session.ts';
+import { emptyTables, listFiles, loginTo } from '../../server/empty-tables.ts';
+import type { HostCalls } from '../channel/host-calls.ts';
+
+/** Recovery of a copy of a busy parent, and a statement over all tables of a large schema. */
+const startMsMax = 600_000;
+const statementMs = 1_800_000;
+
+/** Twice: what the first turn writes, and what was in the log before it, is gone with the log of the second. */
+export async function emptyBranch(host: HostCalls, spec: EmptySpec): Promise<void> {
+  const { projectId, tenantUid, branchId, pgVersion } = spec;
+  const ref = { projectId, tenantUid, branchId, pgVersion };
+  const turn = async (work: (enter: Enter) => Promise<KeptFiles | null>) => {
+    const socketPath = await host.openPrivateServer(ref);
+    if (socketPath === null) return;
+    const login = adminLogin(spec.adminSecret);
+    const enter: Enter = (database, inside) =>
+      withSession({ kind: 'unix', path: socketPath }, loginTo(login, database), inside, { statementMs });
+    await untilReady(enter);
+    await host.closePrivateServer(ref, await work(enter));
+  };
+  await turn(async (enter) => {
+    await emptyTables(enter);
+    return null;
+  });
+  await turn(listFiles);
+}
+
+type Enter = <T>(database: string, work: (sql: Session) => Promise<T>) => Promise<T>;
+
+async function untilReady(enter: Enter): Promise<void> {
+  const giveUpAt = Date.now() + startMsMax;
+  for (;;) {
+    try {
+      await enter('catnap', (sql) => sql`SELECT 1`);
+      return;
+    } catch (error) {
+      if (!isNotReady(error) || Date.now() > giveUpAt) throw error;
+      await delay(10);
+    }
+  }
+}

@@ -1,0 +1,144 @@
+/** What a real server says it is busy with, and what does not count. */
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../../test/helpers/eventually.ts';
+import { type LocalSubject, makeLocalSubject } from '../../../../test/helpers/local-subject.ts';
+import { Bench, ownerAndDatabase, password } from '../../contract/bench.ts';
+import type { ComputeAddress } from '../../interface/driver.ts';
+import { adminLogin, withSession } from '../../server/admin-session.ts';
+
+let subject: LocalSubject;
+let bench: Bench;
+let address: ComputeAddress;
+const clients: pg.Client[] = [];
+
+/** Background work of its own accord would disturb the other tests. */
+const settings = { wal_level: 'logical', autovacuum: 'off' };
+const eagerVacuum = {
+  ...{ ...settings, autovacuum: 'on', autovacuum_naptime: '1s', autovacuum_vacuum_cost_delay: '100ms' },
+  ...{ autovacuum_vacuum_cost_limit: '1', autovacuum_vacuum_threshold: '1' },
+};
+
+beforeAll(async () => {
+  subject = await makeLocalSubject(17);
+  bench = new Bench(subject);
+  await bench.createBranch();
+  const running = await bench.start(1, { settings });
+  if (running.address === null) throw new Error('it does not run');
+  address = running.address;
+  await bench.driver.configure(bench.ref, ownerAndDatabase);
+  await withSession(address, adminLogin(bench.adminSecret), async (sql) => {
+    await sql`ALTER ROLE owner REPLICATION`;
+  });
+});
+afterAll(async () => {
+  await Promise.all(clients.map((client) => client.end().catch(() => {})));
+  await bench.driver.removeProject(bench.ref);
+  await subject.close();
+});
+
+async function connect(more: object = {}): Promise<pg.Client> {
+  if (address.kind !== 'unix') throw new Error('a local server has a unix socket');
+  const host = address.path.slice(0, address.path.lastIndexOf('/'));
+  const login = { host, user: 'owner', password, database: 'app', application_name: 'the test' };
+  const client = new pg.Client({ ...login, ...more });
+  client.on('error', () => {});
+  clients.push(client);
+  await client.connect();
+  return client;
+}
+
+const look = () => bench.driver.observeWork(bench.ref);
+const untilBusyWith = (kind: string | undefined, deadlineMs = 15_000) =>
+  eventually(
+    async () => {
+      const { work } = await look();
+      expect(work?.kind).toBe(kind);
+      return work;
+    },
+    { deadlineMs, everyMs: 50 },
+  );
+
+describe('a server', () => {
+  it('is at rest with nobody there, and with an open session that does nothing', async () => {
+    await untilBusyWith(undefined);
+    const client = await connect();
+    await client.query('select 1');
+    const { work, lastWorkAt } = await look();
+    expect(work).toBeNull();
+    expect(Date.now() - (lastWorkAt?.getTime() ?? 0)).toBeLessThan(5_000);
+    await client.end();
+  });
+
+  it('is busy with a query, and with a transaction, failed ones too', async () => {
+    const client = await connect();
+    const { pid } = (await client.query('select pg_backend_pid() as pid')).rows[0];
+    const running = client.query('select pg_sleep(60)').catch(() => {});
+    expect(await untilBusyWith('query')).toMatchObject({
+      ...{ description: `a query of owner (pid ${pid})`, pid, role: 'owner', slot: null },
+      applicationName: 'the test',
+    });
+    await (await connect()).query('select pg_cancel_backend($1)', [pid]);
+    await running;
+    await untilBusyWith(undefined);
+    await client.query('begin');
+    expect((await untilBusyWith('transaction'))?.description).toContain('an open transaction of owner');
+    await client.query('select 1/0').catch(() => {});
+    await untilBusyWith('transaction');
+    await client.query('rollback');
+    await untilBusyWith(undefined);
+  });
+
+  it('is busy with a client’s replication, and names its slot', async () => {
+    await (await connect()).query('create publication empty');
+    const client = await connect({ replication: 'database' });
+    await client.query('CREATE_REPLICATION_SLOT kept LOGICAL pgoutput');
+    // It never answers while it streams.
+    void client
+      .query(`START_REPLICATION SLOT kept LOGICAL 0/0 (proto_version '1', publication_names 'empty')`)
+      .catch(() => {});
+    const work = await eventually(async () => {
+      const seen = (await look()).work;
+      expect(seen).toMatchObject({ kind: 'replication', role: 'owner', slot: 'kept' });
+      return seen;
+    });
+    expect(work?.description).toContain('through the slot kept');
+    await (await connect()).query('select pg_terminate_backend($1)', [work?.pid]);
+    await untilBusyWith(undefined);
+  });
+
+  it('is busy with its own background work, such as autovacuum', async () => {
+    await bench.driver.reload(bench.spec(1, { settings: eagerVacuum }));
+    const client = await connect();
+    await client.query(`create table worn as select i, repeat('x', 500) as t from generate_series(1, 20000) i`);
+    await client.query('delete from worn');
+    expect((await untilBusyWith('background_worker', 20_000))?.description).toContain('autovacuum worker');
+    await client.query('drop table worn');
+    await bench.driver.reload(bench.spec(1, { settings }));
+    await untilBusyWith(undefined);
+  });
+
+  it('is at rest beside Catnap’s own session, however busy that is', async () => {
+    await untilBusyWith(undefined);
+    await withSession(address, adminLogin(bench.adminSecret), async (sql) => {
+      await sql.begin(async (tx) => {
+        await tx`SELECT 1`;
+        expect((await look()).work).toBeNull();
+      });
+    });
+  });
+
+  it('is at rest with an idle session whose state is not tracked', async () => {
+    await withSession(address, adminLogin(bench.adminSecret), async (sql) => {
+      await sql`ALTER ROLE owner SET track_activities = off`;
+    });
+    const client = await connect();
+    await client.query('select 1');
+    await untilBusyWith(undefined);
+    await client.query('begin');
+    await client.query('create table untracked (a int)');
+    await untilBusyWith('query');
+    await client.query('rollback');
+    await untilBusyWith(undefined);
+  });
+});

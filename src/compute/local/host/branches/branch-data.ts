@@ -1,0 +1,123 @@
+/**
+ * Removes the data of a branch, or exchanges them by renames: the old directory leaves its place, the staged one takes
+ * it. As long as the staged one is there the exchange is not over, so a call that was cut off anywhere is finished by
+ * the next one, and a call that comes late finds nothing to do.
+ */
+import { randomBytes } from 'node:crypto';
+import { readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { asEndpointId } from '../../../../lib/ids.ts';
+import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
+import type { BranchRef, BranchReplacement } from '../../../interface/driver.ts';
+import type { EndpointRef } from '../../channel/host-calls.ts';
+import type { Cgroups } from '../cgroups/cgroups.ts';
+import { renameDurably } from '../copy/tree.ts';
+import { diskLocationOf, type TemporaryDisks } from '../disks/temporary-disks.ts';
+import { type DataRef, dataDirectoryOf } from '../home/data-home.ts';
+import { dataDirectory, type Layout } from '../home/layout.ts';
+import { branchLock, endpointLock } from '../home/lock-names.ts';
+import { readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { discard, idsIn, type TenantDirectories } from '../home/tenant-directories.ts';
+import { findHolder } from '../postgres/holder.ts';
+import { stopPostmaster } from '../postgres/postmaster.ts';
+import { removeSlotDirectory } from './backup-files.ts';
+import { removeUnfinished } from './branch-directory.ts';
+
+export interface BranchDataParts {
+  readonly layout: Layout;
+  readonly tenants: TenantDirectories;
+  readonly locks: KeyedLock;
+  readonly disks: TemporaryDisks;
+  readonly cgroups: Cgroups;
+}
+
+export async function removeBranchData(parts: BranchDataParts, ref: BranchRef): Promise<void> {
+  const { layout, locks, tenants } = parts;
+  await tenants.check(ref);
+  await locks.exclusive(branchLock(ref), async () => {
+    await stopServer(parts, ref);
+    await discard(layout.branch(ref.projectId, ref.branchId), layout);
+    await removeUnfinished(layout.branches(ref.projectId), ref.branchId);
+    await discard(layout.replicationDirectory(ref.branchId), layout);
+  });
+}
+
+/** Takes a replica's slot from a branch that sleeps. */
+export async function removeSlotOf({ layout, locks }: BranchDataParts, ref: BranchRef, slot: string): Promise<void> {
+  const { projectId, branchId, tenantUid } = ref;
+  const data = dataDirectoryOf(layout, { projectId, branchId, tenantUid });
+  await locks.exclusive(branchLock(ref), async () => {
+    if (await findHolder(data, tenantUid)) throw new Error(`branch ${branchId} is not asleep`);
+    await removeSlotDirectory(data, slot, layout);
+  });
+}
+
+export async function replaceBranchData(parts: BranchDataParts, ref: BranchRef, by: BranchReplacement): Promise<void> {
+  await parts.tenants.check(ref);
+  if (!(await isStaged(parts, ref, by))) return;
+  for (const endpointId of await idsIn(parts.layout.endpoints(ref.projectId))) {
+    await discardReplica(parts, ref, { ...ref, endpointId: asEndpointId(endpointId) });
+  }
+  const involved = [ref.branchId, by.stagingId, ...(by.keepAs === null ? [] : [by.keepAs])];
+  const keys = involved.map((branchId) => branchLock({ ...ref, branchId }));
+  await parts.locks.exclusiveAll(keys, async () => {
+    if (!(await isStaged(parts, ref, by))) return;
+    await stopServer(parts, ref);
+    await exchange(parts.layout, ref, by);
+  });
+}
+
+/** False when it has taken its place already. */
+async function isStaged(
+  { layout }: BranchDataParts,
+  ref: BranchRef,
+  { stagingId }: BranchReplacement,
+): Promise<boolean> {
+  if (await readBranchRecord(layout.branch(ref.projectId, stagingId))) return true;
+  if (await readBranchRecord(layout.branch(ref.projectId, ref.branchId))) return false;
+  throw new Error(`branch ${ref.branchId} has no data`);
+}
+
+/** A replica of the old data has nothing to go on from. */
+async function discardReplica(parts: BranchDataParts, ref: BranchRef, replica: EndpointRef): Promise<void> {
+  const { layout, locks } = parts;
+  await locks.exclusive(endpointLock(replica), async () => {
+    const record = await readEndpointRecord(layout.endpoint(ref.projectId, replica.endpointId));
+    if (record?.branchId !== ref.branchId || !record.readOnly) return;
+    await stopServer(parts, { ...replica, branchId: ref.branchId, readOnly: true });
+    await discard(layout.replica(ref.projectId, replica.endpointId), layout);
+  });
+}
+
+/** Whichever endpoint it belongs to: one that has just been moved away or deleted may still run on a branch's data. */
+async function stopServer({ layout, disks, cgroups }: BranchDataParts, ref: DataRef): Promise<void> {
+  const data = dataDirectoryOf(layout, ref);
+  const held = (await findHolder(data, ref.tenantUid))?.endpointId;
+  if (held) await cgroups.release(held);
+  await stopPostmaster(data, ref.tenantUid);
+  if (!held) return;
+  await cgroups.remove(held);
+  await disks.detach(diskLocationOf(layout, { ...ref, endpointId: asEndpointId(held) }));
+}
+
+async function exchange(layout: Layout, { projectId, branchId }: BranchRef, by: BranchReplacement): Promise<void> {
+  const home = layout.branch(projectId, branchId);
+  const leaving = join(layout.trash, `${branchId}-${randomBytes(6).toString('hex')}`);
+  if (await readBranchRecord(home)) {
+    if (by.keepAs === null) {
+      await rename(home, leaving);
+    } else {
+      await forgetReplicas(home, layout);
+      await renameDurably(home, layout.branch(projectId, by.keepAs));
+    }
+  }
+  await renameDurably(layout.branch(projectId, by.stagingId), home);
+  // Last: it may take its time, and what a killed Catnap leaves in the trash goes at its next start.
+  await rm(leaving, { recursive: true, force: true });
+}
+
+/** Slots of replicas that follow other data from now on; they would keep WAL here for ever. */
+async function forgetReplicas(home: string, layout: Layout): Promise<void> {
+  const slots = join(dataDirectory(home), 'pg_replslot');
+  for (const name of await readdir(slots)) await discard(join(slots, name), layout);
+}

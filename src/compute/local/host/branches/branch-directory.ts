@@ -1,0 +1,127 @@
+/** Makes a branch's directory: a clone, its record, and the secret that its server still has from the template. */
+import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
+import type { BranchReceipt, BranchSpec } from '../../../interface/driver.ts';
+import { renameDurably, syncTree } from '../copy/tree.ts';
+import { dataDirectory, type Layout } from '../home/layout.ts';
+import { branchLock } from '../home/lock-names.ts';
+import {
+  type BranchRecord,
+  readBranchRecord,
+  readFirstSecret,
+  writeBranchRecord,
+  writeFirstSecret,
+} from '../home/records.ts';
+import type { TenantDirectories } from '../home/tenant-directories.ts';
+import { findPostmaster } from '../postgres/postmaster.ts';
+import { isWorkedIn } from '../postgres/process-info.ts';
+import type { Template } from '../postgres/template.ts';
+import { cloneCluster } from './clone.ts';
+import type { Spares } from './spares.ts';
+
+export interface BranchParts {
+  readonly template: Template;
+  readonly layout: Layout;
+  readonly tenants: TenantDirectories;
+  readonly locks: KeyedLock;
+  readonly spares: Spares;
+}
+
+interface Source {
+  readonly dataDirectory: string;
+  readonly sourceOwner: number | null;
+  readonly firstSecret: string | null;
+}
+
+/** Of the template, or of a branch that is asleep and is kept so. */
+export async function createBranchDirectory(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
+  const { layout, locks, tenants } = parts;
+  await tenants.check(spec);
+  return locks.exclusive(branchLock(spec), async () => {
+    const existing = await readBranchRecord(layout.branch(spec.projectId, spec.branchId));
+    if (existing) return existing.receipt;
+    if (spec.source.kind === 'template') return makeBranch(parts, spec);
+    const source = { ...spec, branchId: spec.source.branchId };
+    const directory = layout.branch(source.projectId, source.branchId);
+    // Before the second lock: it is taken only for a branch that exists, so no two calls can wait for each other.
+    if (!(await readBranchRecord(directory))) throw new Error(`branch ${source.branchId} has no data`);
+    return locks.shared(branchLock(source), async () => {
+      const data = dataDirectory(directory);
+      const isHeld = (await findPostmaster(data, spec.tenantUid)) !== null || (await isWorkedIn(data));
+      if (isHeld) throw new Error(`branch ${source.branchId} is not asleep`);
+      return makeBranch(parts, spec);
+    });
+  });
+}
+
+async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
+  const { layout, tenants } = parts;
+  const { tenantUid } = spec;
+  const source = await findSource(parts, spec);
+  await tenants.ensureProject(spec);
+  const unfinished = await makeUnfinished(layout.branches(spec.projectId), spec.branchId);
+  try {
+    const target = dataDirectory(unfinished);
+    const spare = spec.source.kind === 'template' ? await parts.spares.take(parts.template, target, tenantUid) : null;
+    const { dataDirectory: from, sourceOwner } = source;
+    const receipt = spare ?? (await cloneCluster({ source: from, target, owner: tenantUid, sourceOwner }));
+    const record = { pgVersion: spec.pgVersion, receipt };
+    const home = layout.branch(spec.projectId, spec.branchId);
+    await placeData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
+    return receipt;
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** A place to make a branch in. 0700 and the parent's own until it is whole: nobody else can see or touch it. */
+export async function makeUnfinished(folder: string, name: string): Promise<string> {
+  await removeUnfinished(folder, name);
+  return mkdtemp(join(folder, `.${name}-`));
+}
+
+/** Puts data that are whole where they belong, with their record, by one rename. */
+export async function placeData(making: {
+  readonly directory: string;
+  readonly home: string;
+  readonly record: BranchRecord;
+  readonly firstSecret: string | null;
+  readonly tenantUid: number | null;
+}): Promise<void> {
+  const { directory, home, record, firstSecret, tenantUid } = making;
+  await writeBranchRecord(directory, record);
+  if (firstSecret !== null) await writeFirstSecret(directory, firstSecret);
+  if (tenantUid !== null) {
+    await chown(directory, 0, tenantUid);
+    await chmod(directory, 0o710);
+  }
+  // Everything must be on disk before anybody is told that the branch is there.
+  await syncTree(directory);
+  await renameDurably(directory, home);
+}
+
+async function findSource({ template, layout }: BranchParts, spec: BranchSpec): Promise<Source> {
+  if (spec.source.kind === 'template') {
+    return { dataDirectory: template.dataDirectory, sourceOwner: null, firstSecret: template.secret };
+  }
+  const parent = layout.branch(spec.projectId, spec.source.branchId);
+  const record = await readBranchRecord(parent);
+  if (!record) throw new Error(`branch ${spec.source.branchId} has no data`);
+  if (record.pgVersion !== spec.pgVersion) {
+    throw new Error(`branch ${spec.source.branchId} is of Postgres ${record.pgVersion}, not ${spec.pgVersion}`);
+  }
+  return {
+    dataDirectory: dataDirectory(parent),
+    sourceOwner: spec.tenantUid,
+    firstSecret: await readFirstSecret(parent),
+  };
+}
+
+/** What a killed Catnap left of an earlier attempt. */
+export async function removeUnfinished(folder: string, branchId: string): Promise<void> {
+  const found = await readdir(folder).catch(() => [] as string[]);
+  const names = found.filter((name) => name.startsWith(`.${branchId}-`));
+  for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
+}

@@ -1,0 +1,76 @@
+/** Copies the data directory of a cluster that does not run: the template's, or a sleeping branch's. */
+import { lstat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { BranchReceipt } from '../../../interface/driver.ts';
+import { type CopyResult, copyTree } from '../copy/tree.ts';
+import { readControlFile } from '../postgres/control-file.ts';
+import { isSegment, segmentsOf } from '../postgres/wal-segments.ts';
+
+export interface CloneSpec {
+  /** Data directory; nothing may run on it until the copy is done. */
+  readonly source: string;
+  /** Must not exist. */
+  readonly target: string;
+  /** The uid that the copy will belong to, or null for our own. */
+  readonly owner: number | null;
+  /** The tenant whose directory the source is, or null when it is Catnap's own. */
+  readonly sourceOwner: number | null;
+}
+
+/** Belong to a running server or to its replicas; the directories stay, what is in them does not. */
+const emptied = ['pg_replslot', 'pg_stat_tmp', 'pg_subtrans', 'pg_notify', 'pg_serial', 'pg_snapshots', 'pg_dynshmem'];
+/** `base/pgsql_tmp` holds temporary files, or is the link to the disk that does. */
+const beforeRecovery = ['backup_label', 'recovery.signal', 'standby.signal'];
+const leftOut = ['postmaster.pid', 'postmaster.opts', 'base/pgsql_tmp'];
+
+export async function cloneCluster(spec: CloneSpec): Promise<BranchReceipt> {
+  const started = performance.now();
+  const isUnneeded = await unneededWal(spec.source);
+  const copied = await copyTree(spec.source, spec.target, {
+    owner: spec.owner,
+    sourceOwner: spec.sourceOwner,
+    skip: (path) => isTransient(path) || isUnneeded(path),
+  });
+  const { shutDown, checkpointLsn } = await readControlFile(spec.target);
+  // After an unclean exit the data goes on past the last checkpoint, and only recovery knows how far.
+  return receiptOf([copied], { lsn: shutDown ? checkpointLsn : null, started });
+}
+
+export function receiptOf(
+  copies: readonly CopyResult[],
+  { lsn, started }: { readonly lsn: string | null; readonly started: number },
+): BranchReceipt {
+  const sum = (read: (copy: CopyResult) => number) => copies.reduce((total, copy) => total + read(copy), 0);
+  const bytesShared = sum((copy) => copy.bytesShared);
+  return {
+    method: bytesShared > 0 ? 'reflink' : 'copy',
+    lsn,
+    durationMs: Math.round(performance.now() - started),
+    bytes: bytesShared + sum((copy) => copy.bytesCopied),
+    bytesShared,
+  };
+}
+
+/**
+ * A server that was shut down needs only the segment of its last checkpoint. The others were kept for replicas, or are
+ * files that it would have used again, with nothing in them: up to 1 GB of both. Where recovery is still to come, every
+ * segment may be wanted.
+ */
+async function unneededWal(source: string): Promise<(path: string) => boolean> {
+  const { shutDown, timeline, redo, checkpoint } = await readControlFile(source);
+  const waits = await Promise.all(beforeRecovery.map((name) => exists(join(source, name))));
+  if (!shutDown || waits.includes(true)) return () => false;
+  const needed = segmentsOf(timeline, redo, checkpoint);
+  return (path) => path.startsWith('pg_wal/') && isSegment(basename(path)) && !needed.has(basename(path));
+}
+
+const exists = (path: string) =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );
+
+/** `path` is relative to the data directory. */
+export function isTransient(path: string): boolean {
+  return leftOut.includes(path) || emptied.some((directory) => path.startsWith(`${directory}/`));
+}

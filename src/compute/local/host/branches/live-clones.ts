@@ -1,0 +1,154 @@
+/**
+ * The host's part of copying a running server's directory. The driver holds the backup open by SQL and calls twice:
+ * `begin` copies everything but the WAL, `finish` adds what the end of the backup says. In between nothing is locked,
+ * and nothing is visible: the copy lies in a directory that only the parent can enter. What a worker that died left
+ * there goes with the next attempt, or with the removal of what it was for.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
+import { type BranchReceipt, StaleGenerationError } from '../../../interface/driver.ts';
+import type { BackupEnd, LiveClone } from '../../channel/host-calls.ts';
+import { type CopyResult, syncTree } from '../copy/tree.ts';
+import { dataHome } from '../home/data-home.ts';
+import { dataDirectory, type Layout } from '../home/layout.ts';
+import { branchLock, endpointLock } from '../home/lock-names.ts';
+import { readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
+import { findHolder } from '../postgres/holder.ts';
+import { addBackupFiles, copyRunning, requireBackupEnd } from './backup-files.ts';
+import { makeUnfinished, placeData } from './branch-directory.ts';
+import { receiptOf } from './clone.ts';
+
+export interface LiveCloneParts {
+  readonly layout: Layout;
+  readonly tenants: TenantDirectories;
+  readonly locks: KeyedLock;
+}
+
+interface Pending {
+  readonly clone: LiveClone;
+  readonly directory: string;
+  readonly copied: CopyResult;
+  readonly startedAt: number;
+  /** Of the server that was copied from. */
+  readonly pid: number;
+}
+
+export class LiveClones {
+  readonly #parts: LiveCloneParts;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(parts: LiveCloneParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns the name that `finish` and `abandon` know the copy by. */
+  async begin(clone: LiveClone): Promise<string> {
+    const { layout, tenants } = this.#parts;
+    await tenants.check(clone);
+    return this.#locked(clone, async () => {
+      await this.#requireFree(clone);
+      const startedAt = performance.now();
+      const pid = await this.#requireRunning(clone);
+      await tenants.ensureProject(clone);
+      this.#forget(clone);
+      const directory = clone.replica
+        ? await makeUnfinished(layout.endpoint(clone.projectId, clone.replica.endpointId), 'replica')
+        : await makeUnfinished(layout.branches(clone.projectId), clone.branchId);
+      try {
+        const copied = await copyRunning(this.#place(clone, directory));
+        // What is written out while the backup ends need not be waited for after it; `placeData` sees to all of it.
+        void syncTree(directory).catch(() => undefined);
+        const token = randomBytes(16).toString('hex');
+        this.#pending.set(token, { clone, directory, copied, startedAt, pid });
+        return token;
+      } catch (error) {
+        await rm(directory, { recursive: true, force: true });
+        throw error;
+      }
+    });
+  }
+
+  async finish(token: string, end: BackupEnd): Promise<BranchReceipt> {
+    requireBackupEnd(end);
+    const pending = this.#pending.get(token);
+    if (!pending) throw new Error('the copy is gone: another attempt has taken its place');
+    const { clone, directory, copied, startedAt } = pending;
+    return this.#locked(clone, async () => {
+      // Asked again: while we waited for the lock another attempt may have begun.
+      if (!this.#pending.delete(token)) throw new Error('the copy is gone: another attempt has taken its place');
+      try {
+        if ((await this.#requireRunning(clone)) !== pending.pid)
+          throw new Error('the server was started anew meanwhile');
+        const wal = await addBackupFiles(this.#place(clone, directory), end, clone.replica ? 'standby' : 'recovery');
+        const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
+        const record = { pgVersion: clone.pgVersion, receipt };
+        const home = this.#home(clone);
+        if (clone.replica) await discard(home, this.#parts.layout);
+        await placeData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid });
+        return receipt;
+      } catch (error) {
+        await rm(directory, { recursive: true, force: true });
+        throw error;
+      }
+    });
+  }
+
+  async abandon(token: string): Promise<void> {
+    const pending = this.#pending.get(token);
+    if (pending && this.#pending.delete(token)) await rm(pending.directory, { recursive: true, force: true });
+  }
+
+  #locked<T>(clone: LiveClone, work: () => Promise<T>): Promise<T> {
+    const { locks } = this.#parts;
+    const source = { ...clone, branchId: clone.sourceId };
+    const target = clone.replica ? endpointLock({ ...clone, ...clone.replica }) : branchLock(clone);
+    return locks.exclusive(target, () => locks.shared(branchLock(source), work));
+  }
+
+  #home(clone: LiveClone): string {
+    const replica = clone.replica && { endpointId: clone.replica.endpointId, readOnly: true };
+    return dataHome(this.#parts.layout, { ...clone, ...replica });
+  }
+
+  /** A replica's old data are replaced, so nothing may run on them and no newer call may have come. */
+  async #requireFree(clone: LiveClone): Promise<void> {
+    const { layout } = this.#parts;
+    const { replica, branchId } = clone;
+    if (replica === null) {
+      if (await readBranchRecord(this.#home(clone))) throw new Error(`branch ${branchId} has data already`);
+      return;
+    }
+    const { endpointId, generation } = replica;
+    const record = await readEndpointRecord(layout.endpoint(clone.projectId, endpointId));
+    if (!record) throw new Error(`replica ${endpointId} was not claimed`);
+    if (generation < record.generation) throw new StaleGenerationError(endpointId, generation, record.generation);
+    if (await findHolder(dataDirectory(this.#home(clone)), clone.tenantUid)) {
+      throw new Error(`replica ${endpointId} is not asleep`);
+    }
+  }
+
+  async #requireRunning(clone: LiveClone): Promise<number> {
+    const { layout } = this.#parts;
+    const directory = layout.branch(clone.projectId, clone.sourceId);
+    const record = await readBranchRecord(directory);
+    if (record?.pgVersion !== clone.pgVersion) throw new Error(`branch ${clone.sourceId} has no data of this version`);
+    const holder = await findHolder(dataDirectory(directory), clone.tenantUid);
+    if (!holder?.ready) throw new Error(`the server of branch ${clone.sourceId} does not run any more`);
+    return holder.pid;
+  }
+
+  #place(clone: LiveClone, directory: string) {
+    const source = dataDirectory(this.#parts.layout.branch(clone.projectId, clone.sourceId));
+    return { source, target: dataDirectory(directory), owner: clone.tenantUid };
+  }
+
+  /** An earlier attempt whose worker is gone; its directory goes with `makeUnfinished`. */
+  #forget(clone: LiveClone): void {
+    for (const [token, pending] of this.#pending) {
+      if (this.#home(pending.clone) === this.#home(clone)) this.#pending.delete(token);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * A server on a branch's data that nobody but Catnap's own login can reach, for work that must be over before the
+ * branch is shown. It belongs to no endpoint. What a killed Catnap left running is stopped by the next call, or by the
+ * branch's removal.
+ */
+
+import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Uids } from '../../../../lib/config.ts';
+import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
+import type { BranchRef, KeptFiles } from '../../../interface/driver.ts';
+import { adminRole } from '../../../interface/own-logins.ts';
+import type { PrivateServer } from '../../channel/host-calls.ts';
+import { syncTree } from '../copy/tree.ts';
+import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
+import { branchLock } from '../home/lock-names.ts';
+import { readBranchRecord, readFirstSecret } from '../home/records.ts';
+import type { TenantDirectories } from '../home/tenant-directories.ts';
+import { readControlFile } from '../postgres/control-file.ts';
+import type { Majors } from '../postgres/majors.ts';
+import { startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
+import { renderServerConfig } from '../postgres/server-config.ts';
+import { prepareSocketDirectory, writeForServer } from '../postgres/server-files.ts';
+import { isSegment, segmentsOf } from '../postgres/wal-segments.ts';
+import { recoveryArguments } from './backup-files.ts';
+
+export interface PrivateServerParts {
+  readonly layout: Layout;
+  readonly tenants: TenantDirectories;
+  readonly locks: KeyedLock;
+  readonly majors: Majors;
+  readonly uids: Uids | null;
+}
+
+/** Room for a lock on every table, index and sequence of a large schema; no WAL file is used a second time. */
+const settings = {
+  ...{ autovacuum: 'off', max_connections: '10', max_locks_per_transaction: '8192', wal_recycle: 'off' },
+  ...{ max_prepared_transactions: '64', track_activities: 'off', shared_buffers: '64MB' },
+};
+
+/** Path of its socket; null when nothing was ever put into the branch, which still has the template's own secret. */
+export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateServer): Promise<string | null> {
+  const { layout, tenants, locks, majors, uids } = parts;
+  const tenantUid = await tenants.check(ref);
+  return locks.exclusive(branchLock(ref), async () => {
+    const home = layout.branch(ref.projectId, ref.branchId);
+    if ((await readBranchRecord(home))?.pgVersion !== ref.pgVersion)
+      throw new Error(`branch ${ref.branchId} has no data`);
+    if ((await readFirstSecret(home)) !== null) return null;
+    const data = dataDirectory(home);
+    await stopPostmaster(data, tenantUid);
+    const files = join(home, 'private');
+    await mkdir(files, { recursive: true, mode: 0o700 });
+    if (tenantUid !== null) {
+      await chown(files, 0, tenantUid);
+      await chmod(files, 0o710);
+    }
+    const socketDirectory = layout.replicationDirectory(ref.branchId);
+    await prepareSocketDirectory(socketDirectory, tenantUid, uids);
+    const [configFile, hbaFile] = [join(files, 'postgresql.conf'), join(files, 'pg_hba.conf')];
+    const facts = {
+      ...{ major: ref.pgVersion, dataDirectory: data, socketDirectory, hbaFile, label: ref.branchId },
+      ...{ sessionTempBytes: null, replicationDirectory: null, follows: null },
+    };
+    await writeForServer(configFile, renderServerConfig(facts, settings), tenantUid);
+    await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
+    const { build } = await majors.ready(ref.pgVersion);
+    await startPostmaster({
+      ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: tenantUid },
+      logFile: join(files, 'server.log'),
+      arguments: ['-c', `config_file=${configFile}`, ...(await recoveryArguments(data))],
+    });
+    return socketFile(socketDirectory);
+  });
+}
+
+/** Stops it and removes whatever old contents may lie in: the log before its end, counters, and files of nobody. */
+export async function closePrivateServer(
+  { layout, tenants, locks }: PrivateServerParts,
+  ref: BranchRef,
+  kept: KeptFiles | null,
+): Promise<void> {
+  await tenants.check(ref);
+  await locks.exclusive(branchLock(ref), async () => {
+    const home = layout.branch(ref.projectId, ref.branchId);
+    const data = dataDirectory(home);
+    await stopPostmaster(data, ref.tenantUid);
+    const { shutDown, timeline, redo, checkpoint } = await readControlFile(data);
+    if (!shutDown) throw new Error(`the server of branch ${ref.branchId} was not shut down cleanly`);
+    const needed = segmentsOf(timeline, redo, checkpoint);
+    await removeFrom(join(data, 'pg_wal'), (name) => isSegment(name.slice(0, 24)) && !needed.has(name));
+    await removeFrom(join(data, 'pg_stat'), () => true);
+    if (kept !== null) await removeStrayFiles(join(data, 'base'), kept);
+    await rm(join(home, 'private'), { recursive: true, force: true });
+    await syncTree(home);
+  });
+}
+
+/** A transaction that was open in the source when it was copied leaves files that no catalog names. */
+async function removeStrayFiles(base: string, kept: KeptFiles): Promise<void> {
+  const databases = new Map(kept.map(({ database, filenodes }) => [String(database), filenodes]));
+  await removeFrom(base, (name) => /^\d+$/.test(name) && !databases.has(name));
+  for (const [name, filenodes] of databases) {
+    if (filenodes === null) continue;
+    const known = new Set(filenodes.map(String));
+    const isStray = (file: string) => /^t?\d/.test(file) && !known.has(/^\d+/.exec(file)?.[0] ?? '');
+    await removeFrom(join(base, name), isStray);
+  }
+}
+
+async function removeFrom(folder: string, isUnwanted: (name: string) => boolean): Promise<void> {
+  for (const name of (await readdir(folder)).filter(isUnwanted)) {
+    await rm(join(folder, name), { recursive: true, force: true });
+  }
+}

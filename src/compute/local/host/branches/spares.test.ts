@@ -1,0 +1,59 @@
+import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { eventually } from '../../../../../test/helpers/eventually.ts';
+import { makeTempHome, type TempHome } from '../../../../../test/helpers/temp-home.ts';
+import { ensureHome } from '../../../../machine/home.ts';
+import { ensureBuild } from '../postgres/builds.ts';
+import { readControlFile } from '../postgres/control-file.ts';
+import { ensureTemplate, type Template } from '../postgres/template.ts';
+import { Spares } from './spares.ts';
+
+let home: TempHome;
+let template: Template;
+beforeAll(async () => {
+  home = await makeTempHome({ share: inject('sharedBuildsHome') });
+  const layout = await ensureHome(home.config);
+  const build = await ensureBuild(17, home.config, layout);
+  const made = await ensureTemplate(build, layout, home.config.uids !== null);
+  // Its own folder of spares, apart from those that other tests use up.
+  template = { ...made, dataDirectory: join(await privateCopy(made.dataDirectory), 'pgdata') };
+});
+afterAll(() => home.remove());
+
+/** A copy of the template that nobody else knows. */
+async function privateCopy(source: string): Promise<string> {
+  const place = await mkdtemp(join(home.path, 'work', 'template-'));
+  await cp(source, join(place, 'pgdata'), { recursive: true });
+  return place;
+}
+
+/** Those that are whole; a leading dot marks one in the making. */
+async function spares(): Promise<string[]> {
+  const names = await readdir(join(template.dataDirectory, '..', 'spares')).catch(() => [] as string[]);
+  return names.filter((name) => !name.startsWith('.'));
+}
+const owner = () => (process.getuid?.() === 0 ? 700_777 : null);
+
+test('there is nothing to take before one is made, and each goes to one taker', async () => {
+  const pool = new Spares(1);
+  const targets = ['a', 'b', 'c'].map((name) => join(home.path, 'work', name));
+  expect(await pool.take(template, targets[0] ?? '', owner())).toBeNull();
+  await eventually(async () => expect(await spares()).toHaveLength(1));
+  const taken = await Promise.all(targets.map((target) => pool.take(template, target, owner())));
+  const receipts = taken.filter((receipt) => receipt !== null);
+  expect(receipts).toHaveLength(1);
+  expect(receipts[0]?.bytes).toBeGreaterThan(1_000_000);
+  const target = targets[taken.findIndex((receipt) => receipt !== null)] ?? '';
+  expect((await readControlFile(target)).shutDown).toBe(true);
+  if (owner() !== null) expect((await stat(join(target, 'global', 'pg_control'))).uid).toBe(owner());
+  await eventually(async () => expect(await spares()).toHaveLength(1));
+});
+
+test('a pool of none makes none', async () => {
+  const pool = new Spares(0);
+  await rm(join(template.dataDirectory, '..', 'spares'), { recursive: true, force: true });
+  await pool.refill(template);
+  expect(await pool.take(template, join(home.path, 'work', 'd'), owner())).toBeNull();
+  expect(await spares()).toEqual([]);
+});

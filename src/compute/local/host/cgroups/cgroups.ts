@@ -1,0 +1,214 @@
+/**
+ * The control groups of this data home's computes: one each, entered before Postgres is executed, gone when it has
+ * stopped. Where they are not permitted computes run without limits, and everything that tells about them says so.
+ */
+import { spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { delay } from '../../../../lib/clock.ts';
+import type { Uids } from '../../../../lib/config.ts';
+import { errorText } from '../../../../lib/errors.ts';
+import { programEnvironment } from '../../../../lib/run-program.ts';
+import type { ComputeLimits, ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
+import type { DiskLog } from '../disks/temporary-disks.ts';
+import { enteringShell } from './entering-shell.ts';
+import { openTree } from './locations.ts';
+import { type CgroupTree, type GroupLimits, isGone } from './tree.ts';
+
+/** Null: sizes are enforced. Otherwise why they are not. */
+export type LimitsProblem = string | null;
+
+/** How long a start may use as many cores as there are: at a quarter of one it would take three times as long. */
+const startGraceMs = 3_000;
+const removeTries = 40;
+const removeEveryMs = 25;
+
+export class Cgroups {
+  readonly #name: string;
+  readonly #uids: Uids | null;
+  readonly #log: DiskLog;
+  readonly #findServer: () => Promise<number | null>;
+  #opened: Promise<CgroupTree | { readonly problem: string }> | undefined;
+  /** Limits that are to hold when the grace of a start is over. */
+  readonly #pending = new Map<string, { readonly timer: NodeJS.Timeout; limits: ComputeLimits }>();
+
+  /** `findServer` gives the pid of any server that runs here: an earlier Catnap may have made its group elsewhere. */
+  constructor(place: { home: string; uids: Uids | null }, log: DiskLog, findServer: () => Promise<number | null>) {
+    this.#name = `catnap-${createHash('sha256').update(place.home).digest('hex').slice(0, 8)}`;
+    this.#uids = place.uids;
+    this.#log = log;
+    this.#findServer = findServer;
+  }
+
+  /** Tried once, by entering a group as a server would; said once in the log when it cannot be had. */
+  async problem(): Promise<LimitsProblem> {
+    const tree = await this.#tree();
+    return 'problem' in tree ? tree.problem : null;
+  }
+
+  #tree(): Promise<CgroupTree | { readonly problem: string }> {
+    this.#opened ??= this.#open();
+    return this.#opened;
+  }
+
+  async #open(): Promise<CgroupTree | { readonly problem: string }> {
+    const tree = await this.#tryOut().catch((error: unknown) => ({ problem: errorText(error) }));
+    if ('problem' in tree) {
+      this.#log(new Error(tree.problem), 'no control groups here: the sizes of computes are not enforced');
+    }
+    return tree;
+  }
+
+  async #tryOut(): Promise<CgroupTree | { readonly problem: string }> {
+    if (process.platform !== 'linux') return { problem: `there are no control groups on ${process.platform}` };
+    const tree = openTree(this.#name, await this.#ownGroups());
+    if ('problem' in tree) return tree;
+    const limits = { cpus: null, memoryBytes: 64 * 1024 ** 2, processes: 8, mayGrow: false };
+    const probeName = `probe-${randomBytes(4).toString('hex')}`;
+    const files = tree.create(probeName, limits);
+    try {
+      const groups = await enterAndLook(files, this.#uids?.firstTenant ?? null);
+      return groups.includes(`${this.#name}/${probeName}`) ? tree : { problem: 'a process could not enter a group' };
+    } finally {
+      await removeGroup(tree, probeName);
+    }
+  }
+
+  /** Below these the tree is: those of Catnap itself, or what an earlier Catnap took. */
+  async #ownGroups(): Promise<string> {
+    const pid = await this.#findServer();
+    const ofServer = pid === null ? '' : await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+    const [first] = ofServer.split('\n').filter((line) => line.includes(`/${this.#name}/`));
+    if (first === undefined) return readFile('/proc/self/cgroup', 'utf8');
+    return ofServer.replaceAll(new RegExp(`/${this.#name}/[^/\n]+$`, 'gm'), '').replaceAll(/:$/gm, ':/');
+  }
+
+  /** The files by which the server that is started next enters its group; null where it runs without. */
+  async prepare(endpointId: string, limits: ComputeLimits): Promise<readonly string[] | null> {
+    const tree = await this.#tree();
+    if ('problem' in tree) return null;
+    this.#cancelGrace(endpointId);
+    try {
+      // Counters begin anew with each start; a group that dying backends are still in is taken as it is.
+      if (tree.has(endpointId)) await tree.remove(endpointId);
+      return createGroup(tree, endpointId, { ...limits, cpus: null });
+    } catch (error) {
+      // A wake is worth more than its limits.
+      this.#log(error, 'a control group could not be made; this compute runs without limits');
+      return null;
+    }
+  }
+
+  /** Called when the server has been started: from now on its grace runs out. */
+  holdSoon(endpointId: string, limits: ComputeLimits): void {
+    const hold = () => {
+      this.#pending.delete(endpointId);
+      this.#set(endpointId, pending.limits).catch((error) =>
+        this.#log(error, 'the limits of a compute could not be set'),
+      );
+    };
+    const pending = { timer: setTimeout(hold, startGraceMs), limits };
+    pending.timer.unref();
+    this.#pending.set(endpointId, pending);
+  }
+
+  async resize(endpointId: string, limits: ComputeLimits): Promise<ResizeOutcome> {
+    const pending = this.#pending.get(endpointId);
+    // The share of cores that it was started with comes by itself; another one ends the grace.
+    if (pending?.limits.cpus === limits.cpus) {
+      pending.limits = limits;
+      return this.#set(endpointId, { ...limits, cpus: null });
+    }
+    this.#cancelGrace(endpointId);
+    return this.#set(endpointId, limits);
+  }
+
+  async #set(endpointId: string, limits: GroupLimits): Promise<ResizeOutcome> {
+    const tree = await this.#tree();
+    if ('problem' in tree) return 'not_enforced';
+    try {
+      return (await tree.setLimits(endpointId, limits)) ? 'applied' : 'postponed';
+    } catch (error) {
+      if (isGone(error)) return 'not_enforced';
+      throw error;
+    }
+  }
+
+  /** Null for a compute that is in no group. */
+  async read(endpointId: string): Promise<Omit<ComputeSample, 'endpointId' | 'isEnforced'> | null> {
+    const tree = await this.#tree();
+    return 'problem' in tree ? null : tree.read(endpointId);
+  }
+
+  /** A stop writes everything out; nobody gains by its taking long. */
+  async release(endpointId: string): Promise<void> {
+    this.#cancelGrace(endpointId);
+    const tree = await this.#tree();
+    if ('problem' in tree) return;
+    await tree.setCpus(endpointId, null).catch((error: unknown) => {
+      if (!isGone(error)) throw error;
+    });
+  }
+
+  /** When the server is gone. */
+  async remove(endpointId: string): Promise<void> {
+    this.#cancelGrace(endpointId);
+    const tree = await this.#tree();
+    if (!('problem' in tree)) await removeGroup(tree, endpointId);
+  }
+
+  /** Groups whose server died while nobody looked; tells how many have processes in them, and stay. */
+  async removeStale(): Promise<number> {
+    const tree = await this.#tree();
+    if ('problem' in tree) return 0;
+    let left = 0;
+    for (const name of await tree.names()) if (!(await tree.remove(name))) left++;
+    return left;
+  }
+
+  #cancelGrace(endpointId: string): void {
+    clearTimeout(this.#pending.get(endpointId)?.timer);
+    this.#pending.delete(endpointId);
+  }
+}
+
+/** The tree goes with its last group, which may be just now. */
+function createGroup(tree: CgroupTree, name: string, limits: GroupLimits): string[] {
+  try {
+    return tree.create(name, limits);
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    return tree.create(name, limits);
+  }
+}
+
+/** A process that has ended leaves its group a moment later. */
+async function removeGroup(tree: CgroupTree, name: string): Promise<void> {
+  for (let tries = 0; tries < removeTries; tries++) {
+    if (await tree.remove(name)) return;
+    await delay(removeEveryMs);
+  }
+}
+
+function enterAndLook(files: readonly string[], uid: number | null): Promise<string> {
+  const fds = files.map((file) => openSync(file, 'w'));
+  const shell = enteringShell(fds.length, ['/bin/cat', '/proc/self/cgroup']);
+  return new Promise<string>((resolve, reject) => {
+    const child = spawn(shell.program, shell.words, {
+      cwd: '/',
+      env: programEnvironment,
+      stdio: ['ignore', 'pipe', 'pipe', ...fds],
+      ...(uid !== null && { uid, gid: uid }),
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text) => (output += text));
+    child.on('error', reject);
+    child.on('close', (code) =>
+      code === 0 ? resolve(output) : reject(new Error(output.trim() || `exit code ${code}`)),
+    );
+  }).finally(() => {
+    for (const fd of fds) closeSync(fd);
+  });
+}

@@ -1,0 +1,148 @@
+/** Starts a compute's server on its data, and reloads it. The caller holds the locks of endpoint and branches. */
+import { join } from 'node:path';
+import type { Uids } from '../../../../lib/config.ts';
+import type { ComputeRef, ComputeSpec } from '../../../interface/driver.ts';
+import type { HostedCompute } from '../../channel/host-calls.ts';
+import { recoveryArguments } from '../branches/backup-files.ts';
+import type { Cgroups } from '../cgroups/cgroups.ts';
+import { diskLocationOf, type TemporaryDiskEnforcement, type TemporaryDisks } from '../disks/temporary-disks.ts';
+import { dataDirectoryOf, dataHome } from '../home/data-home.ts';
+import type { Layout } from '../home/layout.ts';
+import { readBranchRecord, writeEndpointRecord } from '../home/records.ts';
+import type { TenantDirectories } from '../home/tenant-directories.ts';
+import type { Build } from '../postgres/builds.ts';
+import { findHolder } from '../postgres/holder.ts';
+import type { Majors } from '../postgres/majors.ts';
+import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
+import { prepareServerFiles, writeServerConfig, writeSizeConfig } from '../postgres/server-files.ts';
+import { inspectCompute } from './hosted-computes.ts';
+
+export interface ServerParts {
+  readonly layout: Layout;
+  readonly uids: Uids | null;
+  readonly tenants: TenantDirectories;
+  readonly majors: Majors;
+  readonly disks: TemporaryDisks;
+  readonly cgroups: Cgroups;
+}
+
+/**
+ * `previous` names the branch that the endpoint was on before, which is mostly the same. What it tells is of a
+ * server that takes connections already. Somebody waits for each of these steps, so those that can go side by side do.
+ */
+export async function startServer(
+  parts: ServerParts,
+  spec: ComputeSpec,
+  previous: ComputeRef,
+): Promise<HostedCompute | null> {
+  return (await ensureServer(parts, spec, previous)) ? inspectCompute(parts.layout, spec) : null;
+}
+
+async function ensureServer(parts: ServerParts, spec: ComputeSpec, previous: ComputeRef): Promise<boolean> {
+  const { layout, disks } = parts;
+  const data = dataDirectoryOf(layout, spec);
+  const [holder, { build }] = await Promise.all([
+    findHolder(data, spec.tenantUid),
+    parts.majors.ready(spec.pgVersion),
+    requireData(layout, spec),
+  ]);
+  if (holder && holder.endpointId !== spec.endpointId) {
+    throw new Error(`branch ${spec.branchId} is in use by ${holder.endpointId ?? 'another server'}`);
+  }
+  const { generation, branchId, adminSecret, readOnly = false } = spec;
+  const directory = await parts.tenants.ensureEndpoint(spec);
+  await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
+  if (holder?.generation === generation) return holder.ready;
+  if (holder) await stopPostmaster(data, spec.tenantUid);
+  if (dataDirectoryOf(layout, previous) !== data) {
+    const older = await findHolder(dataDirectoryOf(layout, previous), spec.tenantUid);
+    if (older?.endpointId === spec.endpointId) {
+      await stopPostmaster(dataDirectoryOf(layout, previous), spec.tenantUid);
+    }
+    await disks.unlink(diskLocationOf(layout, previous));
+  }
+  return (await startInPlace(parts, spec, { directory, data, build })).ready;
+}
+
+/** While no server of the endpoint runs, and none on its data. */
+async function startInPlace(
+  parts: ServerParts,
+  spec: ComputeSpec,
+  { directory, data, build }: { directory: string; data: string; build: Build },
+): Promise<StartedPostmaster> {
+  const { layout, uids, disks, cgroups } = parts;
+  const usual = spec.tenantUid === null ? 'session' : await disks.detect();
+  const [groupFiles, disk, files, recovery] = await Promise.all([
+    prepareGroup(parts, spec, directory),
+    disks.prepare(diskLocationOf(layout, spec), spec.tenantUid, spec.tempDiskBytes),
+    prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
+    recoveryArguments(data),
+  ]);
+  const { enforcement } = disk;
+  if (enforcement !== usual) await writeServerConfig({ spec, enforcement, directory, layout });
+  const start = (onSpawn: () => void) =>
+    startPostmaster({
+      ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
+      groupFiles,
+      arguments: [
+        ...['-c', `config_file=${files.configFile}`],
+        ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${spec.generation}`],
+        ...['-c', `catnap.release=${build.name}`],
+        ...(groupFiles === null ? [] : ['-c', 'catnap.limits=enforced']),
+        ...recovery,
+      ],
+      onSpawn,
+    });
+  const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
+  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start));
+  if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
+  return started;
+}
+
+async function prepareGroup({ cgroups }: ServerParts, spec: ComputeSpec, directory: string) {
+  const groupFiles = await cgroups.prepare(spec.endpointId, spec.limits);
+  await writeSizeConfig(directory, groupFiles === null ? {} : spec.limits.settings, spec.tenantUid);
+  return groupFiles;
+}
+
+/** A disk that was not ready is made while the server starts; one that cannot be had is made up for by a setting. */
+async function startWithDisk(
+  { disks, layout }: ServerParts,
+  spec: ComputeSpec,
+  uid: number,
+  start: (onSpawn: () => void) => Promise<StartedPostmaster>,
+): Promise<StartedPostmaster> {
+  const place = diskLocationOf(layout, spec);
+  let attaching: Promise<TemporaryDiskEnforcement> = Promise.resolve('disk');
+  try {
+    const started = await start(() => {
+      attaching = disks.attach(place, uid, spec.tempDiskBytes);
+    });
+    if ((await attaching) === 'disk') return started;
+    await writeServerConfig({ spec, enforcement: 'session', directory: place.directory, layout });
+    process.kill(started.pid, 'SIGHUP');
+    return started;
+  } finally {
+    // Whoever comes next must not find a disk in the making.
+    await attaching;
+  }
+}
+
+async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {
+  const branch = await readBranchRecord(dataHome(layout, spec));
+  if (!branch) throw new Error(`${spec.readOnly ? 'replica' : 'branch'} ${spec.branchId} has no data`);
+  if (branch.pgVersion !== spec.pgVersion) {
+    throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
+  }
+}
+
+/** Has the running server read its configuration anew. The caller holds the lock of the endpoint. */
+export async function reloadServer({ layout, tenants, disks }: ServerParts, spec: ComputeSpec): Promise<void> {
+  const holder = await findHolder(dataDirectoryOf(layout, spec), spec.tenantUid);
+  if (holder?.endpointId !== spec.endpointId || holder.generation !== spec.generation) {
+    throw new Error(`compute ${spec.endpointId} is not running`);
+  }
+  const directory = await tenants.ensureEndpoint(spec);
+  await writeServerConfig({ spec, enforcement: await disks.inForce(directory), directory, layout });
+  process.kill(holder.pid, 'SIGHUP');
+}

@@ -1,0 +1,25 @@
+/** How branches are made on a filesystem: tried out, not guessed from its name. */
+import { constants } from 'node:fs';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BranchReceipt } from '../../../interface/driver.ts';
+
+export type CloneMethod = BranchReceipt['method'];
+
+const probeBytes = 65_536;
+
+/** Null when nothing can be written there. */
+export async function detectCloneMethod(folder: string): Promise<CloneMethod | null> {
+  const place = await mkdtemp(join(folder, '.probe-')).catch(() => null);
+  if (place === null) return null;
+  try {
+    const original = join(place, 'original');
+    await writeFile(original, Buffer.alloc(probeBytes, 1));
+    return await copyFile(original, join(place, 'clone'), constants.COPYFILE_FICLONE_FORCE).then(
+      () => 'reflink',
+      () => 'copy',
+    );
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+}

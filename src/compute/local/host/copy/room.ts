@@ -1,0 +1,35 @@
+/**
+ * A disk that is full: a copy that would fill it is refused before it begins, and one that meets the end of it says so
+ * in words. Servers on a full disk cannot write their log and stop, so some room is left to them.
+ */
+import { statfs } from 'node:fs/promises';
+import { CatnapError } from '../../../../lib/errors.ts';
+
+const reservedBytesMax = 1024 ** 3;
+const reservedShare = 0.05;
+
+/** `bytes` is what the copy itself takes: nothing to begin with, where it shares blocks. */
+export async function requireRoom(folder: string, bytes: number): Promise<void> {
+  const { bsize, blocks, bavail } = await statfs(folder);
+  const free = bsize * bavail - Math.min(reservedBytesMax, bsize * blocks * reservedShare);
+  if (bytes <= free) return;
+  const taken = bytes === 0 ? 'no copy is made that could grow' : `a full copy takes ${inWords(bytes)}`;
+  const facts = `${taken}, and ${inWords(Math.max(0, free))} can be had`;
+  throw new CatnapError('disk_full', `the disk is full: ${facts}; nothing was copied`);
+}
+
+/** Has a copy that met the end of the disk, and removed what it had made, say so. */
+export async function inDiskWords<T>(copying: Promise<T>): Promise<T> {
+  return copying.catch((error: unknown) => {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error;
+    throw new CatnapError('disk_full', 'the disk is full: what was copied is removed again', { cause: error });
+  });
+}
+
+export function inWords(bytes: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  const step = bytes < 1_000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  const value = bytes / 1_000 ** step;
+  return `${step === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${units[step]}`;
+}

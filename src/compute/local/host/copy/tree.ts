@@ -1,0 +1,181 @@
+/**
+ * Copies a directory tree quickly and safely, and makes it durable. Knows nothing of Postgres: `clone.ts` and
+ * `builds.ts` say what is copied and why.
+ */
+import { chmodSync, type Dirent, lchownSync, mkdirSync } from 'node:fs';
+import { lchown, lstat, mkdir, open, readdir, readlink, rename, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { runProgram } from '../../../../lib/run-program.ts';
+import type { CopyOrder, CopyOutcome, FileOptions } from './files.ts';
+import { requireRoom } from './room.ts';
+import { copyInThread, copyThreadCount } from './threads.ts';
+
+/** More than libuv's four threads, so that none of them waits for the event loop between two files. */
+const parallel = 8;
+
+export interface CopyOptions extends FileOptions {
+  /** Paths relative to the source that are left out; a directory's contents go with it. */
+  readonly skip?: (path: string) => boolean;
+}
+
+export interface CopyResult {
+  readonly files: number;
+  /** Sizes of the files that were written anew. */
+  readonly bytesCopied: number;
+  /** Sizes of the files that share their blocks with the source, until one of the two is written to. */
+  readonly bytesShared: number;
+}
+
+/** The target must not exist. On failure what was copied stays, for the caller to remove. */
+export async function copyTree(source: string, target: string, options: CopyOptions = {}): Promise<CopyResult> {
+  const { files, directories } = await makeDirectories(source, target, options);
+  const { skip: _, ...fileOptions } = options;
+  const copy = (paths: readonly string[], shares: boolean | null) =>
+    copyFiles({ source, target, paths, options: fileOptions, shares });
+  // The first one tells whether blocks can be shared, which decides how much room is needed.
+  const outcomes: CopyOutcome[] = [];
+  let shares: boolean | null = null;
+  let next = 0;
+  for (; shares === null && next < files.length; next++) {
+    outcomes.push(...(await copy(files.slice(next, next + 1), null)));
+    shares = outcomes.at(-1)?.shares ?? null;
+  }
+  const rest = files.slice(next);
+  await requireRoom(target, shares ? 0 : await sizeOf(source, rest));
+  if (rest.length > 0) outcomes.push(...(await copy(rest, shares)));
+  // Last, so that until the tree is whole nobody but the copier can enter it.
+  for (const directory of directories.reverse()) {
+    const path = join(target, directory);
+    if (options.readable) chmodSync(path, 0o755);
+    if (options.owner != null) lchownSync(path, options.owner, options.owner);
+  }
+  const sum = (read: (outcome: CopyOutcome) => number) => outcomes.reduce((total, one) => total + read(one), 0);
+  const [bytesCopied, bytesShared] = [sum((one) => one.bytesCopied), sum((one) => one.bytesShared)];
+  return { files: files.length, bytesCopied, bytesShared };
+}
+
+/** Returns or fails only when no file is being copied any more, so that the caller may remove the tree. */
+async function copyFiles(files: Omit<CopyOrder, 'taken'>): Promise<CopyOutcome[]> {
+  const order = { ...files, taken: new SharedArrayBuffer(4) };
+  const outcomes: CopyOutcome[] = [];
+  const lane = async () => {
+    for (let isOver = false; !isOver; ) {
+      const outcome = await copyInThread(order);
+      outcomes.push(outcome);
+      isOver = outcome.isOver;
+    }
+  };
+  const lanes = Array.from({ length: Math.min(copyThreadCount, files.paths.length) }, lane);
+  for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason;
+  for (const { error } of outcomes) if (error) throw Object.assign(new Error(error.message), { code: error.code });
+  return outcomes;
+}
+
+/** Walks the source, makes its directories and links in the target, and tells which files there are to copy. */
+async function makeDirectories(source: string, target: string, options: CopyOptions) {
+  const files: string[] = [];
+  const directories: string[] = [''];
+  await mkdir(target, { mode: 0o700 });
+  for (const directory of directories) {
+    for (const entry of await entriesOf(source, directory, options)) {
+      const path = join(directory, entry.name);
+      if (options.skip?.(path)) continue;
+      if (entry.isDirectory()) {
+        directories.push(path);
+        mkdirSync(join(target, path), { mode: 0o700 });
+      } else if (entry.isFile()) files.push(path);
+      else await copyLink(join(source, path), join(target, path), { path, isWanted: options.readable === true });
+    }
+  }
+  return { files, directories };
+}
+
+async function copyLink(from: string, to: string, { path, isWanted }: { path: string; isWanted: boolean }) {
+  const isLink = isWanted && (await lstat(from)).isSymbolicLink();
+  if (!isLink) throw new Error(`not a plain file or directory: ${path}`);
+  await symlink(await readlink(from), to);
+}
+
+async function sizeOf(source: string, files: readonly string[]): Promise<number> {
+  let bytes = 0;
+  await inParallel(files, async (path) => {
+    const found = await lstat(join(source, path)).catch(() => null);
+    bytes += found?.size ?? 0;
+  });
+  return bytes;
+}
+
+async function entriesOf(source: string, directory: string, options: CopyOptions): Promise<Dirent[]> {
+  const path = join(source, directory);
+  return readdir(path, { withFileTypes: true }).catch(async (error: unknown) => {
+    if (options.live && directory !== '' && (await hasVanished(path, error))) return [];
+    throw error;
+  });
+}
+
+/** Asked of the source itself: the same code about the target would be a failure. */
+async function hasVanished(from: string, error: unknown): Promise<boolean> {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
+  return lstat(from).then(
+    () => false,
+    (again: NodeJS.ErrnoException) => again.code === 'ENOENT',
+  );
+}
+
+/** Gives a whole tree to another uid. */
+export async function chownTree(directory: string, uid: number): Promise<void> {
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
+  await inParallel(entries, (entry) => lchown(join(entry.parentPath, entry.name), uid, uid));
+  await lchown(directory, uid, uid);
+}
+
+/**
+ * Makes a finished tree durable before it is renamed into place. `sync -f` is one syncfs for all its files: 8 ms for
+ * a fresh cluster of 1,266 files here, against 100 to 170 ms for an fsync of each.
+ */
+export async function syncTree(directory: string): Promise<void> {
+  if (process.platform === 'linux') {
+    if (await succeeds(runProgram('sync', ['-f', directory]))) return;
+  }
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
+  const paths = entries.filter((entry) => entry.isFile() || entry.isDirectory());
+  await inParallel(paths, (entry) => syncOne(join(entry.parentPath, entry.name)));
+  await syncOne(directory);
+}
+
+/** A rename is durable once the directory that holds the new name is. */
+export async function renameDurably(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  await syncOne(dirname(to));
+}
+
+async function syncOne(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Returns or fails only when no item is being worked on any more, so that the caller may remove the tree. */
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) {
+      await work(item).catch((error: unknown) => {
+        next = items.length;
+        throw error;
+      });
+    }
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: parallel }, lane));
+  for (const result of lanes) if (result.status === 'rejected') throw result.reason;
+}

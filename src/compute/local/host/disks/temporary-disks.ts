@@ -1,0 +1,215 @@
+/**
+ * The disk that a compute's temporary files live on while it is awake, so that a query that spills too much fails alone
+ * (SQLSTATE 53100). The disk is mounted in the endpoint's directory, which the tenant cannot change, and the server's
+ * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could lead elsewhere, and nobody
+ * who copies or removes a data directory can stray into it. A new one at each start, gone when the compute sleeps.
+ * Where disks cannot be had, the bound is `temp_file_limit`, which Postgres keeps for each session.
+ */
+
+import {
+  chownSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+  unlinkSync,
+} from 'node:fs';
+import { realpath, rm } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import type { Uids } from '../../../../lib/config.ts';
+import type { ComputeRef } from '../../../interface/driver.ts';
+import { type DataRef, dataDirectoryOf } from '../home/data-home.ts';
+import type { Layout } from '../home/layout.ts';
+import { discard } from '../home/tenant-directories.ts';
+import { makeDiskImage, mountDiskImage, tryDiskImages } from './disk-image.ts';
+import { mountsUnder, unmount } from './mounts.ts';
+import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spare-disks.ts';
+
+/** `disk`: all sessions together, 53100. `session`: each session for itself, 53400. */
+export type TemporaryDiskEnforcement = 'disk' | 'session';
+
+export interface DiskPlace {
+  /** The endpoint's. */
+  readonly directory: string;
+  /** Of the server that the disk is for. */
+  readonly dataDirectory: string;
+}
+
+export type DiskLog = (error: unknown, message: string) => void;
+
+export interface PreparedDisk {
+  /** What will bound the server, if `attach` succeeds. */
+  readonly enforcement: TemporaryDiskEnforcement;
+  /** The disk is there already. */
+  readonly attached: boolean;
+}
+
+const folderName = 'disk';
+const linkName = 'pgsql_tmp';
+const noDisk: PreparedDisk = { enforcement: 'session', attached: false };
+
+export class TemporaryDisks {
+  readonly #layout: Layout;
+  readonly #uids: Uids | null;
+  readonly #log: DiskLog;
+  readonly #spares: SpareDisks;
+  #detected: Promise<TemporaryDiskEnforcement> | undefined;
+
+  constructor(layout: Layout, uids: Uids | null, log: DiskLog, spareCount = 0) {
+    this.#layout = layout;
+    this.#spares = new SpareDisks(layout.work, spareCount);
+    this.#uids = uids;
+    this.#log = log;
+  }
+
+  /** What this machine allows; tried once, and said once in the log when it is the lesser of the two. */
+  detect(): Promise<TemporaryDiskEnforcement> {
+    this.#detected ??= this.#detect();
+    return this.#detected;
+  }
+
+  async #detect(): Promise<TemporaryDiskEnforcement> {
+    if (this.#uids === null) return 'session';
+    const problem = await tryDiskImages(this.#layout.work);
+    if (problem === null) return 'disk';
+    this.#log(new Error(problem), 'no disks for temporary files here: their size is bounded for each session instead');
+    return 'session';
+  }
+
+  /**
+   * While no server runs on either directory: makes the place that a server finds its disk in, with a disk in it if one
+   * was ready. The calls in between are quick ones on names, and take less time than handing them to another thread.
+   */
+  async prepare(place: DiskPlace, uid: number | null, bytes: number): Promise<PreparedDisk> {
+    // The folder goes with the disk, so that after a nap there is nothing to be found in it.
+    if (isThere(join(place.directory, folderName))) await this.detach(place);
+    else await this.unlink(place);
+    if (uid === null || (await this.detect()) === 'session') return noDisk;
+    let attached = false;
+    const enforcement = await this.#orSession(place, async () => {
+      const folder = join(realpathSync(place.directory), folderName);
+      attached = this.#spares.take(folder, uid, bytes);
+      if (!attached) makePoint(folder, uid);
+      await this.#link(place.dataDirectory, join(folder, pointName));
+    });
+    return enforcement === 'disk' ? { enforcement, attached } : noDisk;
+  }
+
+  /** May go on while the server starts, which has no temporary files yet. Never fails. */
+  attach(place: DiskPlace, uid: number, bytes: number): Promise<TemporaryDiskEnforcement> {
+    return this.#orSession(place, async () => {
+      const folder = join(await realpath(place.directory), folderName);
+      await makeDiskImage({ file: join(folder, imageName), bytes, uid });
+      await mountDiskImage(join(folder, imageName), join(folder, pointName));
+    });
+  }
+
+  /** A wake is worth more than the better bound: the machine may have run out of loop devices, say. */
+  async #orSession(place: DiskPlace, work: () => Promise<void>): Promise<TemporaryDiskEnforcement> {
+    try {
+      await work();
+      return 'disk';
+    } catch (error) {
+      this.#log(error, 'a disk for temporary files could not be made; this compute is bounded for each session');
+      await this.detach(place);
+      return 'session';
+    }
+  }
+
+  /** What bounds a server that runs: a start may have had to do without its disk. */
+  async inForce(directory: string): Promise<TemporaryDiskEnforcement> {
+    return (await mountsUnder(directory)).length > 0 ? 'disk' : 'session';
+  }
+
+  /** Also for what an earlier Catnap, or a server that died, left behind. */
+  async detach({ directory, dataDirectory }: DiskPlace): Promise<void> {
+    for (const point of await mountsUnder(directory)) await unmount(point);
+    await discard(join(directory, folderName), this.#layout);
+    await this.unlink({ directory, dataDirectory });
+  }
+
+  /** Takes the link to this endpoint's disk out of a data directory; another endpoint's stays. */
+  async unlink({ directory, dataDirectory }: DiskPlace): Promise<void> {
+    const own = isThere(directory) ? realpathSync(directory) : directory;
+    await inBase(dataDirectory, async (base) => {
+      const path = join(base, linkName);
+      if (readLink(path)?.startsWith(`${own}/`)) unlinkSync(path);
+    });
+  }
+
+  /** Disks whose endpoint may have no server any more; `release` looks, and detaches if so. */
+  async removeStale(release: (projectId: string, endpointId: string) => Promise<void>): Promise<void> {
+    await this.detect();
+    const root = await realpath(this.#layout.root);
+    for (const point of await mountsUnder(root)) {
+      const [, projectId, endpointId] = /^projects\/([^/]+)\/endpoints\/([^/]+)\//.exec(relative(root, point)) ?? [];
+      if (projectId !== undefined && endpointId !== undefined) await release(projectId, endpointId);
+    }
+    for (const folder of [this.#layout.work, this.#layout.trash]) {
+      const points = (await mountsUnder(folder)).filter((point) => !this.#spares.owns(point));
+      for (const point of points) {
+        await unmount(point);
+        // Of a killed Catnap: nobody takes it any more.
+        if (point.includes(spareDiskPrefix)) await rm(dirname(point), { recursive: true, force: true });
+      }
+    }
+  }
+
+  /** When Catnap ends: nobody will take what was made ahead of time. */
+  close(): Promise<void> {
+    return this.#spares.close();
+  }
+
+  async #link(dataDirectory: string, point: string): Promise<void> {
+    const found = await inBase(dataDirectory, async (base) => {
+      // A directory of an earlier server that had no disk, or a link of another endpoint's.
+      if (isThere(join(base, linkName))) await discard(join(base, linkName), this.#layout);
+      symlinkSync(point, join(base, linkName));
+    });
+    if (!found) throw new Error(`${dataDirectory} has no directory base`);
+  }
+}
+
+/** The server looks into it while it starts, when the disk may not be there yet. */
+function makePoint(folder: string, uid: number): void {
+  mkdirSync(folder, { mode: 0o711 });
+  mkdirSync(join(folder, pointName), { mode: 0o700 });
+  chownSync(join(folder, pointName), uid, uid);
+}
+
+/** Whatever it is. */
+const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+function readLink(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/** `base` belongs to the tenant, who might have put a link there: what was opened and checked is what is worked in. */
+async function inBase(dataDirectory: string, work: (base: string) => Promise<void>): Promise<boolean> {
+  if (process.platform !== 'linux') return false;
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  let fd: number;
+  try {
+    fd = openSync(join(dataDirectory, 'base'), flags);
+  } catch {
+    return false;
+  }
+  try {
+    await work(`/proc/self/fd/${fd}`);
+    return true;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function diskLocationOf(layout: Layout, ref: ComputeRef & DataRef): DiskPlace {
+  return { directory: layout.endpoint(ref.projectId, ref.endpointId), dataDirectory: dataDirectoryOf(layout, ref) };
+}

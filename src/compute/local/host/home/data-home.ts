@@ -1,0 +1,19 @@
+/** Where the data of a server lie: with the branch, or, for a read replica, with the endpoint. Both look the same. */
+import type { EndpointId } from '../../../../lib/ids.ts';
+import type { BranchRef } from '../../../interface/driver.ts';
+import { dataDirectory, type Layout } from './layout.ts';
+
+export interface DataRef extends BranchRef {
+  readonly endpointId?: EndpointId;
+  /** A read replica's own copy is meant, not the branch's data. */
+  readonly readOnly?: boolean | undefined;
+}
+
+/** The directory that holds `pgdata` and its record. */
+export function dataHome(layout: Layout, ref: DataRef): string {
+  return ref.readOnly && ref.endpointId
+    ? layout.replica(ref.projectId, ref.endpointId)
+    : layout.branch(ref.projectId, ref.branchId);
+}
+
+export const dataDirectoryOf = (layout: Layout, ref: DataRef) => dataDirectory(dataHome(layout, ref));

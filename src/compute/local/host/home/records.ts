@@ -1,0 +1,68 @@
+/** The small files that the host keeps beside a branch and an endpoint. No tenant can read or change them. */
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BranchId } from '../../../../lib/ids.ts';
+import type { BranchReceipt } from '../../../interface/driver.ts';
+
+export interface BranchRecord {
+  readonly pgVersion: number;
+  readonly receipt: BranchReceipt;
+}
+
+export interface EndpointRecord {
+  /** The newest that was seen; older calls are refused. */
+  readonly generation: number;
+  readonly branchId: BranchId;
+  /** Kept here, and not asked of the caller each time, so that a restarted Catnap can log in to what it adopts. */
+  readonly adminSecret: string;
+  /** A read replica, whose data lie with the endpoint. */
+  readonly readOnly?: boolean;
+}
+
+export const readBranchRecord = (directory: string) => readJson<BranchRecord>(join(directory, 'branch.json'));
+export const writeBranchRecord = (directory: string, record: BranchRecord) =>
+  writeJson(join(directory, 'branch.json'), record);
+
+export const readEndpointRecord = (directory: string) => readJson<EndpointRecord>(join(directory, 'state.json'));
+export const writeEndpointRecord = (directory: string, record: EndpointRecord) =>
+  writeJson(join(directory, 'state.json'), record);
+
+/** The template's secret: there as long as the branch's server may still want it. */
+export async function readFirstSecret(branchDirectory: string): Promise<string | null> {
+  return readText(join(branchDirectory, 'first-secret'));
+}
+
+export async function writeFirstSecret(branchDirectory: string, secret: string): Promise<void> {
+  await writeFile(join(branchDirectory, 'first-secret'), secret, { mode: 0o600 });
+}
+
+export async function removeFirstSecret(branchDirectory: string): Promise<void> {
+  await rm(join(branchDirectory, 'first-secret'), { force: true });
+}
+
+/** At a start the last log is put aside once it has grown; two of them exist at most. */
+export async function rotateLog(logFile: string, maxBytes: number): Promise<void> {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > maxBytes) await rename(logFile, `${logFile}.1`);
+}
+
+async function readJson<T>(path: string): Promise<T | null> {
+  const text = await readText(path);
+  return text === null ? null : (JSON.parse(text) as T);
+}
+
+async function readText(path: string): Promise<string | null> {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+    throw error;
+  }
+}
+
+/** Renamed into place, so that a reader never sees half of it. At once: four trips to another thread take longer. */
+async function writeJson(path: string, value: unknown): Promise<void> {
+  writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}

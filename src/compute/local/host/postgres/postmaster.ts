@@ -1,0 +1,237 @@
+/**
+ * One Postgres server as a process: find it, start it, stop it. It is spawned in a session of its own with a file for
+ * its output and is never required to be our child: after a restart of Catnap the same functions work on a server
+ * that an earlier Catnap started. Callers see to it that start and stop of one data directory never overlap.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { delay } from '../../../../lib/clock.ts';
+import { programEnvironment } from '../../../../lib/run-program.ts';
+import { enteringShell } from '../cgroups/entering-shell.ts';
+import { type PidFileWatch, pidFileName, watchPidFile } from './pid-file-watch.ts';
+import { readCommandLine, readProcessUid } from './process-info.ts';
+
+export interface Postmaster {
+  readonly pid: number;
+  /** It says that it accepts connections. */
+  readonly ready: boolean;
+  readonly commandLine: readonly string[];
+}
+
+export type StartedPostmaster = Pick<Postmaster, 'pid' | 'ready'>;
+
+export interface PostmasterSpec {
+  /** Path of `postgres`. */
+  readonly program: string;
+  readonly dataDirectory: string;
+  readonly arguments: readonly string[];
+  readonly logFile: string;
+  readonly uid: number | null;
+  /** Called once, as soon as the process exists. */
+  readonly onSpawn?: () => void;
+  /** Files by which it enters its control group before it becomes Postgres; none where it has no group. */
+  readonly groupFiles?: readonly string[] | null;
+}
+
+/**
+ * A process that must be killed for want of memory is one of the server's children, never the postmaster: it makes
+ * each of them a better victim than itself, and lives to start them again.
+ */
+const serverEnvironment = {
+  ...programEnvironment,
+  PG_OOM_ADJUST_FILE: '/proc/self/oom_score_adj',
+  PG_OOM_ADJUST_VALUE: '200',
+};
+
+/** Larger than any pid of Linux or macOS: no process will ever have it. */
+const impossiblePid = 4_194_305;
+const lockMsMax = 30_000;
+const readyMsMax = 1_000;
+/** What the server says while backends of a killed predecessor still hold its shared memory. */
+const predecessorLives = /pre-existing shared memory block|is another postmaster/;
+
+/** The server that runs on this data directory, if its pid file, its command line and its uid all agree. */
+export async function findPostmaster(dataDirectory: string, uid: number | null): Promise<Postmaster | null> {
+  const lines = await readPidFile(dataDirectory);
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return null;
+  const commandLine = await readCommandLine(pid);
+  if (!commandLine || !servesDirectory(commandLine, dataDirectory)) return null;
+  const processUid = uid === null ? null : await readProcessUid(pid);
+  if (processUid !== null && processUid !== uid) return null;
+  return { pid, ready: saysReady(lines), commandLine };
+}
+
+/**
+ * Returns when the new process holds the data directory's lock, until when it might still be refused; and mostly when
+ * it takes connections, for which one that has much to recover is not waited for.
+ */
+export async function startPostmaster(spec: PostmasterSpec): Promise<StartedPostmaster> {
+  await disownRecycledPid(spec.dataDirectory);
+  const deadline = Date.now() + 10_000;
+  for (let { onSpawn } = spec; ; onSpawn = undefined) {
+    const outcome = await spawnOnce(spec, onSpawn);
+    if ('pid' in outcome) return outcome;
+    if (!predecessorLives.test(outcome.reason) || Date.now() > deadline) {
+      throw new Error(`postgres did not start: ${outcome.reason}`);
+    }
+    await delay(50);
+  }
+}
+
+/** Fast shutdown; a server that does not obey in time is stopped harder. Returns when the process is gone. */
+export async function stopPostmaster(
+  dataDirectory: string,
+  uid: number | null,
+  patience = { fastMs: 60_000, immediateMs: 10_000 },
+): Promise<void> {
+  for (const [signal, patienceMs] of [
+    ['SIGINT', patience.fastMs],
+    ['SIGQUIT', patience.immediateMs],
+    ['SIGKILL', 10_000],
+  ] as const) {
+    const running = await findPostmaster(dataDirectory, uid);
+    if (!running) return;
+    sendSignal(running.pid, signal);
+    if (await waitForExit(running.pid, dataDirectory, patienceMs)) return;
+  }
+  throw new Error(`postgres on ${dataDirectory} does not end`);
+}
+
+async function waitForExit(pid: number, dataDirectory: string, patienceMs: number): Promise<boolean> {
+  const started = Date.now();
+  while (Date.now() - started < patienceMs) {
+    const commandLine = await readCommandLine(pid);
+    if (!commandLine || !servesDirectory(commandLine, dataDirectory)) return true;
+    await delay(Date.now() - started < 200 ? 2 : 20);
+  }
+  return false;
+}
+
+function servesDirectory(commandLine: readonly string[], dataDirectory: string): boolean {
+  return commandLine.length === 1
+    ? commandLine[0]?.includes(` -D ${dataDirectory} `) === true
+    : commandLine[commandLine.indexOf('-D') + 1] === dataDirectory;
+}
+
+const saysReady = (pidFile: readonly string[]) => pidFile[7]?.trim() === 'ready';
+
+/** Lines: pid, data directory, start time, port, socket directory, listen address, shared memory, status. */
+async function readPidFile(dataDirectory: string): Promise<string[]> {
+  // O_NOFOLLOW: the file is in a directory that belongs to the tenant's uid.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  let fd: number;
+  try {
+    fd = openSync(join(dataDirectory, pidFileName), flags);
+  } catch {
+    return [];
+  }
+  // At once, not by another thread: it is looked at often while a server starts on the same few cores.
+  try {
+    const buffer = Buffer.alloc(4096);
+    return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0)).split('\n');
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * After a reboot the pid in a leftover file may be some other process of the same user, and Postgres would refuse to
+ * start for ever. The file is not removed: its shared memory line lets Postgres see whether old backends still live.
+ */
+async function disownRecycledPid(dataDirectory: string): Promise<void> {
+  const lines = await readPidFile(dataDirectory);
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return;
+  const commandLine = await readCommandLine(pid);
+  if (!commandLine) return;
+  if (servesDirectory(commandLine, dataDirectory)) throw new Error(`postgres runs on ${dataDirectory} already`);
+  const path = join(dataDirectory, pidFileName);
+  await writeFile(path, [String(impossiblePid), ...lines.slice(1)].join('\n'), {
+    flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW,
+  });
+}
+
+async function spawnOnce(
+  spec: PostmasterSpec,
+  onSpawn: (() => void) | undefined,
+): Promise<StartedPostmaster | { reason: string }> {
+  const watch = watchPidFile(spec.dataDirectory);
+  try {
+    return await spawnAndWait(spec, onSpawn, watch);
+  } finally {
+    watch.close();
+  }
+}
+
+async function spawnAndWait(
+  spec: PostmasterSpec,
+  onSpawn: (() => void) | undefined,
+  watch: PidFileWatch,
+): Promise<StartedPostmaster | { reason: string }> {
+  const log = openSync(spec.logFile, 'a', 0o600);
+  const { size: logStart } = fstatSync(log);
+  let ended: string | null = null;
+  const child = spawnServer(spec, log);
+  child.on('error', (error) => {
+    ended = error.message;
+    watch.wake();
+  });
+  child.on('exit', (code, signal) => {
+    ended = `it ended with ${signal ?? `exit code ${code}`}`;
+    watch.wake();
+  });
+  child.unref();
+  onSpawn?.();
+  closeSync(log);
+  const lockedBy = Date.now() + lockMsMax;
+  let readyBy: number | null = null;
+  for (;;) {
+    if (ended !== null) return { reason: await lastWords(spec.logFile, logStart, ended) };
+    const lines = await readPidFile(spec.dataDirectory);
+    const holdsLock = child.pid !== undefined && lines[0] === String(child.pid);
+    if (holdsLock) readyBy ??= Date.now() + readyMsMax;
+    const ready = saysReady(lines);
+    if (holdsLock && (ready || Date.now() > (readyBy ?? 0))) return { pid: Number(child.pid), ready };
+    if (readyBy === null && Date.now() > lockedBy) {
+      child.kill('SIGKILL');
+      return { reason: 'it did not take its lock file within 30 s' };
+    }
+    await watch.change();
+  }
+}
+
+function spawnServer(spec: PostmasterSpec, logFd: number): ChildProcess {
+  const words = [spec.program, '-D', spec.dataDirectory, ...spec.arguments];
+  const groups = (spec.groupFiles ?? []).map((file) => openSync(file, 'w'));
+  const shell = groups.length === 0 ? null : enteringShell(groups.length, words);
+  try {
+    return spawn(shell?.program ?? spec.program, shell?.words ?? words.slice(1), {
+      cwd: '/',
+      env: serverEnvironment,
+      detached: true,
+      stdio: ['ignore', logFd, logFd, ...groups],
+      ...(spec.uid !== null && { uid: spec.uid, gid: spec.uid }),
+    });
+  } finally {
+    for (const fd of groups) closeSync(fd);
+  }
+}
+
+/** The complaint that the server left in its log, for the operation's error. */
+async function lastWords(logFile: string, from: number, fallback: string): Promise<string> {
+  const text = (await readFile(logFile).catch(() => Buffer.alloc(0))).subarray(from).toString('utf8');
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines.length > 0 ? lines.slice(-3).join(' | ') : fallback;
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It may have gone by itself.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

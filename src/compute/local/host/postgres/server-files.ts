@@ -1,0 +1,147 @@
+/**
+ * What a server needs beside its data: configuration, a socket directory and a log, each with the right owner. A wake
+ * waits for them, and thirty trips to another thread would take four times as long as the calls themselves.
+ */
+
+import { chmodSync, chownSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chown, copyFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Uids } from '../../../../lib/config.ts';
+import { makeFolder } from '../../../../lib/make-folder.ts';
+import type { ComputeLimits, ComputeSpec } from '../../../interface/driver.ts';
+import { replicationRole, replicationSecret, slotName } from '../../../interface/own-logins.ts';
+import type { TemporaryDiskEnforcement } from '../disks/temporary-disks.ts';
+import { dataHome } from '../home/data-home.ts';
+import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
+import { rotateLog } from '../home/records.ts';
+import { type Primary, renderHba, renderServerConfig, renderSettings, sizeConfigName } from './server-config.ts';
+
+const configName = 'postgresql.conf';
+const hbaName = 'pg_hba.conf';
+const logName = 'server.log';
+const passwordName = 'replication.pass';
+/** Put aside at a start beyond the first size; cut while the server runs beyond the second. */
+const rotateBytes = 1_048_576;
+const trimBytes = 10_485_760;
+
+export interface ServerFiles {
+  readonly configFile: string;
+  readonly logFile: string;
+}
+
+/** Only while no server of the endpoint runs. */
+export async function prepareServerFiles(place: {
+  spec: ComputeSpec;
+  enforcement: TemporaryDiskEnforcement;
+  directory: string;
+  uids: Uids | null;
+  layout: Layout;
+}): Promise<ServerFiles> {
+  const { spec, enforcement, directory, uids, layout } = place;
+  const configFile = join(directory, configName);
+  const hbaFile = join(directory, hbaName);
+  const logFile = join(directory, logName);
+  await Promise.all([
+    prepareSocketDirectory(layout.socketDirectory(spec.endpointId), spec.tenantUid, uids),
+    spec.readOnly
+      ? writePasswordFile(join(directory, passwordName), spec)
+      : prepareSocketDirectory(layout.replicationDirectory(spec.branchId), spec.tenantUid, uids),
+    writeServerConfig({ spec, enforcement, directory, layout }),
+    writeForServer(hbaFile, renderHba(), spec.tenantUid),
+    rotateLog(logFile, rotateBytes),
+  ]);
+  return { configFile, logFile };
+}
+
+/** Also while the server runs, which reads it again when told. */
+export async function writeServerConfig(place: {
+  spec: ComputeSpec;
+  enforcement: TemporaryDiskEnforcement;
+  directory: string;
+  layout: Layout;
+}): Promise<void> {
+  const { spec, enforcement, directory, layout } = place;
+  const facts = {
+    major: spec.pgVersion,
+    dataDirectory: dataDirectory(dataHome(layout, spec)),
+    socketDirectory: layout.socketDirectory(spec.endpointId),
+    hbaFile: join(directory, hbaName),
+    label: spec.endpointId,
+    replicationDirectory: spec.readOnly ? null : layout.replicationDirectory(spec.branchId),
+    follows: spec.readOnly ? primaryOf(spec, directory, layout) : null,
+    sessionTempBytes: enforcement === 'session' ? spec.tempDiskBytes : null,
+  };
+  await writeForServer(join(directory, configName), renderServerConfig(facts, spec.settings), spec.tenantUid);
+}
+
+/** What follows the size of a running server, in a file of its own; tells whether there is anything new in it. */
+export async function writeSizeConfig(
+  directory: string,
+  settings: ComputeLimits['settings'],
+  tenantUid: number | null,
+): Promise<boolean> {
+  const path = join(directory, sizeConfigName);
+  const text = renderSettings({ size: settings });
+  if (readIfThere(path) === text) return false;
+  await writeForServer(path, text, tenantUid);
+  return true;
+}
+
+function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+function primaryOf(spec: ComputeSpec, directory: string, layout: Layout): Primary {
+  return {
+    socketDirectory: layout.replicationDirectory(spec.branchId),
+    slot: slotName(spec.endpointId),
+    passwordFile: join(directory, passwordName),
+  };
+}
+
+/** The client library refuses a file that anybody but its owner can read, so the server's uid owns this one. */
+async function writePasswordFile(path: string, spec: ComputeSpec): Promise<void> {
+  const line = `*:*:*:${replicationRole}:${replicationSecret(spec.adminSecret)}\n`;
+  await rm(path, { force: true });
+  await writeFile(path, line, { mode: 0o600, flag: 'wx' });
+  if (spec.tenantUid !== null) await chown(path, spec.tenantUid, spec.tenantUid);
+}
+
+/** The server appends to its log, so cutting it while it runs loses no later line. */
+export async function trimLog(endpointDirectory: string): Promise<void> {
+  const logFile = join(endpointDirectory, logName);
+  const size = (await stat(logFile).catch(() => null))?.size ?? 0;
+  if (size <= trimBytes) return;
+  await copyFile(logFile, `${logFile}.1`);
+  await truncate(logFile);
+}
+
+/** The server's uid makes its socket in it; Catnap's roles, who have the group, may enter; nobody else. */
+export async function prepareSocketDirectory(
+  directory: string,
+  tenantUid: number | null,
+  uids: Uids | null,
+): Promise<void> {
+  makeFolder(directory, 0o700);
+  // A lock that a killed server left could name a pid that another process has by now.
+  rmSync(socketFile(directory), { force: true });
+  rmSync(`${socketFile(directory)}.lock`, { force: true });
+  if (tenantUid === null || uids === null) return;
+  chownSync(directory, tenantUid, uids.service);
+  chmodSync(directory, 0o2750);
+}
+
+/**
+ * Readable by the server, writable only by the parent. Mostly the text is that of the last start, and writing it again
+ * would wait for the disk: a filesystem sees to it that a file which was cut and filled anew is not lost.
+ */
+export async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
+  if (readIfThere(path) !== text) writeFileSync(path, text, { mode: 0o600 });
+  if (tenantUid === null) return;
+  chownSync(path, 0, tenantUid);
+  chmodSync(path, 0o640);
+}

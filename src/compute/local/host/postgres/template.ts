@@ -1,0 +1,72 @@
+/**
+ * The cluster that every new project is a clone of: one per build, made once. It holds Catnap's login with a secret
+ * that only the parent reads; a project replaces that secret with its own before its first route opens.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { newSecret } from '../../../../lib/ids.ts';
+import { buildVerifier } from '../../../../lib/scram-verifier.ts';
+import { adminDatabase, adminRole, adminScramIterations, replicationRole } from '../../../interface/own-logins.ts';
+import { renameDurably } from '../copy/tree.ts';
+import { dataDirectory, type Layout, unfinishedPrefix } from '../home/layout.ts';
+import type { Build } from './builds.ts';
+import { withNewCluster } from './cluster.ts';
+
+export interface Template {
+  readonly dataDirectory: string;
+  /** Password of Catnap's login in a clone that has not got its project's yet. */
+  readonly secret: string;
+}
+
+export async function ensureTemplate(
+  build: Build,
+  layout: Layout,
+  asRoot: boolean,
+  progress: (line: string) => void = () => undefined,
+): Promise<Template> {
+  const directory = layout.template(build.major, build.name);
+  if (!existsSync(directory)) {
+    progress(`preparing the Postgres ${build.major} template`);
+    await makeTemplate(build, layout, asRoot, directory);
+  }
+  const secret = await readFile(join(directory, 'secret'), 'utf8');
+  return { dataDirectory: dataDirectory(directory), secret };
+}
+
+/** Cluster and secret appear together, by one rename, so that a template that exists is whole. */
+async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, directory: string): Promise<void> {
+  await mkdir(dirname(directory), { recursive: true, mode: 0o700 });
+  const making = await mkdtemp(join(dirname(directory), unfinishedPrefix));
+  const secret = newSecret();
+  const statements = templateStatements(buildVerifier(secret, randomBytes(16), adminScramIterations));
+  try {
+    await withNewCluster({ build, superuser: adminRole, uid: asRoot ? 0 : null, statements }, layout.work, (made) =>
+      rename(made, dataDirectory(making)),
+    );
+    await writeFile(join(making, 'secret'), secret, { mode: 0o600, flush: true });
+    await renameDurably(making, directory);
+  } catch (error) {
+    // Another process was faster; its template is as good.
+    if (!existsSync(directory)) throw error;
+  } finally {
+    await rm(making, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Nobody but Catnap enters its database. Nobody enters `template1` either: a session there would keep owners from
+ * creating databases, and before Postgres 15 could plant things in them. `postgres` stays open, as tools expect.
+ */
+function templateStatements(verifier: string): string[] {
+  return [
+    `ALTER ROLE ${adminRole} PASSWORD '${verifier}'`,
+    // Cannot log in before a primary has replicas; here, so that no tenant can make a role of this name.
+    `CREATE ROLE ${replicationRole} NOLOGIN REPLICATION`,
+    `CREATE DATABASE ${adminDatabase} OWNER ${adminRole} TEMPLATE template0`,
+    `REVOKE ALL ON DATABASE ${adminDatabase} FROM PUBLIC`,
+    'REVOKE ALL ON DATABASE template1 FROM PUBLIC',
+  ];
+}

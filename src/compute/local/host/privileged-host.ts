@@ -1,0 +1,307 @@
+/**
+ * The privileged half of the local driver: it alone touches directories and processes of tenants, and runs in the
+ * parent process (as root when Catnap was started by root). It takes ids, never paths, runs no SQL, and does one
+ * thing at a time for an endpoint and for a branch.
+ */
+import { join } from 'node:path';
+import type { Config } from '../../../lib/config.ts';
+import { asBranchId, asEndpointId, asProjectId } from '../../../lib/ids.ts';
+import { KeyedLock } from '../../../lib/keyed-lock.ts';
+import type {
+  BranchReceipt,
+  BranchRef,
+  BranchReplacement,
+  BranchSpec,
+  ComputeLimits,
+  ComputeRef,
+  ComputeSample,
+  ComputeSpec,
+  KeptFiles,
+  ResizeOutcome,
+  TenantRef,
+} from '../../interface/driver.ts';
+import { StaleGenerationError } from '../../interface/driver.ts';
+import type {
+  BackupEnd,
+  EndpointRef,
+  HostCalls,
+  HostedCompute,
+  LiveClone,
+  PrivateServer,
+} from '../channel/host-calls.ts';
+import { type BranchDataParts, removeBranchData, removeSlotOf, replaceBranchData } from './branches/branch-data.ts';
+import { createBranchDirectory } from './branches/branch-directory.ts';
+import { LiveClones } from './branches/live-clones.ts';
+import { closePrivateServer, openPrivateServer, type PrivateServerParts } from './branches/private-server.ts';
+import { Spares } from './branches/spares.ts';
+import { Cgroups, type LimitsProblem } from './cgroups/cgroups.ts';
+import { findEnforcedServer, inspectCompute, listComputes } from './computes/hosted-computes.ts';
+import { resizeCompute, sampleComputes } from './computes/sizes.ts';
+import { reloadServer, type ServerParts, startServer } from './computes/start-server.ts';
+import { inDiskWords } from './copy/room.ts';
+import {
+  type DiskLog,
+  diskLocationOf,
+  type TemporaryDiskEnforcement,
+  TemporaryDisks,
+} from './disks/temporary-disks.ts';
+import { type DataRef, dataDirectoryOf, dataHome } from './home/data-home.ts';
+import type { Layout } from './home/layout.ts';
+import { removeLeftovers } from './home/leftovers.ts';
+import { branchLock, endpointLock } from './home/lock-names.ts';
+import {
+  type EndpointRecord,
+  readBranchRecord,
+  readEndpointRecord,
+  removeFirstSecret,
+  writeEndpointRecord,
+} from './home/records.ts';
+import { discard, idsIn, TenantDirectories } from './home/tenant-directories.ts';
+import { removeUnusedBuilds } from './postgres/builds.ts';
+import { readControlFile } from './postgres/control-file.ts';
+import { findHolder, type Holder } from './postgres/holder.ts';
+import { Majors } from './postgres/majors.ts';
+import { stopPostmaster } from './postgres/postmaster.ts';
+import { trimLog } from './postgres/server-files.ts';
+import { checkSettings } from './postgres/settings-check.ts';
+
+export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin'>;
+
+export class PrivilegedHost implements HostCalls {
+  readonly #layout: Layout;
+  readonly #tenants: TenantDirectories;
+  readonly #locks = new KeyedLock();
+  readonly #majors: Majors;
+  readonly #liveClones: LiveClones;
+  readonly #disks: TemporaryDisks;
+  readonly #cgroups: Cgroups;
+  readonly #spares: Spares;
+  readonly #serverParts: ServerParts;
+  readonly #branchDataParts: BranchDataParts;
+  readonly #privateParts: PrivateServerParts;
+
+  constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
+    this.#spares = new Spares(spareCount);
+    this.#layout = layout;
+    this.#tenants = new TenantDirectories(layout, config.uids);
+    this.#majors = new Majors(config, layout);
+    this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
+    this.#disks = new TemporaryDisks(layout, config.uids, log, spareCount);
+    this.#cgroups = new Cgroups(config, log, () => findEnforcedServer(layout, this.#tenants));
+    const { uids } = config;
+    const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
+    this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
+    this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids };
+    this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
+  }
+
+  async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
+    const { build, template } = await this.#majors.ready(pgVersion, progress);
+    void this.#spares.refill(template);
+    await removeUnusedBuilds(build, this.#layout);
+    await this.#disks.removeStale((projectId, endpointId) => this.#releaseDisk(projectId, endpointId));
+    await this.#cgroups.removeStale();
+    await removeLeftovers(this.#layout);
+  }
+
+  /** Null where sizes are enforced; otherwise why they are not. */
+  limitsProblem(): Promise<LimitsProblem> {
+    return this.#cgroups.problem();
+  }
+
+  /** When Catnap ends. Computes go on. */
+  close(): Promise<void> {
+    return this.#disks.close();
+  }
+
+  /** How the bound of temporary files is kept on this machine. */
+  temporaryDisk(): Promise<TemporaryDiskEnforcement> {
+    return this.#disks.detect();
+  }
+
+  async createBranch(spec: BranchSpec): Promise<BranchReceipt> {
+    const { template } = await this.#majors.ready(spec.pgVersion);
+    const parts = { layout: this.#layout, tenants: this.#tenants, locks: this.#locks, spares: this.#spares, template };
+    return inDiskWords(createBranchDirectory(parts, spec));
+  }
+
+  async findParent(spec: BranchSpec): Promise<HostedCompute | null> {
+    if (spec.source.kind === 'template' || (await readBranchRecord(dataHome(this.#layout, spec)))) return null;
+    return this.findServer({ ...spec, branchId: spec.source.branchId });
+  }
+
+  async hasReplica(spec: ComputeSpec): Promise<boolean> {
+    return (await readBranchRecord(dataHome(this.#layout, spec)))?.pgVersion === spec.pgVersion;
+  }
+
+  async claimReplica(spec: ComputeSpec): Promise<void> {
+    await this.#tenants.check(spec);
+    await this.#locks.exclusive(endpointLock(spec), async () => {
+      const record = await this.#fence(spec, spec.generation);
+      if (record?.readOnly) await this.#stopOwn(spec, record);
+      const { generation, branchId, adminSecret } = spec;
+      const directory = await this.#tenants.ensureEndpoint(spec);
+      await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly: true });
+    });
+  }
+
+  async removeSlot(ref: ComputeRef, slot: string): Promise<void> {
+    await this.#tenants.check(ref);
+    await removeSlotOf(this.#branchDataParts, ref, slot);
+  }
+
+  async findServer(ref: BranchRef): Promise<HostedCompute | null> {
+    const { projectId, branchId, tenantUid } = ref;
+    const endpointId = (await this.#holder({ projectId, branchId, tenantUid }))?.endpointId;
+    return endpointId ? this.inspect({ ...ref, endpointId: asEndpointId(endpointId) }) : null;
+  }
+
+  beginLiveClone(clone: LiveClone): Promise<string> {
+    return inDiskWords(this.#liveClones.begin(clone));
+  }
+
+  finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt> {
+    return inDiskWords(this.#liveClones.finish(token, end));
+  }
+
+  abandonLiveClone(token: string): Promise<void> {
+    return this.#liveClones.abandon(token);
+  }
+
+  openPrivateServer(ref: PrivateServer): Promise<string | null> {
+    return openPrivateServer(this.#privateParts, ref);
+  }
+
+  closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void> {
+    return closePrivateServer(this.#privateParts, ref, kept);
+  }
+
+  removeBranch(ref: BranchRef): Promise<void> {
+    return removeBranchData(this.#branchDataParts, ref);
+  }
+
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
+    return replaceBranchData(this.#branchDataParts, ref, by);
+  }
+
+  async start(spec: ComputeSpec): Promise<HostedCompute | null> {
+    await this.#tenants.check(spec);
+    return this.#locks.exclusive(endpointLock(spec), async () => {
+      const known = await this.#fence(spec, spec.generation);
+      const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
+      // A replica works on data of its own, and leaves its branch alone.
+      const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
+      return this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
+    });
+  }
+
+  async inspect(ref: EndpointRef): Promise<HostedCompute | null> {
+    return inspectCompute(this.#layout, ref);
+  }
+
+  async reload(spec: ComputeSpec): Promise<void> {
+    await this.#tenants.check(spec);
+    await this.#locks.exclusive(endpointLock(spec), async () => {
+      await this.#fence(spec, spec.generation);
+      await reloadServer(this.#serverParts, spec);
+    });
+  }
+
+  async resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    await this.#tenants.check(ref);
+    return resizeCompute({ cgroups: this.#cgroups, layout: this.#layout }, ref, generation, limits);
+  }
+
+  sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]> {
+    return sampleComputes({ cgroups: this.#cgroups, layout: this.#layout }, refs);
+  }
+
+  async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
+    const { build, template } = await this.#majors.ready(pgVersion);
+    return checkSettings(join(build.bin, 'postgres'), template.dataDirectory, settings);
+  }
+
+  async forgetFirstSecret(ref: EndpointRef): Promise<void> {
+    const record = await readEndpointRecord(this.#layout.endpoint(ref.projectId, ref.endpointId));
+    if (record) await removeFirstSecret(this.#layout.branch(ref.projectId, record.branchId));
+  }
+
+  async stop(ref: EndpointRef, generation: number): Promise<string | null> {
+    await this.#tenants.check(ref);
+    return this.#locks.exclusive(endpointLock(ref), async () => {
+      const record = await this.#fence(ref, generation);
+      if (!record) return null;
+      const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
+      if (generation > record.generation) await writeEndpointRecord(directory, { ...record, generation });
+      return this.#stopOwn(ref, record);
+    });
+  }
+
+  async removeCompute(ref: EndpointRef): Promise<void> {
+    await this.#tenants.check(ref);
+    await this.#locks.exclusive(endpointLock(ref), async () => {
+      const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
+      const record = await readEndpointRecord(directory);
+      if (record) await this.#stopOwn(ref, record);
+      await discard(this.#layout.socketDirectory(ref.endpointId), this.#layout);
+      await discard(directory, this.#layout);
+    });
+  }
+
+  async removeProject(ref: TenantRef): Promise<void> {
+    await this.#tenants.check(ref);
+    for (const endpointId of await idsIn(this.#layout.endpoints(ref.projectId))) {
+      await this.removeCompute({ ...ref, endpointId: asEndpointId(endpointId) });
+    }
+    for (const branchId of await idsIn(this.#layout.branches(ref.projectId))) {
+      await this.removeBranch({ ...ref, branchId: asBranchId(branchId) });
+    }
+    await discard(this.#layout.project(ref.projectId), this.#layout);
+  }
+
+  async list(): Promise<HostedCompute[]> {
+    const found = await listComputes(this.#layout, this.#tenants);
+    for (const { projectId, endpointId } of found) await trimLog(this.#layout.endpoint(projectId, endpointId));
+    return found;
+  }
+
+  /** Refuses what is older than the newest call seen, before anything is touched. */
+  async #fence(ref: EndpointRef, generation: number): Promise<EndpointRecord | null> {
+    const record = await readEndpointRecord(this.#layout.endpoint(ref.projectId, ref.endpointId));
+    if (record && generation < record.generation) {
+      throw new StaleGenerationError(ref.endpointId, generation, record.generation);
+    }
+    return record;
+  }
+
+  async #stopOwn(ref: EndpointRef, record: EndpointRecord): Promise<string | null> {
+    const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
+    const data = dataDirectoryOf(this.#layout, on);
+    return this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
+      const ran = (await this.#holder(on))?.endpointId === ref.endpointId;
+      if (ran) {
+        await this.#cgroups.release(ref.endpointId);
+        await stopPostmaster(data, ref.tenantUid);
+      }
+      await this.#cgroups.remove(ref.endpointId);
+      await this.#disks.detach(diskLocationOf(this.#layout, on));
+      const control = ran ? await readControlFile(data).catch(() => null) : null;
+      return control?.shutDown ? control.checkpointLsn : null;
+    });
+  }
+
+  #holder(ref: DataRef): Promise<Holder | null> {
+    return findHolder(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
+  }
+
+  /** A server that died, while Catnap was dead too, cannot give its disk back. */
+  async #releaseDisk(projectId: string, endpointId: string): Promise<void> {
+    const tenantUid = await this.#tenants.recordedUid(projectId);
+    const ref = { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId), tenantUid };
+    await this.#locks.exclusive(endpointLock(ref), async () => {
+      const compute = await this.inspect(ref);
+      if (compute && !compute.process)
+        await this.#disks.detach(diskLocationOf(this.#layout, { ...compute, tenantUid }));
+    });
+  }
+}

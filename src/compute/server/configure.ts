@@ -1,0 +1,154 @@
+/**
+ * The SQL that Catnap runs inside a tenant's server: roles and databases, both of which are shared catalogs and can
+ * be changed from Catnap's own database. A superuser session never enters a tenant's database, because a tenant's
+ * code (a trigger, a function in the search path) would run as superuser; `drop-role.ts` has the one case that needs
+ * to look inside, and does it as an ordinary role. Every function can be repeated.
+ */
+
+import { CatnapError, withDetails } from '../../lib/errors.ts';
+import type { CatalogChange, DesiredDatabase, DesiredRole, ServerCatalog } from '../interface/driver.ts';
+import { adminDatabase, adminRole, replicationRole } from '../interface/own-logins.ts';
+import { type EnterAs, type Session, sqlState } from './admin-session.ts';
+import { dropRole, janitorPattern } from './drop-role.ts';
+import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
+import { usersWriterPattern } from './users-sync.ts';
+
+const ownRoles: readonly string[] = [adminRole, replicationRole];
+const helperPatterns = [new RegExp(janitorPattern), new RegExp(usersWriterPattern)];
+const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0', 'template1'];
+
+/** `sql` is a session of Catnap's own login. */
+export async function applyCatalogChange(
+  sql: Session,
+  change: CatalogChange,
+  enterAs: EnterAs,
+): Promise<ServerCatalog> {
+  for (const name of change.dropDatabases) await dropDatabase(sql, name);
+  for (const role of change.roles) await ensureRole(sql, role);
+  for (const database of change.databases) await ensureDatabase(sql, database);
+  for (const name of change.dropRoles) {
+    refuseOwnRole(name);
+    await dropRole(sql, name, enterAs);
+  }
+  return readCatalog(sql);
+}
+
+export async function readCatalog(sql: Session): Promise<ServerCatalog> {
+  // A role that has no SCRAM verifier cannot log in, whatever its LOGIN attribute says: the servers take nothing else.
+  const roles = await sql<{ name: string; verifier: string | null }[]>`
+    SELECT rolname AS name,
+           CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
+    FROM pg_authid
+    WHERE rolname NOT IN ${sql(ownRoles)} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}
+      AND rolname !~ ${usersWriterPattern}
+    ORDER BY rolname`;
+  // A connection limit of -2 marks a database whose removal was interrupted.
+  const databases = await sql<{ name: string; ownerName: string }[]>`
+    SELECT datname AS name, pg_get_userbyid(datdba) AS "ownerName"
+    FROM pg_database
+    WHERE datname NOT IN ${sql(ownDatabases)} AND datconnlimit <> -2
+    ORDER BY datname`;
+  return {
+    roles: roles.map(({ name, verifier }) => ({ name, verifier })),
+    databases: databases.map(({ name, ownerName }) => ({ name, ownerName })),
+  };
+}
+
+/** Of one role that clients may log in as; null when there is none, or none with a password that the servers take. */
+export async function readVerifier(sql: Session, name: string): Promise<string | null> {
+  const [found] = await sql<{ verifier: string }[]>`
+    SELECT rolpassword AS verifier FROM pg_authid
+    WHERE rolname = ${name} AND rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%'
+      AND rolname NOT IN ${sql(ownRoles)} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}`;
+  return found?.verifier ?? null;
+}
+
+async function ensureRole(sql: Session, role: DesiredRole): Promise<void> {
+  refuseOwnRole(role.name);
+  const wanted = await roleAttributes(sql, role);
+  const [found] = await sql<{ asWanted: boolean }[]>`
+    SELECT rolpassword IS NOT DISTINCT FROM ${role.verifier}
+       AND rolcanlogin = ${role.verifier !== null} AND rolcreatedb AND rolcreaterole = ${wanted.createRole}
+       AND rolinherit AND NOT (rolsuper OR rolreplication OR rolbypassrls) AS "asWanted"
+    FROM pg_authid WHERE rolname = ${role.name}`;
+  if (found?.asWanted) return;
+  const verb = found ? 'ALTER' : 'CREATE';
+  await sql.unsafe(`${verb} ROLE ${quoteIdentifier(role.name)} ${wanted.text}`);
+}
+
+/**
+ * Until Postgres 16 CREATEROLE let a role grant itself any other that is no superuser, pg_execute_server_program
+ * among them; there it is withheld.
+ */
+async function roleAttributes(sql: Session, role: DesiredRole): Promise<{ text: string; createRole: boolean }> {
+  const [server] = await sql<{ version: number }[]>`SELECT current_setting('server_version_num')::int AS version`;
+  const createRole = (server?.version ?? 0) >= 160_000;
+  const login = role.verifier === null ? 'NOLOGIN PASSWORD NULL' : `LOGIN PASSWORD ${quoteLiteral(role.verifier)}`;
+  const attributes = `CREATEDB ${createRole ? 'CREATEROLE' : 'NOCREATEROLE'} INHERIT`;
+  return { text: `${login} ${attributes} NOSUPERUSER NOREPLICATION NOBYPASSRLS`, createRole };
+}
+
+async function ensureDatabase(sql: Session, database: DesiredDatabase): Promise<void> {
+  refuseOwnDatabase(database.name);
+  const { name, renameFrom, ownerName } = database;
+  const quoted = quoteIdentifier(name);
+  if (renameFrom !== null && renameFrom !== name && (await ownerOf(sql, renameFrom)) !== null) {
+    refuseOwnDatabase(renameFrom);
+    if ((await ownerOf(sql, name)) !== null) {
+      throw new CatnapError('conflict', withDetails('database already exists', { database_name: name }));
+    }
+    await renameDatabase(sql, renameFrom, name);
+  }
+  const owner = await ownerOf(sql, name);
+  if (owner === null) {
+    // template0, because nobody can be connected to it: a session in template1 would make this fail.
+    await sql.unsafe(`CREATE DATABASE ${quoted} OWNER ${quoteIdentifier(ownerName)} TEMPLATE template0`);
+  } else if (owner !== ownerName) {
+    await sql.unsafe(`ALTER DATABASE ${quoted} OWNER TO ${quoteIdentifier(ownerName)}`);
+  }
+}
+
+async function ownerOf(sql: Session, database: string): Promise<string | null> {
+  const [row] = await sql<{ owner: string }[]>`
+    SELECT pg_get_userbyid(datdba) AS owner FROM pg_database WHERE datname = ${database}`;
+  return row?.owner ?? null;
+}
+
+/**
+ * A rename needs the database to itself. It holds a lock that keeps new sessions out while it waits 5 s for old ones,
+ * so only those that slip in between our two statements can make it fail, and not for long.
+ */
+async function renameDatabase(sql: Session, from: string, to: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${from}`;
+    try {
+      await sql.unsafe(`ALTER DATABASE ${quoteIdentifier(from)} RENAME TO ${quoteIdentifier(to)}`);
+      return;
+    } catch (error) {
+      if (sqlState(error) !== '55006' || attempt === 5) throw error;
+    }
+  }
+}
+
+async function dropDatabase(sql: Session, name: string): Promise<void> {
+  refuseOwnDatabase(name);
+  const quoted = quoteIdentifier(name);
+  const [row] = await sql<{ isTemplate: boolean }[]>`
+    SELECT datistemplate AS "isTemplate" FROM pg_database WHERE datname = ${name}`;
+  if (!row) return;
+  // An owner may have marked it so, and Postgres refuses to drop it then.
+  if (row.isTemplate) await sql.unsafe(`ALTER DATABASE ${quoted} IS_TEMPLATE false`);
+  await sql.unsafe(`DROP DATABASE IF EXISTS ${quoted} WITH (FORCE)`);
+}
+
+function refuseOwnRole(name: string): void {
+  if (ownRoles.includes(name) || name.startsWith('pg_') || helperPatterns.some((pattern) => pattern.test(name))) {
+    throw new CatnapError('unprocessable', withDetails('role name is reserved', { role_name: name }));
+  }
+}
+
+function refuseOwnDatabase(name: string): void {
+  if (ownDatabases.includes(name)) {
+    throw new CatnapError('unprocessable', withDetails('database name is reserved', { database_name: name }));
+  }
+}

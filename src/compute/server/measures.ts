@@ -1,0 +1,30 @@
+/** What a server counts about itself, read in one statement of Catnap's own session. */
+
+import type { ServerMeasures } from '../interface/measures.ts';
+import { adminDatabase, adminRole } from '../interface/own-logins.ts';
+import type { Session } from './admin-session.ts';
+
+/** Catnap's own sessions and database are left out. */
+export async function readMeasures(sql: Session): Promise<ServerMeasures> {
+  const [found] = await sql<
+    (Omit<ServerMeasures, 'wal'> & { readonly bytes: number; readonly position: number | null })[]
+  >`
+    SELECT a.active AS "connectionsActive", a.idle AS "connectionsIdle",
+      current_setting('max_connections')::int AS "connectionsMax",
+      d.transactions, d.hit AS "blocksHit", d.read AS "blocksRead",
+      w.wal_bytes::float8 AS bytes,
+      CASE WHEN pg_is_in_recovery() THEN NULL
+        ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 END AS position
+    FROM pg_stat_wal w, (
+      SELECT count(*) FILTER (WHERE state = 'active')::int AS active,
+        count(*) FILTER (WHERE state <> 'active')::int AS idle
+      FROM pg_stat_activity WHERE backend_type = 'client backend' AND usename <> ${adminRole}
+    ) a, (
+      SELECT coalesce(sum(xact_commit + xact_rollback), 0)::float8 AS transactions,
+        coalesce(sum(blks_hit), 0)::float8 AS hit, coalesce(sum(blks_read), 0)::float8 AS read
+      FROM pg_stat_database WHERE datname <> ${adminDatabase}
+    ) d`;
+  if (found === undefined) throw new Error('BUG: the statement gives one row');
+  const { bytes, position, ...measures } = found;
+  return { ...measures, wal: position === null ? null : { bytes, position } };
+}

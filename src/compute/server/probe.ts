@@ -1,0 +1,40 @@
+/**
+ * Whether a server takes logins, found out without one: Catnap's own login is announced, and the server that asks for
+ * its password would let it in. A whole login would build the caches of a database first, which is a third of a wake.
+ */
+
+import { connect, type Socket } from 'node:net';
+import type { ComputeAddress } from '../interface/driver.ts';
+import { adminDatabase, adminRole } from '../interface/own-logins.ts';
+
+const protocolVersion = 3 << 16;
+/** First byte of an AuthenticationRequest; a server that starts, stops or is full answers with an error instead. */
+const authenticationRequest = 'R'.charCodeAt(0);
+
+const greeting = startupMessage({ user: adminRole, database: adminDatabase });
+
+export function takesLogins(address: ComputeAddress, timeoutMs = 5_000): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket: Socket = connect(
+      address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port },
+    );
+    const answer = (takes: boolean) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(takes);
+    };
+    const timer = setTimeout(() => answer(false), timeoutMs);
+    socket.on('connect', () => socket.write(greeting));
+    socket.on('data', (bytes) => answer(bytes[0] === authenticationRequest));
+    socket.on('error', () => answer(false));
+    socket.on('close', () => answer(false));
+  });
+}
+
+function startupMessage(parameters: Readonly<Record<string, string>>): Buffer {
+  const body = Buffer.from(`${Object.entries(parameters).flat().join('\0')}\0\0`);
+  const head = Buffer.alloc(8);
+  head.writeInt32BE(head.length + body.length, 0);
+  head.writeInt32BE(protocolVersion, 4);
+  return Buffer.concat([head, body]);
+}

@@ -1,0 +1,72 @@
+/**
+ * What an awake server itself says about a role's password. Owners change passwords by SQL, and SCRAM must know the
+ * verifier before the client shows anything, so the server is asked at each login: one short statement over a session
+ * that all logins share, and that a wake opens ahead of them. A stranger costs no more than that.
+ */
+import { createHmac, randomBytes, randomInt } from 'node:crypto';
+import { delay } from '../../lib/clock.ts';
+import type { ComputeAddress } from '../interface/driver.ts';
+import { adminLogin, openSession, type Session } from './admin-session.ts';
+import { readVerifier } from './configure.ts';
+
+export interface ServerVerifiers {
+  /** Null when the role cannot log in; undefined when the server does not answer, or not in time. */
+  read(address: ComputeAddress, adminSecret: string, role: string): Promise<string | null | undefined>;
+  /** For an endpoint that does not exist: takes the time of a look, or none, as one that exists would. */
+  pretend(endpointId: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** As long as an idle compute stays awake by default: an ordinary login finds the session open. */
+const idleSeconds = 300;
+/** Longer, and the stored verifier has to do. */
+const answerMs = 2_000;
+const sessionsMax = 500;
+const samplesMax = 64;
+
+export function createServerVerifiers(): ServerVerifiers {
+  // In the order of their last use; one that is not used holds no connection.
+  const sessions = new Map<string, Session>();
+  const samples: number[] = [];
+  const secret = randomBytes(32);
+
+  function sessionAt(address: ComputeAddress, adminSecret: string): Session {
+    const key = `${JSON.stringify(address)} ${adminSecret}`;
+    const options = { connectSeconds: answerMs / 1_000, statementMs: answerMs, idleSeconds, prepare: true };
+    const session = sessions.get(key) ?? openSession(address, adminLogin(adminSecret), options);
+    sessions.delete(key);
+    sessions.set(key, session);
+    const [oldest] = sessions;
+    if (sessions.size > sessionsMax && oldest) {
+      sessions.delete(oldest[0]);
+      void oldest[1].end({ timeout: 1 }).catch(() => {});
+    }
+    return session;
+  }
+
+  return {
+    async read(address, adminSecret, role) {
+      const startedAt = performance.now();
+      const patience = new AbortController();
+      try {
+        const ask = () => readVerifier(sessionAt(address, adminSecret), role);
+        // Twice: the session may be one that a restart of the server has ended.
+        const answer = ask()
+          .catch(ask)
+          .catch(() => undefined);
+        return await Promise.race([answer, delay(answerMs, patience.signal).then(() => undefined)]);
+      } finally {
+        patience.abort();
+        samples[samples.length < samplesMax ? samples.length : randomInt(samplesMax)] = performance.now() - startedAt;
+      }
+    },
+    async pretend(endpointId) {
+      const looksAwake = (createHmac('sha256', secret).update(endpointId).digest()[0] ?? 0) % 2 === 0;
+      const sample = samples[randomInt(samplesMax) % Math.max(1, samples.length)];
+      if (looksAwake && sample !== undefined) await delay(sample);
+    },
+    async close() {
+      await Promise.all([...sessions.values()].map((session) => session.end({ timeout: 1 }).catch(() => {})));
+    },
+  };
+}

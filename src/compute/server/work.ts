@@ -1,0 +1,84 @@
+/** What a server does and holds, read from the server itself: what keeps it awake, how large its databases are. */
+
+import type { ServerWork, WorkObservation } from '../interface/driver.ts';
+import { adminRole, replicationRole } from '../interface/own-logins.ts';
+import type { Session } from './admin-session.ts';
+import { usersWriterPattern } from './users-sync.ts';
+
+/** Processes that always run; a server that has only these is at rest. */
+const housekeeping = [
+  'checkpointer',
+  'background writer',
+  'walwriter',
+  'autovacuum launcher',
+  'logical replication launcher',
+  'archiver',
+  'startup',
+  'walreceiver',
+  'walsummarizer',
+  'io worker',
+  'slotsync worker',
+];
+
+interface Activity {
+  readonly backendType: string;
+  readonly state: string | null;
+  readonly pid: number;
+  readonly role: string | null;
+  readonly applicationName: string | null;
+  readonly slot: string | null;
+  readonly since: Date;
+}
+
+/** The oldest piece of work, and when the last that is over ended. Catnap's own sessions and standbys do not count. */
+export async function readWork(sql: Session): Promise<WorkObservation> {
+  const [found] = await sql<Activity[]>`
+    SELECT backend_type AS "backendType", state, pid, usename AS role, nullif(application_name, '') AS "applicationName",
+           (SELECT slot_name FROM pg_replication_slots WHERE active_pid = pid LIMIT 1) AS slot,
+           coalesce(xact_start, query_start, backend_start) AS since
+    FROM pg_stat_activity
+    WHERE ${clientsOwn(sql)} AND NOT ${atRest(sql)}
+    ORDER BY since LIMIT 1`;
+  // An open session says when it was last at work; one that was closed has told the proxy so.
+  const [ended] = await sql<{ at: Date | null }[]>`
+    SELECT max(state_change) AS at FROM pg_stat_activity
+    WHERE ${clientsOwn(sql)} AND backend_type = 'client backend' AND state = 'idle'`;
+  return { work: found === undefined ? null : asWork(found), lastWorkAt: ended?.at ?? null };
+}
+
+const clientsOwn = (sql: Session) => sql`
+  (backend_type NOT IN ${sql(housekeeping)} AND coalesce(usename NOT IN ${sql([adminRole, replicationRole])}, true)
+   AND coalesce(usename !~ ${usersWriterPattern}, true))`;
+
+/**
+ * An owner may have switched the tracking of states off: then a session that waits for its client, with no
+ * transaction, is idle. A background worker without a state is at rest while it sleeps in its main loop. A replication
+ * session is always at work.
+ */
+const atRest = (sql: Session) => sql`
+  (backend_type <> 'walsender' AND coalesce(
+    state = 'idle'
+    OR state = 'disabled' AND wait_event = 'ClientRead' AND backend_xid IS NULL AND backend_xmin IS NULL
+    OR state IS NULL AND backend_type <> 'client backend' AND wait_event_type IN ('Activity', 'Extension'), false))`;
+
+function asWork({ backendType, state, pid, role, applicationName, slot, since }: Activity): ServerWork {
+  const facts = { pid, role, applicationName, slot, since };
+  const whose = `of ${role} (pid ${pid})`;
+  if (backendType === 'walsender') {
+    const through = slot === null ? '' : ` through the slot ${slot}`;
+    return { ...facts, kind: 'replication', description: `a replication session ${whose}${through}` };
+  }
+  if (backendType !== 'client backend') {
+    return { ...facts, kind: 'background_worker', description: `${backendType} (pid ${pid})` };
+  }
+  return state?.startsWith('idle in transaction')
+    ? { ...facts, kind: 'transaction', description: `an open transaction ${whose}` }
+    : { ...facts, kind: 'query', description: `a query ${whose}` };
+}
+
+/** Postgres adds up the sizes of files; no table is opened for it. One that is dropped meanwhile counts as none. */
+export async function readSize(sql: Session): Promise<number> {
+  const [found] = await sql<{ bytes: number }[]>`
+    SELECT coalesce(sum(pg_database_size(oid)), 0)::float8 AS bytes FROM pg_database`;
+  return found?.bytes ?? 0;
+}

@@ -1,0 +1,43 @@
+/**
+ * `catnap doctor`: looks at the machine and says what Catnap would meet there. It changes nothing that stays: what it
+ * tries out it does in a temporary file. Each look is in `doctor/`, by what it is about.
+ */
+import type { Config } from '../../lib/config.ts';
+import { errorText } from '../../lib/errors.ts';
+import { type Check, fail } from './check.ts';
+import { checkFreeDisk, checkHome, checkReflinks, checkTemporaryDisk } from './home.ts';
+import { checkCgroups, checkLibc, checkNode, checkOpenFiles, checkSharedMemory, checkUids } from './machine.ts';
+import { checkPorts } from './ports.ts';
+import { checkBinaries, checkPsql, checkSystemDatabase } from './postgres.ts';
+
+type Look = readonly [name: string, look: () => Promise<Check | readonly Check[]>];
+
+export async function runChecks(config: Config): Promise<Check[]> {
+  const looks: readonly Look[] = [
+    ['Node', async () => checkNode(process.versions.node)],
+    ['platform', () => checkLibc()],
+    ...config.pgVersions.map((major): Look => [`Postgres ${major}`, () => checkBinaries(major, config)]),
+    ['data home', () => checkHome(config)],
+    ['free disk', () => checkFreeDisk(config.home)],
+    ['reflinks', () => checkReflinks(config.home)],
+    ['temporary disk', () => checkTemporaryDisk(config)],
+    ['ports', () => checkPorts(config)],
+    ['uids', () => checkUids(config.uids)],
+    ['cgroups', () => checkCgroups(config)],
+    ['shared memory', () => checkSharedMemory()],
+    ['open files', () => checkOpenFiles()],
+    ['system database', () => checkSystemDatabase(config.databaseUrl)],
+    ['psql', () => checkPsql()],
+  ];
+  const results = await Promise.all(looks.map(run));
+  return results.flat();
+}
+
+/** A look that breaks is a finding too, and must not hide the others. */
+async function run([name, look]: Look): Promise<Check | readonly Check[]> {
+  try {
+    return await look();
+  } catch (error) {
+    return fail(name, `could not be checked: ${errorText(error)}`, 'look into this first; it may point at the cause');
+  }
+}

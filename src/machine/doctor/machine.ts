@@ -1,0 +1,81 @@
+/** Looks at Node, the C library, uids, cgroups and kernel limits. */
+import { readFile, statfs } from 'node:fs/promises';
+import { Cgroups } from '../../compute/local/host/cgroups/cgroups.ts';
+import type { Config, Uids } from '../../lib/config.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+const nodeMin = [20, 19] as const;
+const sharedMemoryBytesMin = 64 * 1024 ** 2;
+const openFilesMin = 4_096;
+/** Projects that must fit above `CATNAP_UID_BASE` for the range to be called usable. */
+const tenantsMin = 1_000;
+
+export function checkNode(version: string): Check {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > nodeMin[0] || (major === nodeMin[0] && minor >= nodeMin[1])) return ok('Node', version);
+  return fail('Node', version, `install Node ${nodeMin.join('.')} or newer`);
+}
+
+export async function checkLibc(maps = '/proc/self/maps'): Promise<Check> {
+  const here = `${process.platform} ${process.arch}`;
+  if (process.platform !== 'linux') {
+    return warn('platform', here, 'Catnap is built for Linux; elsewhere use it to try things out only');
+  }
+  // The C library that this very process has loaded.
+  if (!(await readFile(maps, 'utf8')).includes('ld-musl')) return ok('platform', `${here}, glibc`);
+  return fail('platform', `${here}, musl`, 'the Postgres binaries need glibc: use Debian, Ubuntu, Fedora or the like');
+}
+
+/** Only root starts servers under uids of their own; inside a container some uids may not exist. */
+export async function checkUids(uids: Uids | null, uidMap = '/proc/self/uid_map'): Promise<Check> {
+  if (uids === null) {
+    const detail = `everything runs as uid ${process.getuid?.() ?? '?'}`;
+    return warn('uids', detail, 'start Catnap as root to give each project a uid of its own');
+  }
+  const last = uids.firstTenant + tenantsMin;
+  const range = `${uids.service} to ${last}`;
+  if (isMapped(await readFile(uidMap, 'utf8'), uids.service, last)) return ok('uids', `${range} can be used`);
+  const advice = 'set CATNAP_UID_BASE to the start of a range that this container maps';
+  return fail('uids', `${range} do not exist here`, advice);
+}
+
+/** Lines of `/proc/self/uid_map`: first uid inside, first uid outside, how many. */
+export function isMapped(uidMap: string, first: number, last: number): boolean {
+  return uidMap
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .some(([inside = 0, , count = 0]) => inside <= first && last < inside + count);
+}
+
+/** A process enters a group and leaves it, as a server's would; the group goes after it. */
+export async function checkCgroups(config: Pick<Config, 'home' | 'uids'>): Promise<Check> {
+  const place = { ...config, home: `${config.home} doctor` };
+  const problem = await new Cgroups(
+    place,
+    () => undefined,
+    async () => null,
+  ).problem();
+  if (problem === null) return ok('cgroups', 'sizes of computes are enforced');
+  const advice = 'sizes of computes are not enforced here; run as root, or with a cgroup that Catnap may divide';
+  return warn('cgroups', problem, advice);
+}
+
+/** Parallel queries keep their shared data here. */
+export async function checkSharedMemory(folder = '/dev/shm'): Promise<Check> {
+  const found = await statfs(folder).catch(() => null);
+  if (found === null) return warn('shared memory', `no ${folder}`, `mount a tmpfs on ${folder}`);
+  const bytes = found.bsize * found.bavail;
+  const detail = `${Math.round(bytes / 1024 ** 2)} MiB free in ${folder}`;
+  if (bytes >= sharedMemoryBytesMin) return ok('shared memory', detail);
+  return warn('shared memory', detail, 'parallel queries may fail: give the container more with --shm-size');
+}
+
+/** Each client of the proxy takes two. */
+export async function checkOpenFiles(limits = '/proc/self/limits'): Promise<Check> {
+  const text = await readFile(limits, 'utf8').catch(() => '');
+  const found = /^Max open files\s+(\S+)/m.exec(text)?.[1];
+  if (found === undefined) return warn('open files', 'the limit is not known', 'see that `ulimit -n` is 4096 or more');
+  if (found === 'unlimited' || Number(found) >= openFilesMin) return ok('open files', `up to ${found}`);
+  return warn('open files', `up to ${found}`, `raise it with \`ulimit -n ${openFilesMin * 16}\` for many clients`);
+}

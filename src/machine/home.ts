@@ -1,0 +1,88 @@
+/** Makes the data home and its folders with the right owners and modes, and refuses a home that is not ours. */
+import { chmod, chown, lstat, mkdir, readdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { attachStorage } from '../compute/local/host/disks/storage-image.ts';
+import { createLayout, type Layout } from '../compute/local/host/home/layout.ts';
+import { type Config, ConfigError } from '../lib/config.ts';
+
+/** Found in every home from its first start on. */
+const folders = ['builds', 'templates', 'projects', 's', 'system', 'work', 'trash', 'storage', 'storage.img'];
+
+export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
+  const { home, uids } = config;
+  if (uids) await refuseHiddenHome(home);
+  await mkdir(home, { recursive: true, mode: uids ? 0o711 : 0o700 });
+  await refuseForeignHome(home);
+  // As root the servers, each with a uid of its own, pass through the home but cannot list it.
+  await chmod(home, uids ? 0o711 : 0o700);
+  const layout = createLayout(home, await attachStorage(home));
+  const passable = uids ? 0o711 : 0o700;
+  await ensureFolder(layout.builds, 0o755);
+  await ensureFolder(layout.templates, 0o700);
+  await ensureFolder(layout.projects, passable);
+  await ensureFolder(layout.sockets, passable);
+  // The roles make sockets in it, and as root they are another user.
+  await ensureFolder(layout.roleSocketDirectory, uids ? 0o770 : 0o700);
+  if (uids) await chown(layout.roleSocketDirectory, ownUid(), uids.service);
+  await ensureFolder(layout.system, passable);
+  await ensureFolder(layout.work, passable);
+  await ensureFolder(layout.trash, 0o700);
+  return layout;
+}
+
+/**
+ * A folder that exists must be a directory of ours: the socket folder may be in a shared temporary directory, where
+ * anybody could have made it first. A link is followed only when it is our own (tests share builds that way).
+ */
+async function ensureFolder(path: string, mode: number): Promise<void> {
+  await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  const link = await lstat(path);
+  const target = link.isSymbolicLink() ? await stat(path) : link;
+  if (!target.isDirectory() || link.uid !== ownUid() || target.uid !== ownUid()) {
+    throw new ConfigError('CATNAP_HOME', path, `a directory owned by uid ${ownUid()}; remove what is there`);
+  }
+  // mkdir's mode passes through the umask, so it is set again.
+  if (!link.isSymbolicLink()) await chmod(path, mode);
+}
+
+async function refuseForeignHome(home: string): Promise<void> {
+  const found = await stat(home);
+  if (!found.isDirectory()) throw new ConfigError('CATNAP_HOME', home, 'a directory');
+  if (found.uid !== ownUid()) {
+    throw new ConfigError(
+      'CATNAP_HOME',
+      home,
+      `a directory owned by the user who starts Catnap (uid ${ownUid()}); this one belongs to uid ${found.uid}`,
+    );
+  }
+  const entries = await readdir(home);
+  if (entries.includes('projects') || entries.includes('storage.json')) return;
+  const stranger = entries.find((name) => !folders.includes(name) && name !== 'lost+found');
+  if (stranger !== undefined) {
+    throw new ConfigError(
+      'CATNAP_HOME',
+      home,
+      `an empty directory or a home that Catnap made; this one holds ${stranger}`,
+    );
+  }
+}
+
+/** Postgres servers under other uids must be able to walk down to the home. */
+async function refuseHiddenHome(home: string): Promise<void> {
+  for (let path = dirname(home); path !== dirname(path); path = dirname(path)) {
+    const found = await stat(path).catch(() => undefined);
+    if (found && (found.mode & 0o001) === 0) {
+      throw new ConfigError(
+        'CATNAP_HOME',
+        home,
+        `a path that other users may pass through, because servers run under uids of their own; ${path} is closed to them`,
+      );
+    }
+  }
+}
+
+function ownUid(): number {
+  return process.getuid?.() ?? 0;
+}

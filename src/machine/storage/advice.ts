@@ -1,0 +1,10 @@
+/** The one line about branches that are full copies, and what to do about it. */
+import type { CloneMethod } from '../../compute/local/host/copy/method.ts';
+
+export const fullCopyAdvice =
+  'branches will be full copies: stop Catnap and run `catnap storage create --size 50G` as root to have them share blocks';
+
+/** For the first start. Null where branches share blocks. */
+export function fullCopyNote(method: CloneMethod | null): string | null {
+  return method === 'copy' ? fullCopyAdvice : null;
+}

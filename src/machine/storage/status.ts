@@ -1,0 +1,89 @@
+/** `catnap storage status`: how branches are made here, what they take, what they share. Looks, and changes nothing. */
+import { existsSync } from 'node:fs';
+import { readdir, stat, statfs } from 'node:fs/promises';
+import { detectCloneMethod } from '../../compute/local/host/copy/method.ts';
+import { type Extents, measureExtents, type Range, unionBytes } from '../../compute/local/host/disks/extents.ts';
+import {
+  findStorageRoot,
+  isMounted,
+  readStorageRecord,
+  storagePaths,
+} from '../../compute/local/host/disks/storage-image.ts';
+import { createLayout, dataDirectory, isId, type Layout } from '../../compute/local/host/home/layout.ts';
+import type { Config } from '../../lib/config.ts';
+
+export interface BranchUse {
+  readonly project: string;
+  readonly branch: string;
+  /** What its files take, shared or not. */
+  readonly bytes: number;
+  /** How much of that other files have too. */
+  readonly shared: number;
+  /** Pieces of its most torn file: cloning takes time for each of them. */
+  readonly extents: number;
+}
+
+export interface StorageStatus {
+  /** Null when nothing can be written, so nothing could be tried. */
+  readonly method: 'reflink' | 'copy' | null;
+  readonly path: string;
+  readonly image: { readonly file: string; readonly bytes: number; readonly bytesOnDisk: number } | null;
+  /** There is an image, and nobody has mounted it: Catnap does when it starts. */
+  readonly isAway: boolean;
+  readonly bytesUsed: number;
+  readonly bytesFree: number;
+  /** Null where the filesystem cannot be asked: e2fsprogs has the program for it. */
+  readonly branches: readonly BranchUse[] | null;
+  /** What all branches would take if none shared anything, and what they do take. */
+  readonly branchBytes: number;
+  readonly branchBytesOnDisk: number;
+}
+
+export async function storageStatus({ home }: Pick<Config, 'home'>): Promise<StorageStatus> {
+  if (!existsSync(home)) throw new Error(`there is no data home ${home} yet: start Catnap once, or set CATNAP_HOME`);
+  const record = await readStorageRecord(home);
+  const { image, point } = storagePaths(home);
+  const root = await findStorageRoot(home);
+  const layout = createLayout(home, root);
+  const { bsize, blocks, bfree, bavail } = await statfs(root);
+  const file = record === null ? null : await stat(image).catch(() => null);
+  return {
+    method: await detectCloneMethod(root),
+    path: root,
+    image:
+      record === null
+        ? null
+        : { file: image, bytes: file?.size ?? record.bytes, bytesOnDisk: (file?.blocks ?? 0) * 512 },
+    isAway: record !== null && !(await isMounted(point)),
+    bytesUsed: bsize * (blocks - bfree),
+    bytesFree: bsize * bavail,
+    ...(await measureBranches(layout)),
+  };
+}
+
+async function measureBranches(layout: Layout) {
+  const branches: BranchUse[] = [];
+  const shared: Range[] = [];
+  for (const { project, branch } of await findBranches(layout)) {
+    const found = await measureExtents(dataDirectory(layout.branch(project, branch)));
+    if (found === null) return { branches: null, branchBytes: 0, branchBytesOnDisk: 0 };
+    branches.push(branchUse(project, branch, found));
+    for (const range of found.shared) shared.push(range);
+  }
+  const sum = (read: (use: BranchUse) => number) => branches.reduce((total, use) => total + read(use), 0);
+  const branchBytesOnDisk = sum((use) => use.bytes - use.shared) + unionBytes(shared);
+  return { branches, branchBytes: sum((use) => use.bytes), branchBytesOnDisk };
+}
+
+function branchUse(project: string, branch: string, found: Extents): BranchUse {
+  return { project, branch, bytes: found.bytes, shared: found.sharedBytes, extents: found.piecesMax };
+}
+
+async function findBranches(layout: Layout): Promise<{ project: string; branch: string }[]> {
+  const ids = async (folder: string) => (await readdir(folder).catch(() => [] as string[])).filter(isId);
+  const projects = await ids(layout.projects);
+  const found = projects.map(async (project) =>
+    (await ids(layout.branches(project))).map((branch) => ({ project, branch })),
+  );
+  return (await Promise.all(found)).flat();
+}

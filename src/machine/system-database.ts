@@ -1,0 +1,223 @@
+/**
+ * The embedded system database: a Postgres 17 under `$CATNAP_HOME/system`, made at the first start, adopted when it
+ * runs already, restarted when it dies. It listens on a unix socket that only its own uid and Catnap's roles can
+ * reach. They log in as `catnap`, who owns the database and may create more, and is no superuser; the superuser has
+ * no password and is refused at the door.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { renameDurably } from '../compute/local/host/copy/tree.ts';
+import { type Layout, socketFile } from '../compute/local/host/home/layout.ts';
+import { type Build, ensureBuild } from '../compute/local/host/postgres/builds.ts';
+import { newClusterPrefix, withNewCluster } from '../compute/local/host/postgres/cluster.ts';
+import { findPostmaster, startPostmaster, stopPostmaster } from '../compute/local/host/postgres/postmaster.ts';
+import { renderSettings } from '../compute/local/host/postgres/server-config.ts';
+import { delay } from '../lib/clock.ts';
+import type { Config } from '../lib/config.ts';
+import { errorText } from '../lib/errors.ts';
+import { newSecret } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
+import { buildVerifier } from '../lib/scram-verifier.ts';
+import { ensureHome } from './home.ts';
+
+export const systemDatabaseMajor = 17;
+const login = 'catnap';
+const database = 'catnap';
+/** Its password has 256 random bits, so repeating the hash adds no safety, only milliseconds to each connection. */
+const scramIterations = 1;
+
+/** For `postgres(options)`. */
+export interface SystemDatabaseConnection {
+  readonly path: string;
+  readonly username: string;
+  readonly password: string;
+  readonly database: string;
+}
+
+export interface SystemDatabase {
+  readonly connection: SystemDatabaseConnection;
+  readonly dataDirectory: string;
+  /** Ends supervision and the server; returns when the process is gone. */
+  stop(): Promise<void>;
+}
+
+interface Parts {
+  readonly config: SystemConfig;
+  readonly layout: Layout;
+  readonly build: Build;
+  readonly uid: number | null;
+  readonly dataDirectory: string;
+  readonly connection: SystemDatabaseConnection;
+  readonly log: Logger;
+}
+
+type SystemConfig = Pick<Config, 'home' | 'uids' | 'pgBin'>;
+
+export async function startSystemDatabase(
+  config: SystemConfig,
+  log: Logger,
+  progress: (line: string) => void = () => undefined,
+): Promise<SystemDatabase> {
+  const layout = await ensureHome(config);
+  const build = await ensureBuild(systemDatabaseMajor, config, layout, progress);
+  const password = await ensurePassword(layout, config.uids?.service ?? null);
+  const path = socketFile(layout.systemSocketDirectory);
+  const parts: Parts = {
+    ...{ config, layout, build, log },
+    uid: config.uids?.systemDatabase ?? null,
+    dataDirectory: join(layout.system, 'pgdata'),
+    connection: { path, username: login, password, database },
+  };
+  await ensureCluster(parts, progress);
+  await start(parts, progress);
+  const supervision = new AbortController();
+  const supervised = supervise(parts, supervision.signal);
+  return {
+    connection: parts.connection,
+    dataDirectory: parts.dataDirectory,
+    async stop() {
+      supervision.abort();
+      await supervised;
+      await stopPostmaster(parts.dataDirectory, parts.uid);
+    },
+  };
+}
+
+/** Written before the cluster is made: whatever is interrupted, the file and the server's verifier agree. */
+async function ensurePassword(layout: Layout, owner: number | null): Promise<string> {
+  const path = join(layout.system, 'password');
+  const known = await readFile(path, 'utf8').catch(() => '');
+  if (known !== '') return known;
+  const password = newSecret();
+  const fresh = `${path}.${process.pid}`;
+  await writeFile(fresh, password, { mode: 0o600, flush: true });
+  if (owner !== null) await chown(fresh, owner, owner);
+  await renameDurably(fresh, path);
+  return password;
+}
+
+async function ensureCluster(parts: Parts, progress: (line: string) => void): Promise<void> {
+  const { dataDirectory, connection, uid, build, layout } = parts;
+  if (await stat(dataDirectory).catch(() => null)) return;
+  progress('creating the system database');
+  const verifier = buildVerifier(connection.password, randomBytes(16), scramIterations);
+  const statements = [
+    `CREATE ROLE ${login} LOGIN CREATEDB PASSWORD '${verifier}'`,
+    `CREATE DATABASE ${database} OWNER ${login} TEMPLATE template0`,
+    `REVOKE ALL ON DATABASE ${database} FROM PUBLIC`,
+  ];
+  // Beside its place, for the layout's own folder for such work may be on another filesystem.
+  for (const name of await readdir(layout.system)) {
+    if (name.startsWith(newClusterPrefix)) await rm(join(layout.system, name), { recursive: true, force: true });
+  }
+  await withNewCluster({ build, superuser: 'postgres', uid, statements }, layout.system, (made) =>
+    renameDurably(made, dataDirectory),
+  );
+}
+
+/** Adopts the server that runs, or starts one, and returns when it answers a query. */
+async function start(parts: Parts, progress: (line: string) => void, signal?: AbortSignal): Promise<void> {
+  const { dataDirectory, layout, uid, build } = parts;
+  if (!(await findPostmaster(dataDirectory, uid))) {
+    progress('starting the system database');
+    await prepareSocketDirectory(parts);
+    const configFile = join(layout.system, 'postgresql.conf');
+    await writeReadable(join(layout.system, 'pg_hba.conf'), 'local all postgres reject\nlocal all all scram-sha-256\n');
+    await writeReadable(configFile, renderSettings({ settings: settings(layout) }));
+    const logFile = join(layout.system, 'server.log');
+    await rename(logFile, `${logFile}.1`).catch(() => undefined);
+    await startPostmaster({
+      ...{ dataDirectory, uid, logFile, program: join(build.bin, 'postgres') },
+      arguments: ['-c', `config_file=${configFile}`],
+    });
+  }
+  await waitUntilItAnswers(parts, signal);
+}
+
+function settings(layout: Layout): Record<string, string> {
+  return {
+    listen_addresses: '',
+    port: '5432',
+    unix_socket_directories: layout.systemSocketDirectory,
+    unix_socket_permissions: '0777',
+    hba_file: join(layout.system, 'pg_hba.conf'),
+    ident_file: '/dev/null',
+    cluster_name: 'catnap-system',
+    shared_buffers: '32MB',
+    max_connections: '200',
+    // Catnap's own statements are short; parallel plans would only take processes from tenants.
+    max_parallel_workers_per_gather: '0',
+    max_logical_replication_workers: '0',
+    password_encryption: 'scram-sha-256',
+    fsync: 'on',
+    jit: 'off',
+    huge_pages: 'off',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_checkpoints: 'off',
+    log_min_messages: 'log',
+    ...(process.platform === 'linux' && { recovery_init_sync_method: 'syncfs' }),
+  };
+}
+
+/** Enterable by the server's own uid and by Catnap's roles, nobody else. */
+async function prepareSocketDirectory({ layout, uid, config }: Parts): Promise<void> {
+  const directory = layout.systemSocketDirectory;
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  // A leftover lock could name a pid that some other process has by now; no server of ours runs at this point.
+  await rm(socketFile(directory), { force: true });
+  await rm(`${socketFile(directory)}.lock`, { force: true });
+  if (uid !== null && config.uids) await chown(directory, uid, config.uids.service);
+  await chmod(directory, uid === null ? 0o700 : 0o750);
+}
+
+async function waitUntilItAnswers(parts: Parts, signal?: AbortSignal): Promise<void> {
+  // Recovery after a crash may take its time, so the only limit is that the process lives.
+  for (;;) {
+    const running = await findPostmaster(parts.dataDirectory, parts.uid);
+    if (!running) throw new Error(`the system database ended while starting; see ${parts.layout.system}/server.log`);
+    if (running.ready && (await answers(parts.connection))) return;
+    if (signal?.aborted) return;
+    await delay(running.ready ? 50 : 5, signal);
+  }
+}
+
+async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
+  const sql = postgres({ ...connection, max: 1, connect_timeout: 5, onnotice: () => undefined });
+  try {
+    await sql`SELECT 1`;
+    return true;
+  } catch (error) {
+    // A wrong password will not become right by waiting.
+    if (error instanceof postgres.PostgresError && error.code.startsWith('28')) throw error;
+    return false;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+async function supervise(parts: Parts, signal: AbortSignal): Promise<void> {
+  let pauseMs = 100;
+  while (!signal.aborted) {
+    await delay(250, signal);
+    if (signal.aborted || (await findPostmaster(parts.dataDirectory, parts.uid))) continue;
+    parts.log.error('the system database ended by itself; starting it again');
+    try {
+      await start(parts, () => undefined, signal);
+      pauseMs = 100;
+    } catch (error) {
+      parts.log.error({ reason: errorText(error) }, 'the system database does not start');
+      await delay(pauseMs, signal);
+      pauseMs = Math.min(pauseMs * 2, 10_000);
+    }
+  }
+}
+
+async function writeReadable(path: string, text: string): Promise<void> {
+  await writeFile(path, text);
+  await chmod(path, 0o644);
+}

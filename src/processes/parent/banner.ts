@@ -1,0 +1,36 @@
+/** The few lines that a person sees when Catnap is up. */
+import type { Config } from '../../lib/config.ts';
+import { apiKeyPath } from '../../machine/key-files.ts';
+
+export interface BannerFacts {
+  readonly config: Config;
+  readonly version: string;
+  readonly newApiKey: string | null;
+  readonly consoleLink: string | null;
+  readonly notes: readonly string[];
+  readonly roles: readonly string[];
+}
+
+export function renderBanner({ config, version, newApiKey, consoleLink, notes, roles }: BannerFacts): string {
+  const keyPath = apiKeyPath(config.home);
+  const lines = [`Catnap ${version} is up${roles.length === 3 ? '' : ` (${roles.join(', ')})`}`, ''];
+  const row = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}${value}`);
+  row('API', `${config.publicUrl}/api/v2`);
+  // Behind the #, so that no log and no proxy sees it.
+  const signsIn = consoleLink === null ? '' : `#open=${consoleLink}  (signs you in, once, within the hour)`;
+  row('Console', `${config.publicUrl}/${signsIn}`);
+  row('Databases', `port ${config.pgPort} on ${config.bind}`);
+  row('Data', config.home);
+  row('API key', newApiKey === null ? `in ${keyPath}` : `${newApiKey}  (shown once; also in ${keyPath})`);
+  for (const note of notes) row('Note', note);
+  lines.push('', '  Create a project:', '');
+  lines.push(`    curl -s -X POST ${config.publicUrl}/api/v2/projects \\`);
+  lines.push(`      -H "authorization: Bearer $(cat ${shellQuote(keyPath)})" \\`);
+  lines.push(`      -H 'content-type: application/json' -d '{"project":{"name":"hello"}}'`);
+  lines.push('', '  Ctrl-C stops Catnap; databases keep running and are found again at the next start.', '');
+  return `${lines.join('\n')}\n`;
+}
+
+function shellQuote(path: string): string {
+  return /^[A-Za-z0-9_./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,70 @@
+/** The worker role: runs operations and reconcilers. What needs privileges it asks of the parent. */
+
+import { startDeliveries } from '../auth-provider/core/deliveries.ts';
+import { remoteHost } from '../compute/local/channel/remote.ts';
+import { LocalDriver } from '../compute/local/driver/local-driver.ts';
+import { expireLeases } from '../db/operations.ts';
+import { OperationRunner } from '../operations/runner.ts';
+import { authTransfers } from '../reconcilers/auth-transfers.ts';
+import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
+import { branchSizes } from '../reconcilers/branch-sizes.ts';
+import { expiredBranches } from '../reconcilers/expired-branches.ts';
+import { idleComputes } from '../reconcilers/idle-computes.ts';
+import { lostComputes } from '../reconcilers/lost-computes.ts';
+import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
+import { ProviderUsers } from '../reconcilers/provider-users.ts';
+import { startReconcilers } from '../reconcilers/reconciler.ts';
+import { retention } from '../reconcilers/retention.ts';
+import { staleReplicas } from '../reconcilers/stale-replicas.ts';
+import { strayComputes } from '../reconcilers/stray-computes.ts';
+import { makeUsage } from '../reconcilers/usage.ts';
+import { UserSync } from '../reconcilers/user-sync.ts';
+import { rolesProviders } from './auth-clients.ts';
+import { stackParts } from './auth-provider.ts';
+import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
+
+/** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
+const concurrency = 8;
+/** Wakes that find a lane free whatever else is under way; more of them share the lanes with everything. */
+const urgentLanes = 2;
+
+export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
+  const driver = new LocalDriver(remoteHost(process));
+  const providers = rolesProviders(init);
+  const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
+  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
+  // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.
+  await expireLeases(core.database.sql);
+  await runner.start();
+  const all = [
+    makeAutoscaler(),
+    makeUsage(),
+    idleComputes,
+    lostComputes,
+    strayComputes,
+    staleReplicas,
+    expiredBranches,
+    branchSizes,
+    retention,
+    providerLeftovers(providers),
+    authTransfers(providers),
+  ];
+  const reconcilers = startReconcilers(all, { core, driver, log });
+  const { smtpUrl, mailFrom } = core.config;
+  const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
+  const deliveries = await startDeliveries(stackParts(core, init), log, mail);
+  const userSync = new UserSync({ core, driver, log });
+  await userSync.start();
+  const providerUsers = new ProviderUsers({ core, providers, log });
+  await providerUsers.start();
+  return {
+    stop: async () => {
+      await providerUsers.stop();
+      await userSync.stop();
+      await deliveries.stop();
+      await reconcilers.stop();
+      await runner.stop();
+      await Promise.all([core.database, ...urgent].map((database) => database.close()));
+    },
+  };
+}

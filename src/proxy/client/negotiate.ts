@@ -1,0 +1,82 @@
+/**
+ * From an accepted socket to a startup or cancel packet: answers SSLRequest and GSSENCRequest, upgrades to TLS in
+ * place, takes TLS that starts without being asked for, and settles the protocol version.
+ */
+import type { Socket } from 'node:net';
+import { MessageStream } from '../protocol/message-stream.ts';
+import { negotiateProtocolVersion } from '../protocol/messages.ts';
+import { type FirstPacket, parseFirstPacket, type StartupPacket } from '../protocol/startup.ts';
+import { ProtocolError } from '../protocol/wire.ts';
+import { alpnProtocol, type TlsContext, upgradeToTls } from '../sockets/tls.ts';
+
+export interface SecureFacts {
+  /** Host name the client asked for in its TLS hello. */
+  readonly serverName: string | null;
+  readonly channelBinding: Buffer | null;
+}
+
+export interface OpenClient {
+  readonly messages: MessageStream;
+  /** Null on a plaintext connection. */
+  readonly secure: SecureFacts | null;
+  readonly packet: StartupPacket | Extract<FirstPacket, { kind: 'cancel' }>;
+}
+
+export interface NegotiateOptions {
+  readonly tlsContext: () => TlsContext;
+  readonly startupBytes: number;
+  /** Told each time the reader changes; null while TLS is being set up and no answer could be understood. */
+  readonly onReader: (messages: MessageStream | null) => void;
+}
+
+const tlsHandshakeByte = 0x16;
+
+export async function negotiate(socket: Socket, options: NegotiateOptions): Promise<OpenClient> {
+  let messages = new MessageStream(socket, options.startupBytes);
+  options.onReader(messages);
+  let secure: SecureFacts | null = null;
+  let gssAsked = false;
+
+  const secureNow = async (directly: boolean) => {
+    messages.release();
+    options.onReader(null);
+    const context = options.tlsContext();
+    const tlsSocket = await upgradeToTls(socket, context);
+    // Without ALPN, TLS that starts unasked could be another protocol's, led here by somebody in the middle.
+    if (directly && tlsSocket.alpnProtocol !== alpnProtocol) {
+      tlsSocket.destroy();
+      throw new ProtocolError('direct TLS connection without ALPN');
+    }
+    messages = new MessageStream(tlsSocket, options.startupBytes);
+    options.onReader(messages);
+    secure = { serverName: tlsServerName(tlsSocket), channelBinding: context.channelBinding };
+  };
+
+  if ((await messages.firstByte()) === tlsHandshakeByte) await secureNow(true);
+  for (;;) {
+    const packet = parseFirstPacket(await messages.readPacket());
+    if (packet.kind === 'ssl') {
+      if (secure) throw new ProtocolError('TLS is already in use');
+      // Bytes sent before the handshake are nobody's: accepting them would let a third party speak first.
+      if (messages.unreadBytes > 0) throw new ProtocolError('received unencrypted data after SSL request');
+      messages.write(Buffer.from('S'));
+      await secureNow(false);
+    } else if (packet.kind === 'gssenc') {
+      if (gssAsked) throw new ProtocolError('GSSAPI encryption was refused already');
+      gssAsked = true;
+      messages.write(Buffer.from('N'));
+    } else {
+      if (packet.kind === 'startup') settleVersion(messages, packet);
+      return { messages, secure, packet };
+    }
+  }
+}
+
+function settleVersion(messages: MessageStream, packet: StartupPacket): void {
+  if (packet.minorVersion === 0 && packet.extensions.length === 0) return;
+  messages.write(negotiateProtocolVersion(packet.extensions));
+}
+
+function tlsServerName(socket: { servername?: string | false | null }): string | null {
+  return typeof socket.servername === 'string' && socket.servername !== '' ? socket.servername : null;
+}

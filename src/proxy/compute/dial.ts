@@ -1,0 +1,54 @@
+/** Opens a socket to a compute, within a deadline and only while somebody wants it. */
+import { connect, type Socket } from 'node:net';
+import type { DialAddress } from '../kit/control-plane.ts';
+
+/** Rejects with the system error of the connect, or the signal's reason. */
+export function dial(address: DialAddress, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const options = address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port };
+    const socket = connect({ ...options, noDelay: true, keepAlive: true, allowHalfOpen: true });
+    const settle = () => {
+      signal.removeEventListener('abort', onAbort);
+      socket.off('connect', onConnect);
+      socket.off('error', onError);
+    };
+    const onConnect = () => {
+      settle();
+      resolve(socket);
+    };
+    const onError = (error: Error) => {
+      settle();
+      socket.destroy();
+      reject(error);
+    };
+    const onAbort = () => onError(signal.reason);
+    // Stays for the life of the socket: an error between two owners would end the process.
+    socket.on('error', () => {});
+    socket.on('connect', onConnect);
+    socket.on('error', onError);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+export interface Deadline {
+  /** Fires at the deadline, or with the parent. */
+  readonly signal: AbortSignal;
+  clear(): void;
+}
+
+/** AbortSignal.timeout would keep its timer after success; at a thousand logins a second that adds up. */
+export function startDeadline(ms: number, parent?: AbortSignal): Deadline {
+  const controller = new AbortController();
+  const onParent = () => controller.abort(parent?.reason);
+  const timer = setTimeout(() => controller.abort(new Error(`no answer within ${ms} ms`)), ms);
+  parent?.addEventListener('abort', onParent, { once: true });
+  if (parent?.aborted) onParent();
+  return {
+    signal: controller.signal,
+    clear() {
+      clearTimeout(timer);
+      parent?.removeEventListener('abort', onParent);
+    },
+  };
+}

@@ -1,0 +1,131 @@
+/**
+ * Logs in at a compute as the client, with the keys that the client proved to know, up to ReadyForQuery. How it went
+ * is a value, because each outcome is handled differently.
+ */
+import type { Socket } from 'node:net';
+import type { ScramKeys, ScramVerifier } from '../../lib/scram-verifier.ts';
+import type { DialAddress } from '../kit/control-plane.ts';
+import { MessageStream } from '../protocol/message-stream.ts';
+import {
+  type BackendKey,
+  type ErrorReport,
+  parseAuthentication,
+  parseBackendKeyData,
+  parseErrorResponse,
+  saslInitialResponse,
+  saslResponse,
+  startupMessage,
+} from '../protocol/messages.ts';
+import { isSameText, proveToServer, scramMechanism, startClientExchange } from '../protocol/scram.ts';
+import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
+import { dial, startDeadline } from './dial.ts';
+
+export interface ComputeLogin {
+  readonly kind: 'open';
+  readonly socket: Socket;
+  readonly address: DialAddress;
+  readonly key: BackendKey;
+  /** ParameterStatus and notices in the order they came, ready to be passed on. */
+  readonly greeting: Buffer;
+  /** The closing ReadyForQuery. */
+  readonly ready: Buffer;
+}
+
+export type LoginOutcome =
+  | ComputeLogin
+  /** Nothing answers there, or not yet: worth another try. */
+  | { readonly kind: 'not_ready'; readonly cause: unknown }
+  /** The compute said no for a reason that the client should read as it is. */
+  | { readonly kind: 'refused'; readonly report: ErrorReport; readonly response: Buffer }
+  /** The role's password is no longer the one that the client proved. */
+  | { readonly kind: 'password_differs' };
+
+export interface LoginOptions {
+  readonly address: DialAddress;
+  readonly parameters: ReadonlyMap<string, string>;
+  readonly keys: ScramKeys;
+  readonly verifier: ScramVerifier;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** A server greets with settings and notices; more than this is not a greeting. */
+const messageBytesMax = 1_000_000;
+/** Starting up, shutting down, in recovery; and being shut down while we were at it. */
+const notReadyStates: ReadonlySet<string> = new Set(['57P03', '57P01', '57P02']);
+const passwordState = '28P01';
+
+export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
+  const deadline = startDeadline(options.timeoutMs, options.signal);
+  let socket: Socket | undefined;
+  try {
+    socket = await dial(options.address, deadline.signal);
+    const messages = new MessageStream(socket, messageBytesMax);
+    const interrupt = () => messages.interrupt(new Error('gave up waiting for the compute'));
+    deadline.signal.addEventListener('abort', interrupt, { once: true });
+    const outcome = await converse(messages, socket, options);
+    if (outcome.kind === 'open') messages.release();
+    else socket.destroy();
+    return outcome;
+  } catch (cause) {
+    socket?.destroy();
+    options.signal.throwIfAborted();
+    return { kind: 'not_ready', cause };
+  } finally {
+    deadline.clear();
+  }
+}
+
+async function converse(messages: MessageStream, socket: Socket, options: LoginOptions): Promise<LoginOutcome> {
+  messages.write(startupMessage(options.parameters));
+  const refusal = await runScram(messages, options);
+  if (refusal) return refusal;
+  const greeting: Buffer[] = [];
+  let key: BackendKey = { processId: 0, secret: 0 };
+  for (;;) {
+    const { type, body } = await messages.readMessage();
+    if (type === 'E') return asRefusal(body);
+    if (type === 'K') key = parseBackendKeyData(body);
+    else if (type === 'S' || type === 'N') greeting.push(encodeMessage(type, body));
+    else if (type === 'Z') {
+      const ready = encodeMessage(type, body);
+      return { kind: 'open', socket, address: options.address, key, greeting: Buffer.concat(greeting), ready };
+    } else throw new ProtocolError(`unexpected message "${type}" from the compute`);
+  }
+}
+
+/** Null when logged in. A server that asks for no proof has proved nothing itself, so it is not accepted either. */
+async function runScram(messages: MessageStream, options: LoginOptions): Promise<LoginOutcome | null> {
+  const exchange = startClientExchange();
+  let expectedServerFinal: string | null = null;
+  let serverIsProven = false;
+  for (;;) {
+    const { type, body } = await messages.readMessage();
+    if (type === 'E') return asRefusal(body);
+    if (type === 'N') continue;
+    if (type !== 'R') throw new ProtocolError(`unexpected message "${type}" from the compute`);
+    const request = parseAuthentication(body);
+    if (request.kind === 'sasl' && request.mechanisms.includes(scramMechanism)) {
+      messages.write(saslInitialResponse(scramMechanism, exchange.first));
+    } else if (request.kind === 'sasl_continue' && expectedServerFinal === null) {
+      const proof = proveToServer(exchange, request.data, options.keys, options.verifier);
+      if (!proof) return { kind: 'password_differs' };
+      expectedServerFinal = proof.expectedServerFinal;
+      messages.write(saslResponse(proof.final));
+    } else if (request.kind === 'sasl_final' && expectedServerFinal !== null) {
+      serverIsProven = isSameText(request.data, expectedServerFinal);
+      if (!serverIsProven) throw new ProtocolError('the compute could not prove that it knows the role');
+    } else if (request.kind === 'ok' && serverIsProven) {
+      return null;
+    } else {
+      throw new ProtocolError('the compute does not authenticate by SCRAM-SHA-256');
+    }
+  }
+}
+
+function asRefusal(body: Buffer): LoginOutcome {
+  const report = parseErrorResponse(body);
+  if (notReadyStates.has(report.sqlState)) return { kind: 'not_ready', cause: new Error(report.message) };
+  if (report.sqlState === passwordState) return { kind: 'password_differs' };
+  return { kind: 'refused', report, response: encodeMessage('E', body) };
+}

@@ -1,0 +1,68 @@
+/** Two proxies of one port: what comes to the one and is meant for the other. */
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../../test/helpers/eventually.ts';
+import { PooledProxies, type RawClient, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
+import { cstring, encodeMessage } from '../protocol/wire.ts';
+
+const proxies = new PooledProxies();
+beforeAll(() => proxies.prepare());
+afterAll(() => proxies.dispose());
+afterEach(() => proxies.cleanUp());
+
+async function startTwo(): Promise<[StartedProxy, StartedProxy]> {
+  const directory = await mkdtemp(join(tmpdir(), 'catnap-two-'));
+  proxies.onCleanup(() => rm(directory, { recursive: true, force: true }));
+  const sockets = [join(directory, '0'), join(directory, '1')];
+  const start = (number: number) => proxies.start({}, { siblings: { number, sockets } });
+  const both: [StartedProxy, StartedProxy] = [await start(0), await start(1)];
+  for (const path of sockets) expect((await stat(path)).mode & 0o777).toBe(0o600);
+  return both;
+}
+
+async function sleepOn(client: RawClient, name: string): Promise<void> {
+  client.messages.write(encodeMessage('Q', cstring('select pg_sleep(60)')));
+  await eventually(async () => {
+    const rows = await proxies.direct`select 1 from pg_stat_activity where application_name = ${name}
+      and wait_event = 'PgSleep'`;
+    expect(rows).toHaveLength(1);
+  });
+}
+
+async function answerOf(client: RawClient): Promise<string> {
+  for (let types = ''; ; ) {
+    types += (await client.messages.readMessage()).type;
+    if (types.endsWith('Z')) return types;
+  }
+}
+
+it('a cancel request that comes to the other one reaches its client, and only that one', async () => {
+  const [first, second] = await startTwo();
+  const one = await proxies.raw(first, { application_name: 'sibling-one' });
+  const other = await proxies.raw(second, { application_name: 'sibling-other' });
+  expect([one.key.processId % 16, other.key.processId % 16]).toEqual([0, 1]);
+  await sleepOn(one, 'sibling-one');
+  await sleepOn(other, 'sibling-other');
+  // Nothing answers to a key that is wrong in its secret, in its number, or has a number that nobody has.
+  for (const proxy of [first, second]) {
+    await proxies.cancel(proxy, { ...one.key, secret: one.key.secret ^ 1 });
+    await proxies.cancel(proxy, { ...one.key, processId: one.key.processId + 1 });
+    await proxies.cancel(proxy, { ...one.key, processId: one.key.processId + 15 });
+    await proxies.cancel(proxy, { processId: -1, secret: 0 });
+  }
+  await proxies.cancel(second, one.key);
+  expect(await answerOf(one)).toContain('E');
+  const rows = await proxies.direct`select wait_event from pg_stat_activity where application_name = 'sibling-other'`;
+  expect(rows).toEqual([expect.objectContaining({ wait_event: 'PgSleep' })]);
+  await proxies.cancel(first, other.key);
+  expect(await answerOf(other)).toContain('E');
+});
+
+it('a cancel request for one that is gone is closed like any other', async () => {
+  const [first, second] = await startTwo();
+  const { key } = await proxies.raw(second);
+  await second.close();
+  await proxies.cancel(first, key);
+});

@@ -1,0 +1,64 @@
+/**
+ * One wake per endpoint at a time, shared by everybody who waits for it. Each waiter has its own patience; the wake
+ * itself goes on without it, since the next client will want the compute too.
+ */
+import { CatnapError } from '../../lib/errors.ts';
+import type { ControlPlane, DialAddress } from '../kit/control-plane.ts';
+
+export interface Waker {
+  /** Rejects with a CatnapError, or with the signal's reason when the client leaves. */
+  wake(endpointId: string, signal: AbortSignal): Promise<DialAddress>;
+}
+
+export function createWaker(controlPlane: ControlPlane, wakeMs: number): Waker {
+  const underWay = new Map<string, Promise<DialAddress>>();
+
+  const join = (endpointId: string): Promise<DialAddress> => {
+    const running = underWay.get(endpointId);
+    if (running) return running;
+    const started = askToWake(controlPlane, endpointId);
+    underWay.set(endpointId, started);
+    const forget = () => {
+      clearTimeout(timer);
+      if (underWay.get(endpointId) === started) underWay.delete(endpointId);
+    };
+    // A wake that never answers must not hold up those who come after its first waiters gave up.
+    const timer = setTimeout(forget, wakeMs);
+    timer.unref();
+    started.then(forget, forget);
+    return started;
+  };
+
+  return {
+    wake: (endpointId, signal) => withPatience(join(endpointId), wakeMs, signal),
+  };
+}
+
+async function askToWake(controlPlane: ControlPlane, endpointId: string): Promise<DialAddress> {
+  try {
+    return await controlPlane.wake(endpointId);
+  } catch (thrown) {
+    if (thrown instanceof CatnapError) throw thrown;
+    throw new CatnapError('internal', 'Control plane request failed', { cause: thrown });
+  }
+}
+
+function withPatience<T>(shared: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    };
+    const onAbort = () => {
+      settle();
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      settle();
+      reject(new CatnapError('unavailable', `The compute did not wake within ${ms / 1000} seconds; please try again`));
+    }, ms);
+    signal.addEventListener('abort', onAbort, { once: true });
+    shared.then(resolve, reject).finally(settle);
+    if (signal.aborted) onAbort();
+  });
+}

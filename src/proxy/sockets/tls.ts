@@ -1,0 +1,107 @@
+/**
+ * The proxy's TLS side: a secure context made once per certificate, the in-place upgrade of an accepted socket, and
+ * the channel binding of RFC 5929 (`tls-server-end-point`: a hash of the certificate).
+ */
+import { createHash, X509Certificate } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
+import { PeerGone } from '../protocol/message-stream.ts';
+import { FieldReader } from '../protocol/wire.ts';
+
+export interface TlsMaterial {
+  /** Private key, PEM. */
+  readonly key: string;
+  /** Certificate and its chain, PEM. */
+  readonly cert: string;
+}
+
+/** Asked for each new TLS connection, so that a renewed certificate needs no restart. */
+export type TlsSource = () => TlsMaterial;
+
+export interface TlsContext {
+  readonly secureContext: SecureContext;
+  /** Null when the certificate's signature has no digest of its own; then SCRAM-SHA-256-PLUS is not offered. */
+  readonly channelBinding: Buffer | null;
+}
+
+export const alpnProtocol = 'postgresql';
+
+export function createTlsContexts(source: TlsSource): () => TlsContext {
+  let current: { material: TlsMaterial; context: TlsContext } | undefined;
+  return () => {
+    const material = source();
+    if (current?.material.cert !== material.cert || current.material.key !== material.key) {
+      const secureContext = createSecureContext({ key: material.key, cert: material.cert, minVersion: 'TLSv1.2' });
+      current = { material, context: { secureContext, channelBinding: endPointHash(material.cert) } };
+    }
+    return current.context;
+  };
+}
+
+/** Takes the socket over, with the bytes that it has not delivered yet. PeerGone if the handshake fails. */
+export function upgradeToTls(socket: Socket, context: TlsContext): Promise<TLSSocket> {
+  const secured = new TLSSocket(socket, {
+    isServer: true,
+    secureContext: context.secureContext,
+    ALPNProtocols: [alpnProtocol],
+  });
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      secured.off('secure', onSecure);
+      secured.off('error', onError);
+      secured.off('close', onClose);
+    };
+    const onSecure = () => {
+      settle();
+      resolve(secured);
+    };
+    const onError = (error: Error) => {
+      settle();
+      // Later errors of the same socket have nobody else to hear them.
+      secured.on('error', () => {});
+      secured.destroy();
+      reject(new PeerGone(error));
+    };
+    const onClose = () => onError(new Error('closed during the TLS handshake'));
+    secured.on('secure', onSecure);
+    secured.on('error', onError);
+    secured.on('close', onClose);
+  });
+}
+
+export function endPointHash(certificatePem: string): Buffer | null {
+  const der = new X509Certificate(certificatePem).raw;
+  const digest = digestOf(signatureAlgorithm(der));
+  return digest === null ? null : createHash(digest).update(der).digest();
+}
+
+/** Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm SEQUENCE { OBJECT IDENTIFIER … }, … } */
+function signatureAlgorithm(der: Buffer): string {
+  const certificate = new FieldReader(derValue(new FieldReader(der)));
+  derValue(certificate);
+  const algorithm = new FieldReader(derValue(certificate));
+  return derValue(algorithm).toString('hex');
+}
+
+function derValue(reader: FieldReader): Buffer {
+  reader.byte();
+  const first = reader.byte();
+  if (first < 0x80) return reader.bytes(first);
+  return reader.bytes(reader.bytes(first & 0x7f).readUIntBE(0, first & 0x7f));
+}
+
+/** RFC 5929 section 4.1: MD5 and SHA-1 are replaced by SHA-256. */
+function digestOf(algorithmOid: string): string | null {
+  const digests: Readonly<Record<string, string>> = {
+    '2a864886f70d010104': 'sha256', // md5WithRSAEncryption
+    '2a864886f70d010105': 'sha256', // sha1WithRSAEncryption
+    '2a864886f70d01010b': 'sha256',
+    '2a864886f70d01010c': 'sha384',
+    '2a864886f70d01010d': 'sha512',
+    '2a8648ce3d0401': 'sha256', // ecdsa-with-SHA1
+    '2a8648ce3d040302': 'sha256',
+    '2a8648ce3d040303': 'sha384',
+    '2a8648ce3d040304': 'sha512',
+  };
+  return digests[algorithmOid] ?? null;
+}
