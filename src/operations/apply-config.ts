@@ -37,7 +37,6 @@ const leaveBranch: Step = async (context) => {
   await context.driver.suspend(target.ref, target.endpoint.generation);
   return done(async (tx) => {
     if (catalog !== null) await recordCatalog(tx, left, { roles: [], databases: [] }, catalog);
-    return undefined;
   });
 };
 
@@ -54,13 +53,11 @@ const reload: Step = async (context) => {
     // The route is closed first: pooled clients begin nothing more here, and wait for the restarted server.
     return goto('stop', async (tx) => {
       await updateEndpoint(tx, endpoint.id, { address: null });
-      return undefined;
     });
   }
   const seen = await context.driver.observe(target.ref);
   return goto('apply', async (tx) => {
     await updateEndpoint(tx, endpoint.id, { server: serverState(target, seen) });
-    return undefined;
   });
 };
 
@@ -76,7 +73,6 @@ const stop: Step = async (context) => {
   await context.driver.suspend(target.ref, target.endpoint.generation);
   return goto('fence', async (tx) => {
     await updateEndpoint(tx, target.endpoint.id, { currentState: 'idle', pendingState: 'active', address: null });
-    return undefined;
   });
 };
 

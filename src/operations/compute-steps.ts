@@ -60,7 +60,6 @@ async function whenUpAlready(context: StepContext, { endpoint, ref }: ComputeTar
     if (now?.pendingState === 'active') {
       await updateEndpoint(tx, endpoint.id, { pendingState: null, address: seen.address });
     }
-    return undefined;
   });
 }
 
@@ -117,7 +116,6 @@ export async function applyCatalog(context: StepContext, target: ComputeTarget):
   const seen = await context.driver.configure(target.ref, catalogChange(pending));
   return async (tx) => {
     await recordCatalog(tx, target.branch.id, pending, seen);
-    return undefined;
   };
 }
 
@@ -133,7 +131,6 @@ export async function applyCatalogIfPossible(context: StepContext, target: Compu
     const seen = await context.driver.configure(target.ref, emptyChange);
     return async (tx) => {
       await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, seen);
-      return undefined;
     };
   }
 }

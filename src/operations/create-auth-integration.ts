@@ -15,9 +15,8 @@ import {
   selectAuthIntegration,
   updateAuthIntegration,
 } from '../db/auth-integrations.ts';
-import type { Tx } from '../db/client.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { abandon, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { abandon, done, goto, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findCompute, findProject } from './target.ts';
 import { bringUsersUp } from './users-stage.ts';
 
@@ -88,7 +87,6 @@ const keys: Step = async (context) => {
     const firstKeys = core.box.seal(JSON.stringify(made), firstKeysPlace(row.id));
     return goto('follow', async (tx) => {
       await updateAuthIntegration(tx, row.id, { firstKeys });
-      return undefined;
     });
   });
 };
@@ -98,9 +96,8 @@ const follow: Step = async (context) => {
   const { core } = context;
   const row = await findIntegration(context);
   if (row === undefined) return skip('the integration is gone');
-  const activate = async (tx: Tx) => {
+  const activate: Write = async (tx) => {
     await updateAuthIntegration(tx, row.id, { status: 'active' });
-    return undefined;
   };
   if (row.providerUrl === null || row.webhookSecret !== null) return goto('table', activate);
   return failFast(context, async () => {

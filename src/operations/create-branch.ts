@@ -32,14 +32,12 @@ const copy: Step = async (context) => {
     if (target.branch.initSource === 'schema-only') {
       return goto('empty', async (tx) => {
         await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
-        return undefined;
       });
     }
     return done(async (tx) => {
       await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
       await updateBranch(tx, id, { currentState: 'ready', pendingState: null });
       await copyLogicalSize(tx, parentId, id);
-      return undefined;
     });
   });
 };
@@ -78,7 +76,6 @@ const empty: Step = async (context) => {
   await context.driver.emptyBranch({ ...target.ref, pgVersion, adminSecret: adminSecretOf(context, target.project) });
   return done(async (tx) => {
     await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null });
-    return undefined;
   });
 };
 

@@ -11,7 +11,6 @@ const copy: Step = async (context) => {
     const { receipt } = await context.driver.createBranch(spec);
     return done(async (tx) => {
       await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null, receipt });
-      return undefined;
     });
   });
 };

@@ -11,7 +11,6 @@ const removeComputeStep: Step = async (context) => {
   await context.driver.removeCompute(target.ref);
   return done(async (tx) => {
     await deleteEndpointRow(tx, target.endpoint.id);
-    return undefined;
   });
 };
 
@@ -21,7 +20,6 @@ const removeBranchStep: Step = async (context) => {
   await context.driver.removeBranch(target.ref);
   return done(async (tx) => {
     await deleteBranchRow(tx, target.branch.id);
-    return undefined;
   });
 };
 
@@ -31,7 +29,6 @@ const removeProjectStep: Step = async (context) => {
   await context.driver.removeProject(tenantRef(project));
   return done(async (tx) => {
     await deleteProjectRow(tx, project.id);
-    return undefined;
   });
 };
 

@@ -36,6 +36,5 @@ export async function prepareReplica(
     if (primary.pendingState !== 'active') await queueStart(scope, primary, wakePriority);
     const state = { wakes: wakes + 1, anew };
     await enqueue(scope, 'start_compute', { ...computeKeys(target.endpoint), state, priority: operation.priority });
-    return undefined;
   }, 'its primary is started first, to be copied');
 }

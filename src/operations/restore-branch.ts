@@ -88,7 +88,6 @@ const stop: Step = async (context) => {
       const pendingState = last?.job === 'start_compute' ? 'active' : null;
       await updateEndpoint(tx, id, { currentState: 'idle', pendingState, address: null });
     }
-    return undefined;
   });
 };
 
@@ -112,7 +111,6 @@ const exchange: Step = async (context) => {
   await context.driver.replaceBranch(target.ref, by);
   return done(async (tx) => {
     await recordRestored(tx, context, target);
-    return undefined;
   });
 };
 

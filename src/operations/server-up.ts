@@ -42,7 +42,6 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
     ]);
     const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
     if (suspendFollows) await updateEndpoint(tx, target.endpoint.id, { pendingState: 'idle', address: null });
-    return undefined;
   };
 }
 

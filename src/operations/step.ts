@@ -43,7 +43,7 @@ export interface StartWork {
   readonly users: UsersWork;
 }
 
-/** Runs inside the transaction that records the outcome; what it returns is merged into the operation's state. */
+/** Runs inside the transaction that records the outcome; what it returns, if anything, is merged into the state. */
 export type Write = (tx: Tx) => Promise<OperationState | undefined>;
 
 /**

@@ -17,7 +17,6 @@ const saveCatalog: Step = async (context) => {
   if (seen.state !== 'running' || target.endpoint.type === 'read_only') {
     return goto('stop', async (tx) => {
       await updateEndpoint(tx, target.endpoint.id, { address: null });
-      return undefined;
     });
   }
   const catalog = await context.driver.configure(target.ref, emptyChange);
@@ -26,7 +25,6 @@ const saveCatalog: Step = async (context) => {
     await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
     await updateEndpoint(tx, target.endpoint.id, { address: null });
     if (bytes !== null) await updateLogicalSize(tx, target.branch.id, bytes);
-    return undefined;
   });
 };
 
@@ -52,7 +50,6 @@ const stop: Step = async (context) => {
       reservedCu: null,
       ...(target.endpoint.currentState === 'active' ? { suspendedAt: context.core.clock.now() } : {}),
     });
-    return undefined;
   });
 };
 
