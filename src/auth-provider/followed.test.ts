@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../test/helpers/eventually.ts';
 import { listenStack, stackSecret, type TestStack } from '../../test/helpers/stack.ts';
 import { createProviders } from '../auth-client/providers.ts';
-import { adminKeyPlace, webhookPlace } from '../core/auth-integration.ts';
+import { adminKeySealContext, webhookSecretSealContext } from '../core/auth-integration.ts';
 import { createLogger } from '../lib/log.ts';
 import { integrationClientId } from '../processes/auth-provider.ts';
 import { ProviderUsers } from '../reconcilers/provider-users.ts';
@@ -75,7 +75,7 @@ async function insertIntegration(id: string, made: { projectId: string; adminKey
     roleName: 'neondb_owner',
     providerUrl: stack.url,
     providerProjectId: made.projectId,
-    adminKey: core.box.seal(made.adminKey, adminKeyPlace(made.projectId)),
-    webhookSecret: core.box.seal(made.secret, webhookPlace(id)),
+    adminKey: core.box.seal(made.adminKey, adminKeySealContext(made.projectId)),
+    webhookSecret: core.box.seal(made.secret, webhookSecretSealContext(id)),
   })}`;
 }

@@ -10,10 +10,9 @@ import { type BranchId, newBranchId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProjectLocked } from './access.ts';
 import { type Branch, namesOf, requireFreeBranchName, requireNotResetting } from './branch.ts';
 import { requireRoomForBranch } from './branch-create.ts';
-import { computeKeys } from './catalog.ts';
 import type { CommandScope } from './context.ts';
 import { isOrWillBe } from './endpoint.ts';
-import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { branchKey, computeKeys, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 
 export interface RestoreInput {
   readonly projectId: ProjectId;

@@ -5,7 +5,7 @@ import { CatnapError, invalid, notFound } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject } from './access.ts';
 import type { Scope } from './context.ts';
-import { adminSecretPlace } from './project-create.ts';
+import { adminSecretSealContext } from './project.ts';
 
 export interface SchemaSource {
   readonly branchName: string;
@@ -39,7 +39,7 @@ export async function findSchemaSource(
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   return {
     ...{ branchName: branch.name, endpointId: endpoint.id, pgVersion: project.pgVersion, database: database.name },
-    adminSecret: scope.box.open(project.adminSecret, adminSecretPlace(project.id)),
+    adminSecret: scope.box.open(project.adminSecret, adminSecretSealContext(project.id)),
   };
 }
 

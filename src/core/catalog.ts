@@ -14,7 +14,7 @@ import {
   selectDatabasesToApply,
   updateDatabase,
 } from '../db/databases.ts';
-import { type EndpointRow, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import {
   deleteRoleRow,
   insertRole,
@@ -27,7 +27,7 @@ import {
 import type { BranchId } from '../lib/ids.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
-import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 
 export interface PendingCatalog {
   readonly roles: readonly RoleRow[];
@@ -50,22 +50,6 @@ export async function queueCatalogChange(scope: CommandScope, branch: BranchRow)
   // A sleeping compute is woken for the change and put back to sleep after it.
   const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
   return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
-}
-
-/** The copy of its primary that a replica may begin with takes its time. */
-const replicaDeadlineMs = 3_600_000;
-
-/**
- * What an operation on a compute holds: the endpoint, and the branch's directory, to write to. A replica has data of
- * its own and only needs its primary to stay as it is, so replicas of one branch do not wait for each other.
- */
-export function computeKeys(endpoint: Pick<EndpointRow, 'id' | 'projectId' | 'branchId' | 'type'>) {
-  const { projectId, branchId, type } = endpoint;
-  const of = { projectId, branchId, endpointId: endpoint.id };
-  const [own, branch] = [endpointKey(endpoint.id), branchKey(branchId)];
-  return type === 'read_only'
-    ? { ...of, exclusive: [own], shared: [branch], deadlineMs: replicaDeadlineMs }
-    : { ...of, exclusive: [own, branch] };
 }
 
 export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promise<PendingCatalog> {

@@ -35,17 +35,17 @@ export async function runCommand<T extends object>(
   return core.database.transaction(async (tx) => {
     const { scope, key } = idempotency;
     const requestHash = createHash('sha256').update(idempotency.body).digest();
-    const place = `idempotency:${scope}:${key}`;
+    const sealContext = `idempotency:${scope}:${key}`;
     if (await insertIdempotencyKey(tx, { scope, key, requestHash })) {
       const reply = await work(commandScope(core, tx));
-      await updateIdempotencyReply(tx, scope, key, core.box.seal(JSON.stringify(reply), place));
+      await updateIdempotencyReply(tx, scope, key, core.box.seal(JSON.stringify(reply), sealContext));
       return reply;
     }
     const stored = await selectIdempotencyKey(tx, scope, key);
     if (!stored?.reply)
       throw new CatnapError('unavailable', 'the first request with this idempotency key has not ended yet');
     requireSameRequest(requestHash, stored);
-    return JSON.parse(core.box.open(stored.reply, place)) as T;
+    return JSON.parse(core.box.open(stored.reply, sealContext)) as T;
   });
 }
 
@@ -78,19 +78,19 @@ export async function runOutside<T extends object>(
   const { sql } = core.database;
   const { scope, key } = idempotency;
   const requestHash = createHash('sha256').update(idempotency.body).digest();
-  const place = `idempotency:${scope}:${key}`;
+  const sealContext = `idempotency:${scope}:${key}`;
   const giveUpAt = performance.now() + duplicateWaitMs;
   while (!(await claimIdempotencyKey(sql, { scope, key, requestHash }, abandonedAfterMs))) {
     const stored = await selectIdempotencyKey(sql, scope, key);
     if (stored !== undefined) requireSameRequest(requestHash, stored);
-    if (stored?.reply) return JSON.parse(core.box.open(stored.reply, place)) as T;
+    if (stored?.reply) return JSON.parse(core.box.open(stored.reply, sealContext)) as T;
     if (performance.now() > giveUpAt)
       throw new CatnapError('unavailable', 'the first request with this idempotency key has not ended yet');
     await delay(duplicateLookMs);
   }
   try {
     const reply = await work();
-    await updateIdempotencyReply(sql, scope, key, core.box.seal(JSON.stringify(reply), place));
+    await updateIdempotencyReply(sql, scope, key, core.box.seal(JSON.stringify(reply), sealContext));
     return reply;
   } catch (error) {
     await deleteIdempotencyKey(sql, scope, key);

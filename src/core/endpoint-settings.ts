@@ -1,8 +1,9 @@
 /** The `settings` of a compute: server settings, and the libraries that its server loads when it starts. */
-import type { EndpointSettings, PreloadLibraries } from '../db/endpoints.ts';
-import type { ProjectSettings } from '../db/projects.ts';
+import type { EndpointRow, EndpointSettings, PreloadLibraries } from '../db/endpoints.ts';
+import type { ProjectRow, ProjectSettings } from '../db/projects.ts';
 import { invalid } from '../lib/errors.ts';
 import { requirePgSettings } from './pg-settings.ts';
+import { type SizeRange, serverSettings } from './sizing.ts';
 
 /** Loaded unless somebody says otherwise: they cost a start nothing, and are of no use when loaded later. */
 const defaultLibraries: readonly string[] = ['pg_stat_statements'];
@@ -32,9 +33,14 @@ export function requirePreloadLibraries(chosen: PreloadLibraries | undefined, fi
 }
 
 /** What the owner asked for, as the server's configuration has it. The compute's choice wins over the project's. */
-export function chosenSettings(project: ProjectSettings, endpoint: EndpointSettings): Record<string, string> {
+function chosenSettings(project: ProjectSettings, endpoint: EndpointSettings): Record<string, string> {
   const chosen = endpoint.preload_libraries ?? project.preload_libraries ?? {};
   const defaults = (chosen.use_defaults ?? true) ? defaultLibraries : [];
   const libraries = [...new Set([...defaults, ...(chosen.enabled_libraries ?? [])])];
   return { shared_preload_libraries: libraries.join(','), ...endpoint.pg_settings };
+}
+
+/** The settings that a compute's server should run with: those of its size, and its owner's choices over them. */
+export function wantedSettings(project: ProjectRow, endpoint: EndpointRow, size: SizeRange): Record<string, string> {
+  return { ...serverSettings(size), ...chosenSettings(project.settings, endpoint.settings) };
 }

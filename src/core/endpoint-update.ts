@@ -6,7 +6,6 @@ import { type EndpointSettings, selectReadWriteEndpoint, updateEndpoint } from '
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
-import { computeKeys } from './catalog.ts';
 import type { CommandScope } from './context.ts';
 import {
   type Endpoint,
@@ -17,7 +16,7 @@ import {
   requireSuspendTimeout,
 } from './endpoint.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
-import { branchKey, enqueue, requireRoomInQueue } from './operation.ts';
+import { branchKey, computeKeys, enqueue, requireRoomInQueue } from './operation.ts';
 import { requireSize } from './sizing.ts';
 
 export interface EndpointChanges {

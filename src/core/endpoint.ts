@@ -25,10 +25,17 @@ import {
   requireProjectLocked,
 } from './access.ts';
 import { whyNoRoom } from './capacity.ts';
-import { computeKeys } from './catalog.ts';
 import type { CommandScope, Core, Scope } from './context.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
-import { cancelAhead, enqueue, newOperation, type Operation, requireRoomInQueue, wakePriority } from './operation.ts';
+import {
+  cancelAhead,
+  computeKeys,
+  enqueue,
+  newOperation,
+  type Operation,
+  requireRoomInQueue,
+  wakePriority,
+} from './operation.ts';
 import type { Plan } from './plan.ts';
 import { requireReplicaAllowed } from './replica.ts';
 import { requireSize, resolveSize } from './sizing.ts';

@@ -4,6 +4,7 @@
  */
 
 import type { Tx } from '../db/client.ts';
+import type { EndpointRow } from '../db/endpoints.ts';
 import {
   cancelOperations,
   countUnfinished,
@@ -29,6 +30,22 @@ const minuteMs = 60_000;
 export const endpointKey = (id: EndpointId) => `endpoint:${id}`;
 export const branchKey = (id: BranchId) => `branch:${id}`;
 export const projectKey = (id: ProjectId) => `project:${id}`;
+
+/** A replica may start with a copy of its primary, which takes a while. */
+const replicaDeadlineMs = 60 * minuteMs;
+
+/**
+ * What an operation on a compute holds: the endpoint, and the branch's directory, to write to. A replica has data of
+ * its own and only needs its primary to stay as it is, so replicas of one branch do not wait for each other.
+ */
+export function computeKeys(endpoint: Pick<EndpointRow, 'id' | 'projectId' | 'branchId' | 'type'>) {
+  const { projectId, branchId, type } = endpoint;
+  const of = { projectId, branchId, endpointId: endpoint.id };
+  const [own, branch] = [endpointKey(endpoint.id), branchKey(branchId)];
+  return type === 'read_only'
+    ? { ...of, exclusive: [own], shared: [branch], deadlineMs: replicaDeadlineMs }
+    : { ...of, exclusive: [own, branch] };
+}
 
 interface JobFacts {
   /** What the public record calls it; null for work that is not listed. */

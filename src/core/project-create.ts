@@ -5,7 +5,7 @@ import { insertBranch } from '../db/branches.ts';
 import { insertDatabase } from '../db/databases.ts';
 import { countProjects, insertProject, nextTenantNumber, type ProjectSettings } from '../db/projects.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
-import { newBranchId, newProjectId, newSecret, type OrganizationId, type ProjectId } from '../lib/ids.ts';
+import { newBranchId, newProjectId, newSecret, type OrganizationId } from '../lib/ids.ts';
 import { type Caller, resolveOrganization } from './access.ts';
 import type { Branch } from './branch.ts';
 import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
@@ -15,7 +15,13 @@ import { type Endpoint, insertNewEndpoint } from './endpoint.ts';
 import { requirePreloadLibraries } from './endpoint-settings.ts';
 import { branchKey, enqueue, type Operation } from './operation.ts';
 import { planOf } from './plan.ts';
-import { type EndpointDefaultsInput, mergeAllowedIps, type Project, resolveEndpointDefaults } from './project.ts';
+import {
+  adminSecretSealContext,
+  type EndpointDefaultsInput,
+  mergeAllowedIps,
+  type Project,
+  resolveEndpointDefaults,
+} from './project.ts';
 import { insertNewRole, type Role, requireRoleName } from './role.ts';
 
 export interface ProjectInput {
@@ -165,11 +171,9 @@ async function insertNewProject(
     },
     defaultEndpointSettings: resolveEndpointDefaults(scope, organization, null, input.endpointDefaults),
     tenantUid,
-    adminSecret: scope.box.seal(newSecret(), adminSecretPlace(id)),
+    adminSecret: scope.box.seal(newSecret(), adminSecretSealContext(id)),
   });
 }
-
-export const adminSecretPlace = (id: ProjectId) => `admin:${id}`;
 
 async function requireRoomForProject(scope: CommandScope, organization: OrganizationRow): Promise<void> {
   const max = planOf(organization.plan).projectsMax;

@@ -28,6 +28,9 @@ import { defaultSize, requireSize, resolveSize } from './sizing.ts';
 export type Project = ProjectRow;
 export type { DefaultEndpointSettings, ProjectSettings };
 
+/** What the sealed password of Catnap's own login in a project's servers is bound to. */
+export const adminSecretSealContext = (id: ProjectId) => `admin:${id}`;
+
 export interface EndpointDefaultsInput {
   readonly minCu?: number | undefined;
   readonly maxCu?: number | undefined;

@@ -8,8 +8,8 @@ import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import { planOfProject } from './access.ts';
 import type { CommandScope } from './context.ts';
-import { chosenSettings } from './endpoint-settings.ts';
-import { type SizeRange, serverSettings } from './sizing.ts';
+import { wantedSettings } from './endpoint-settings.ts';
+import type { SizeRange } from './sizing.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -42,11 +42,6 @@ export async function requireReplicaAllowed(
       withDetails(`read replicas limit exceeded on the plan "${plan.name}"`, { limit: max }),
     );
   }
-}
-
-/** What a compute's server is to run with, by its size and its owner's wishes. */
-export function wantedSettings(project: ProjectRow, endpoint: EndpointRow, size: SizeRange): Record<string, string> {
-  return { ...serverSettings(size), ...chosenSettings(project.settings, endpoint.settings) };
 }
 
 /** The larger of what it runs with and what it will run with: a change of size may be under way. */

@@ -151,7 +151,7 @@ export async function revealRolePassword(scope: Scope, caller: Caller, address: 
 
 /** Null when the password is not stored, as for roles made or changed by SQL. */
 export function openPassword(scope: Scope, projectId: ProjectId, role: Role): string | null {
-  return role.password === null ? null : scope.box.open(role.password, passwordPlace(projectId, role.name));
+  return role.password === null ? null : scope.box.open(role.password, passwordSealContext(projectId, role.name));
 }
 
 export function requireRoleName(name: string, field: string): void {
@@ -171,8 +171,8 @@ async function requireRole(scope: Scope, address: RoleAddress): Promise<Role> {
 }
 
 function sealPassword(scope: CommandScope, address: RoleAddress, password: string): Uint8Array {
-  return scope.box.seal(password, passwordPlace(address.projectId, address.name));
+  return scope.box.seal(password, passwordSealContext(address.projectId, address.name));
 }
 
 /** Not bound to the branch: a child branch takes its parent's roles over as they are. */
-const passwordPlace = (projectId: ProjectId, name: string) => `role:${projectId}:${name}`;
+const passwordSealContext = (projectId: ProjectId, name: string) => `role:${projectId}:${name}`;

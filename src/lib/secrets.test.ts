@@ -4,7 +4,7 @@ import { createSecretBox, hashToken } from './secrets.ts';
 
 const box = createSecretBox(randomBytes(32));
 
-it('opens what it sealed, in the same place only', () => {
+it('opens what it sealed, in the same context only', () => {
   const sealed = box.seal('hunter2', 'role:a');
   expect(box.open(sealed, 'role:a')).toBe('hunter2');
   expect(() => box.open(sealed, 'role:b')).toThrow();

@@ -1,7 +1,7 @@
 /**
  * Sealing of what must be shown again later (role passwords, stored replies, Catnap's own logins): AES-256-GCM with a
- * key file that lives beside the database, never in it. The context binds a sealed text to its place, so that a row
- * copied elsewhere does not open.
+ * key file that lives beside the database, never in it. The context binds a sealed text to its row, so that a text
+ * copied into another row does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 

@@ -4,10 +4,9 @@
  * cannot wait itself, because the primary's start wants the branch for itself.
  */
 import type { ComputeSpec } from '../compute/interface/driver.ts';
-import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { queueStart } from '../core/endpoint.ts';
-import { enqueue, wakePriority } from '../core/operation.ts';
+import { computeKeys, enqueue, wakePriority } from '../core/operation.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { ComputeTarget } from './compute-target.ts';
 import { abandon, done, type StepContext, type StepResult } from './step.ts';

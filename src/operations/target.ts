@@ -2,9 +2,10 @@
 import type { BranchRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
 import { limitsAt } from '../core/compute-limits.ts';
 import type { Core } from '../core/context.ts';
+import { wantedSettings } from '../core/endpoint-settings.ts';
 import { planOf } from '../core/plan.ts';
-import { adminSecretPlace } from '../core/project-create.ts';
-import { settingsOfPrimary, wantedSettings, withPrimarySettings } from '../core/replica.ts';
+import { adminSecretSealContext } from '../core/project.ts';
+import { settingsOfPrimary, withPrimarySettings } from '../core/replica.ts';
 import { clampSize, temporaryDiskLimit } from '../core/sizing.ts';
 import { selectOrganizationOfProject } from '../db/accounts.ts';
 import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '../db/branches.ts';
@@ -85,7 +86,7 @@ export async function findStartingCompute(context: StepContext): Promise<Compute
 
 /** Password of Catnap's own login in the project's servers. */
 export const adminSecretOf = ({ core }: StepContext, project: ProjectRow) =>
-  core.box.open(project.adminSecret, adminSecretPlace(project.id));
+  core.box.open(project.adminSecret, adminSecretSealContext(project.id));
 
 /** What its server runs with. */
 export const settingsOf = ({ project, endpoint, size, primarySettings }: ComputeTarget) =>

@@ -11,7 +11,7 @@ import {
 } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
 import type { Sleeper } from '../core/endpoint.ts';
-import { adminSecretPlace } from '../core/project-create.ts';
+import { adminSecretSealContext } from '../core/project.ts';
 import type { Database } from '../db/client.ts';
 import type { LoginRow } from '../db/logins.ts';
 import { changesChannel } from '../db/operations.ts';
@@ -66,7 +66,7 @@ export async function createControlPlane(
   const verifiers = createServerVerifiers();
 
   const adminSecretOf = ({ adminSecret, projectId }: LoginRow) =>
-    core.box.open(adminSecret, adminSecretPlace(projectId));
+    core.box.open(adminSecret, adminSecretSealContext(projectId));
 
   async function wake(endpointId: EndpointId): Promise<DialAddress> {
     const giveUpAt = Date.now() + wakeMsMax;

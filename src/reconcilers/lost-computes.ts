@@ -1,8 +1,7 @@
 /** Computes that should run and do not: their process was killed, or the machine restarted. They are started again. */
-import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { queueStart } from '../core/endpoint.ts';
-import { enqueue, wakePriority } from '../core/operation.ts';
+import { computeKeys, enqueue, wakePriority } from '../core/operation.ts';
 import { type EndpointRow, lockEndpoint, selectActiveEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';

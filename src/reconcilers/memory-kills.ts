@@ -1,8 +1,7 @@
 /** Puts on record that the kernel ended processes of a compute for want of memory: Postgres recovers by itself. */
 import type { ComputeSample } from '../compute/interface/driver.ts';
-import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
-import { enqueue } from '../core/operation.ts';
+import { computeKeys, enqueue } from '../core/operation.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { lockEndpoint } from '../db/endpoints.ts';
 import { lockProject } from '../db/projects.ts';

@@ -1,8 +1,7 @@
 /** Computes that run and should not: a start that was given up left its server behind. They are suspended. */
 import type { ComputeObservation } from '../compute/interface/driver.ts';
-import { computeKeys } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
-import { enqueue } from '../core/operation.ts';
+import { computeKeys, enqueue } from '../core/operation.ts';
 import { lockEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
