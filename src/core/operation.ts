@@ -59,7 +59,7 @@ const dayMs = 24 * 60 * minuteMs;
 
 export const jobs = {
   create_timeline: { action: 'create_timeline', firstStep: 'copy', deadlineMs: 10 * minuteMs },
-  create_branch: { action: 'create_branch', firstStep: 'read_parent', deadlineMs: 60 * minuteMs },
+  create_branch: { action: 'create_branch', firstStep: 'copy', deadlineMs: 60 * minuteMs },
   restore_branch: { action: 'create_branch', firstStep: 'read_source', deadlineMs: 60 * minuteMs },
   discard_copy: { action: null, firstStep: 'discard', deadlineMs: dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },

@@ -13,9 +13,6 @@ import { readSource } from './copy-source.ts';
 import { abandonIfFull, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { adminSecretOf, findBranch } from './target.ts';
 
-/** An earlier version read the parent's catalog here, and operations that it has queued begin here too. */
-const begin: Step = async () => goto('copy');
-
 const copy: Step = async (context) => {
   const target = await findBranch(context);
   const parentId = target?.branch.parentId ?? null;
@@ -28,7 +25,7 @@ const copy: Step = async (context) => {
   };
   return abandonIfFull(async () => {
     const made = await context.driver.createBranch(spec);
-    const source = made.source ?? (await lookAtParent(context, parentId));
+    const source = made.source ?? (await readParent(context, parentId));
     if (target.branch.initSource === 'schema-only') {
       return goto('empty', async (tx) => {
         await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
@@ -42,8 +39,8 @@ const copy: Step = async (context) => {
   });
 };
 
-/** The copy was made by a worker that did not live to tell; what the parent says now is not certain to be in it. */
-async function lookAtParent(context: StepContext, parentId: BranchId): Promise<SourceState | null> {
+/** The worker that made the copy died before it reported; what the parent holds now is not certain to be in it. */
+async function readParent(context: StepContext, parentId: BranchId): Promise<SourceState | null> {
   const seen = await readSource(context, parentId);
   return seen === 'asleep' || seen === 'starting' ? null : seen;
 }
@@ -80,7 +77,7 @@ const empty: Step = async (context) => {
 };
 
 export const createBranch: Job = {
-  steps: { read_parent: begin, copy, empty },
+  steps: { copy, empty },
   giveUp: async (tx, { operation }) => {
     if (operation.branchId !== null) await updateBranch(tx, operation.branchId, { pendingState: null });
   },
