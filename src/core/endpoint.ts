@@ -64,6 +64,14 @@ export interface EndpointResult {
   readonly operations: readonly Operation[];
 }
 
+/** The driver's name for a compute. */
+export function computeRef(
+  row: Pick<Endpoint, 'id' | 'projectId' | 'branchId'> & { readonly tenantUid: number | null },
+) {
+  const { projectId, branchId, tenantUid } = row;
+  return { projectId, tenantUid, branchId, endpointId: row.id };
+}
+
 export async function createEndpoint(
   scope: CommandScope,
   caller: Caller,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkSeen } from '../db/endpoints.ts';
-import { isDueForLook, sleepsAt, whyAwake } from './idleness.ts';
+import { isDueForObservation, sleepsAt, whyAwake } from './idleness.ts';
 
 const at = (seconds: number) => new Date(seconds * 1_000);
 const text = (seconds: number) => at(seconds).toISOString();
@@ -29,14 +29,14 @@ it('counts from the end of what it was busy with', () => {
 });
 
 it('is looked at when it may sleep, and again and again while it is busy', () => {
-  expect(isDueForLook(endpoint, at(499))).toBe(false);
-  expect(isDueForLook(endpoint, at(500))).toBe(true);
+  expect(isDueForObservation(endpoint, at(499))).toBe(false);
+  expect(isDueForObservation(endpoint, at(500))).toBe(true);
   const busy = { ...endpoint, workSeen: busyAt(500) };
-  expect(isDueForLook(busy, at(504))).toBe(false);
-  expect(isDueForLook(busy, at(505))).toBe(true);
-  expect(isDueForLook({ ...busy, suspendTimeoutSeconds: -1 }, at(5000))).toBe(false);
+  expect(isDueForObservation(busy, at(504))).toBe(false);
+  expect(isDueForObservation(busy, at(505))).toBe(true);
+  expect(isDueForObservation({ ...busy, suspendTimeoutSeconds: -1 }, at(5000))).toBe(false);
   // Of an earlier life.
-  expect(isDueForLook({ ...busy, startedAt: at(501) }, at(700))).toBe(false);
+  expect(isDueForObservation({ ...busy, startedAt: at(501) }, at(700))).toBe(false);
 });
 
 describe('why it is awake', () => {

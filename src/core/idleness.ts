@@ -2,7 +2,7 @@
 import type { EndpointRow, WorkKind, WorkSeen } from '../db/endpoints.ts';
 
 export const defaultSuspendSeconds = 300;
-/** What was busy is looked at again after this long, so that what is shown is no older. */
+/** A compute that was busy is asked again after this long, so that what is shown is no older. */
 export const workSeenMs = 5_000;
 
 type TimedEndpoint = Pick<EndpointRow, 'suspendTimeoutSeconds' | 'lastActive' | 'startedAt' | 'createdAt' | 'workSeen'>;
@@ -23,7 +23,7 @@ export function sleepsAt(endpoint: TimedEndpoint): Date | null {
 }
 
 /** Whether the server should be asked what it is doing: it may sleep, or it was busy when it was last asked. */
-export function isDueForLook(endpoint: TimedEndpoint, now: Date): boolean {
+export function isDueForObservation(endpoint: TimedEndpoint, now: Date): boolean {
   const at = sleepsAt(endpoint);
   if (at === null) return false;
   const busy = currentWork(endpoint);

@@ -149,9 +149,20 @@ export async function selectReadWriteEndpoint(sql: Sql, branchId: BranchId): Pro
   );
 }
 
-/** Those that should have a process, for the reconcilers. */
+/** Those that should have a process. */
 export async function selectActiveEndpoints(sql: Sql): Promise<EndpointRow[]> {
   return sql<EndpointRow[]>`select * from endpoints where current_state = 'active' and deleting_at is null`;
+}
+
+export interface ActiveCompute extends EndpointRow {
+  readonly tenantUid: number | null;
+}
+
+/** The same with what the driver is asked by; those of a project that is being deleted are left out. */
+export async function selectActiveComputes(sql: Sql): Promise<ActiveCompute[]> {
+  return sql<ActiveCompute[]>`
+    select e.*, p.tenant_uid from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
+    where e.current_state = 'active' and e.deleting_at is null`;
 }
 
 export type EndpointChange = Partial<

@@ -5,7 +5,7 @@ import type { EndpointSettings, ServerState } from './endpoints.ts';
 
 /** A compute that runs, with what sizing it takes. */
 export interface RunningCompute {
-  readonly endpointId: EndpointId;
+  readonly id: EndpointId;
   readonly projectId: ProjectId;
   readonly branchId: BranchId;
   readonly tenantUid: number | null;
@@ -17,14 +17,14 @@ export interface RunningCompute {
   readonly type: 'read_write' | 'read_only';
   readonly replicationLagBytes: number | null;
   readonly databaseBytes: number | null;
-  /** Processes that the kernel ended for want of memory, as far as they are on record. */
+  /** Processes that the kernel killed because memory ran out, as far as they are on record. */
   readonly knownKills: number;
 }
 
 /** Those that nothing is about to happen to. `ranges` leaves out those of a fixed size. */
 export async function selectRunningComputes(sql: Sql, only: 'ranges' | 'all'): Promise<RunningCompute[]> {
   return sql<RunningCompute[]>`
-    select e.id as endpoint_id, e.project_id, e.branch_id, p.tenant_uid, e.generation, e.current_cu, e.settings,
+    select e.id, e.project_id, e.branch_id, p.tenant_uid, e.generation, e.current_cu, e.settings,
       e.server, e.type, b.logical_size as database_bytes, (e.replication ->> 'lagBytes')::bigint as replication_lag_bytes,
       case when e.kills_generation = e.generation then e.kills else 0 end as known_kills
     from endpoints e join projects p on p.id = e.project_id join branches b on b.id = e.branch_id
@@ -39,18 +39,18 @@ export interface SizeChange {
   readonly reason: string;
 }
 
-/** False when the compute is no longer the one that was looked at. Not a change of the endpoint: `updated_at` stays. */
+/** False when the compute is no longer the one that was observed. Not a change of the endpoint: `updated_at` stays. */
 export async function recordSize(
   tx: Tx,
-  of: { readonly endpointId: EndpointId; readonly generation: number },
+  of: { readonly id: EndpointId; readonly generation: number },
   change: Omit<SizeChange, 'at'>,
 ): Promise<boolean> {
   const updated = await tx`
     update endpoints set current_cu = ${change.toCu}
-    where id = ${of.endpointId} and generation = ${of.generation} and current_cu = ${change.fromCu}
+    where id = ${of.id} and generation = ${of.generation} and current_cu = ${change.fromCu}
       and current_state = 'active' returning id`;
   if (updated.length === 0) return false;
-  const row = { endpointId: of.endpointId, ...change };
+  const row = { endpointId: of.id, ...change };
   await tx`insert into endpoint_size_changes ${tx(row)}`;
   return true;
 }

@@ -2,6 +2,7 @@
 import type { BranchRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
 import { limitsAt } from '../core/compute-limits.ts';
 import type { Core } from '../core/context.ts';
+import { computeRef } from '../core/endpoint.ts';
 import { wantedSettings } from '../core/endpoint-settings.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretSealContext } from '../core/project.ts';
@@ -66,14 +67,14 @@ export async function findComputeOf(
     selectOrganizationOfProject(sql, projectId),
   ]);
   if (project === undefined || endpoint === undefined) return undefined;
-  // It may have been moved between the two looks.
+  // It may have been moved between the two reads.
   const branch = found?.id === endpoint.branchId ? found : await selectBranchInAnyState(sql, endpoint.branchId);
   if (branch === undefined) return undefined;
   const plan = planOf(organization?.plan ?? core.config.defaultPlan);
   const size = clampSize(endpoint, plan);
   const primary = endpoint.type === 'read_only' ? await selectReadWriteEndpoint(sql, branch.id) : undefined;
   const primarySettings = primary === undefined ? {} : settingsOfPrimary(project, primary, clampSize(primary, plan));
-  const ref = { ...tenantRef(project), branchId: branch.id, endpointId: endpoint.id };
+  const ref = computeRef({ ...endpoint, tenantUid: project.tenantUid });
   return { project, branch, endpoint, size, primarySettings, ref };
 }
 

@@ -1,23 +1,20 @@
-/** Learns that somebody has taken a provider’s project over: nobody is told, but the provider says no when asked. */
+/** Learns that somebody has taken a provider’s project over: the provider sends no notice, and says no when asked. */
 
 import type { Providers } from '../auth-client/providers.ts';
 import { recordTransferred } from '../core/auth-integration.ts';
 import { type AuthIntegrationRow, selectStartedTransfers, updateAuthIntegration } from '../db/auth-integrations.ts';
-import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** A confirmation page is good for an hour; a little later nobody can confirm any more. */
 const confirmableMs = 65 * 60_000;
 
-export const authTransfers = (providers: Providers): Reconciler => ({
-  name: 'auth-transfers',
-  everyMs: 3_000,
-  turn: async (parts) => {
+export const authTransfers = (providers: Providers) =>
+  makeReconciler('auth-transfers', 3_000, async (parts) => {
     const started = await selectStartedTransfers(parts.core.database.sql);
-    for (const row of started) await onItsOwn(parts, row.id, () => look(parts, providers, row));
-  },
-});
+    return started.map((row) => ({ subject: row.id, work: () => checkTransfer(parts, providers, row) }));
+  });
 
-async function look({ core }: ReconcilerParts, providers: Providers, row: AuthIntegrationRow): Promise<void> {
+async function checkTransfer({ core }: ReconcilerParts, providers: Providers, row: AuthIntegrationRow): Promise<void> {
   const { id, providerProjectId, providerUrl, transferStartedAt } = row;
   if (providerProjectId === null) return;
   const { sql } = core.database;

@@ -3,21 +3,23 @@
  * `core/autoscaling.ts` makes of them is carried out. Nothing is restarted, no connection drops, no server is asked.
  */
 import { freemem, totalmem } from 'node:os';
-import type { ComputeRef, ComputeSample } from '../compute/interface/driver.ts';
+import type { ComputeSample } from '../compute/interface/driver.ts';
 import { type Decision, decide, freshState, type ScalerState, shareGrowth } from '../core/autoscaling.ts';
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
+import { computeRef } from '../core/endpoint.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { meterStep } from '../db/consumption.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
 import { type RunningCompute, recordSize, selectRunningComputes, sumCurrentCu } from '../db/sizes.ts';
-import { reportMemoryKills } from './memory-kills.ts';
-import { type Look, readingBetween } from './reading.ts';
-import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+import type { EndpointId } from '../lib/ids.ts';
+import { memoryKillReports } from './memory-kills.ts';
+import { readingBetween, type TimedSample } from './reading.ts';
+import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** Below this part of the machine's memory growth is shared out instead of granted. */
 const shortBelow = 0.1;
 
-interface Watched extends Look {
+interface Watched extends TimedSample {
   readonly generation: number;
   readonly state: ScalerState;
 }
@@ -40,46 +42,50 @@ interface Machine {
 const thisMachine: Machine = { freeBytes: freemem, totalBytes: totalmem, now: () => performance.now() };
 
 export function makeAutoscaler(machine = thisMachine): Reconciler {
-  const watched = new Map<string, Watched>();
-  return {
-    name: 'autoscaler',
-    everyMs: 500,
-    turn: async (parts) => {
-      const calmSeconds = parts.core.config.scaleDownSeconds;
-      const computes = await selectRunningComputes(parts.core.database.sql, 'ranges');
-      const byId = new Map(computes.map((compute) => [compute.endpointId, compute]));
-      for (const id of watched.keys()) if (!byId.has(id as RunningCompute['endpointId'])) watched.delete(id);
-      const samples = await parts.driver.sample(computes.map(refOf));
-      const wishes = samples.flatMap((sample) => {
-        const compute = byId.get(sample.endpointId);
-        const wish = compute && look(watched, compute, { sample, at: machine.now() }, calmSeconds);
-        return wish ? [wish] : [];
-      });
-      await reportMemoryKills(parts, wishes);
-      const granted = shareGrowth(wishes, await headroom(parts, wishes, machine));
-      for (const wish of wishes) {
-        // A shrink needs no grant.
-        const cu = wish.wanted < wish.cu ? wish.wanted : (granted.get(wish) ?? wish.cu);
-        await onItsOwn(parts, wish.compute.endpointId, () => carryOut(parts, wish, cu));
-      }
-    },
-  };
+  const watched = new Map<EndpointId, Watched>();
+  return makeReconciler('autoscaler', 500, async (parts) => {
+    const wishes = await findWishes(parts, watched, machine);
+    const granted = shareGrowth(wishes, await headroom(parts, wishes, machine));
+    const changes = wishes.map((wish) => {
+      // A shrink needs no grant.
+      const cu = wish.wanted < wish.cu ? wish.wanted : (granted.get(wish) ?? wish.cu);
+      return { subject: wish.compute.id, work: () => carryOut(parts, wish, cu) };
+    });
+    return [...memoryKillReports(parts, wishes), ...changes];
+  });
 }
 
-export const refOf = ({ projectId, branchId, endpointId, tenantUid }: RunningCompute): ComputeRef => ({
-  ...{ projectId, branchId, endpointId, tenantUid },
-});
+async function findWishes(
+  { core, driver }: ReconcilerParts,
+  watched: Map<EndpointId, Watched>,
+  machine: Machine,
+): Promise<Wish[]> {
+  const computes = await selectRunningComputes(core.database.sql, 'ranges');
+  const byId = new Map(computes.map((compute) => [compute.id, compute]));
+  for (const id of watched.keys()) if (!byId.has(id)) watched.delete(id);
+  const samples = await driver.sample(computes.map(computeRef));
+  return samples.flatMap((sample) => {
+    const compute = byId.get(sample.endpointId);
+    const wish = compute && wishOf(watched, compute, { sample, at: machine.now() }, core.config.scaleDownSeconds);
+    return wish ? [wish] : [];
+  });
+}
 
-/** Null at the first look, which there is nothing to compare with. */
-function look(watched: Map<string, Watched>, compute: RunningCompute, now: Look, calmSeconds: number): Wish | null {
-  const { endpointId, generation, currentCu: cu } = compute;
-  const before = watched.get(endpointId);
+/** Null at the first sample, which has no earlier one to compare with. */
+function wishOf(
+  watched: Map<EndpointId, Watched>,
+  compute: RunningCompute,
+  now: TimedSample,
+  calmSeconds: number,
+): Wish | null {
+  const { id, generation, currentCu: cu } = compute;
+  const before = watched.get(id);
   if (cu === null || before?.generation !== generation) {
-    watched.set(endpointId, { ...now, generation, state: freshState });
+    watched.set(id, { ...now, generation, state: freshState });
     return null;
   }
   const decision = decide(before.state, readingBetween(before, now), cu, { ...compute.server.given, calmSeconds });
-  watched.set(endpointId, { ...now, generation, state: decision.state });
+  watched.set(id, { ...now, generation, state: decision.state });
   return { compute, sample: now.sample, decision, cu, wanted: decision.cu };
 }
 
@@ -99,19 +105,19 @@ async function carryOut(
   toCu: number,
 ): Promise<void> {
   const limits = limitsAt(toCu, compute.server.given, compute.server.settings, compute.settings.pg_settings ?? {});
-  // Paused with nothing to be had: the kernel must be let to end a process, or it would stand still for ever. What is
-  // not in force at the next look, like this, or a shrink that did not fit yet, is asked for again.
+  // Paused with nothing left to grant: unless the kernel may kill a process, the compute stands still for ever. Limits
+  // that are not in force at the next turn, like these, or a shrink that did not fit yet, are asked for again.
   const isStuck = sample.isPaused && toCu === fromCu;
   if (areInForce(limits, sample) && !isStuck) return;
   const mayGrow = limits.mayGrow && !isStuck;
-  const outcome = await driver.resize(refOf(compute), compute.generation, { ...limits, mayGrow });
+  const outcome = await driver.resize(computeRef(compute), compute.generation, { ...limits, mayGrow });
   if (toCu === fromCu) return;
   const reason = decision.reason ?? 'the machine had room for more';
-  const { endpointId } = compute;
+  const { id } = compute;
   await core.database.transaction(async (tx) => {
     await lockProjectInAnyState(tx, compute.projectId);
-    await meterStep(tx, endpointId, core.clock.now());
+    await meterStep(tx, id, core.clock.now());
     await recordSize(tx, compute, { fromCu, toCu, reason });
   });
-  log.info({ endpoint: endpointId, fromCu, toCu, reason, outcome }, 'a compute changed its size');
+  log.info({ endpoint: id, fromCu, toCu, reason, outcome }, 'a compute changed its size');
 }

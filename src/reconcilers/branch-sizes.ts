@@ -1,24 +1,17 @@
 /** How large branches are: asked of the servers that are awake, remembered for those that sleep. */
+import { computeRef } from '../core/endpoint.ts';
 import { updateLogicalSize } from '../db/branches.ts';
-import { type EndpointRow, selectActiveEndpoints } from '../db/endpoints.ts';
-import { selectProject } from '../db/projects.ts';
-import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+import { type ActiveCompute, selectActiveComputes } from '../db/endpoints.ts';
+import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
-export const branchSizes: Reconciler = {
-  name: 'branch-sizes',
-  everyMs: 15_000,
-  turn: async (parts) => {
-    const active = await selectActiveEndpoints(parts.core.database.sql);
-    // A replica has what its primary has, only later.
-    const primaries = active.filter(({ type, pendingState }) => type === 'read_write' && pendingState === null);
-    for (const primary of primaries) await onItsOwn(parts, primary.id, () => measure(parts, primary));
-  },
-};
+export const branchSizes = makeReconciler('branch-sizes', 15_000, async (parts) => {
+  const active = await selectActiveComputes(parts.core.database.sql);
+  // A replica has what its primary has, only later.
+  const primaries = active.filter(({ type, pendingState }) => type === 'read_write' && pendingState === null);
+  return primaries.map((primary) => ({ subject: primary.id, work: () => measure(parts, primary) }));
+});
 
-async function measure({ core, driver }: ReconcilerParts, primary: EndpointRow): Promise<void> {
-  const project = await selectProject(core.database.sql, primary.projectId);
-  if (project === undefined) return;
-  const { branchId, id: endpointId } = primary;
-  const bytes = await driver.observeSize({ projectId: project.id, tenantUid: project.tenantUid, branchId, endpointId });
-  if (bytes !== null) await updateLogicalSize(core.database.sql, branchId, bytes);
+async function measure({ core, driver }: ReconcilerParts, primary: ActiveCompute): Promise<void> {
+  const bytes = await driver.observeSize(computeRef(primary));
+  if (bytes !== null) await updateLogicalSize(core.database.sql, primary.branchId, bytes);
 }

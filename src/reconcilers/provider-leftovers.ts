@@ -3,17 +3,18 @@
 import type { Providers } from '../auth-client/providers.ts';
 import { adminKeySealContext } from '../core/auth-integration.ts';
 import { deleteLeftover, type LeftoverRow, postponeLeftover, selectDueLeftovers } from '../db/auth-integrations.ts';
-import type { Reconciler, ReconcilerParts } from './reconciler.ts';
+import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 const waitMsMax = 3_600_000;
 
-export const providerLeftovers = (providers: Providers): Reconciler => ({
-  name: 'provider-leftovers',
-  everyMs: 5_000,
-  turn: async (parts) => {
-    for (const leftover of await selectDueLeftovers(parts.core.database.sql)) await remove(parts, providers, leftover);
-  },
-});
+export const providerLeftovers = (providers: Providers) =>
+  makeReconciler('provider-leftovers', 5_000, async (parts) => {
+    const due = await selectDueLeftovers(parts.core.database.sql);
+    return due.map((leftover) => ({
+      subject: leftover.providerProjectId,
+      work: () => remove(parts, providers, leftover),
+    }));
+  });
 
 async function remove({ core, log }: ReconcilerParts, providers: Providers, leftover: LeftoverRow): Promise<void> {
   const { sql } = core.database;

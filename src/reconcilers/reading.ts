@@ -2,13 +2,13 @@
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { Reading } from '../core/autoscaling.ts';
 
-export interface Look {
+export interface TimedSample {
   /** Milliseconds of a clock that only goes forward. */
   readonly at: number;
   readonly sample: ComputeSample;
 }
 
-export function readingBetween(before: Look, after: Look): Reading {
+export function readingBetween(before: TimedSample, after: TimedSample): Reading {
   const seconds = Math.max(0.001, (after.at - before.at) / 1_000);
   // A sum that went back began anew.
   const grown = (pick: (sample: ComputeSample) => number) => {
@@ -22,6 +22,9 @@ export function readingBetween(before: Look, after: Look): Reading {
     cores: grown((sample) => sample.cpuSeconds) / seconds,
     throttled: periods === 0 ? 0 : grown((sample) => sample.throttledPeriods) / periods,
     refaultBytes: grown((sample) => sample.refaultBytes),
-    ...{ usedBytes, cacheBytes, workingSetBytes, isPaused },
+    usedBytes,
+    cacheBytes,
+    workingSetBytes,
+    isPaused,
   };
 }

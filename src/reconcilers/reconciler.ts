@@ -1,6 +1,7 @@
 /**
- * A loop that takes no input: each turn compares intent with what is observed and queues what is missing. A turn that
- * fails is logged and not retried; the next one sees the same world.
+ * A loop that takes no input: each turn compares intent with what is observed and queues what is missing. A turn finds
+ * items and then works on them one by one; an item that fails is logged and does not keep the turn from the others.
+ * Nothing is retried: the next turn sees the same world.
  */
 import { setMaxListeners } from 'node:events';
 import type { ComputeDriver } from '../compute/interface/driver.ts';
@@ -18,6 +19,30 @@ export interface Reconciler {
   readonly name: string;
   readonly everyMs: number;
   readonly turn: (parts: ReconcilerParts) => Promise<void>;
+}
+
+export interface Item {
+  /** What the log calls it: mostly an id. */
+  readonly subject: string;
+  readonly work: () => Promise<unknown>;
+}
+
+/** `find` returns what this turn has to do, in the order in which it is done. */
+export function makeReconciler(
+  name: string,
+  everyMs: number,
+  find: (parts: ReconcilerParts) => Promise<readonly Item[]>,
+): Reconciler {
+  const turn = async (parts: ReconcilerParts) => {
+    for (const { subject, work } of await find(parts)) {
+      try {
+        await work();
+      } catch (error) {
+        parts.log.error({ err: error, subject }, 'a subject could not be looked after');
+      }
+    }
+  };
+  return { name, everyMs, turn };
 }
 
 export function startReconcilers(
@@ -44,13 +69,4 @@ export function startReconcilers(
       await Promise.all(loops);
     },
   };
-}
-
-/** One subject's failure is logged and does not keep the turn from the others. */
-export async function onItsOwn(parts: ReconcilerParts, subject: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    parts.log.error({ err: error, subject }, 'a subject could not be looked after');
-  }
 }

@@ -5,21 +5,32 @@ import { deleteOvertakenUserChanges } from '../db/auth-following.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
-import type { Reconciler } from './reconciler.ts';
+import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 const operationDays = 183;
 const replyHours = 24;
 const overtakenChangeMs = 7 * 86_400_000;
 
-export const retention: Reconciler = {
-  name: 'retention',
-  everyMs: 15 * 60_000,
-  turn: async ({ core, log }) => {
-    const replies = await deleteOldIdempotencyKeys(core.database.sql, replyHours);
-    const operations = await deleteOldOperations(core.database.sql, operationDays);
-    const signIns = await deleteExpiredConsoleTokens(core.database.sql);
-    await forgetOldStackRecords(core.database.sql, core.clock.now());
-    await deleteOvertakenUserChanges(core.database.sql, new Date(core.clock.now().getTime() - overtakenChangeMs));
-    if (replies + operations + signIns > 0) log.debug({ replies, operations, signIns }, 'old records were removed');
-  },
-};
+export const retention = makeReconciler('retention', 15 * 60_000, async (parts) => {
+  const { sql } = parts.core.database;
+  const now = parts.core.clock.now();
+  return [
+    forget(parts, 'replies', () => deleteOldIdempotencyKeys(sql, replyHours)),
+    forget(parts, 'operations', () => deleteOldOperations(sql, operationDays)),
+    forget(parts, 'sign-ins', () => deleteExpiredConsoleTokens(sql)),
+    { subject: 'records of the embedded auth provider', work: () => forgetOldStackRecords(sql, now) },
+    forget(parts, 'changes of users', () =>
+      deleteOvertakenUserChanges(sql, new Date(now.getTime() - overtakenChangeMs)),
+    ),
+  ];
+});
+
+function forget({ log }: ReconcilerParts, subject: string, remove: () => Promise<number>): Item {
+  return {
+    subject,
+    work: async () => {
+      const count = await remove();
+      if (count > 0) log.debug({ subject, count }, 'old records were removed');
+    },
+  };
+}

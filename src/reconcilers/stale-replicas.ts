@@ -4,65 +4,47 @@
  * far behind the others are is written down on the way.
  */
 import type { ReplicaObservation } from '../compute/interface/driver.ts';
-import { commandScope } from '../core/context.ts';
-import { queueStart, queueSuspend } from '../core/endpoint.ts';
+import { computeRef, queueStart, queueSuspend } from '../core/endpoint.ts';
 import { isOutgrown } from '../core/replica.ts';
 import {
+  type ActiveCompute,
   type EndpointRow,
-  lockEndpoint,
-  selectActiveEndpoints,
+  selectActiveComputes,
   selectReadWriteEndpoint,
   updateReplication,
 } from '../db/endpoints.ts';
-import { selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { lockProject, selectProject } from '../db/projects.ts';
-import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+import { actIfUntouched, isSameLife } from './recheck.ts';
+import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
-export const staleReplicas: Reconciler = {
-  name: 'stale-replicas',
-  everyMs: 5_000,
-  turn: async (parts) => {
-    const active = await selectActiveEndpoints(parts.core.database.sql);
-    const replicas = active.filter(({ type, pendingState }) => type === 'read_only' && pendingState === null);
-    for (const replica of replicas) await onItsOwn(parts, replica.id, () => check(parts, replica));
-  },
-};
+export const staleReplicas = makeReconciler('stale-replicas', 5_000, async (parts) => {
+  const active = await selectActiveComputes(parts.core.database.sql);
+  const replicas = active.filter(({ type, pendingState }) => type === 'read_only' && pendingState === null);
+  return replicas.map((replica) => ({ subject: replica.id, work: () => restartIfStale(parts, replica) }));
+});
 
-async function check(parts: ReconcilerParts, seen: EndpointRow): Promise<void> {
-  const { core, log } = parts;
+async function restartIfStale(parts: ReconcilerParts, seen: ActiveCompute): Promise<void> {
   const reason = await whyStale(parts, seen);
   if (reason === null) return;
-  await core.database.transaction(async (tx) => {
-    const endpoint = (await lockProject(tx, seen.projectId)) && (await lockEndpoint(tx, seen.id));
-    const isStill = endpoint?.currentState === 'active' && endpoint.generation === seen.generation;
-    if (!isStill || (await selectUnfinishedForEndpoint(tx, seen.id)) !== undefined) return;
-    log.warn({ endpoint: seen.id, reason }, 'a read replica no longer follows its primary; it is restarted');
-    const scope = commandScope(core, tx);
+  await actIfUntouched(parts.core, seen, isSameLife(seen), async (scope, endpoint) => {
+    parts.log.warn({ endpoint: seen.id, reason }, 'a read replica no longer follows its primary; it is restarted');
     await queueSuspend(scope, endpoint);
     await queueStart(scope, endpoint);
   });
 }
 
-async function whyStale(parts: ReconcilerParts, replica: EndpointRow): Promise<string | null> {
+async function whyStale(parts: ReconcilerParts, replica: ActiveCompute): Promise<string | null> {
   const { sql } = parts.core.database;
   const primary = await selectReadWriteEndpoint(sql, replica.branchId);
   // What a sleeping primary has is not lost, and a suspend or start under way is not the time to ask.
-  const isSettled = primary?.currentState === 'active' && primary.pendingState === null;
-  const seen = isSettled ? await observe(parts, replica) : null;
+  const isSteady = primary?.currentState === 'active' && primary.pendingState === null;
+  const seen = isSteady ? await parts.driver.observeReplica(computeRef(replica)) : null;
   await recordLag(parts, replica, seen);
   if (seen?.lost) return 'it is too far behind';
-  const grown = isSettled && isOutgrown(replica.server?.settings ?? {}, primary.server?.settings ?? {});
+  const grown = isSteady && isOutgrown(replica.server?.settings ?? {}, primary.server?.settings ?? {});
   return grown ? 'its primary has grown' : null;
 }
 
-async function observe({ core, driver }: ReconcilerParts, replica: EndpointRow): Promise<ReplicaObservation | null> {
-  const project = await selectProject(core.database.sql, replica.projectId);
-  if (project === undefined) return null;
-  const { branchId, id: endpointId } = replica;
-  return driver.observeReplica({ projectId: project.id, tenantUid: project.tenantUid, branchId, endpointId });
-}
-
-/** For people to see. Without a primary that is awake there is nothing to be behind of. */
+/** For people to see. Without a primary that is awake a replica is behind nothing. */
 async function recordLag({ core }: ReconcilerParts, replica: EndpointRow, seen: ReplicaObservation | null) {
   const lag = seen?.lag ? { lagBytes: seen.lag.bytes, lagSeconds: seen.lag.seconds } : null;
   const known = replica.replication;

@@ -6,6 +6,7 @@
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { ServerMeasures, WrittenLog } from '../compute/interface/measures.ts';
 import { areInForce, limitsAt } from '../core/compute-limits.ts';
+import { computeRef } from '../core/endpoint.ts';
 import {
   addConsumption,
   lockFreeProjects,
@@ -18,9 +19,8 @@ import {
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
 import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
-import { refOf } from './autoscaler.ts';
-import { reportMemoryKills } from './memory-kills.ts';
-import { onItsOwn, type Reconciler, type ReconcilerParts } from './reconciler.ts';
+import { memoryKillReports } from './memory-kills.ts';
+import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** Servers that are asked at the same time. */
 const concurrency = 8;
@@ -34,26 +34,23 @@ interface Seen {
 
 export function makeUsage(): Reconciler {
   const lastAt = { minute: '', tenMinutes: '' };
-  return {
-    name: 'usage',
-    everyMs: 15_000,
-    turn: async (parts) => {
-      const now = parts.core.clock.now();
-      const resolution = resolutionOf(now, lastAt);
-      const seen = await look(parts, resolution >= 60);
-      await reportMemoryKills(parts, seen);
-      for (const one of seen) await onItsOwn(parts, one.compute.endpointId, () => holdToSize(parts, one));
-      await insertSamples(
-        parts.core.database.sql,
-        seen.map((one) => asRow(one, now, resolution)),
-      );
-      await meter(parts, seen, now, resolution);
-      if (resolution === 600) await thinSamples(parts.core.database.sql, now);
-    },
-  };
+  return makeReconciler('usage', 15_000, async (parts) => {
+    const { sql } = parts.core.database;
+    const now = parts.core.clock.now();
+    const resolution = resolutionOf(now, lastAt);
+    const seen = await observeAll(parts, resolution >= 60);
+    const rows = seen.map((one) => asRow(one, now, resolution));
+    return [
+      ...memoryKillReports(parts, seen),
+      ...seen.map((one) => ({ subject: one.compute.id, work: () => holdToSize(parts, one) })),
+      { subject: 'samples', work: () => insertSamples(sql, rows) },
+      { subject: 'consumption', work: () => meter(parts, seen, now, resolution) },
+      ...(resolution === 600 ? [{ subject: 'old samples', work: () => thinSamples(sql, now) }] : []),
+    ];
+  });
 }
 
-/** The first look of a minute, and of ten, is one that is kept longer. */
+/** The first sample of a minute, and of ten minutes, is kept longer. */
 function resolutionOf(now: Date, last: { minute: string; tenMinutes: string }): number {
   const minute = now.toISOString().slice(0, 16);
   const tenMinutes = minute.slice(0, -1);
@@ -62,10 +59,10 @@ function resolutionOf(now: Date, last: { minute: string; tenMinutes: string }): 
   return resolution;
 }
 
-async function look(parts: ReconcilerParts, asksServers: boolean): Promise<Seen[]> {
+async function observeAll(parts: ReconcilerParts, asksServers: boolean): Promise<Seen[]> {
   const computes = await selectRunningComputes(parts.core.database.sql, 'all');
-  const byId = new Map(computes.map((compute) => [compute.endpointId, compute]));
-  const samples = await parts.driver.sample(computes.map(refOf));
+  const byId = new Map(computes.map((compute) => [compute.id, compute]));
+  const samples = await parts.driver.sample(computes.map(computeRef));
   const measures = asksServers ? await measureAll(parts, computes) : new Map<string, ServerMeasures>();
   return samples.flatMap((sample) => {
     const compute = byId.get(sample.endpointId);
@@ -82,8 +79,8 @@ async function measureAll(
   const next = async () => {
     for (let compute = waiting.pop(); compute !== undefined; compute = waiting.pop()) {
       // One that is busy, or stops just now, is asked again in a minute.
-      const measures = await parts.driver.measure(refOf(compute)).catch(() => null);
-      if (measures !== null) found.set(compute.endpointId, measures);
+      const measures = await parts.driver.measure(computeRef(compute)).catch(() => null);
+      if (measures !== null) found.set(compute.id, measures);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, next));
@@ -96,14 +93,21 @@ async function holdToSize({ driver }: ReconcilerParts, { compute, sample }: Seen
   if (!sample.isEnforced || currentCu === null) return;
   const limits = limitsAt(currentCu, server.given, server.settings, compute.settings.pg_settings ?? {});
   if (areInForce(limits, sample)) return;
-  await driver.resize(refOf(compute), compute.generation, limits);
+  await driver.resize(computeRef(compute), compute.generation, limits);
 }
 
 function asRow({ compute, sample, measures }: Seen, at: Date, resolution: number): SampleRow {
   return {
-    ...{ endpointId: compute.endpointId, at, resolution, generation: compute.generation, cu: compute.currentCu },
-    ...{ cpuSeconds: sample.cpuSeconds, throttledPeriods: sample.throttledPeriods, memoryBytes: sample.usedBytes },
-    ...{ cacheBytes: sample.cacheBytes, workingSetBytes: sample.workingSetBytes },
+    endpointId: compute.id,
+    at,
+    resolution,
+    generation: compute.generation,
+    cu: compute.currentCu,
+    cpuSeconds: sample.cpuSeconds,
+    throttledPeriods: sample.throttledPeriods,
+    memoryBytes: sample.usedBytes,
+    cacheBytes: sample.cacheBytes,
+    workingSetBytes: sample.workingSetBytes,
     connectionsActive: measures?.connectionsActive ?? null,
     connectionsIdle: measures?.connectionsIdle ?? null,
     connectionsMax: measures?.connectionsMax ?? null,
@@ -140,7 +144,7 @@ function sumsOf(seen: readonly Seen[], projects: ReadonlySet<ProjectId>) {
   const wal = new Map<BranchId, WrittenLog>();
   for (const { compute, sample, measures } of seen) {
     if (!projects.has(compute.projectId)) continue;
-    cpu.set(compute.endpointId, sample.cpuSeconds);
+    cpu.set(compute.id, sample.cpuSeconds);
     if (measures?.wal != null) wal.set(compute.branchId, measures.wal);
   }
   return { cpu, wal };

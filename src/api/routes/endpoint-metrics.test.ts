@@ -20,7 +20,7 @@ beforeAll(async () => {
   );
   await sql`update endpoints set current_state = 'active', generation = 1, current_cu = 0.25 where id = ${endpointId}`;
   const change = { fromCu: 0.25, toCu: 0.5, reason: 'cpu: 0.25 of 0.25 cores used' };
-  await api.core.database.transaction((tx) => recordSize(tx, { endpointId, generation: 1 }, change));
+  await api.core.database.transaction((tx) => recordSize(tx, { id: endpointId, generation: 1 }, change));
 });
 afterAll(() => api.close());
 
