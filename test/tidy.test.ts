@@ -159,7 +159,23 @@ interface Ban {
 
 const inProduct = (file: SourceFile) => product.includes(file) || consoleFiles.includes(file);
 
+/** Written out by now; the folders that are not yet are to join them. */
+const withoutLiteralSpreads = [
+  'src/api/',
+  'src/core/',
+  'src/db/',
+  'src/lib/',
+  'src/operations/',
+  'src/proxy/client/',
+  'src/reconcilers/',
+];
+
 const bans: readonly Ban[] = [
+  {
+    words: /\.\.\.[{[]/,
+    why: 'spreading a literal saves lines, not reading: write it out',
+    in: (file) => withoutLiteralSpreads.some((folder) => file.path.startsWith(folder)),
+  },
   { words: /(:|<|\bas|\||&|,|extends|=)\s*any\b(?!\s*[(:.])/, why: '`any` switches the compiler off', in: inProduct },
   { words: /\bas unknown as\b/, why: 'it switches the compiler off', in: inProduct },
   { words: /^\s*(export )?(const |declare )?enum\s+\w/, why: 'unions of strings do, and erase' },

@@ -4,8 +4,14 @@ import { type Bounds, decide, freshState, type Reading, type ScalerState, shareG
 const gib = 1024 ** 3;
 const range: Bounds = { minCu: 0.25, maxCu: 2, calmSeconds: 30 };
 const still: Reading = {
-  ...{ seconds: 0.5, cores: 0, throttled: 0, usedBytes: 0.05 * gib, cacheBytes: 0, workingSetBytes: 0 },
-  ...{ refaultBytes: 0, isPaused: false },
+  seconds: 0.5,
+  cores: 0,
+  throttled: 0,
+  usedBytes: 0.05 * gib,
+  cacheBytes: 0,
+  workingSetBytes: 0,
+  refaultBytes: 0,
+  isPaused: false,
 };
 
 /** What a load that wants `demand` cores looks like through a quota of `cu`. */
@@ -61,7 +67,8 @@ describe('up', () => {
     expect(decide(freshState, both, 0.25, range)).toMatchObject({ cu: 1.75 });
     const paused = { ...still, usedBytes: 0.7 * gib, isPaused: true };
     expect(decide(freshState, paused, 0.25, range)).toMatchObject({
-      ...{ cu: 0.5, reason: 'memory: 717 of 1024 MiB used, and waiting for more' },
+      cu: 0.5,
+      reason: 'memory: 717 of 1024 MiB used, and waiting for more',
     });
   });
 

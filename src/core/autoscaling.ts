@@ -60,8 +60,11 @@ const patienceMax = 20;
 const regretTimes = 4;
 
 export const freshState: ScalerState = {
-  ...{ wantingSeconds: 0, calmSeconds: 0, calmGoal: 0 },
-  ...{ patience: 1, sinceShrinkSeconds: Number.POSITIVE_INFINITY },
+  wantingSeconds: 0,
+  calmSeconds: 0,
+  calmGoal: 0,
+  patience: 1,
+  sinceShrinkSeconds: Number.POSITIVE_INFINITY,
 };
 
 /** What may be asked for, and how long a smaller size must have been enough before it is taken. */

@@ -86,7 +86,10 @@ describe('a reset to the parent', () => {
     ]);
     await s.drain();
     expect(await s.get(branch.id)).toMatchObject({
-      ...{ name: 'dev', currentState: 'ready', pendingState: null, parentId: s.project.branch.id },
+      name: 'dev',
+      currentState: 'ready',
+      pendingState: null,
+      parentId: s.project.branch.id,
       lastResetAt: expect.any(Date),
     });
     expect(await s.roleNames(branch.id)).toEqual(['neondb_owner', 'since_then']);

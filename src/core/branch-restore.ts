@@ -95,8 +95,17 @@ async function requireRestorable(
 async function insertBackup(scope: CommandScope, caller: Caller, branch: Branch, name: string): Promise<Branch> {
   const { projectId, parentId, parentTimestamp, parentLsn, initSource } = branch;
   const { id } = await insertBranch(scope.tx, {
-    ...{ id: newBranchId(), projectId, name, parentId, parentTimestamp, initSource },
-    ...{ isDefault: false, protected: false, expiresAt: null, annotation: {}, createdBy: caller.userId },
+    id: newBranchId(),
+    projectId,
+    name,
+    parentId,
+    parentTimestamp,
+    initSource,
+    isDefault: false,
+    protected: false,
+    expiresAt: null,
+    annotation: {},
+    createdBy: caller.userId,
   });
   return updateBranch(scope.tx, id, { currentState: 'resetting', pendingState: 'ready', parentLsn });
 }
@@ -112,7 +121,8 @@ async function queueRestore(
   const endpoints = await selectEndpoints(scope.tx, projectId, branch.id);
   const sourceCompute = await selectReadWriteEndpoint(scope.tx, source.id);
   const restore = await enqueue(scope, 'restore_branch', {
-    ...{ projectId, branchId: branch.id },
+    projectId,
+    branchId: branch.id,
     exclusive: [
       branchKey(branch.id),
       ...(backup === null ? [] : [branchKey(backup.id)]),

@@ -38,7 +38,10 @@ export async function findSchemaSource(
   }
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   return {
-    ...{ branchName: branch.name, endpointId: endpoint.id, pgVersion: project.pgVersion, database: database.name },
+    branchName: branch.name,
+    endpointId: endpoint.id,
+    pgVersion: project.pgVersion,
+    database: database.name,
     adminSecret: scope.box.open(project.adminSecret, adminSecretSealContext(project.id)),
   };
 }

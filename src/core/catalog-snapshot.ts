@@ -33,13 +33,20 @@ export async function takeCatalogSnapshot(sql: Sql, branchId: BranchId): Promise
   const [roles, databases] = await Promise.all([selectAllRoles(sql, branchId), selectAllDatabases(sql, branchId)]);
   return {
     roles: roles.map(({ name, verifier, password, noLogin, applied, pending, droppedAt, protected: isProtected }) => ({
-      ...{ name, verifier, noLogin, applied, pending },
+      name,
+      verifier,
+      noLogin,
+      applied,
+      pending,
       protected: isProtected,
       password: password === null ? null : Buffer.from(password).toString('base64'),
       droppedAt: droppedAt?.toISOString() ?? null,
     })),
     databases: databases.map(({ name, ownerName, appliedName, pending, droppedAt }) => ({
-      ...{ name, ownerName, appliedName, pending },
+      name,
+      ownerName,
+      appliedName,
+      pending,
       droppedAt: droppedAt?.toISOString() ?? null,
     })),
   };

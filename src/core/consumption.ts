@@ -49,7 +49,9 @@ export async function getConsumption(scope: Scope, caller: Caller, query: Consum
   const unit = units[query.granularity];
   const period = requirePeriod(scope, query);
   const found = await selectProjects(scope.sql, {
-    ...{ organizationIds: [organization.id], projectId: caller.projectId, search: null },
+    organizationIds: [organization.id],
+    projectId: caller.projectId,
+    search: null,
     ...(query.by === 'project' ? { after: query.cursor, limit: 10_000 } : { after: null, limit: 10_000 }),
   });
   const wanted = found.map(({ id }) => id).filter((id) => query.projectIds?.includes(id) ?? true);

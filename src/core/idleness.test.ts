@@ -5,8 +5,13 @@ import { isDueForObservation, sleepsAt, whyAwake } from './idleness.ts';
 const at = (seconds: number) => new Date(seconds * 1_000);
 const text = (seconds: number) => at(seconds).toISOString();
 const endpoint = {
-  ...{ createdAt: at(0), startedAt: at(100), lastActive: at(200), suspendTimeoutSeconds: 0, workSeen: null },
-  ...{ currentState: 'active' as const, pendingState: null },
+  createdAt: at(0),
+  startedAt: at(100),
+  lastActive: at(200),
+  suspendTimeoutSeconds: 0,
+  workSeen: null,
+  currentState: 'active' as const,
+  pendingState: null,
 };
 const query = { kind: 'query' as const, description: 'a query of ann (pid 7)', pid: 7, role: 'ann' };
 const busyAt = (seconds: number): WorkSeen => ({ observedAt: text(seconds), lastWorkAt: text(seconds), work: query });
@@ -48,10 +53,14 @@ describe('why it is awake', () => {
   it('is its timeout, its setting, or what it was busy with', () => {
     expect(whyAwake(endpoint)).toMatchObject({ reason: 'recent_activity', sleepsAt: at(500) });
     expect(whyAwake({ ...endpoint, suspendTimeoutSeconds: -1 })).toMatchObject({
-      ...{ reason: 'never_suspends', description: 'suspend_timeout_seconds is -1', sleepsAt: null },
+      reason: 'never_suspends',
+      description: 'suspend_timeout_seconds is -1',
+      sleepsAt: null,
     });
     expect(whyAwake({ ...endpoint, workSeen: busyAt(500) })).toMatchObject({
-      ...{ reason: 'query', description: 'a query of ann (pid 7)', sleepsAt: null },
+      reason: 'query',
+      description: 'a query of ann (pid 7)',
+      sleepsAt: null,
     });
     expect(whyAwake({ ...endpoint, startedAt: at(600), workSeen: busyAt(500) })?.reason).toBe('recent_activity');
   });

@@ -15,8 +15,12 @@ const uncounted = { projectsMax: null, branchesPerProjectMax: null, replicasPerP
 
 const plans: Readonly<Record<PlanName, Plan>> = {
   free: {
-    ...{ name: 'free', cuMax: 2, canChangeSuspend: false },
-    ...{ projectsMax: 100, branchesPerProjectMax: 10, replicasPerProjectMax: 3 },
+    name: 'free',
+    cuMax: 2,
+    canChangeSuspend: false,
+    projectsMax: 100,
+    branchesPerProjectMax: 10,
+    replicasPerProjectMax: 3,
   },
   launch: { name: 'launch', cuMax: 16, canChangeSuspend: true, ...uncounted },
   scale: { name: 'scale', cuMax: 56, canChangeSuspend: true, ...uncounted },

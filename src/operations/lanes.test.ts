@@ -53,7 +53,10 @@ async function whileFlooded(work: () => Promise<void>): Promise<void> {
     return done();
   };
   const runner = new OperationRunner({
-    ...{ core: made.core, driver, providers: testProviders(), concurrency },
+    core: made.core,
+    driver,
+    providers: testProviders(),
+    concurrency,
     urgent: [made.core.database],
     log: createLogger({ level: 'silent', role: 'test' }),
     registry: { ...jobRegistry, check_availability: { steps: { record: endless }, giveUp: async () => {} } },

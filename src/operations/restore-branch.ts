@@ -60,7 +60,8 @@ const copy: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined) return skip('the branch is gone');
   const spec = {
-    ...{ ...target.ref, branchId: stagingOf(context) },
+    ...target.ref,
+    branchId: stagingOf(context),
     pgVersion: target.project.pgVersion,
     source: { kind: 'branch', branchId: sourceOf(context) } as const,
   };
@@ -128,7 +129,10 @@ async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTa
     await copyLogicalSize(tx, branch.id, backup);
   }
   await updateBranch(tx, branch.id, {
-    ...{ currentState: 'ready', pendingState: null, lastResetAt: now, initSource: 'parent-data' },
+    currentState: 'ready',
+    pendingState: null,
+    lastResetAt: now,
+    initSource: 'parent-data',
     receipt: receipt as object,
     ...(branch.parentId !== null && { parentLsn: lsnOf(receipt), parentTimestamp: new Date(String(copiedAt)) }),
   });

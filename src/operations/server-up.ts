@@ -53,7 +53,10 @@ export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen
     const route = routeOf(facts);
     if (route === null) return false;
     return openStartedRoute(sql, operation, lease, {
-      ...{ ...facts, route, endpointId: target.endpoint.id, generation: seen.generation },
+      ...facts,
+      route,
+      endpointId: target.endpoint.id,
+      generation: seen.generation,
       branchId: isPrimary(target) ? target.branch.id : null,
     });
   };

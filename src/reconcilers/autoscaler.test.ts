@@ -75,16 +75,12 @@ describe('the autoscaler', () => {
     const period = { from: new Date(0), to: new Date(Date.now() + 60_000), limit: 100 };
     const changes = await selectSizeChanges(made.core.database.sql, endpoint.id, period);
     expect(changes.map(({ fromCu, toCu }) => [fromCu, toCu]).reverse()).toEqual([
-      ...[
-        [0.25, 0.5],
-        [0.5, 1],
-        [1, 2],
-      ], // up
-      ...[
-        [2, 1],
-        [1, 0.5],
-        [0.5, 0.25],
-      ], // down
+      [0.25, 0.5],
+      [0.5, 1],
+      [1, 2], // up
+      [2, 1],
+      [1, 0.5],
+      [0.5, 0.25], // down
     ]);
     expect(changes.at(-1)?.reason).toMatch(/^cpu: 0.25 of 0.25 cores used/);
     expect(changes[0]?.reason).toMatch(/^calm/);
@@ -144,7 +140,8 @@ describe('the autoscaler', () => {
       select status, error from operations where endpoint_id = ${endpoint.id} and action = 'check_availability'`;
     expect(found).toHaveLength(1);
     expect(found[0]).toMatchObject({
-      ...{ status: 'finished', error: expect.stringContaining('ended 2 of the server') },
+      status: 'finished',
+      error: expect.stringContaining('ended 2 of the server'),
     });
     expect(found[0]?.error).toContain('8192 MiB at 2 CU');
   });

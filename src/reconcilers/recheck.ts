@@ -27,7 +27,12 @@ export async function actIfStill(
 }
 
 /** As `actIfStill`, but not while an operation of the endpoint is unfinished: that knows better than an observation. */
-export async function actIfUntouched(...[core, seen, isStill, act]: Parameters<typeof actIfStill>): Promise<void> {
+export async function actIfUntouched(
+  core: Core,
+  seen: SeenEndpoint,
+  isStill: (endpoint: EndpointRow) => boolean,
+  act: (scope: CommandScope, endpoint: EndpointRow) => Promise<void>,
+): Promise<void> {
   await actIfStill(core, seen, isStill, async (scope, endpoint) => {
     if ((await selectUnfinishedForEndpoint(scope.tx, endpoint.id)) === undefined) await act(scope, endpoint);
   });

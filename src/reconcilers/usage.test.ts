@@ -109,8 +109,16 @@ describe('usage', () => {
     const rows = await samples();
     expect(rows).toHaveLength(40);
     expect(rows[0]).toMatchObject({
-      ...{ resolution: 600, cu: 0.25, cpuSeconds: 4, memoryBytes: 7, cacheBytes: 8, workingSetBytes: 5 },
-      ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, databaseBytes: 3_600_000 },
+      resolution: 600,
+      cu: 0.25,
+      cpuSeconds: 4,
+      memoryBytes: 7,
+      cacheBytes: 8,
+      workingSetBytes: 5,
+      connectionsActive: 1,
+      connectionsIdle: 2,
+      connectionsMax: 112,
+      databaseBytes: 3_600_000,
     });
     expect(rows[1]).toMatchObject({ resolution: 15, connectionsActive: null });
     expect(rows[4]).toMatchObject({ resolution: 60, transactions: 20, blocksHit: 1_800 });

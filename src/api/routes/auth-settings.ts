@@ -88,7 +88,9 @@ function atProvider<T extends object>(
 
 function domainRoutes(app: App, parts: ApiParts, { path, params, ids }: Form): void {
   const list = {
-    ...{ tags, ...ids.listDomains, params },
+    tags,
+    ...ids.listDomains,
+    params,
     summary: 'List trusted domains (beta)',
     description: 'Where the provider may send people back to.',
     response: { 200: DomainsReply, ...errorReply },
@@ -100,7 +102,9 @@ function domainRoutes(app: App, parts: ApiParts, { path, params, ids }: Form): v
   );
 
   const add = {
-    ...{ tags, ...ids.addDomain, params },
+    tags,
+    ...ids.addDomain,
+    params,
     summary: 'Add a trusted domain (beta)',
     description: 'An origin; labels of its host may be `*`.',
     body: DomainAddBody,
@@ -115,7 +119,9 @@ function domainRoutes(app: App, parts: ApiParts, { path, params, ids }: Form): v
   });
 
   const remove = {
-    ...{ tags, ...ids.removeDomains, params },
+    tags,
+    ...ids.removeDomains,
+    params,
     summary: 'Remove trusted domains (beta)',
     description: 'Those that are not trusted anyway are passed over.',
     body: DomainsDeleteBody,
@@ -137,7 +143,9 @@ function domainRoutes(app: App, parts: ApiParts, { path, params, ids }: Form): v
 
 function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, ids }: Form): void {
   const list = {
-    ...{ tags, ...ids.listOauth, params },
+    tags,
+    ...ids.listOauth,
+    params,
     summary: 'List OAuth providers (beta)',
     description: 'Those that people may sign in with.',
     response: { 200: OauthProvidersReply, ...errorReply },
@@ -147,7 +155,9 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
   );
 
   const add = {
-    ...{ tags, ...ids.addOauth, params },
+    tags,
+    ...ids.addOauth,
+    params,
     summary: 'Add an OAuth provider (beta)',
     description: 'Without a client id of your own the auth provider’s shared one is used.',
     body: OauthAddBody,
@@ -164,7 +174,9 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
   );
 
   const update = {
-    ...{ tags, ...ids.updateOauth, params: memberParams },
+    tags,
+    ...ids.updateOauth,
+    params: memberParams,
     summary: 'Change an OAuth provider (beta)',
     description: 'Its client id, its secret, or its tenant.',
     body: OauthUpdateBody,
@@ -180,7 +192,9 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
   );
 
   const remove = {
-    ...{ tags, ...ids.removeOauth, params: memberParams },
+    tags,
+    ...ids.removeOauth,
+    params: memberParams,
     summary: 'Remove an OAuth provider (beta)',
     description: 'Nobody can sign in with it any more.',
     response: { 200: nothing, ...errorReply },

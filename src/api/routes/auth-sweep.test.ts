@@ -42,11 +42,22 @@ beforeAll(async () => {
   const { id } = elsewhere.standIn.addUser(app.project, 'ann@example.com');
   app.project.domains.add('https://app.example.com');
   values = {
-    ...{ auth_provider: 'stack', project_id: app.projectId, branch_id: app.branchId },
-    ...{ database_name: 'neondb', role_name: 'neondb_owner', email: 'new@example.com', name: 'New' },
-    ...{ domain: 'https://new.example.com', domains: [{ domain: 'https://app.example.com' }], delete_data: true },
-    ...{ id: 'microsoft', client_id: 'c', client_secret: 's', microsoft_tenant_id: 't' },
-    ...{ auth_user_id: id, oauth_provider_id: 'google' },
+    auth_provider: 'stack',
+    project_id: app.projectId,
+    branch_id: app.branchId,
+    database_name: 'neondb',
+    role_name: 'neondb_owner',
+    email: 'new@example.com',
+    name: 'New',
+    domain: 'https://new.example.com',
+    domains: [{ domain: 'https://app.example.com' }],
+    delete_data: true,
+    id: 'microsoft',
+    client_id: 'c',
+    client_secret: 's',
+    microsoft_tenant_id: 't',
+    auth_user_id: id,
+    oauth_provider_id: 'google',
   };
   const document = (await elsewhere.api.app.inject('/api/v2/openapi.json')).json();
   operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
@@ -86,15 +97,25 @@ describe('every operation', () => {
     const names = operations.map(({ operation }) => operation.operationId);
     expect(names).toEqual(
       expect.arrayContaining([
-        ...['createNeonAuthIntegration', 'listNeonAuthIntegrations', 'createNeonAuthProviderSDKKeys'],
-        ...['createNeonAuthNewUser', 'transferNeonAuthProviderProject', 'deleteNeonAuthIntegration'],
-        ...['deleteNeonAuthUser', 'listNeonAuthOauthProviders', 'getNeonAuth', 'createNeonAuth', 'disableNeonAuth'],
+        'createNeonAuthIntegration',
+        'listNeonAuthIntegrations',
+        'createNeonAuthProviderSDKKeys',
+        'createNeonAuthNewUser',
+        'transferNeonAuthProviderProject',
+        'deleteNeonAuthIntegration',
+        'deleteNeonAuthUser',
+        'listNeonAuthOauthProviders',
+        'getNeonAuth',
+        'createNeonAuth',
+        'disableNeonAuth',
       ]),
     );
     expect(names.length).toBeGreaterThanOrEqual(24);
     for (const { operation } of operations) {
       expect([operation.operationId, operation.tags, operation.summary]).toEqual([
-        ...[operation.operationId, [expect.stringMatching(/\(beta\)/)], expect.stringMatching(/\(beta\)$/)],
+        operation.operationId,
+        [expect.stringMatching(/\(beta\)/)],
+        expect.stringMatching(/\(beta\)$/),
       ]);
     }
   });

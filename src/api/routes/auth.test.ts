@@ -98,7 +98,8 @@ describe('creating an integration', () => {
     await create();
     const { operations } = await get(`/projects/${made.projectId}/operations`);
     expect(operations.map((operation: { action: string }) => operation.action).sort()).toEqual([
-      ...['create_timeline', 'start_compute'],
+      'create_timeline',
+      'start_compute',
     ]);
   });
 

@@ -167,7 +167,8 @@ describe('delete', () => {
     const { branch: child } = (await create({ branch: { name: 'child', parent_id: parent.id } })).json();
     const refused = await api.call('DELETE', `${base}/branches/${parent.id}`);
     expect([refused.statusCode, refused.json().message]).toEqual([
-      ...[422, `cannot delete a branch that has children; children:"child (${child.id})"`],
+      422,
+      `cannot delete a branch that has children; children:"child (${child.id})"`,
     ]);
     expect((await api.call('DELETE', `${base}/branches/${child.id}`)).statusCode).toBe(200);
     expect((await api.call('DELETE', `${base}/branches/${parent.id}`)).statusCode).toBe(200);

@@ -33,7 +33,10 @@ it('projects by hour and by day', async () => {
   const frames = hours.projects[0].periods.flatMap((period: { consumption: object[] }) => period.consumption);
   expect(frames).toHaveLength(2);
   expect(frames[1]).toMatchObject({
-    ...{ active_time_seconds: 60, compute_time_seconds: 4, written_data_bytes: 1024, data_storage_bytes_hour: 744_000 },
+    active_time_seconds: 60,
+    compute_time_seconds: 4,
+    written_data_bytes: 1024,
+    data_storage_bytes_hour: 744_000,
   });
   expect(hours.pagination).toEqual({ cursor: projectId });
   const months = (await get('projects', { granularity: 'monthly', project_ids: `${projectId},nobody` })).json();

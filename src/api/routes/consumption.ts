@@ -99,7 +99,11 @@ function wanted(query: RawQuery, by: Wanted['by'], limit: number): Wanted {
     organizationId: query.org_id === undefined ? null : asOrganizationId(query.org_id),
     projectIds: namesIn(query.project_ids),
     branchIds: namesIn(query.branch_ids),
-    ...{ from: new Date(query.from), to: new Date(query.to), granularity: query.granularity },
-    ...{ by, cursor: query.cursor ?? null, limit: query.limit ?? limit },
+    from: new Date(query.from),
+    to: new Date(query.to),
+    granularity: query.granularity,
+    by,
+    cursor: query.cursor ?? null,
+    limit: query.limit ?? limit,
   };
 }

@@ -29,8 +29,16 @@ function sampleAt(seconds: number): SampleRow {
   const resolution = seconds % 60 === 0 ? 60 : 15;
   const asked = resolution === 60;
   return {
-    ...{ endpointId, at: new Date(begin.getTime() + seconds * 1_000), resolution, generation: 1, cu: 0.25 },
-    ...{ cpuSeconds: seconds / 2, throttledPeriods: 0, memoryBytes: 100, cacheBytes: 200, workingSetBytes: 50 },
+    endpointId,
+    at: new Date(begin.getTime() + seconds * 1_000),
+    resolution,
+    generation: 1,
+    cu: 0.25,
+    cpuSeconds: seconds / 2,
+    throttledPeriods: 0,
+    memoryBytes: 100,
+    cacheBytes: 200,
+    workingSetBytes: 50,
     connectionsActive: asked ? 3 : null,
     connectionsIdle: asked ? 4 : null,
     connectionsMax: asked ? 112 : null,
@@ -53,10 +61,18 @@ describe('the metrics of a compute', () => {
     expect(step).toBe(60);
     expect(samples).toHaveLength(6);
     expect(samples[1]).toEqual({
-      ...{ at: new Date(begin.getTime() + 60_000).toISOString().replace('.000Z', 'Z'), cu: 0.25, cpu_cores: 0.5 },
-      ...{ memory_bytes: 100, cache_bytes: 200, working_set_bytes: 50, database_size_bytes: 7_000_000 },
-      ...{ connections_active: 3, connections_idle: 4, connections_max: 112 },
-      ...{ transactions_per_second: 10, cache_hit_ratio: 0.9 },
+      at: new Date(begin.getTime() + 60_000).toISOString().replace('.000Z', 'Z'),
+      cu: 0.25,
+      cpu_cores: 0.5,
+      memory_bytes: 100,
+      cache_bytes: 200,
+      working_set_bytes: 50,
+      database_size_bytes: 7_000_000,
+      connections_active: 3,
+      connections_idle: 4,
+      connections_max: 112,
+      transactions_per_second: 10,
+      cache_hit_ratio: 0.9,
     });
     expect(changes).toMatchObject([{ from_cu: 0.25, to_cu: 0.5, reason: 'cpu: 0.25 of 0.25 cores used' }]);
   });

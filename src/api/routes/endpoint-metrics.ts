@@ -106,7 +106,10 @@ function exportGauges({ core, metrics, log }: ApiParts): void {
   };
   for (const [name, help, pick] of exported) {
     new Gauge({
-      ...{ name: `catnap_endpoint_${name}`, help, labelNames: ['endpoint', 'project'], registers: [metrics] },
+      name: `catnap_endpoint_${name}`,
+      help,
+      labelNames: ['endpoint', 'project'],
+      registers: [metrics],
       async collect() {
         const rows = await latest();
         this.reset();

@@ -14,7 +14,8 @@ test('the operator reads the mails of the auth provider, nobody else does', asyn
   const made = (await stack('/integrations/neon/projects/provision', basic, { display_name: 'shop' })).json();
   for (const name of ['ada', 'bob']) {
     await stack('/auth/password/sign-up', keyHeaders('client', made.project_id), {
-      ...{ email: `${name}@example.com`, password: 'correct horse' },
+      email: `${name}@example.com`,
+      password: 'correct horse',
       verification_callback_url: 'http://localhost:3000/verify',
     });
   }

@@ -33,7 +33,8 @@ export function sqlRoutes(app: App, proxySockets: readonly string[]): void {
 async function passOn(sockets: readonly string[], request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const body = request.method === 'POST' && isStream(request.body) ? request.body : null;
   const headers = {
-    ...{ ...pick(request.headers, passedOn), ...framing(request, body) },
+    ...pick(request.headers, passedOn),
+    ...framing(request, body),
     'x-catnap-client-address': request.ip,
   };
   const upstream = await reachOne(sockets, (socketPath) =>

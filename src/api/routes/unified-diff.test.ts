@@ -8,8 +8,19 @@ test('shows what went and what came, with some lines around', () => {
   const after = lines.with(10, 'changed').toSpliced(11, 0, 'added');
   expect(diff(lines.join('\n'), after.join('\n'))).toBe(
     [
-      ...['--- a', '+++ b', '@@ -8,7 +8,8 @@', ' line 7', ' line 8', ' line 9', '-line 10', '+changed', '+added'],
-      ...[' line 11', ' line 12', ' line 13', ''],
+      '--- a',
+      '+++ b',
+      '@@ -8,7 +8,8 @@',
+      ' line 7',
+      ' line 8',
+      ' line 9',
+      '-line 10',
+      '+changed',
+      '+added',
+      ' line 11',
+      ' line 12',
+      ' line 13',
+      '',
     ].join('\n'),
   );
   expect(diff('same\n', 'same\n')).toBe('');

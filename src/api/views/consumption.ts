@@ -11,8 +11,11 @@ export const namesIn = (list: string | readonly string[] | undefined): string[] 
   list === undefined ? null : [list].flat().flatMap((text) => text.split(',').filter((name) => name !== ''));
 
 const unmeasured = [
-  ...['instant_restore_bytes_month', 'public_network_transfer_bytes', 'private_network_transfer_bytes'],
-  ...['extra_branches_month', 'snapshot_storage_bytes_month'],
+  'instant_restore_bytes_month',
+  'public_network_transfer_bytes',
+  'private_network_transfer_bytes',
+  'extra_branches_month',
+  'snapshot_storage_bytes_month',
 ];
 const measured: Readonly<Record<string, (row: Row) => number>> = {
   compute_unit_seconds: (row) => row.computeUnitSeconds,
