@@ -6,12 +6,6 @@ import type { CatalogChange } from '../interface/driver.ts';
 import { type Bench, noChange, ownerAndDatabase, verifier } from './bench.ts';
 
 export function describeBranches(bench: () => Bench): void {
-  test('prepare can be repeated', async () => {
-    const { driver, subject } = bench();
-    await driver.prepare(subject.pgVersion, () => undefined);
-    await driver.prepare(subject.pgVersion, () => undefined);
-  });
-
   test('a branch of the template has a receipt, and a repeated call gives the same', async () => {
     const b = bench();
     const receipt = await b.createBranch();

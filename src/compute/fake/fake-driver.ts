@@ -96,11 +96,6 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (compute) compute.process = null;
   }
 
-  async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
-    await this.#enter('prepare', String(pgVersion));
-    progress(`Postgres ${pgVersion} is ready`);
-  }
-
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
     await this.#enter('createBranch', spec.branchId);
     const existing = this.branches.get(spec.branchId);

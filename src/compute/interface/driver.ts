@@ -200,9 +200,6 @@ export interface ServerCatalog {
 }
 
 export interface ComputeDriver {
-  /** Makes ready what every start needs (binaries, template), reporting progress in plain words. */
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
-
   createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
    * Leaves nothing in a branch but its schema, roles and databases: no value of the branch that it is a copy of is

@@ -1,4 +1,7 @@
-/** What the driver asks of the host: the calls, and what they tell. Types alone, for both ends of the channel. */
+/**
+ * What the driver asks of the host: the calls, what they take and what they return. Both ends of the channel are made
+ * from it.
+ */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
 import type {
   BranchReceipt,
@@ -65,7 +68,6 @@ export interface PrivateServer extends BranchRef {
 }
 
 export interface HostCalls {
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
   /** Of the template, or of a branch that is asleep. */
   createBranch(spec: BranchSpec): Promise<BranchReceipt>;
   /** The server that runs on the parent's data; null when none does, or when the branch is there already. */
@@ -109,3 +111,36 @@ export interface HostCalls {
   /** Every endpoint that has a process. */
   list(): Promise<HostedCompute[]>;
 }
+
+/**
+ * The names of all calls, the only time that they are written as values: the stub is made from this list, and the
+ * server answers nothing that is not in it. A name that is missing here does not compile in `remoteHost`.
+ */
+export const hostMethods = [
+  'createBranch',
+  'findParent',
+  'beginLiveClone',
+  'finishLiveClone',
+  'abandonLiveClone',
+  'openPrivateServer',
+  'closePrivateServer',
+  'removeBranch',
+  'replaceBranch',
+  'findServer',
+  'hasReplica',
+  'claimReplica',
+  'removeSlot',
+  'start',
+  'inspect',
+  'reload',
+  'resize',
+  'sample',
+  'checkSettings',
+  'forgetFirstSecret',
+  'stop',
+  'removeCompute',
+  'removeProject',
+  'list',
+] as const satisfies readonly (keyof HostCalls)[];
+
+export type HostMethod = (typeof hostMethods)[number];

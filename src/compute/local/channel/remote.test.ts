@@ -8,7 +8,7 @@ import { CatnapError } from '../../../lib/errors.ts';
 import { newBranchId, newEndpointId, newProjectId } from '../../../lib/ids.ts';
 import { limits } from '../../contract/bench.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
-import type { HostCalls } from './host-calls.ts';
+import { type HostCalls, type HostMethod, hostMethods } from './host-calls.ts';
 import { type HostChannel, remoteHost, serveHost } from './remote.ts';
 
 /** One end of a pair that sends what JSON keeps, as the real channel does. */
@@ -37,20 +37,16 @@ function pair(): { parent: End; child: End } {
 }
 
 const ref = {
-  ...{ projectId: newProjectId(), branchId: newBranchId(), endpointId: newEndpointId(), tenantUid: 700_123 },
+  projectId: newProjectId(),
+  branchId: newBranchId(),
+  endpointId: newEndpointId(),
+  tenantUid: 700_123,
 };
 
 function hostWith(methods: Partial<HostCalls>): HostCalls {
   const missing = () => Promise.reject(new Error('not in this test'));
-  return {
-    ...{ findServer: missing, hasReplica: missing, claimReplica: missing, removeSlot: missing },
-    ...{ findParent: missing, beginLiveClone: missing, finishLiveClone: missing, abandonLiveClone: missing },
-    ...{ prepare: missing, createBranch: missing, removeBranch: missing, start: missing, inspect: missing },
-    ...{ forgetFirstSecret: missing, stop: missing, removeCompute: missing, removeProject: missing },
-    ...{ openPrivateServer: missing, closePrivateServer: missing },
-    ...{ replaceBranch: missing, resize: missing, sample: missing },
-    ...{ list: missing, reload: missing, checkSettings: missing, ...methods },
-  };
+  const none = Object.fromEntries(hostMethods.map((method) => [method, missing]));
+  return { ...(none as Record<HostMethod, () => Promise<never>>), ...methods };
 }
 
 describe('the host behind a channel', () => {
@@ -83,7 +79,6 @@ describe('the host behind a channel', () => {
         checkSettings: async () => null,
         inspect: async () => null,
         list: async () => [],
-        prepare: async (pgVersion, progress) => progress(`preparing ${pgVersion}`),
       }),
       parent,
     );
@@ -91,9 +86,26 @@ describe('the host behind a channel', () => {
     await host.stop(ref, 7);
     expect(seen).toEqual([[ref, 7]]);
     expect(await Promise.all([host.inspect(ref), host.list()])).toEqual([null, []]);
-    const lines: string[] = [];
-    await host.prepare(17, (line) => lines.push(line));
-    expect(lines).toEqual(['preparing 17']);
+  });
+
+  test('has a stub of every call, and of nothing else', async () => {
+    const { parent, child } = pair();
+    const seen: string[] = [];
+    const record = (method: HostMethod) => async () => void seen.push(method);
+    const recorders = Object.fromEntries(hostMethods.map((method) => [method, record(method)]));
+    serveHost(hostWith(recorders), parent);
+    const host = remoteHost(child);
+    expect(Object.keys(host)).toEqual([...hostMethods]);
+    for (const call of Object.values(host)) await Reflect.apply(call, host, []);
+    expect(seen).toEqual([...hostMethods]);
+  });
+
+  test('answers a child only the calls that it may make', async () => {
+    const { parent, child } = pair();
+    serveHost({ checkSettings: async () => 'wrong' }, parent);
+    const host = remoteHost(child);
+    expect(await host.checkSettings(17, {})).toBe('wrong');
+    await expect(host.stop(ref, 1)).rejects.toThrow('no such call: stop');
   });
 
   test('errors keep their class, kind and message', async () => {

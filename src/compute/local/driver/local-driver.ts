@@ -61,10 +61,6 @@ export class LocalDriver implements ComputeDriver {
     this.#host = host;
   }
 
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
-    return this.#host.prepare(pgVersion, progress);
-  }
-
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
     const parent = await this.#host.findParent(spec);
     if (parent === null || spec.source.kind === 'template') {

@@ -95,6 +95,7 @@ export class PrivilegedHost implements HostCalls {
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
   }
 
+  /** Makes ready what every start of a major needs (binaries, template), reporting progress in plain words. */
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
     const { build, template } = await this.#majors.ready(pgVersion, progress);
     void this.#spares.refill(template);
