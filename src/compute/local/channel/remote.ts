@@ -4,15 +4,8 @@
  */
 import { CatnapError, type ErrorKind } from '../../../lib/errors.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
+import type { DriverChannel } from '../../interface/driver-host.ts';
 import { type HostCalls, type HostMethod, hostMethods } from './host-calls.ts';
-
-/** A child process seen from its parent, or `process` seen from the child. */
-export interface HostChannel {
-  readonly connected?: boolean;
-  send?(message: object, callback?: (error: Error | null) => void): boolean;
-  on(event: 'message', listener: (message: unknown) => void): unknown;
-  on(event: 'disconnect', listener: () => void): unknown;
-}
 
 interface Call {
   readonly hostCall: number;
@@ -31,7 +24,7 @@ interface SentError {
 }
 
 /** In the parent: answers the calls of one child. A call that the child does not live to hear of runs to its end. */
-export function serveHost(host: Partial<HostCalls>, child: HostChannel): void {
+export function serveHost(host: Partial<HostCalls>, child: DriverChannel): void {
   child.on('message', (message) => {
     if (!isCall(message)) return;
     const reply = (answer: Reply) => {
@@ -47,7 +40,7 @@ export function serveHost(host: Partial<HostCalls>, child: HostChannel): void {
 }
 
 /** In the child: the same interface, each call a message. */
-export function remoteHost(parent: HostChannel): HostCalls {
+export function remoteHost(parent: DriverChannel): HostCalls {
   const pending = new Map<number, Pending>();
   let last = 0;
   parent.on('message', (message) => {

@@ -21,6 +21,7 @@ import type {
   TenantRef,
 } from '../../interface/driver.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
+import type { LimitsProblem, TemporaryDiskEnforcement } from '../../interface/driver-host.ts';
 import type {
   BackupEnd,
   EndpointRef,
@@ -34,17 +35,12 @@ import { createBranchDirectory } from './branches/branch-directory.ts';
 import { LiveClones } from './branches/live-clones.ts';
 import { closePrivateServer, openPrivateServer, type PrivateServerParts } from './branches/private-server.ts';
 import { Spares } from './branches/spares.ts';
-import { Cgroups, type LimitsProblem } from './cgroups/cgroups.ts';
+import { Cgroups } from './cgroups/cgroups.ts';
 import { findEnforcedServer, inspectCompute, listComputes } from './computes/hosted-computes.ts';
 import { resizeCompute, sampleComputes } from './computes/sizes.ts';
 import { reloadServer, type ServerParts, startServer } from './computes/start-server.ts';
 import { inDiskWords } from './copy/room.ts';
-import {
-  type DiskLog,
-  diskLocationOf,
-  type TemporaryDiskEnforcement,
-  TemporaryDisks,
-} from './disks/temporary-disks.ts';
+import { type DiskLog, diskLocationOf, TemporaryDisks } from './disks/temporary-disks.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './home/data-home.ts';
 import type { Layout } from './home/layout.ts';
 import { removeLeftovers } from './home/leftovers.ts';
@@ -105,7 +101,6 @@ export class PrivilegedHost implements HostCalls {
     await removeLeftovers(this.#layout);
   }
 
-  /** Null where sizes are enforced; otherwise why they are not. */
   limitsProblem(): Promise<LimitsProblem> {
     return this.#cgroups.problem();
   }

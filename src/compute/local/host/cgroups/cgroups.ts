@@ -11,13 +11,11 @@ import type { Uids } from '../../../../lib/config.ts';
 import { errorText } from '../../../../lib/errors.ts';
 import { programEnvironment } from '../../../../lib/run-program.ts';
 import type { ComputeLimits, ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
+import type { LimitsProblem } from '../../../interface/driver-host.ts';
 import type { DiskLog } from '../disks/temporary-disks.ts';
 import { enteringShell } from './entering-shell.ts';
 import { openTree } from './locations.ts';
 import { type CgroupTree, type GroupLimits, isGone } from './tree.ts';
-
-/** Null: sizes are enforced. Otherwise why they are not. */
-export type LimitsProblem = string | null;
 
 /** How long a start may use as many cores as there are: at a quarter of one it would take three times as long. */
 const startGraceMs = 3_000;

@@ -2,10 +2,11 @@
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { ComputeRef, ComputeSpec } from '../../../interface/driver.ts';
+import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import type { HostedCompute } from '../../channel/host-calls.ts';
 import { recoveryArguments } from '../branches/backup-files.ts';
 import type { Cgroups } from '../cgroups/cgroups.ts';
-import { diskLocationOf, type TemporaryDiskEnforcement, type TemporaryDisks } from '../disks/temporary-disks.ts';
+import { diskLocationOf, type TemporaryDisks } from '../disks/temporary-disks.ts';
 import { dataDirectoryOf, dataHome } from '../home/data-home.ts';
 import type { Layout } from '../home/layout.ts';
 import { readBranchRecord, writeEndpointRecord } from '../home/records.ts';

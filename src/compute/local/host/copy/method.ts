@@ -2,9 +2,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BranchReceipt } from '../../../interface/driver.ts';
-
-export type CloneMethod = BranchReceipt['method'];
+import type { CloneMethod } from '../../../interface/driver-host.ts';
 
 const probeBytes = 65_536;
 

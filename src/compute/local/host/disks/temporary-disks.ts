@@ -22,15 +22,13 @@ import { realpath, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { ComputeRef } from '../../../interface/driver.ts';
+import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import { type DataRef, dataDirectoryOf } from '../home/data-home.ts';
 import type { Layout } from '../home/layout.ts';
 import { discard } from '../home/tenant-directories.ts';
 import { makeDiskImage, mountDiskImage, tryDiskImages } from './disk-image.ts';
 import { mountsUnder, unmount } from './mounts.ts';
 import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spare-disks.ts';
-
-/** `disk`: all sessions together, 53100. `session`: each session for itself, 53400. */
-export type TemporaryDiskEnforcement = 'disk' | 'session';
 
 export interface DiskPlace {
   /** The endpoint's. */
