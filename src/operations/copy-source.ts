@@ -5,7 +5,6 @@
 import type { SourceState } from '../compute/interface/branch-copy.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { BranchId } from '../lib/ids.ts';
-import { emptyChange } from './compute-steps.ts';
 import type { StepContext } from './step.ts';
 import { findCompute } from './target.ts';
 
@@ -21,7 +20,7 @@ export async function readSource(
   if (seen.state === 'starting') return 'starting';
   if (seen.state === 'absent') return 'asleep';
   const [catalog, bytes] = await Promise.all([
-    context.driver.configure(source.ref, emptyChange),
+    context.driver.readCatalog(source.ref),
     context.driver.observeSize(source.ref),
   ]);
   return { catalog, bytes, isExact: false };

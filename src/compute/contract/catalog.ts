@@ -26,7 +26,7 @@ export function describeBranches(bench: () => Bench): void {
 
     const child = { branchId, endpointId: newEndpointId() };
     const running = await b.start(1, child);
-    const catalog = await b.driver.configure({ ...b.ref, ...child }, noChange);
+    const catalog = await b.driver.readCatalog({ ...b.ref, ...child });
     expect(catalog).toEqual({
       roles: [{ name: 'owner', verifier }],
       databases: [{ name: 'app', ownerName: 'owner' }],
@@ -35,7 +35,7 @@ export function describeBranches(bench: () => Bench): void {
     await b.driver.configure({ ...b.ref, ...child }, { ...noChange, dropDatabases: ['app'] });
 
     await b.start(2);
-    expect((await b.driver.configure(b.ref, noChange)).databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
+    expect((await b.driver.readCatalog(b.ref)).databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
   });
 
   test('a running server tells how large its databases are, a sleeping one does not', async () => {
@@ -80,7 +80,7 @@ export function describeBranches(bench: () => Bench): void {
 
     const child = { branchId, endpointId: newEndpointId() };
     const running = await b.start(1, child);
-    expect((await b.driver.configure({ ...b.ref, ...child }, noChange)).roles).toEqual([{ name: 'owner', verifier }]);
+    expect((await b.driver.readCatalog({ ...b.ref, ...child })).roles).toEqual([{ name: 'owner', verifier }]);
     if (b.hasSql) {
       expect(await b.query(running, 'SELECT count(*) = max(n) + 1 AS whole FROM t')).toEqual([{ whole: true }]);
       await b.query(running, 'DROP TABLE t');
@@ -126,7 +126,7 @@ export function describeConfigure(bench: () => Bench): void {
   test('makes roles and databases, once', async () => {
     const b = bench();
     const running = await b.started();
-    expect(await b.driver.configure(b.ref, noChange)).toEqual({ roles: [], databases: [] });
+    expect(await b.driver.readCatalog(b.ref)).toEqual({ roles: [], databases: [] });
     const catalog = {
       roles: [{ name: 'owner', verifier }],
       databases: [{ name: 'app', ownerName: 'owner' }],
@@ -195,5 +195,17 @@ export function describeConfigure(bench: () => Bench): void {
     await expect(b.driver.configure(b.ref, noChange)).rejects.toThrow(/not running/);
     await b.createBranch();
     await expect(b.driver.configure(b.ref, noChange)).rejects.toThrow(/not running/);
+  });
+
+  test('a catalog is read without a change, from a server that runs', async () => {
+    const b = bench();
+    await expect(b.driver.readCatalog(b.ref)).rejects.toThrow(/not running/);
+    await b.started();
+    expect(await b.driver.readCatalog(b.ref)).toEqual({ roles: [], databases: [] });
+    const configured = await b.driver.configure(b.ref, ownerAndDatabase);
+    expect(await b.driver.readCatalog(b.ref)).toEqual(configured);
+    expect(await b.driver.configure(b.ref, noChange)).toEqual(configured);
+    await b.driver.suspend(b.ref, 1);
+    await expect(b.driver.readCatalog(b.ref)).rejects.toThrow(/not running/);
   });
 }

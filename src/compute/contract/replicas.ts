@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { newEndpointId } from '../../lib/ids.ts';
 import { type ComputeObservation, StaleGenerationError } from '../interface/driver.ts';
-import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
+import { type Bench, ownerAndDatabase } from './bench.ts';
 
 const newReplica = () => ({ endpointId: newEndpointId(), readOnly: true });
 type Replica = ReturnType<typeof newReplica>;
@@ -62,6 +62,7 @@ export function describeReplicas(bench: () => Bench): void {
     await b.query(primary, 'INSERT INTO t VALUES (2)');
     await untilRows(b, running, 2);
     await expect(b.driver.configure({ ...b.ref, ...replica }, ownerAndDatabase)).rejects.toThrow(/read-only/);
+    await expect(b.driver.readCatalog({ ...b.ref, ...replica })).rejects.toThrow(/read-only/);
     if (b.hasSql) {
       const refused = b.query(running, 'INSERT INTO t VALUES (3)');
       await expect(refused).rejects.toMatchObject({ code: '25006' });
@@ -99,7 +100,7 @@ export function describeReplicas(bench: () => Bench): void {
     await b.driver.suspend(b.ref, 1);
     if (third) await b.driver.removeCompute(third);
     expect(await slotsOf(b, await b.start(2))).toBe(0);
-    expect((await b.driver.configure(b.ref, noChange)).roles.map(({ name }) => name)).toEqual(['owner']);
+    expect((await b.driver.readCatalog(b.ref)).roles.map(({ name }) => name)).toEqual(['owner']);
     expect((await b.driver.list()).filter(({ projectId }) => projectId === b.ref.projectId)).toHaveLength(1);
   });
 

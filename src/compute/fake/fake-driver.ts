@@ -236,13 +236,23 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     forgetProject(this, ref.projectId);
   }
 
+  async readCatalog(ref: ComputeRef): Promise<ServerCatalog> {
+    await this.#enter('readCatalog', ref.endpointId);
+    return catalogOf(this.#primary(ref));
+  }
+
   async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
     await this.#enter('configure', ref.endpointId);
-    if (this.computes.get(ref.endpointId)?.readOnly) throw new Error('cannot execute it in a read-only transaction');
-    const branch = runningBranch(this, ref);
-    if (!branch) throw new Error(`compute ${ref.endpointId} is not running`);
+    const branch = this.#primary(ref);
     applyChange(branch, change);
     return catalogOf(branch);
+  }
+
+  #primary(ref: ComputeRef): FakeBranch {
+    if (this.computes.get(ref.endpointId)?.readOnly) throw new Error(`compute ${ref.endpointId} is read-only`);
+    const branch = runningBranch(this, ref);
+    if (!branch) throw new Error(`compute ${ref.endpointId} is not running`);
+    return branch;
   }
 
   async syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {

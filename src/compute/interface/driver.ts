@@ -247,7 +247,9 @@ export interface ComputeDriver {
   /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */
   removeProject(ref: TenantRef): Promise<void>;
 
-  /** Applies the change on a running server and tells what it holds afterwards. */
+  /** What a running server holds. Fails when none runs, and for a replica, which holds what its primary does. */
+  readCatalog(ref: ComputeRef): Promise<ServerCatalog>;
+  /** Applies the change on a running server, and returns what it holds afterwards; fails as `readCatalog` does. */
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
 
   /**

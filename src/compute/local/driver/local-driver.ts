@@ -32,7 +32,7 @@ import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import type { ChangesAfter, UsersTable } from '../../interface/users-sync.ts';
 import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
-import { applyCatalogChange } from '../../server/configure.ts';
+import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
 import { readMeasures } from '../../server/measures.ts';
 import { takesLogins } from '../../server/probe.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
@@ -189,7 +189,17 @@ export class LocalDriver implements ComputeDriver {
     return this.#host.removeProject(ref);
   }
 
-  async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+  readCatalog(ref: ComputeRef): Promise<ServerCatalog> {
+    return this.#onPrimary(ref, readCatalog);
+  }
+
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+    return this.#onPrimary(ref, (sql, address) =>
+      applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
+    );
+  }
+
+  async #onPrimary<T>(ref: ComputeRef, work: (sql: Session, address: ComputeAddress) => Promise<T>): Promise<T> {
     const compute = await this.#host.inspect(ref);
     const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
     if (!compute?.process?.ready) throw notRunning();
@@ -198,9 +208,7 @@ export class LocalDriver implements ComputeDriver {
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
     const address = addressOf(compute);
     try {
-      return await withSession(address, adminLogin(compute.adminSecret), (sql) =>
-        applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
-      );
+      return await withSession(address, adminLogin(compute.adminSecret), (sql) => work(sql, address));
     } catch (error) {
       throw isNotReady(error) ? notRunning(error) : error;
     }
