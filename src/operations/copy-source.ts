@@ -2,7 +2,7 @@
  * What the server of a branch says before the branch is copied: its size, and its roles and databases. Roles and
  * passwords that were changed by SQL are in the copy, so whoever gets the copy must know them.
  */
-import type { SourceState } from '../compute/interface/branch-copy.ts';
+import type { SourceState } from '../compute/interface/driver.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { BranchId } from '../lib/ids.ts';
 import type { StepContext } from './step.ts';

@@ -66,6 +66,6 @@ async function leftovers(layout: Layout): Promise<string[]> {
   for (const folder of [layout.projects, layout.sockets, layout.trash, layout.work]) {
     for (const name of await readdir(folder)) found.push(join(folder, name));
   }
-  // The roles' own, which is there from the first start on.
-  return found.filter((path) => path !== layout.roleSocketDirectory);
+  // That of Catnap's own processes, which is there from the first start on.
+  return found.filter((path) => path !== layout.processSocketDirectory);
 }

@@ -16,9 +16,9 @@ export function describeBranches(bench: () => Bench): void {
 
   test('a clone of a sleeping branch carries its roles and databases, and goes its own way', async () => {
     const b = bench();
-    const parent = await b.started();
+    const source = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
-    await b.query(parent, 'CREATE TABLE t AS SELECT 1 AS n');
+    await b.query(source, 'CREATE TABLE t AS SELECT 1 AS n');
     await b.driver.suspend(b.ref, 1);
     const branchId = newBranchId();
     const receipt = await b.cloneBranch(branchId);
@@ -62,12 +62,12 @@ export function describeBranches(bench: () => Bench): void {
 
   test('a clone of a running branch is made while it serves, and is whole', async () => {
     const b = bench();
-    const parent = await b.started();
+    const source = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
-    await b.query(parent, 'CREATE TABLE t AS SELECT 0 AS n');
+    await b.query(source, 'CREATE TABLE t AS SELECT 0 AS n');
     let writes = true;
     const writer = (async () => {
-      for (let n = 1; writes && b.hasSql; n++) await b.query(parent, `INSERT INTO t VALUES (${n})`);
+      for (let n = 1; writes && b.hasSql; n++) await b.query(source, `INSERT INTO t VALUES (${n})`);
     })();
     const branchId = newBranchId();
     const receipt = await b.cloneBranch(branchId).finally(() => {
@@ -76,7 +76,7 @@ export function describeBranches(bench: () => Bench): void {
     await writer;
     expect(receipt.lsn).toMatch(/^[0-9A-F]+\/[0-9A-F]+$/);
     expect(await b.cloneBranch(branchId)).toEqual(receipt);
-    expect(await b.driver.observe(b.ref)).toEqual(parent);
+    expect(await b.driver.observe(b.ref)).toEqual(source);
 
     const child = { branchId, endpointId: newEndpointId() };
     const running = await b.start(1, child);
@@ -84,7 +84,7 @@ export function describeBranches(bench: () => Bench): void {
     if (b.hasSql) {
       expect(await b.query(running, 'SELECT count(*) = max(n) + 1 AS whole FROM t')).toEqual([{ whole: true }]);
       await b.query(running, 'DROP TABLE t');
-      expect(await b.query(parent, 'SELECT min(n) AS n FROM t')).toEqual([{ n: 0 }]);
+      expect(await b.query(source, 'SELECT min(n) AS n FROM t')).toEqual([{ n: 0 }]);
     }
     // Neither its first start nor a later one leaves it read-only or with another secret.
     await b.driver.suspend({ ...b.ref, ...child }, 1);
@@ -93,25 +93,25 @@ export function describeBranches(bench: () => Bench): void {
 
   test('a clone of a running branch tells what is in it, and whether that is certain', async () => {
     const b = bench();
-    const parent = await b.started();
+    const source = await b.started();
     const catalog = await b.driver.configure(b.ref, ownerAndDatabase);
     // A server has work of its own now and then, which may fall into any one copy.
     await expect
       .poll(async () => (await b.copyBranch(newBranchId())).source, { timeout: 20_000 })
       .toMatchObject({ catalog, bytes: expect.any(Number), isExact: true });
     if (!b.hasSql) return;
-    const slow = b.query(parent, 'CREATE TABLE slow (n int); INSERT INTO slow SELECT 1 FROM pg_sleep(60)');
+    const slow = b.query(source, 'CREATE TABLE slow (n int); INSERT INTO slow SELECT 1 FROM pg_sleep(60)');
     slow.catch(() => undefined);
     const isOpen = 'SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_xid IS NOT NULL';
-    await expect.poll(() => b.query(parent, isOpen)).toEqual([{ n: 1 }]);
+    await expect.poll(() => b.query(source, isOpen)).toEqual([{ n: 1 }]);
     // With a later one that has ended, nobody can tell whether the open one ends while files are copied.
-    await b.query(parent, 'CREATE TABLE quick (n int)');
+    await b.query(source, 'CREATE TABLE quick (n int)');
     expect((await b.copyBranch(newBranchId())).source).toMatchObject({ isExact: false });
-    await b.query(parent, 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_xid IS NOT NULL');
+    await b.query(source, 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_xid IS NOT NULL');
     await expect(slow).rejects.toThrow(/cancel/);
   });
 
-  test('a missing or foreign parent is refused', async () => {
+  test('a missing or foreign source is refused', async () => {
     const b = bench();
     await expect(b.cloneBranch()).rejects.toThrow(/has no data/);
     await b.started();

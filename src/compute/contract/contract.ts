@@ -41,7 +41,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('sizes', () => describeSizes(bench));
     describe('exchange of data', () => describeReplacement(bench));
     describe('removal', () => describeRemoval(bench));
-    test('with every project removed the place is empty', async () => {
+    test('with every project removed nothing is left', async () => {
       expect(await subject.leftovers()).not.toEqual([]);
       await removeAll();
       expect(await subject.leftovers()).toEqual([]);

@@ -134,7 +134,7 @@ export function describeGenerations(bench: () => Bench): void {
     expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'absent' });
   });
 
-  test('a newer generation takes the place of a running one', async () => {
+  test('a newer generation replaces a running one', async () => {
     const b = bench();
     const first = await b.started();
     const second = await b.start(2);

@@ -62,7 +62,7 @@ export function describeReplacement(bench: () => Bench): void {
     expect(await b.query(old, 'SELECT slot_name FROM pg_replication_slots', login)).toEqual([]);
   });
 
-  test('without anything to put in its place a branch stays as it is', async () => {
+  test('without anything to replace it a branch stays as it is', async () => {
     const b = bench();
     const running = await b.started();
     await b.driver.replaceBranch(b.ref, { stagingId: newBranchId(), keepAs: null });

@@ -25,7 +25,7 @@ async function untilRows(b: Bench, on: ComputeObservation, n: number): Promise<v
   if (b.hasSql) await expect.poll(() => rowsOn(b, on).catch(() => null), { timeout: 20_000 }).toEqual([{ n }]);
 }
 
-/** Catnap's own look into a primary. */
+/** As Catnap's own login in a primary. */
 async function slotsOf(b: Bench, primary: ComputeObservation): Promise<unknown> {
   const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
   return (await b.query(primary, 'SELECT count(*)::int AS n FROM pg_replication_slots', login))?.[0]?.n ?? 0;
@@ -104,7 +104,7 @@ export function describeReplicas(bench: () => Bench): void {
     expect((await b.driver.list()).filter(({ projectId }) => projectId === b.ref.projectId)).toHaveLength(1);
   });
 
-  test('a replica that has lost its place is built anew', async () => {
+  test('a replica that has lost its position is built anew', async () => {
     const b = bench();
     const primary = await withPrimary(b);
     const replica = newReplica();

@@ -1,10 +1,10 @@
 /**
- * A compute driver in memory, for the tests of everything above it. It keeps the promises of `driver.ts` and is held
- * to them by `driver-contract.ts`; the world it keeps is open, so that a test can assert that nothing is left in it.
+ * A compute driver in memory, for the tests of everything above it. It keeps the promises of `ComputeDriver` and is
+ * held to them by the contract suite; the world it keeps is open, so that a test can assert that nothing is left in it.
  */
 import { delay } from '../../lib/clock.ts';
-import type { BranchCopy } from '../interface/branch-copy.ts';
 import {
+  type BranchCopy,
   type BranchRef,
   type BranchReplacement,
   type BranchSpec,
@@ -68,11 +68,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly replicas: Map<string, string>;
   /** Every call in the order it came, for tests that count them. */
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
-  /** What computes are busy with, by endpoint, for tests to set. */
   /** What computes have used, by endpoint, for tests to set. */
   readonly usage = new Map<string, Partial<ComputeSample>>();
   /** Bytes of branches, for tests to set. */
   readonly sizes = new Map<string, number>();
+  /** What computes are busy with, by endpoint, for tests to set. */
   readonly work = new Map<string, WorkObservation>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();

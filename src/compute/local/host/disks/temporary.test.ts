@@ -8,7 +8,7 @@ import { newBranchId } from '../../../../lib/ids.ts';
 import { Bench, ownerAndDatabase } from '../../../contract/bench.ts';
 import type { ComputeObservation } from '../../../interface/driver.ts';
 import { dataDirectory } from '../home/layout.ts';
-import { tryDiskImages } from './disk-image.ts';
+import { tryDiskImages } from './image.ts';
 import { mountsUnder } from './mounts.ts';
 
 const isRoot = process.getuid?.() === 0;
