@@ -33,6 +33,11 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 
 /** Narrower than the rooms: the worker's half and the parent's half of the local driver meet in their channel alone. */
 const walls: readonly { readonly from: RegExp; readonly to: RegExp; readonly why: string }[] = [
+  {
+    from: /^src\/(api|auth-\w+|cli|core|db|operations|processes|proxy|reconcilers)\//,
+    to: /^src\/compute\/(local|fake|contract)\//,
+    why: 'which driver there is stays unknown above it',
+  },
   { from: /^src\/compute\/local\/driver\//, to: /^src\/compute\/local\/host\//, why: 'the driver has no rights' },
   { from: /^src\/compute\/local\/host\//, to: /^src\/compute\/local\/driver\//, why: 'the host runs no SQL' },
   { from: /^src\/compute\/local\/host\//, to: /^src\/compute\/server\//, why: 'the host runs no SQL' },

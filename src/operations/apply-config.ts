@@ -7,7 +7,7 @@ import { restoreDroppedDatabases } from '../db/databases.ts';
 import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
-import { applyCatalog, bringUpSteps, emptyChange } from './compute-steps.ts';
+import { applyCatalog, bringUpSteps } from './compute-steps.ts';
 import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts';
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
@@ -33,7 +33,7 @@ const leaveBranch: Step = async (context) => {
   const left = branchLeft(context);
   if (target === undefined || left === null) return skip('the endpoint is gone');
   const seen = await context.driver.observe(target.ref);
-  const catalog = seen.state === 'running' ? await context.driver.configure(target.ref, emptyChange) : null;
+  const catalog = seen.state === 'running' ? await context.driver.readCatalog(target.ref) : null;
   await context.driver.suspend(target.ref, target.endpoint.generation);
   return done(async (tx) => {
     if (catalog !== null) await recordCatalog(tx, left, { roles: [], databases: [] }, catalog);

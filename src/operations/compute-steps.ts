@@ -128,14 +128,12 @@ export async function applyCatalogIfPossible(context: StepContext, target: Compu
     return await applyCatalog(context, target);
   } catch (error) {
     context.log.warn({ err: error }, 'pending changes of roles and databases could not be applied at the start');
-    const seen = await context.driver.configure(target.ref, emptyChange);
+    const seen = await context.driver.readCatalog(target.ref);
     return async (tx) => {
       await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, seen);
     };
   }
 }
-
-export const emptyChange: CatalogChange = { roles: [], databases: [], dropDatabases: [], dropRoles: [] };
 
 function catalogChange(pending: PendingCatalog): CatalogChange {
   const live = <T extends { droppedAt: Date | null }>(rows: readonly T[]) =>

@@ -2,10 +2,9 @@
  * What the server of a branch says before the branch is copied: its size, and its roles and databases. Roles and
  * passwords that were changed by SQL are in the copy, so whoever gets the copy must know them.
  */
-import type { SourceState } from '../compute/interface/branch-copy.ts';
+import type { SourceState } from '../compute/interface/driver.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { BranchId } from '../lib/ids.ts';
-import { emptyChange } from './compute-steps.ts';
 import type { StepContext } from './step.ts';
 import { findCompute } from './target.ts';
 
@@ -21,7 +20,7 @@ export async function readSource(
   if (seen.state === 'starting') return 'starting';
   if (seen.state === 'absent') return 'asleep';
   const [catalog, bytes] = await Promise.all([
-    context.driver.configure(source.ref, emptyChange),
+    context.driver.readCatalog(source.ref),
     context.driver.observeSize(source.ref),
   ]);
   return { catalog, bytes, isExact: false };

@@ -47,6 +47,7 @@ test('a branch of a parent that is awake knows its catalog, and its first start 
   const calls = driver.calls.filter(({ subject }) => subject === endpoints[0]?.id).map(({ method }) => method);
   expect(calls).toContain('start');
   expect(calls).not.toContain('configure');
+  expect(calls).not.toContain('readCatalog');
 });
 
 test('a copy that an earlier worker finished is recorded by what the parent says now, and read again', async () => {

@@ -3,8 +3,7 @@
  * it from starting, stopping and going away meanwhile. Should its server die, the copy fails and is tried again. A
  * branch that is to have the schema only is emptied before anybody can see it.
  */
-import type { SourceState } from '../compute/interface/branch-copy.ts';
-import type { BranchReceipt } from '../compute/interface/driver.ts';
+import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';

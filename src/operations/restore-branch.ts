@@ -21,7 +21,6 @@ import { moveMeteredWal } from '../db/consumption.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
-import { emptyChange } from './compute-steps.ts';
 import { readSource } from './copy-source.ts';
 import {
   abandon,
@@ -97,7 +96,7 @@ async function stopCompute(context: StepContext, id: Parameters<typeof findCompu
   if (compute === undefined) return;
   const isPrimary = compute.endpoint.type === 'read_write';
   if (isPrimary && (await context.driver.observe(compute.ref)).state === 'running') {
-    const seen = await context.driver.configure(compute.ref, emptyChange);
+    const seen = await context.driver.readCatalog(compute.ref);
     await context.core.database.transaction((tx) =>
       recordCatalog(tx, compute.branch.id, { roles: [], databases: [] }, seen),
     );

@@ -4,7 +4,6 @@ import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import { meterEnd } from '../db/consumption.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { emptyChange } from './compute-steps.ts';
 import { done, goto, type Job, type Step, skip } from './step.ts';
 import { findCompute } from './target.ts';
 
@@ -19,7 +18,7 @@ const saveCatalog: Step = async (context) => {
       await updateEndpoint(tx, target.endpoint.id, { address: null });
     });
   }
-  const catalog = await context.driver.configure(target.ref, emptyChange);
+  const catalog = await context.driver.readCatalog(target.ref);
   const bytes = await context.driver.observeSize(target.ref);
   return goto('stop', async (tx) => {
     await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);

@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
-import { remoteHost } from '../compute/local/channel/remote.ts';
+import { openDriver } from '../compute/open-driver.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
 import { rolesProviders } from './auth-clients.ts';
@@ -20,7 +20,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
   const config = { ...core.config, ...found };
   const keyUses = new KeyUseRecorder(core);
-  const { checkSettings } = remoteHost(process);
+  const driver = openDriver(core.config, process);
   const metrics = new Registry();
   const stack = stackParts(core, init);
   const waiter = await createOperationWaiter(core);
@@ -33,7 +33,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     metrics,
     version,
     keyUses,
-    checkSettings,
+    checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
     dumpSchema: schemas.read,
     stack,
     proxySockets,

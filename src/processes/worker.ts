@@ -1,8 +1,7 @@
 /** The worker role: runs operations and reconcilers. What needs privileges it asks of the parent. */
 
 import { startDeliveries } from '../auth-provider/core/deliveries.ts';
-import { remoteHost } from '../compute/local/channel/remote.ts';
-import { LocalDriver } from '../compute/local/driver/local-driver.ts';
+import { openDriver } from '../compute/open-driver.ts';
 import { expireLeases } from '../db/operations.ts';
 import { OperationRunner } from '../operations/runner.ts';
 import { authTransfers } from '../reconcilers/auth-transfers.ts';
@@ -29,7 +28,7 @@ const concurrency = 8;
 const urgentLanes = 2;
 
 export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
-  const driver = new LocalDriver(remoteHost(process));
+  const driver = openDriver(core.config, process);
   const providers = rolesProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });

@@ -1,7 +1,7 @@
 /** A query that fills its temporary disk fails alone: there with the right code, and elsewhere nothing happens. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mountsUnder } from '../../src/compute/local/host/disks/mounts.ts';
-import { spareDiskPrefix } from '../../src/compute/local/host/disks/spare-disks.ts';
+import { spareDiskPrefix } from '../../src/compute/local/host/disks/spares.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';

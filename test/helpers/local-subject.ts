@@ -17,6 +17,8 @@ import { makeTempHome } from './temp-home.ts';
 export interface LocalSubject extends DriverSubject {
   readonly config: Config;
   readonly layout: Layout;
+  /** The privileged half, as a new start of Catnap would make it. */
+  openHost(): PrivilegedHost;
   readonly query: NonNullable<DriverSubject['query']>;
 }
 
@@ -24,13 +26,17 @@ export async function makeLocalSubject(pgVersion: number, under?: string): Promi
   const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
   const { config } = home;
   const layout = await ensureHome(config);
-  const open = () => new LocalDriver(new PrivilegedHost(config, layout));
-  const driver = open();
-  await driver.prepare(pgVersion, () => undefined);
+  const openHost = () => new PrivilegedHost(config, layout);
+  const host = openHost();
+  await host.prepare(pgVersion, () => undefined);
   let lastUid = config.uids?.firstTenant ?? null;
   return {
-    ...{ driver, pgVersion, config, layout },
-    reopen: open,
+    driver: new LocalDriver(host),
+    pgVersion,
+    config,
+    layout,
+    openHost,
+    reopen: () => new LocalDriver(openHost()),
     newTenant: () => {
       if (lastUid !== null) lastUid++;
       return { projectId: newProjectId(), tenantUid: lastUid };
@@ -60,6 +66,6 @@ async function leftovers(layout: Layout): Promise<string[]> {
   for (const folder of [layout.projects, layout.sockets, layout.trash, layout.work]) {
     for (const name of await readdir(folder)) found.push(join(folder, name));
   }
-  // The roles' own, which is there from the first start on.
-  return found.filter((path) => path !== layout.roleSocketDirectory);
+  // That of Catnap's own processes, which is there from the first start on.
+  return found.filter((path) => path !== layout.processSocketDirectory);
 }

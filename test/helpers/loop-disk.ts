@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, open, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tryDiskImages } from '../../src/compute/local/host/disks/disk-image.ts';
+import { tryDiskImages } from '../../src/compute/local/host/disks/image.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
 import { runProgram } from '../../src/lib/run-program.ts';
 

@@ -2,7 +2,7 @@
 import { appendFile, chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Cgroups } from '../../src/compute/local/host/cgroups/cgroups.ts';
+import { Cgroups } from '../../src/compute/local/host/cgroups/compute-groups.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
 import { delay } from '../../src/lib/clock.ts';
 import { type Config, readConfig } from '../../src/lib/config.ts';

@@ -366,6 +366,7 @@ const methods = [
   'suspend',
   'removeCompute',
   'removeProject',
+  'readCatalog',
   'configure',
   'reload',
   'syncUsers',

@@ -2,8 +2,8 @@
 import { expect, vi } from 'vitest';
 import { type BranchId, newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
-import type { BranchCopy } from '../interface/branch-copy.ts';
 import type {
+  BranchCopy,
   BranchReceipt,
   CatalogChange,
   ComputeAddress,
@@ -19,7 +19,7 @@ import type { Login } from '../server/admin-session.ts';
 export interface DriverSubject {
   readonly driver: ComputeDriver;
   readonly pgVersion: number;
-  /** A new driver object over the same place, as after a restart of Catnap. */
+  /** A new driver object over the same world, as after a restart of Catnap. */
   reopen(): ComputeDriver;
   /** A project that nobody used before. */
   newTenant(): TenantRef;
@@ -111,7 +111,7 @@ export class Bench {
   }
 }
 
-/** For hooks too, where `expect.poll` is not to be had. */
+/** For hooks too, where `expect.poll` does not work. */
 export function untilRunning(driver: ComputeDriver, ref: ComputeRef): Promise<ComputeObservation> {
   const running = async () => {
     const seen = await driver.observe(ref);

@@ -6,12 +6,6 @@ import type { CatalogChange } from '../interface/driver.ts';
 import { type Bench, noChange, ownerAndDatabase, verifier } from './bench.ts';
 
 export function describeBranches(bench: () => Bench): void {
-  test('prepare can be repeated', async () => {
-    const { driver, subject } = bench();
-    await driver.prepare(subject.pgVersion, () => undefined);
-    await driver.prepare(subject.pgVersion, () => undefined);
-  });
-
   test('a branch of the template has a receipt, and a repeated call gives the same', async () => {
     const b = bench();
     const receipt = await b.createBranch();
@@ -22,9 +16,9 @@ export function describeBranches(bench: () => Bench): void {
 
   test('a clone of a sleeping branch carries its roles and databases, and goes its own way', async () => {
     const b = bench();
-    const parent = await b.started();
+    const source = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
-    await b.query(parent, 'CREATE TABLE t AS SELECT 1 AS n');
+    await b.query(source, 'CREATE TABLE t AS SELECT 1 AS n');
     await b.driver.suspend(b.ref, 1);
     const branchId = newBranchId();
     const receipt = await b.cloneBranch(branchId);
@@ -32,7 +26,7 @@ export function describeBranches(bench: () => Bench): void {
 
     const child = { branchId, endpointId: newEndpointId() };
     const running = await b.start(1, child);
-    const catalog = await b.driver.configure({ ...b.ref, ...child }, noChange);
+    const catalog = await b.driver.readCatalog({ ...b.ref, ...child });
     expect(catalog).toEqual({
       roles: [{ name: 'owner', verifier }],
       databases: [{ name: 'app', ownerName: 'owner' }],
@@ -41,7 +35,7 @@ export function describeBranches(bench: () => Bench): void {
     await b.driver.configure({ ...b.ref, ...child }, { ...noChange, dropDatabases: ['app'] });
 
     await b.start(2);
-    expect((await b.driver.configure(b.ref, noChange)).databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
+    expect((await b.driver.readCatalog(b.ref)).databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
   });
 
   test('a running server tells how large its databases are, a sleeping one does not', async () => {
@@ -68,12 +62,12 @@ export function describeBranches(bench: () => Bench): void {
 
   test('a clone of a running branch is made while it serves, and is whole', async () => {
     const b = bench();
-    const parent = await b.started();
+    const source = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
-    await b.query(parent, 'CREATE TABLE t AS SELECT 0 AS n');
+    await b.query(source, 'CREATE TABLE t AS SELECT 0 AS n');
     let writes = true;
     const writer = (async () => {
-      for (let n = 1; writes && b.hasSql; n++) await b.query(parent, `INSERT INTO t VALUES (${n})`);
+      for (let n = 1; writes && b.hasSql; n++) await b.query(source, `INSERT INTO t VALUES (${n})`);
     })();
     const branchId = newBranchId();
     const receipt = await b.cloneBranch(branchId).finally(() => {
@@ -82,15 +76,15 @@ export function describeBranches(bench: () => Bench): void {
     await writer;
     expect(receipt.lsn).toMatch(/^[0-9A-F]+\/[0-9A-F]+$/);
     expect(await b.cloneBranch(branchId)).toEqual(receipt);
-    expect(await b.driver.observe(b.ref)).toEqual(parent);
+    expect(await b.driver.observe(b.ref)).toEqual(source);
 
     const child = { branchId, endpointId: newEndpointId() };
     const running = await b.start(1, child);
-    expect((await b.driver.configure({ ...b.ref, ...child }, noChange)).roles).toEqual([{ name: 'owner', verifier }]);
+    expect((await b.driver.readCatalog({ ...b.ref, ...child })).roles).toEqual([{ name: 'owner', verifier }]);
     if (b.hasSql) {
       expect(await b.query(running, 'SELECT count(*) = max(n) + 1 AS whole FROM t')).toEqual([{ whole: true }]);
       await b.query(running, 'DROP TABLE t');
-      expect(await b.query(parent, 'SELECT min(n) AS n FROM t')).toEqual([{ n: 0 }]);
+      expect(await b.query(source, 'SELECT min(n) AS n FROM t')).toEqual([{ n: 0 }]);
     }
     // Neither its first start nor a later one leaves it read-only or with another secret.
     await b.driver.suspend({ ...b.ref, ...child }, 1);
@@ -99,25 +93,25 @@ export function describeBranches(bench: () => Bench): void {
 
   test('a clone of a running branch tells what is in it, and whether that is certain', async () => {
     const b = bench();
-    const parent = await b.started();
+    const source = await b.started();
     const catalog = await b.driver.configure(b.ref, ownerAndDatabase);
     // A server has work of its own now and then, which may fall into any one copy.
     await expect
       .poll(async () => (await b.copyBranch(newBranchId())).source, { timeout: 20_000 })
       .toMatchObject({ catalog, bytes: expect.any(Number), isExact: true });
     if (!b.hasSql) return;
-    const slow = b.query(parent, 'CREATE TABLE slow (n int); INSERT INTO slow SELECT 1 FROM pg_sleep(60)');
+    const slow = b.query(source, 'CREATE TABLE slow (n int); INSERT INTO slow SELECT 1 FROM pg_sleep(60)');
     slow.catch(() => undefined);
     const isOpen = 'SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_xid IS NOT NULL';
-    await expect.poll(() => b.query(parent, isOpen)).toEqual([{ n: 1 }]);
+    await expect.poll(() => b.query(source, isOpen)).toEqual([{ n: 1 }]);
     // With a later one that has ended, nobody can tell whether the open one ends while files are copied.
-    await b.query(parent, 'CREATE TABLE quick (n int)');
+    await b.query(source, 'CREATE TABLE quick (n int)');
     expect((await b.copyBranch(newBranchId())).source).toMatchObject({ isExact: false });
-    await b.query(parent, 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_xid IS NOT NULL');
+    await b.query(source, 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_xid IS NOT NULL');
     await expect(slow).rejects.toThrow(/cancel/);
   });
 
-  test('a missing or foreign parent is refused', async () => {
+  test('a missing or foreign source is refused', async () => {
     const b = bench();
     await expect(b.cloneBranch()).rejects.toThrow(/has no data/);
     await b.started();
@@ -132,7 +126,7 @@ export function describeConfigure(bench: () => Bench): void {
   test('makes roles and databases, once', async () => {
     const b = bench();
     const running = await b.started();
-    expect(await b.driver.configure(b.ref, noChange)).toEqual({ roles: [], databases: [] });
+    expect(await b.driver.readCatalog(b.ref)).toEqual({ roles: [], databases: [] });
     const catalog = {
       roles: [{ name: 'owner', verifier }],
       databases: [{ name: 'app', ownerName: 'owner' }],
@@ -201,5 +195,17 @@ export function describeConfigure(bench: () => Bench): void {
     await expect(b.driver.configure(b.ref, noChange)).rejects.toThrow(/not running/);
     await b.createBranch();
     await expect(b.driver.configure(b.ref, noChange)).rejects.toThrow(/not running/);
+  });
+
+  test('a catalog is read without a change, from a server that runs', async () => {
+    const b = bench();
+    await expect(b.driver.readCatalog(b.ref)).rejects.toThrow(/not running/);
+    await b.started();
+    expect(await b.driver.readCatalog(b.ref)).toEqual({ roles: [], databases: [] });
+    const configured = await b.driver.configure(b.ref, ownerAndDatabase);
+    expect(await b.driver.readCatalog(b.ref)).toEqual(configured);
+    expect(await b.driver.configure(b.ref, noChange)).toEqual(configured);
+    await b.driver.suspend(b.ref, 1);
+    await expect(b.driver.readCatalog(b.ref)).rejects.toThrow(/not running/);
   });
 }

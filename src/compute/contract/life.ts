@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { StaleGenerationError } from '../interface/driver.ts';
-import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
+import { type Bench, ownerAndDatabase } from './bench.ts';
 
 export function describeLife(bench: () => Bench): void {
   test('absent, then running, then absent', async () => {
@@ -109,7 +109,7 @@ export function describeLife(bench: () => Bench): void {
     const branchId = newBranchId();
     await b.createBranch(branchId);
     expect(await b.start(2, { branchId })).toMatchObject({ state: 'running', generation: 2 });
-    expect((await b.driver.configure({ ...b.ref, branchId }, noChange)).databases).toEqual([]);
+    expect((await b.driver.readCatalog({ ...b.ref, branchId })).databases).toEqual([]);
     await b.cloneBranch(); // the branch that it left is asleep
   });
 }
@@ -134,7 +134,7 @@ export function describeGenerations(bench: () => Bench): void {
     expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'absent' });
   });
 
-  test('a newer generation takes the place of a running one', async () => {
+  test('a newer generation replaces a running one', async () => {
     const b = bench();
     const first = await b.started();
     const second = await b.start(2);
@@ -171,7 +171,7 @@ export function describeAccidents(bench: () => Bench): void {
     const again = b.subject.reopen();
     expect(await again.observe(b.ref)).toEqual(running);
     expect((await again.list()).map(({ endpointId }) => endpointId)).toContain(b.ref.endpointId);
-    expect((await again.configure(b.ref, noChange)).roles).toHaveLength(1);
+    expect((await again.readCatalog(b.ref)).roles).toHaveLength(1);
     await again.start(b.spec(1));
     expect(await again.observe(b.ref)).toEqual(running);
     await again.suspend(b.ref, 1);
@@ -188,7 +188,7 @@ export function describeAccidents(bench: () => Bench): void {
     expect(await b.listed()).toBeUndefined();
     const again = await b.start(1); // the same generation: nobody has asked for anything newer
     expect(again.pid).not.toBe(running.pid);
-    expect((await b.driver.configure(b.ref, noChange)).databases).toHaveLength(1);
+    expect((await b.driver.readCatalog(b.ref)).databases).toHaveLength(1);
     if (b.hasSql) expect(await b.query(again, 'SELECT n FROM t')).toEqual([{ n: 9 }]);
   });
 }

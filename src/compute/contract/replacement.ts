@@ -26,7 +26,7 @@ export function describeReplacement(bench: () => Bench): void {
     await b.driver.replaceBranch(b.ref, { stagingId, keepAs: null });
     expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'absent' });
     const again = await b.start(2);
-    expect((await b.driver.configure(b.ref, noChange)).roles.map(({ name }) => name)).toEqual(['owner']);
+    expect((await b.driver.readCatalog(b.ref)).roles.map(({ name }) => name)).toEqual(['owner']);
     if (b.hasSql) expect(await tableOf(b, again)).toEqual([{ name: 'new' }]);
     // A call that comes late changes nothing.
     await b.driver.replaceBranch(b.ref, { stagingId, keepAs: null });
@@ -49,7 +49,7 @@ export function describeReplacement(bench: () => Bench): void {
 
     const kept = { branchId: keepAs, endpointId: newEndpointId() };
     const old = await b.start(1, kept);
-    const roles = (await b.driver.configure({ ...b.ref, ...kept }, noChange)).roles.map(({ name }) => name);
+    const roles = (await b.driver.readCatalog({ ...b.ref, ...kept })).roles.map(({ name }) => name);
     expect(roles).toEqual(['later', 'owner']);
     const current = await b.start(2);
     expect(await b.driver.buildReplica(b.spec(3, replica))).toBe('built');
@@ -62,7 +62,7 @@ export function describeReplacement(bench: () => Bench): void {
     expect(await b.query(old, 'SELECT slot_name FROM pg_replication_slots', login)).toEqual([]);
   });
 
-  test('without anything to put in its place a branch stays as it is', async () => {
+  test('without anything to replace it a branch stays as it is', async () => {
     const b = bench();
     const running = await b.started();
     await b.driver.replaceBranch(b.ref, { stagingId: newBranchId(), keepAs: null });

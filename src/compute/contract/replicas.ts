@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { newEndpointId } from '../../lib/ids.ts';
 import { type ComputeObservation, StaleGenerationError } from '../interface/driver.ts';
-import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
+import { type Bench, ownerAndDatabase } from './bench.ts';
 
 const newReplica = () => ({ endpointId: newEndpointId(), readOnly: true });
 type Replica = ReturnType<typeof newReplica>;
@@ -25,7 +25,7 @@ async function untilRows(b: Bench, on: ComputeObservation, n: number): Promise<v
   if (b.hasSql) await expect.poll(() => rowsOn(b, on).catch(() => null), { timeout: 20_000 }).toEqual([{ n }]);
 }
 
-/** Catnap's own look into a primary. */
+/** As Catnap's own login in a primary. */
 async function slotsOf(b: Bench, primary: ComputeObservation): Promise<unknown> {
   const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
   return (await b.query(primary, 'SELECT count(*)::int AS n FROM pg_replication_slots', login))?.[0]?.n ?? 0;
@@ -62,6 +62,7 @@ export function describeReplicas(bench: () => Bench): void {
     await b.query(primary, 'INSERT INTO t VALUES (2)');
     await untilRows(b, running, 2);
     await expect(b.driver.configure({ ...b.ref, ...replica }, ownerAndDatabase)).rejects.toThrow(/read-only/);
+    await expect(b.driver.readCatalog({ ...b.ref, ...replica })).rejects.toThrow(/read-only/);
     if (b.hasSql) {
       const refused = b.query(running, 'INSERT INTO t VALUES (3)');
       await expect(refused).rejects.toMatchObject({ code: '25006' });
@@ -99,11 +100,11 @@ export function describeReplicas(bench: () => Bench): void {
     await b.driver.suspend(b.ref, 1);
     if (third) await b.driver.removeCompute(third);
     expect(await slotsOf(b, await b.start(2))).toBe(0);
-    expect((await b.driver.configure(b.ref, noChange)).roles.map(({ name }) => name)).toEqual(['owner']);
+    expect((await b.driver.readCatalog(b.ref)).roles.map(({ name }) => name)).toEqual(['owner']);
     expect((await b.driver.list()).filter(({ projectId }) => projectId === b.ref.projectId)).toHaveLength(1);
   });
 
-  test('a replica that has lost its place is built anew', async () => {
+  test('a replica that has lost its position is built anew', async () => {
     const b = bench();
     const primary = await withPrimary(b);
     const replica = newReplica();

@@ -1,10 +1,10 @@
 /**
- * A compute driver in memory, for the tests of everything above it. It keeps the promises of `driver.ts` and is held
- * to them by `driver-contract.ts`; the world it keeps is open, so that a test can assert that nothing is left in it.
+ * A compute driver in memory, for the tests of everything above it. It keeps the promises of `ComputeDriver` and is
+ * held to them by the contract suite; the world it keeps is open, so that a test can assert that nothing is left in it.
  */
 import { delay } from '../../lib/clock.ts';
-import type { BranchCopy } from '../interface/branch-copy.ts';
 import {
+  type BranchCopy,
   type BranchRef,
   type BranchReplacement,
   type BranchSpec,
@@ -68,11 +68,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly replicas: Map<string, string>;
   /** Every call in the order it came, for tests that count them. */
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
-  /** What computes are busy with, by endpoint, for tests to set. */
   /** What computes have used, by endpoint, for tests to set. */
   readonly usage = new Map<string, Partial<ComputeSample>>();
   /** Bytes of branches, for tests to set. */
   readonly sizes = new Map<string, number>();
+  /** What computes are busy with, by endpoint, for tests to set. */
   readonly work = new Map<string, WorkObservation>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
@@ -94,11 +94,6 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   kill(endpointId: string): void {
     const compute = this.computes.get(endpointId);
     if (compute) compute.process = null;
-  }
-
-  async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
-    await this.#enter('prepare', String(pgVersion));
-    progress(`Postgres ${pgVersion} is ready`);
   }
 
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
@@ -241,13 +236,23 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     forgetProject(this, ref.projectId);
   }
 
+  async readCatalog(ref: ComputeRef): Promise<ServerCatalog> {
+    await this.#enter('readCatalog', ref.endpointId);
+    return catalogOf(this.#primary(ref));
+  }
+
   async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
     await this.#enter('configure', ref.endpointId);
-    if (this.computes.get(ref.endpointId)?.readOnly) throw new Error('cannot execute it in a read-only transaction');
-    const branch = runningBranch(this, ref);
-    if (!branch) throw new Error(`compute ${ref.endpointId} is not running`);
+    const branch = this.#primary(ref);
     applyChange(branch, change);
     return catalogOf(branch);
+  }
+
+  #primary(ref: ComputeRef): FakeBranch {
+    if (this.computes.get(ref.endpointId)?.readOnly) throw new Error(`compute ${ref.endpointId} is read-only`);
+    const branch = runningBranch(this, ref);
+    if (!branch) throw new Error(`compute ${ref.endpointId} is not running`);
+    return branch;
   }
 
   async syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {

@@ -1,6 +1,6 @@
 /** What the fake driver keeps in memory, and how its computes are shown. */
-import type { BranchCopy } from '../interface/branch-copy.ts';
 import type {
+  BranchCopy,
   BranchReceipt,
   BranchRef,
   BranchReplacement,
@@ -22,7 +22,7 @@ export interface FakeCompute {
   limits: ComputeLimits;
   readOnly: boolean;
   /** How often it was measured. */
-  looks?: number;
+  timesMeasured?: number;
 }
 
 export interface FakeWorld {
@@ -36,7 +36,7 @@ export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef
   return { projectId, branchId, endpointId, tenantUid };
 }
 
-/** What a start tells of it. */
+/** What a start returns. */
 export function ifRunning(ref: ComputeRef, compute: FakeCompute): ComputeObservation | null {
   const seen = observation(ref, compute);
   return seen.state === 'running' ? seen : null;
@@ -69,14 +69,16 @@ export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): C
   };
 }
 
-/** A server at rest that writes one kilobyte between each look and the next, in a log that has skipped a segment. */
+/** A server at rest that writes one kilobyte between two measurements, in a log that has skipped a segment. */
 export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | null {
   if (!compute?.process) return null;
-  compute.looks = (compute.looks ?? 0) + 1;
+  compute.timesMeasured = (compute.timesMeasured ?? 0) + 1;
   return {
-    ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, transactions: 10 * compute.looks },
-    ...{ blocksHit: 900 * compute.looks, blocksRead: 100 * compute.looks },
-    wal: compute.readOnly ? null : { bytes: 1_024 * compute.looks, position: 2 * 16_777_216 + 1_024 * compute.looks },
+    ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, transactions: 10 * compute.timesMeasured },
+    ...{ blocksHit: 900 * compute.timesMeasured, blocksRead: 100 * compute.timesMeasured },
+    wal: compute.readOnly
+      ? null
+      : { bytes: 1_024 * compute.timesMeasured, position: 2 * 16_777_216 + 1_024 * compute.timesMeasured },
   };
 }
 
@@ -93,7 +95,7 @@ export function forgetProject({ branches, computes, replicas }: FakeWorld, proje
   for (const [id, branch] of branches) if (branch.projectId === projectId) branches.delete(id);
 }
 
-/** `bytes` is the size of the source, which its server tells if it runs. */
+/** `bytes` is the size of the source, which its server reports if it runs. */
 export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): BranchCopy {
   const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
   const source = sourceId === null ? null : sourceOf(world, spec, sourceId);

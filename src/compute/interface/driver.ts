@@ -1,13 +1,12 @@
 /**
- * What Catnap asks of the place where computes run. Implemented by `local/` (processes of this machine), later
- * `kubernetes/`, and `fake.ts` (in memory, for tests); all pass `driver-contract.ts`.
+ * What Catnap asks of wherever computes run. Implemented by `local/` (processes of this machine), later `kubernetes/`,
+ * and `fake/` (in memory, for tests); all pass `contract/`.
  *
  * Every call may be repeated: a call whose effect is already there succeeds and changes nothing. `generation` fences:
  * a start or stop that carries an older generation than the driver has seen for that endpoint is refused with
  * StaleGenerationError and touches nothing.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
-import type { BranchCopy } from './branch-copy.ts';
 import type { ServerMeasures } from './measures.ts';
 import type { ChangesAfter, UsersTable } from './users-sync.ts';
 
@@ -47,7 +46,7 @@ export interface EmptySpec extends BranchRef {
   readonly adminSecret: string;
 }
 
-/** Files that belong to a database, by its oid; null where the database was not looked into. */
+/** Files that belong to a database, by its oid; null where the database was not read. */
 export type KeptFiles = readonly { readonly database: number; readonly filenodes: readonly number[] | null }[];
 
 export interface BranchReplacement {
@@ -64,6 +63,21 @@ export interface BranchReceipt {
   readonly bytes: number;
   /** How much of that shared its blocks with the source when it was made. */
   readonly bytesShared: number;
+}
+
+/** What the running server of a branch said while the branch was copied. */
+export interface SourceState {
+  readonly catalog: ServerCatalog;
+  /** Size of its databases; null when it did not say. */
+  readonly bytes: number | null;
+  /** The copy holds exactly this catalog: nothing was written to the server while it was read and copied. */
+  readonly isExact: boolean;
+}
+
+export interface BranchCopy {
+  readonly receipt: BranchReceipt;
+  /** Null when no server ran, or the data was there already. */
+  readonly source: SourceState | null;
 }
 
 /** A size as the driver enforces it, where it can. */
@@ -99,7 +113,7 @@ export interface ComputeSample {
   readonly workingSetBytes: number;
   /** Read again after it had been dropped from the cache. */
   readonly refaultBytes: number;
-  /** Processes that the kernel killed for want of memory. */
+  /** Processes that the kernel killed because memory ran out. */
   readonly oomKills: number;
   /** It stands still at its memory limit, and waits to be made larger. */
   readonly isPaused: boolean;
@@ -200,9 +214,6 @@ export interface ServerCatalog {
 }
 
 export interface ComputeDriver {
-  /** Makes ready what every start needs (binaries, template), reporting progress in plain words. */
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
-
   createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
    * Leaves nothing in a branch but its schema, roles and databases: no value of the branch that it is a copy of is
@@ -211,22 +222,22 @@ export interface ComputeDriver {
   emptyBranch(spec: EmptySpec): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
   /**
-   * Puts the data of another branch, which is no more after it, in the place of a branch's. Whatever serves the branch
-   * is stopped, and its replicas lose their data: their next start copies the primary anew. The data that were there
-   * go, or become those of the branch `keepAs`.
+   * Replaces a branch's data by that of another branch, which exists no more afterwards. Whatever serves the branch is
+   * stopped, and its replicas lose their data: their next start copies the primary anew. The old data is removed, or
+   * becomes that of the branch `keepAs`.
    */
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
 
   /**
-   * Before each start of a replica: sees to it that it has data. Without a running primary it keeps what it has, and
+   * Before each start of a replica: makes sure that it has data. Without a running primary it keeps what it has, and
    * serves that. `anew` says that what it has does not start any more.
    */
   buildReplica(spec: ComputeSpec, anew?: boolean): Promise<ReplicaData>;
   /** How a replica keeps up, as its running primary sees it; null when that does not run. */
   observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null>;
   /**
-   * Returns when the server process exists: what `observe` would tell if it takes logins by then, so that nobody need
-   * ask again, and null if that is still to come.
+   * Returns when the server process exists: what `observe` would return if the server takes logins by then, so that no
+   * caller need ask again, and null if it does not yet.
    */
   start(spec: ComputeSpec): Promise<ComputeObservation | null>;
   /** `running` means: the server takes logins. */
@@ -241,8 +252,8 @@ export interface ComputeDriver {
   /** What running computes have used; those that do not run are left out. Asks no server, and wakes none. */
   sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]>;
   /**
-   * Writes everything out, shuts down, and returns when the process is gone. Tells what the server held at its end if
-   * that is certain, which it is not when something was written after it was read, and for a replica.
+   * Writes everything out, shuts down, and returns when the process is gone: what the server held at its end if that is
+   * certain, which it is not when something was written after it was read, and for a replica.
    */
   suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null>;
   /** Ends the process if one runs, and removes what belongs to the endpoint alone. */
@@ -250,12 +261,14 @@ export interface ComputeDriver {
   /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */
   removeProject(ref: TenantRef): Promise<void>;
 
-  /** Applies the change on a running server and tells what it holds afterwards. */
+  /** What a running server holds. Fails when none runs, and for a replica, which holds what its primary does. */
+  readCatalog(ref: ComputeRef): Promise<ServerCatalog>;
+  /** Applies the change on a running server, and returns what it holds afterwards; fails as `readCatalog` does. */
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
 
   /**
    * Brings the table of users of a running server up to the end of the changes, making it where it is missing, and
-   * tells the position that it is at; null when the server does not run. The position lies in the database itself.
+   * returns the position that it is at; null when the server does not run. The position is in the database itself.
    */
   syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null>;
   /** Drops the schema of users; false when the server does not run. */

@@ -26,6 +26,19 @@ describe('the local driver', () => {
     }
   });
 
+  test('can be prepared again, and after a restart', async () => {
+    const subject = await makeLocalSubject(17);
+    try {
+      const host = subject.openHost();
+      await host.prepare(17, () => undefined);
+      const lines: string[] = [];
+      await host.prepare(17, (line) => lines.push(line));
+      expect(lines).toEqual([]);
+    } finally {
+      await subject.close();
+    }
+  });
+
   test('takes the uid of a project from nobody but the project', async () => {
     const subject = await makeLocalSubject(17);
     const tenant = subject.newTenant();

@@ -12,11 +12,11 @@ import { adminScramIterations } from '../interface/own-logins.ts';
 import { adminLogin, type Login, type Session, sqlState, withSession } from '../server/admin-session.ts';
 import { janitorName, janitorPattern } from '../server/drop-role.ts';
 import { quoteLiteral } from '../server/sql-text.ts';
-import { dumpByProgram, findPgDump, type ProgramPlaces } from './native-dump.ts';
+import { dumpByProgram, findPgDump, type ProgramFolders } from './native-dump.ts';
 import { dumpByWasm, wasmMajor } from './wasm-dump.ts';
 import { openWireSession } from './wire-session.ts';
 
-export interface DumpRequest extends ProgramPlaces {
+export interface DumpRequest extends ProgramFolders {
   readonly address: ComputeAddress;
   readonly adminSecret: string;
   readonly database: string;

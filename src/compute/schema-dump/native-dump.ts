@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { Login } from '../server/admin-session.ts';
 import type { DumpLimits } from './wasm-dump.ts';
 
-export interface ProgramPlaces {
+export interface ProgramFolders {
   /** Directory of a configured Postgres of that major. */
   readonly binDirectory?: string | undefined;
   /** Directories as in the variable PATH. */
@@ -14,9 +14,9 @@ export interface ProgramPlaces {
 const versionMsMax = 5_000;
 
 /** A pg_dump can read servers up to its own major. Null when there is none. */
-export async function findPgDump(pgVersion: number, places: ProgramPlaces): Promise<string | null> {
-  const folders = [places.binDirectory ?? [], places.programPath.split(delimiter)].flat();
-  const candidates = folders.filter(isAbsolute).map((folder) => join(folder, 'pg_dump'));
+export async function findPgDump(pgVersion: number, folders: ProgramFolders): Promise<string | null> {
+  const all = [folders.binDirectory ?? [], folders.programPath.split(delimiter)].flat();
+  const candidates = all.filter(isAbsolute).map((folder) => join(folder, 'pg_dump'));
   for (const candidate of candidates) {
     if ((await majorOf(candidate)) >= pgVersion) return candidate;
   }

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { detectCloneMethod } from '../../compute/local/host/copy/method.ts';
-import { tryDiskImages } from '../../compute/local/host/disks/disk-image.ts';
+import { tryDiskImages } from '../../compute/local/host/disks/image.ts';
 import { findStorageRoot, readStorageRecord } from '../../compute/local/host/disks/storage-image.ts';
 import type { Config } from '../../lib/config.ts';
 import { fullCopyAdvice } from '../storage/advice.ts';

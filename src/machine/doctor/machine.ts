@@ -1,6 +1,6 @@
 /** Looks at Node, the C library, uids, cgroups and kernel limits. */
 import { readFile, statfs } from 'node:fs/promises';
-import { Cgroups } from '../../compute/local/host/cgroups/cgroups.ts';
+import { Cgroups } from '../../compute/local/host/cgroups/compute-groups.ts';
 import type { Config, Uids } from '../../lib/config.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 

@@ -1,5 +1,5 @@
 /** The one line about branches that are full copies, and what to do about it. */
-import type { CloneMethod } from '../../compute/local/host/copy/method.ts';
+import type { CloneMethod } from '../../compute/interface/driver-host.ts';
 
 export const fullCopyAdvice =
   'branches will be full copies: stop Catnap and run `catnap storage create --size 50G` as root to have them share blocks';

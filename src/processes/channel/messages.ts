@@ -1,7 +1,6 @@
 /** What the parent and its role processes say to each other over Node's own channel. */
 
-import type { CloneMethod } from '../../compute/local/host/copy/method.ts';
-import type { TemporaryDiskEnforcement } from '../../compute/local/host/disks/temporary-disks.ts';
+import type { CloneMethod, TemporaryDiskEnforcement } from '../../compute/interface/driver-host.ts';
 import type { DatabaseOptions } from '../../db/client.ts';
 import type { Config } from '../../lib/config.ts';
 import type { CertificatePair } from '../../machine/certificate-source.ts';

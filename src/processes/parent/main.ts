@@ -6,13 +6,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { serveHost } from '../../compute/local/channel/remote.ts';
-import { detectCloneMethod } from '../../compute/local/host/copy/method.ts';
-import { startCopyThreads } from '../../compute/local/host/copy/threads.ts';
-import type { Layout } from '../../compute/local/host/home/layout.ts';
-import { removeUnfinishedCopies } from '../../compute/local/host/home/leftovers.ts';
-import { currentRelease } from '../../compute/local/host/postgres/builds.ts';
-import { PrivilegedHost } from '../../compute/local/host/privileged-host.ts';
+import type { DriverAccess, DriverHost } from '../../compute/interface/driver-host.ts';
+import { openDriverHost } from '../../compute/open-driver-host.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -35,10 +30,8 @@ export interface RunOptions {
   readonly stopComputes: boolean;
 }
 
-/** Prepared before the first project asks for it; the other majors follow in the background. */
-const defaultMajor = 17;
-/** Two copies of 46 MB: enough for a person, and a burst beyond them is copied as it comes. */
-const sparesOfEachMajor = 2;
+/** The worker may ask for everything, which is then done with the parent's rights; the API asks about settings. */
+const driverAccess: Readonly<Record<RoleName, DriverAccess>> = { worker: 'all', api: 'checks', proxy: 'none' };
 /** Requests stop first, then connections, then the work that both queue. */
 const stopOrder: readonly RoleName[] = ['api', 'proxy', 'worker'];
 
@@ -74,13 +67,13 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const log = createLogger({ level: config.logLevel, role: 'parent' });
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
-  const host = await prepareHost(config, layout, log, options.roles.includes('worker'));
+  const host = openDriverHost(config, layout, log);
   undo.push(() => host.close());
-  const temporaryDiskEnforcement = await host.temporaryDisk();
+  if (options.roles.includes('worker')) await host.prepare(say);
+  const facts = await host.readFacts();
+  const { temporaryDiskEnforcement, limitsProblem, storageMethod } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
-  const limitsProblem = await host.limitsProblem();
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
-  const storageMethod = await detectCloneMethod(layout.root);
   const version = readVersion();
   const certificates = await startCertificateSource({
     ...{ config, log, clock: systemClock },
@@ -94,12 +87,9 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     secretKey: system.secretKey,
     stackSecret: system.stackSecret,
     certificate: certificates.current(),
-    proxySockets: proxyNumbers(config).map((number) => join(layout.roleSocketDirectory, `proxy-${number}`)),
+    proxySockets: proxyNumbers(config).map((number) => join(layout.processSocketDirectory, `proxy-${number}`)),
     version,
-    releases: await findReleases(config),
-    temporaryDiskEnforcement,
-    storageMethod,
-    limitsProblem,
+    ...facts,
   };
   const started: StartedRole[] = [];
   const port = options.roles.includes('proxy') ? openPort(config) : null;
@@ -125,49 +115,23 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
 
 /** What the parent does for roles. */
 interface ParentService {
-  readonly host: PrivilegedHost;
+  readonly host: DriverHost;
   readonly certificates: CertificateSource;
   readonly port: SharedPort | null;
   readonly places: PlaceBrokerage;
   readonly log: Logger;
 }
 
-/** The worker reaches the whole host, which acts with the parent's rights; the API may ask it one question. */
 function startRole(init: Omit<RoleInit, 'portFd'>, service: ParentService): Promise<RoleProcess> {
   const { host, certificates, places, log } = service;
-  const forApi = { checkSettings: host.checkSettings.bind(host) };
-  const reachable: Record<RoleName, Partial<PrivilegedHost>> = { worker: host, api: forApi, proxy: {} };
   const onSpawn = (child: ChildProcess) => {
-    serveHost(reachable[init.role], child);
+    host.serve(child, driverAccess[init.role]);
     if (init.role !== 'proxy') return;
     const unfollow = certificates.follow((certificate) => send(child, { kind: 'certificate', certificate }));
     child.once('exit', unfollow);
     places.serve(child);
   };
   return startRoleProcess({ init, port: init.role === 'proxy' ? service.port : null, log, onSpawn });
-}
-
-async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<PrivilegedHost> {
-  const host = new PrivilegedHost(config, layout, (err, message) => log.warn({ err }, message), sparesOfEachMajor);
-  if (!needed) return host;
-  await removeUnfinishedCopies(layout);
-  await host.prepare(defaultMajor, say);
-  startCopyThreads();
-  void prepareOthers(host, config, log);
-  return host;
-}
-
-async function findReleases(config: Config): Promise<Record<number, string>> {
-  const entries = config.pgVersions.map(async (major) => [major, await currentRelease(major, config)] as const);
-  return Object.fromEntries(await Promise.all(entries));
-}
-
-async function prepareOthers(host: PrivilegedHost, config: Config, log: Logger): Promise<void> {
-  for (const major of config.pgVersions.filter((version) => version !== defaultMajor)) {
-    await host
-      .prepare(major, (line) => log.info(line))
-      .catch((error) => log.error({ err: error, major }, 'a major could not be prepared; its projects will fail'));
-  }
 }
 
 /** A person reads the terminal: one who wants to see every request says so with CATNAP_LOG_LEVEL. */

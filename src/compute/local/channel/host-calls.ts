@@ -1,4 +1,7 @@
-/** What the driver asks of the host: the calls, and what they tell. Types alone, for both ends of the channel. */
+/**
+ * What the driver asks of the host: the calls, what they take and what they return. Both ends of the channel are made
+ * from it.
+ */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
 import type {
   BranchReceipt,
@@ -47,7 +50,7 @@ export interface LiveClone extends BranchRef {
   readonly pgVersion: number;
   /** The branch whose server runs. */
   readonly sourceId: BranchId;
-  /** For a read replica of the branch, whose data are its endpoint's own; null for a new branch. */
+  /** For a read replica of the branch, whose data is its endpoint's own; null for a new branch. */
   readonly replica: { readonly endpointId: EndpointId; readonly generation: number } | null;
 }
 
@@ -65,11 +68,10 @@ export interface PrivateServer extends BranchRef {
 }
 
 export interface HostCalls {
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void>;
   /** Of the template, or of a branch that is asleep. */
   createBranch(spec: BranchSpec): Promise<BranchReceipt>;
-  /** The server that runs on the parent's data; null when none does, or when the branch is there already. */
-  findParent(spec: BranchSpec): Promise<HostedCompute | null>;
+  /** The server that runs on the source's data; null when none does, or when the branch is there already. */
+  findSourceServer(spec: BranchSpec): Promise<HostedCompute | null>;
   /** Copies a running server's directory, whose backup the caller has begun; returns a name for the copy. */
   beginLiveClone(clone: LiveClone): Promise<string>;
   /** Makes the copy a branch, once the caller has ended the backup. */
@@ -89,7 +91,7 @@ export interface HostCalls {
   claimReplica(spec: ComputeSpec): Promise<void>;
   /** Takes a replica's slot from a primary that sleeps. */
   removeSlot(ref: ComputeRef, slot: string): Promise<void>;
-  /** As `inspect` tells it, if the server says already that it takes connections. */
+  /** What `inspect` returns, if the server says already that it takes connections; otherwise null. */
   start(spec: ComputeSpec): Promise<HostedCompute | null>;
   /** Null for an endpoint that was never started here. */
   inspect(ref: EndpointRef): Promise<HostedCompute | null>;
@@ -102,10 +104,43 @@ export interface HostCalls {
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** The server has the project's secret now: forget the template's. */
   forgetFirstSecret(ref: EndpointRef): Promise<void>;
-  /** Tells where in its log the server recorded its shutdown; null when it did not run, or did not end cleanly. */
+  /** Returns where in its WAL the server recorded its shutdown; null when it did not run, or did not end cleanly. */
   stop(ref: EndpointRef, generation: number): Promise<string | null>;
   removeCompute(ref: EndpointRef): Promise<void>;
   removeProject(ref: TenantRef): Promise<void>;
   /** Every endpoint that has a process. */
   list(): Promise<HostedCompute[]>;
 }
+
+/**
+ * The names of all calls, the only time that they are written as values: the stub is made from this list, and the
+ * server answers nothing that is not in it. A name that is missing here does not compile in `remoteHost`.
+ */
+export const hostMethods = [
+  'createBranch',
+  'findSourceServer',
+  'beginLiveClone',
+  'finishLiveClone',
+  'abandonLiveClone',
+  'openPrivateServer',
+  'closePrivateServer',
+  'removeBranch',
+  'replaceBranch',
+  'findServer',
+  'hasReplica',
+  'claimReplica',
+  'removeSlot',
+  'start',
+  'inspect',
+  'reload',
+  'resize',
+  'sample',
+  'checkSettings',
+  'forgetFirstSecret',
+  'stop',
+  'removeCompute',
+  'removeProject',
+  'list',
+] as const satisfies readonly (keyof HostCalls)[];
+
+export type HostMethod = (typeof hostMethods)[number];

@@ -1,56 +1,28 @@
 import { fork } from 'node:child_process';
-import { EventEmitter } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { makeChannelPair } from '../../../../test/helpers/channel-pair.ts';
 import { CatnapError } from '../../../lib/errors.ts';
 import { newBranchId, newEndpointId, newProjectId } from '../../../lib/ids.ts';
 import { limits } from '../../contract/bench.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
-import type { HostCalls } from './host-calls.ts';
-import { type HostChannel, remoteHost, serveHost } from './remote.ts';
-
-/** One end of a pair that sends what JSON keeps, as the real channel does. */
-class End extends EventEmitter implements HostChannel {
-  connected = true;
-  peer: End | null = null;
-
-  send(message: object, callback?: (error: Error | null) => void): boolean {
-    const copy: unknown = JSON.parse(JSON.stringify(message));
-    setImmediate(() => this.peer?.emit('message', copy));
-    callback?.(null);
-    return true;
-  }
-
-  disconnect(): void {
-    this.connected = false;
-    this.emit('disconnect');
-  }
-}
-
-function pair(): { parent: End; child: End } {
-  const [parent, child] = [new End(), new End()];
-  parent.peer = child;
-  child.peer = parent;
-  return { parent, child };
-}
+import type { DriverChannel } from '../../interface/driver-host.ts';
+import { type HostCalls, type HostMethod, hostMethods } from './host-calls.ts';
+import { remoteHost, serveHost } from './remote.ts';
 
 const ref = {
-  ...{ projectId: newProjectId(), branchId: newBranchId(), endpointId: newEndpointId(), tenantUid: 700_123 },
+  projectId: newProjectId(),
+  branchId: newBranchId(),
+  endpointId: newEndpointId(),
+  tenantUid: 700_123,
 };
 
 function hostWith(methods: Partial<HostCalls>): HostCalls {
   const missing = () => Promise.reject(new Error('not in this test'));
-  return {
-    ...{ findServer: missing, hasReplica: missing, claimReplica: missing, removeSlot: missing },
-    ...{ findParent: missing, beginLiveClone: missing, finishLiveClone: missing, abandonLiveClone: missing },
-    ...{ prepare: missing, createBranch: missing, removeBranch: missing, start: missing, inspect: missing },
-    ...{ forgetFirstSecret: missing, stop: missing, removeCompute: missing, removeProject: missing },
-    ...{ openPrivateServer: missing, closePrivateServer: missing },
-    ...{ replaceBranch: missing, resize: missing, sample: missing },
-    ...{ list: missing, reload: missing, checkSettings: missing, ...methods },
-  };
+  const none = Object.fromEntries(hostMethods.map((method) => [method, missing]));
+  return { ...(none as Record<HostMethod, () => Promise<never>>), ...methods };
 }
 
 describe('the host behind a channel', () => {
@@ -66,12 +38,12 @@ describe('the host behind a channel', () => {
     const code = await new Promise((resolve) => child.on('exit', resolve));
     await rm(program);
     expect(code).toBe(7);
-    const own: HostChannel = process; // the other end has the right shape too
+    const own: DriverChannel = process; // the other end has the right shape too
     expect(own).toBe(process);
   });
 
   test('gets the arguments, and its result comes back', async () => {
-    const { parent, child } = pair();
+    const { parent, child } = makeChannelPair();
     const seen: unknown[] = [];
     serveHost(
       hostWith({
@@ -83,7 +55,6 @@ describe('the host behind a channel', () => {
         checkSettings: async () => null,
         inspect: async () => null,
         list: async () => [],
-        prepare: async (pgVersion, progress) => progress(`preparing ${pgVersion}`),
       }),
       parent,
     );
@@ -91,13 +62,30 @@ describe('the host behind a channel', () => {
     await host.stop(ref, 7);
     expect(seen).toEqual([[ref, 7]]);
     expect(await Promise.all([host.inspect(ref), host.list()])).toEqual([null, []]);
-    const lines: string[] = [];
-    await host.prepare(17, (line) => lines.push(line));
-    expect(lines).toEqual(['preparing 17']);
+  });
+
+  test('has a stub of every call, and of nothing else', async () => {
+    const { parent, child } = makeChannelPair();
+    const seen: string[] = [];
+    const record = (method: HostMethod) => async () => void seen.push(method);
+    const recorders = Object.fromEntries(hostMethods.map((method) => [method, record(method)]));
+    serveHost(hostWith(recorders), parent);
+    const host = remoteHost(child);
+    expect(Object.keys(host)).toEqual([...hostMethods]);
+    for (const call of Object.values(host)) await Reflect.apply(call, host, []);
+    expect(seen).toEqual([...hostMethods]);
+  });
+
+  test('answers a child only the calls that it may make', async () => {
+    const { parent, child } = makeChannelPair();
+    serveHost({ checkSettings: async () => 'wrong' }, parent);
+    const host = remoteHost(child);
+    expect(await host.checkSettings(17, {})).toBe('wrong');
+    await expect(host.stop(ref, 1)).rejects.toThrow('no such call: stop');
   });
 
   test('errors keep their class, kind and message', async () => {
-    const { parent, child } = pair();
+    const { parent, child } = makeChannelPair();
     const stale = new StaleGenerationError('ep-x', 1, 2);
     serveHost(
       hostWith({
@@ -118,7 +106,7 @@ describe('the host behind a channel', () => {
   });
 
   test('calls under way, and later ones, fail when the channel closes', async () => {
-    const { parent, child } = pair();
+    const { parent, child } = makeChannelPair();
     serveHost(hostWith({ list: () => new Promise(() => undefined) }), parent);
     const host = remoteHost(child);
     const waiting = host.list();
@@ -128,7 +116,7 @@ describe('the host behind a channel', () => {
   });
 
   test('other messages pass by, and only methods of the host can be called', async () => {
-    const { parent, child } = pair();
+    const { parent, child } = makeChannelPair();
     serveHost(hostWith({}), parent);
     const replies: unknown[] = [];
     child.on('message', (message) => replies.push(message));

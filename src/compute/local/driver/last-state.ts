@@ -1,6 +1,6 @@
 /**
- * The last look into a server that is about to stop, and the proof that nothing has changed after it: the server's
- * last words in its log are then those of its shutdown.
+ * What a server that is about to stop holds, and the proof that nothing has changed since it was read: the next record
+ * in its WAL is then that of the shutdown.
  */
 
 import type { ServerCatalog } from '../../interface/driver.ts';
@@ -12,15 +12,17 @@ import type { HostedCompute } from '../channel/host-calls.ts';
 const slackBytes = 64n;
 
 /**
- * Everything is written out while clients are still served, so that the shutdown itself has little left to write. If
- * it fails, the shutdown does the same, only slower.
+ * Writes everything out while clients are still served, so that the shutdown itself has little left to write, and reads
+ * the catalog. If the checkpoint fails, the shutdown does the same, only slower.
  */
-export async function settle(compute: HostedCompute): Promise<{ lsn: string; catalog: ServerCatalog } | null> {
+export async function checkpointAndRead(
+  compute: HostedCompute,
+): Promise<{ lsn: string; catalog: ServerCatalog } | null> {
   const address = { kind: 'unix', path: compute.socketPath } as const;
   return withSession(address, adminLogin(compute.adminSecret), async (sql) => {
     await sql`CHECKPOINT`;
     if (compute.readOnly) return null;
-    // The position before the look: whatever is written during it counts as later.
+    // The position before the catalog: whatever is written while that is read counts as later.
     const [row] = await sql<{ lsn: string }[]>`SELECT pg_current_wal_insert_lsn()::text AS lsn`;
     return row === undefined ? null : { lsn: row.lsn, catalog: await readCatalog(sql) };
   }).catch(() => null);

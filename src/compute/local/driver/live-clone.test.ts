@@ -33,9 +33,9 @@ const amcheck = `
 
 const noXfs = await whyNoLoopDisk('xfs');
 
-for (const place of ['on the filesystem that is there', 'on XFS'] as const) {
-  describe.skipIf(place === 'on XFS' && noXfs !== null)(`a clone of a running server ${place}`, () =>
-    describeClones(place === 'on XFS'),
+for (const where of ['on the filesystem that is there', 'on XFS'] as const) {
+  describe.skipIf(where === 'on XFS' && noXfs !== null)(`a clone of a running server ${where}`, () =>
+    describeClones(where === 'on XFS'),
   );
 }
 
@@ -43,23 +43,23 @@ function describeClones(onXfs: boolean): void {
   let disk: LoopDisk | undefined;
   let subject: LocalSubject;
   let bench: Bench;
-  let parent: ComputeObservation;
+  let sourceServer: ComputeObservation;
   let writers: Writers;
 
   beforeAll(async () => {
     disk = onXfs ? await makeLoopDisk('xfs', 4 * 1024 ** 3) : undefined;
     subject = await makeLocalSubject(17, disk?.path);
     bench = new Bench(subject);
-    parent = await bench.started();
+    sourceServer = await bench.started();
     await bench.driver.configure(bench.ref, ownerAndDatabase);
     await bench.query(
-      parent,
+      sourceServer,
       `CREATE TABLE accounts AS SELECT n AS id, ${startBalance} AS balance, repeat('x', 200) AS padding
          FROM generate_series(1, ${accounts}) n;
        CREATE UNIQUE INDEX ON accounts (id);
        CREATE TABLE commits (writer int, n int, PRIMARY KEY (writer, n))`,
     );
-    writers = new Writers(parent, 4);
+    writers = new Writers(sourceServer, 4);
   });
 
   afterAll(async () => {
@@ -135,10 +135,10 @@ function describeClones(onXfs: boolean): void {
   /** Files come and go and shrink while they are copied. */
   async function churn(): Promise<void> {
     await bench.query(
-      parent,
+      sourceServer,
       `CREATE TABLE passing AS SELECT repeat('y', 1000) AS t FROM generate_series(1, 20000); DROP TABLE passing`,
     );
-    await bench.query(parent, 'VACUUM accounts');
+    await bench.query(sourceServer, 'VACUUM accounts');
   }
 
   test('several at once are consistent too', async () => {
@@ -159,12 +159,12 @@ function describeClones(onXfs: boolean): void {
     const admin = { username: 'catnap_admin', password: bench.adminSecret, database: 'catnap' };
     const kill = `SELECT count(pg_terminate_backend(active_pid))::int AS ended FROM pg_replication_slots WHERE temporary`;
     await expect
-      .poll(async () => (await bench.query(parent, kill, admin))?.[0]?.ended, { interval: 1, timeout: 10_000 })
+      .poll(async () => (await bench.query(sourceServer, kill, admin))?.[0]?.ended, { interval: 1, timeout: 10_000 })
       .toBe(1);
     await expect(breaking).rejects.toThrow();
     expect((await readdir(folder)).filter((name) => name.includes(branchId))).toEqual([]);
     const slots = 'SELECT count(*)::int AS count FROM pg_replication_slots';
-    await expect.poll(async () => (await bench.query(parent, slots, admin))?.[0]?.count).toBe(0);
+    await expect.poll(async () => (await bench.query(sourceServer, slots, admin))?.[0]?.count).toBe(0);
     const before = writers.acknowledged();
     await bench.cloneBranch(branchId);
     const child = { branchId, endpointId: newEndpointId() };
@@ -180,7 +180,7 @@ function describeClones(onXfs: boolean): void {
     for (let attempt = 0; attempt < 5; attempt++) {
       const before = writers.acknowledged();
       const child = { branchId: newBranchId(), endpointId: newEndpointId() };
-      // A branch of the template gives it the directory and the record; its data are then replaced.
+      // A branch of the template gives it the directory and the record; its data is then replaced.
       await bench.createBranch(child.branchId);
       const target = dataDirectory(layout.branch(projectId, child.branchId));
       await rm(target, { recursive: true });
@@ -206,7 +206,7 @@ function describeClones(onXfs: boolean): void {
     await copy('base');
     const written = writers.acknowledged();
     await expect.poll(() => writers.acknowledged().every((n, index) => n > (written[index] ?? 0) + 20)).toBe(true);
-    await bench.query(parent, 'CHECKPOINT', {
+    await bench.query(sourceServer, 'CHECKPOINT', {
       ...{ username: 'catnap_admin', password: bench.adminSecret, database: 'catnap' },
     });
     for (const name of ['global', 'pg_wal', 'pg_xact']) await copy(name);

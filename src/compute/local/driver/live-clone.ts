@@ -1,9 +1,9 @@
 /**
  * The driver's part of copying a running server's directory: one session that keeps a backup open while the host
- * copies. The parent goes on serving. Should this process die, the session ends, and the backup and its slot with it.
+ * copies. The source goes on serving. Should this process die, the session ends, and the backup and its slot with it.
  */
 import { randomBytes } from 'node:crypto';
-import type { BranchCopy } from '../../interface/branch-copy.ts';
+import type { BranchCopy } from '../../interface/driver.ts';
 import { adminLogin, type Session, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
 import { readSize } from '../../server/work.ts';
@@ -12,10 +12,10 @@ import type { BackupEnd, HostCalls, HostedCompute, LiveClone } from '../channel/
 /** A backup begins with a checkpoint, which may have much to write. */
 export const checkpointMsMax = 600_000;
 
-export async function cloneLive(host: HostCalls, parent: HostedCompute, clone: LiveClone): Promise<BranchCopy> {
-  const address = { kind: 'unix', path: parent.socketPath } as const;
+export async function cloneLive(host: HostCalls, source: HostedCompute, clone: LiveClone): Promise<BranchCopy> {
+  const address = { kind: 'unix', path: source.socketPath } as const;
   const run = (sql: Session) => cloneInSession(sql, host, clone);
-  return withSession(address, adminLogin(parent.adminSecret), run, { statementMs: checkpointMsMax });
+  return withSession(address, adminLogin(source.adminSecret), run, { statementMs: checkpointMsMax });
 }
 
 export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveClone): Promise<BranchCopy> {
@@ -24,12 +24,12 @@ export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveC
   await beginBackup(sql);
   const copying = host.beginLiveClone(clone);
   // Meanwhile the session has nothing else to do.
-  const [copied, look] = await Promise.allSettled([copying, lookAround(sql)]);
+  const [copied, seen] = await Promise.allSettled([copying, observeSource(sql)]);
   if (copied.status === 'rejected') throw copied.reason;
   try {
-    if (look.status === 'rejected') throw look.reason;
+    if (seen.status === 'rejected') throw seen.reason;
     const end = await endBackup(sql);
-    const { catalog, bytes, calmAt } = look.value;
+    const { catalog, bytes, calmAt } = seen.value;
     const isExact = calmAt !== null && (await writesSeen(sql)).last === calmAt;
     return { receipt: await host.finishLiveClone(copied.value, end), source: { catalog, bytes, isExact } };
   } catch (error) {
@@ -39,7 +39,7 @@ export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveC
 }
 
 /** `calmAt` is null when a transaction that had written something was still open. */
-async function lookAround(sql: Session) {
+async function observeSource(sql: Session) {
   const { oldest, last } = await writesSeen(sql);
   return { catalog: await readCatalog(sql), bytes: await readSize(sql), calmAt: oldest === last ? last : null };
 }

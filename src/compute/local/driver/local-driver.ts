@@ -1,13 +1,13 @@
 /**
- * The local driver: a host that owns directories and processes (in the worker a stub of the parent's), and the SQL
- * that says whether a server answers and what is in it.
+ * The local driver, as child processes have it: calls to the host in the parent process, which owns directories and
+ * processes, and the SQL that finds out whether a server answers and what is in it.
  */
 
 import { randomBytes } from 'node:crypto';
 import { delay } from '../../../lib/clock.ts';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
-import type { BranchCopy } from '../../interface/branch-copy.ts';
 import {
+  type BranchCopy,
   type BranchRef,
   type BranchReplacement,
   type BranchSpec,
@@ -32,14 +32,14 @@ import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import type { ChangesAfter, UsersTable } from '../../interface/users-sync.ts';
 import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
-import { applyCatalogChange } from '../../server/configure.ts';
+import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
 import { readMeasures } from '../../server/measures.ts';
 import { takesLogins } from '../../server/probe.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
 import { readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
-import { nothingWritten, settle } from './last-state.ts';
+import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
 import { absent, addressOf, observation } from './observation.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
@@ -61,21 +61,17 @@ export class LocalDriver implements ComputeDriver {
     this.#host = host;
   }
 
-  prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
-    return this.#host.prepare(pgVersion, progress);
-  }
-
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
-    const parent = await this.#host.findParent(spec);
-    if (parent === null || spec.source.kind === 'template') {
+    const source = await this.#host.findSourceServer(spec);
+    if (source === null || spec.source.kind === 'template') {
       return { receipt: await this.#host.createBranch(spec), source: null };
     }
-    if (!(await this.#answers({ ...parent, tenantUid: spec.tenantUid }, parent))) {
+    if (!(await this.#answers({ ...source, tenantUid: spec.tenantUid }, source))) {
       throw new Error(`the server of branch ${spec.source.branchId} does not answer yet`);
     }
     const { projectId, tenantUid, branchId, pgVersion } = spec;
-    const clone = { projectId, tenantUid, branchId, pgVersion, sourceId: parent.branchId, replica: null };
-    return cloneLive(this.#host, parent, clone);
+    const clone = { projectId, tenantUid, branchId, pgVersion, sourceId: source.branchId, replica: null };
+    return cloneLive(this.#host, source, clone);
   }
 
   emptyBranch(spec: EmptySpec): Promise<void> {
@@ -103,7 +99,7 @@ export class LocalDriver implements ComputeDriver {
     if (!compute?.process?.ready) return null;
     // The postmaster's own word, which is what `pg_ctl start` waits for too: a probe would only cost the client time.
     this.#answered.set(spec.endpointId, compute.process.pid);
-    // Whoever looks at a fresh clone first gives it its project's secret.
+    // The first observation of a fresh clone gives it its project's secret.
     return compute.firstSecret === null ? observation(spec, compute, true) : null;
   }
 
@@ -173,7 +169,7 @@ export class LocalDriver implements ComputeDriver {
     if (compute && generation < compute.seenGeneration) {
       throw new StaleGenerationError(ref.endpointId, generation, compute.seenGeneration);
     }
-    const last = compute?.process?.ready ? await settle(compute) : null;
+    const last = compute?.process?.ready ? await checkpointAndRead(compute) : null;
     const end = await this.#host.stop(ref, generation);
     this.#answered.delete(ref.endpointId);
     return last !== null && end !== null && nothingWritten(last.lsn, end) ? last.catalog : null;
@@ -193,7 +189,17 @@ export class LocalDriver implements ComputeDriver {
     return this.#host.removeProject(ref);
   }
 
-  async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+  readCatalog(ref: ComputeRef): Promise<ServerCatalog> {
+    return this.#onPrimary(ref, readCatalog);
+  }
+
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
+    return this.#onPrimary(ref, (sql, address) =>
+      applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
+    );
+  }
+
+  async #onPrimary<T>(ref: ComputeRef, work: (sql: Session, address: ComputeAddress) => Promise<T>): Promise<T> {
     const compute = await this.#host.inspect(ref);
     const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
     if (!compute?.process?.ready) throw notRunning();
@@ -202,9 +208,7 @@ export class LocalDriver implements ComputeDriver {
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
     const address = addressOf(compute);
     try {
-      return await withSession(address, adminLogin(compute.adminSecret), (sql) =>
-        applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
-      );
+      return await withSession(address, adminLogin(compute.adminSecret), (sql) => work(sql, address));
     } catch (error) {
       throw isNotReady(error) ? notRunning(error) : error;
     }
@@ -250,7 +254,7 @@ export class LocalDriver implements ComputeDriver {
   /** Whether the server takes logins. A fresh clone first gets its project's secret. */
   async #answers(ref: EndpointRef, compute: HostedCompute): Promise<boolean> {
     if (!compute.process?.ready) return false;
-    // Asked once; every further look would cost each wake a process of the server.
+    // Asked once: every further question would cost each wake a process of the server.
     if (compute.firstSecret === null && this.#answered.get(compute.endpointId) === compute.process.pid) return true;
     try {
       if (compute.firstSecret === null) {

@@ -7,17 +7,17 @@ import { newBranchId, newEndpointId } from '../../../lib/ids.ts';
 import { Bench, ownerAndDatabase, password } from '../../contract/bench.ts';
 import type { ComputeObservation } from '../../interface/driver.ts';
 
-/** In every value that the parent holds; never in a name. */
+/** In every value that the source holds; never in a name. */
 const mark = 'XyZzY-treasure';
 const bytes = Buffer.from(mark);
 
 let subject: LocalSubject;
 let b: Bench;
-let parent: ComputeObservation;
+let source: ComputeObservation;
 beforeAll(async () => {
   subject = await makeLocalSubject(17);
   b = new Bench(subject);
-  parent = await b.started();
+  source = await b.started();
   const second = { name: 'other db', renameFrom: null, ownerName: 'owner' };
   await b.driver.configure(b.ref, { ...ownerAndDatabase, databases: [...ownerAndDatabase.databases, second] });
   await fill();
@@ -55,8 +55,8 @@ async function fill(): Promise<void> {
     `CREATE TRIGGER sprung BEFORE TRUNCATE ON parents EXECUTE FUNCTION spring()`,
     `ALTER TABLE parents ENABLE ALWAYS TRIGGER sprung`,
   ];
-  for (const text of statements) await b.query(parent, text);
-  await b.query(parent, `CREATE TABLE elsewhere AS SELECT '${mark}' AS v`, { database: 'other db' });
+  for (const text of statements) await b.query(source, text);
+  await b.query(source, `CREATE TABLE elsewhere AS SELECT '${mark}' AS v`, { database: 'other db' });
 }
 
 async function filesWith(directory: string): Promise<string[]> {
@@ -78,20 +78,20 @@ async function schemaOnly(): Promise<{ branchId: ReturnType<typeof newBranchId>;
   return { branchId, directory };
 }
 
-describe.each(['running', 'sleeping'])('a branch with the schema of a %s parent', (state) => {
+describe.each(['running', 'sleeping'])('a branch with the schema of a %s source', (state) => {
   let child: ComputeObservation;
   const one = async (text: string, login = {}) => Object.values((await b.query(child, text, login))?.[0] ?? {})[0];
 
   beforeAll(async () => {
     // A transaction that never ends leaves files that no catalog of the copy names.
-    const address = parent.address?.kind === 'unix' ? parent.address.path : '';
+    const address = source.address?.kind === 'unix' ? source.address.path : '';
     const login = { path: address, username: 'owner', password, database: 'app', max: 1, onnotice: () => undefined };
     const open = postgres(login);
     const held = await open.reserve();
     await held.unsafe(
       `BEGIN; CREATE TABLE unfinished AS SELECT repeat('${mark}', 1000) AS v FROM generate_series(1, 500)`,
     );
-    await b.query(parent, 'CHECKPOINT', { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' });
+    await b.query(source, 'CHECKPOINT', { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' });
     if (state === 'sleeping') {
       await held.release();
       await open.end({ timeout: 1 });
@@ -128,10 +128,10 @@ describe.each(['running', 'sleeping'])('a branch with the schema of a %s parent'
     expect(await one("SELECT tgenabled FROM pg_trigger WHERE tgname = 'sprung'")).toBe('A');
   });
 
-  test('made nobody a superuser and left its parent alone', async () => {
+  test('made nobody a superuser and left its source alone', async () => {
     expect(await one("SELECT rolsuper FROM pg_roles WHERE rolname = 'owner'")).toBe(false);
-    if (state === 'sleeping') parent = await b.start(2);
-    expect(await b.query(parent, 'SELECT count(*)::int AS n FROM parents')).toEqual([{ n: 200 }]);
+    if (state === 'sleeping') source = await b.start(2);
+    expect(await b.query(source, 'SELECT count(*)::int AS n FROM parents')).toEqual([{ n: 200 }]);
   });
 });
 

@@ -1,11 +1,11 @@
-/** The driver's part of a branch that has its parent's schema and none of its data. */
+/** The driver's part of a branch that has its source's schema and none of its data. */
 import { delay } from '../../../lib/clock.ts';
 import type { EmptySpec, KeptFiles } from '../../interface/driver.ts';
 import { adminLogin, isNotReady, type Session, withSession } from '../../server/admin-session.ts';
 import { emptyTables, listFiles, loginTo } from '../../server/empty-tables.ts';
 import type { HostCalls } from '../channel/host-calls.ts';
 
-/** Recovery of a copy of a busy parent, and a statement over all tables of a large schema. */
+/** Recovery of a copy of a busy source, and a statement over all tables of a large schema. */
 const startMsMax = 600_000;
 const statementMs = 1_800_000;
 

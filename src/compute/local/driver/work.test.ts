@@ -48,11 +48,11 @@ async function connect(more: object = {}): Promise<pg.Client> {
   return client;
 }
 
-const look = () => bench.driver.observeWork(bench.ref);
+const observeWork = () => bench.driver.observeWork(bench.ref);
 const untilBusyWith = (kind: string | undefined, deadlineMs = 15_000) =>
   eventually(
     async () => {
-      const { work } = await look();
+      const { work } = await observeWork();
       expect(work?.kind).toBe(kind);
       return work;
     },
@@ -64,7 +64,7 @@ describe('a server', () => {
     await untilBusyWith(undefined);
     const client = await connect();
     await client.query('select 1');
-    const { work, lastWorkAt } = await look();
+    const { work, lastWorkAt } = await observeWork();
     expect(work).toBeNull();
     expect(Date.now() - (lastWorkAt?.getTime() ?? 0)).toBeLessThan(5_000);
     await client.end();
@@ -98,7 +98,7 @@ describe('a server', () => {
       .query(`START_REPLICATION SLOT kept LOGICAL 0/0 (proto_version '1', publication_names 'empty')`)
       .catch(() => {});
     const work = await eventually(async () => {
-      const seen = (await look()).work;
+      const seen = (await observeWork()).work;
       expect(seen).toMatchObject({ kind: 'replication', role: 'owner', slot: 'kept' });
       return seen;
     });
@@ -123,7 +123,7 @@ describe('a server', () => {
     await withSession(address, adminLogin(bench.adminSecret), async (sql) => {
       await sql.begin(async (tx) => {
         await tx`SELECT 1`;
-        expect((await look()).work).toBeNull();
+        expect((await observeWork()).work).toBeNull();
       });
     });
   });

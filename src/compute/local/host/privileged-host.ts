@@ -21,6 +21,7 @@ import type {
   TenantRef,
 } from '../../interface/driver.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
+import type { LimitsProblem, TemporaryDiskEnforcement } from '../../interface/driver-host.ts';
 import type {
   BackupEnd,
   EndpointRef,
@@ -29,23 +30,17 @@ import type {
   LiveClone,
   PrivateServer,
 } from '../channel/host-calls.ts';
-import { type BranchDataParts, removeBranchData, removeSlotOf, replaceBranchData } from './branches/branch-data.ts';
-import { createBranchDirectory } from './branches/branch-directory.ts';
+import { createBranchDirectory } from './branches/create.ts';
 import { LiveClones } from './branches/live-clones.ts';
 import { closePrivateServer, openPrivateServer, type PrivateServerParts } from './branches/private-server.ts';
+import { type BranchDataParts, removeBranchData, removeSlotOf, replaceBranchData } from './branches/replace.ts';
 import { Spares } from './branches/spares.ts';
-import { Cgroups, type LimitsProblem } from './cgroups/cgroups.ts';
-import { findEnforcedServer, inspectCompute, listComputes } from './computes/hosted-computes.ts';
+import { Cgroups } from './cgroups/compute-groups.ts';
+import { findEnforcedServer, inspectCompute, listComputes } from './computes/inspect.ts';
 import { resizeCompute, sampleComputes } from './computes/sizes.ts';
-import { reloadServer, type ServerParts, startServer } from './computes/start-server.ts';
+import { reloadServer, type ServerParts, startServer } from './computes/start.ts';
 import { inDiskWords } from './copy/room.ts';
-import {
-  type DiskLog,
-  diskLocationOf,
-  type TemporaryDiskEnforcement,
-  TemporaryDisks,
-} from './disks/temporary-disks.ts';
-import { type DataRef, dataDirectoryOf, dataHome } from './home/data-home.ts';
+import { type DiskLog, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
 import type { Layout } from './home/layout.ts';
 import { removeLeftovers } from './home/leftovers.ts';
 import { branchLock, endpointLock } from './home/lock-names.ts';
@@ -56,6 +51,7 @@ import {
   removeFirstSecret,
   writeEndpointRecord,
 } from './home/records.ts';
+import { type DataRef, dataDirectoryOf, dataHome } from './home/server-data.ts';
 import { discard, idsIn, TenantDirectories } from './home/tenant-directories.ts';
 import { removeUnusedBuilds } from './postgres/builds.ts';
 import { readControlFile } from './postgres/control-file.ts';
@@ -95,6 +91,7 @@ export class PrivilegedHost implements HostCalls {
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
   }
 
+  /** Makes ready what every start of a major needs (binaries, template), reporting progress in plain words. */
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
     const { build, template } = await this.#majors.ready(pgVersion, progress);
     void this.#spares.refill(template);
@@ -104,7 +101,6 @@ export class PrivilegedHost implements HostCalls {
     await removeLeftovers(this.#layout);
   }
 
-  /** Null where sizes are enforced; otherwise why they are not. */
   limitsProblem(): Promise<LimitsProblem> {
     return this.#cgroups.problem();
   }
@@ -125,7 +121,7 @@ export class PrivilegedHost implements HostCalls {
     return inDiskWords(createBranchDirectory(parts, spec));
   }
 
-  async findParent(spec: BranchSpec): Promise<HostedCompute | null> {
+  async findSourceServer(spec: BranchSpec): Promise<HostedCompute | null> {
     if (spec.source.kind === 'template' || (await readBranchRecord(dataHome(this.#layout, spec)))) return null;
     return this.findServer({ ...spec, branchId: spec.source.branchId });
   }

@@ -13,11 +13,10 @@ import { discard } from '../home/tenant-directories.ts';
 import { isSegment, segmentsBetween } from '../postgres/wal-segments.ts';
 import { isTransient } from './clone.ts';
 
-/** Where a backup ended, as the server told it. */
 /** `recovery` ends on a timeline of its own, `standby` goes on following the server that it is a copy of. */
 export type Signal = 'recovery' | 'standby';
 
-export interface BackupPlace {
+export interface BackupPaths {
   /** Data directory of the running server. */
   readonly source: string;
   readonly target: string;
@@ -34,18 +33,18 @@ export function requireBackupEnd(end: BackupEnd): void {
 }
 
 /** Everything but the WAL, while the server runs. */
-export async function copyRunning(place: BackupPlace): Promise<CopyResult> {
-  const { source, target, owner } = place;
+export async function copyRunning(paths: BackupPaths): Promise<CopyResult> {
+  const { source, target, owner } = paths;
   const skip = (path: string) => path === 'pg_wal' || isTransient(path);
   const result = await copyTree(source, target, { owner, sourceOwner: owner, live: true, skip });
-  await copyControlFile(place);
+  await copyControlFile(paths);
   return result;
 }
 
 /** What recovery needs beside it. Returns what was copied of the WAL. */
-export async function addBackupFiles(place: BackupPlace, end: BackupEnd, signal: Signal): Promise<CopyResult> {
-  const { target, owner } = place;
-  const wal = await copyWal(place, end);
+export async function addBackupFiles(paths: BackupPaths, end: BackupEnd, signal: Signal): Promise<CopyResult> {
+  const { target, owner } = paths;
+  const wal = await copyWal(paths, end);
   const files = { backup_label: end.label, [`${signal}.signal`]: '' };
   for (const [name, text] of Object.entries(files)) {
     const path = join(target, name);
@@ -59,7 +58,7 @@ export async function addBackupFiles(place: BackupPlace, end: BackupEnd, signal:
  * The server rewrites this one file in place, and a reader may see half of that; recovery would then refuse it. Two
  * readings that agree are whole.
  */
-async function copyControlFile({ source, target }: BackupPlace): Promise<void> {
+async function copyControlFile({ source, target }: BackupPaths): Promise<void> {
   const name = join('global', 'pg_control');
   let last = await readPlain(join(source, name));
   for (;;) {
@@ -79,7 +78,7 @@ async function readPlain(path: string): Promise<Buffer> {
   }
 }
 
-async function copyWal({ source, target, owner }: BackupPlace, end: BackupEnd): Promise<CopyResult> {
+async function copyWal({ source, target, owner }: BackupPaths, end: BackupEnd): Promise<CopyResult> {
   const wanted = segmentsBetween(end.firstSegment, end.lastSegment);
   const to = join(target, 'pg_wal');
   const wal = await copyTree(join(source, 'pg_wal'), to, {

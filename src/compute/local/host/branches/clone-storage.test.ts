@@ -27,16 +27,16 @@ for (const kind of kinds) {
     let disk: LoopDisk;
     let subject: LocalSubject;
     let bench: Bench;
-    let parent: ComputeObservation;
+    let sourceServer: ComputeObservation;
 
     beforeAll(async () => {
       disk = await makeLoopDisk(kind, 600 * mebibyte);
       subject = await makeLocalSubject(17, disk.path);
       bench = new Bench(subject);
-      parent = await bench.started();
+      sourceServer = await bench.started();
       await bench.driver.configure(bench.ref, ownerAndDatabase);
-      await bench.query(parent, 'CREATE TABLE kept (n int)');
-      await bench.query(parent, fill);
+      await bench.query(sourceServer, 'CREATE TABLE kept (n int)');
+      await bench.query(sourceServer, fill);
     });
 
     afterAll(async () => {
@@ -98,7 +98,7 @@ for (const kind of kinds) {
       ]);
       await bench.driver.removeCompute({ ...bench.ref, ...child });
       await remove(child.branchId);
-      parent = await bench.start(2);
+      sourceServer = await bench.start(2);
     });
 
     /** Where a copy takes nothing to begin with, less than the share is left that is kept free for servers. */
@@ -109,7 +109,7 @@ for (const kind of kinds) {
 
     // How much btrfs can still take nobody knows before it is full.
     test.skipIf(kind === 'btrfs')(
-      'a clone that finds no room says so, leaves nothing, and the parent goes on',
+      'a clone that finds no room says so, leaves nothing, and the source goes on',
       async () => {
         const ballast = join(disk.path, 'ballast');
         const branches = subject.layout.branches(bench.ref.projectId);
@@ -120,8 +120,8 @@ for (const kind of kinds) {
         await bench.driver.suspend(bench.ref, 2);
         await fillUp(ballast);
         await expect(clone()).rejects.toMatchObject(full);
-        parent = await bench.start(3);
-        await bench.query(parent, 'INSERT INTO kept VALUES (1)');
+        sourceServer = await bench.start(3);
+        await bench.query(sourceServer, 'INSERT INTO kept VALUES (1)');
         expect(await readdir(branches)).toEqual(before);
         await rm(ballast);
         const branchId = newBranchId();

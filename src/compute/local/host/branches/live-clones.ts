@@ -11,15 +11,15 @@ import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { type BranchReceipt, StaleGenerationError } from '../../../interface/driver.ts';
 import type { BackupEnd, LiveClone } from '../../channel/host-calls.ts';
 import { type CopyResult, syncTree } from '../copy/tree.ts';
-import { dataHome } from '../home/data-home.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock, endpointLock } from '../home/lock-names.ts';
 import { readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { dataHome } from '../home/server-data.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
 import { addBackupFiles, copyRunning, requireBackupEnd } from './backup-files.ts';
-import { makeUnfinished, placeData } from './branch-directory.ts';
 import { receiptOf } from './clone.ts';
+import { makeUnfinished, publishData } from './create.ts';
 
 export interface LiveCloneParts {
   readonly layout: Layout;
@@ -58,8 +58,8 @@ export class LiveClones {
         ? await makeUnfinished(layout.endpoint(clone.projectId, clone.replica.endpointId), 'replica')
         : await makeUnfinished(layout.branches(clone.projectId), clone.branchId);
       try {
-        const copied = await copyRunning(this.#place(clone, directory));
-        // What is written out while the backup ends need not be waited for after it; `placeData` sees to all of it.
+        const copied = await copyRunning(this.#paths(clone, directory));
+        // What is written out while the backup ends need not be waited for after it; `publishData` sees to all of it.
         void syncTree(directory).catch(() => undefined);
         const token = randomBytes(16).toString('hex');
         this.#pending.set(token, { clone, directory, copied, startedAt, pid });
@@ -82,12 +82,12 @@ export class LiveClones {
       try {
         if ((await this.#requireRunning(clone)) !== pending.pid)
           throw new Error('the server was started anew meanwhile');
-        const wal = await addBackupFiles(this.#place(clone, directory), end, clone.replica ? 'standby' : 'recovery');
+        const wal = await addBackupFiles(this.#paths(clone, directory), end, clone.replica ? 'standby' : 'recovery');
         const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
         const record = { pgVersion: clone.pgVersion, receipt };
         const home = this.#home(clone);
         if (clone.replica) await discard(home, this.#parts.layout);
-        await placeData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid });
+        await publishData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid });
         return receipt;
       } catch (error) {
         await rm(directory, { recursive: true, force: true });
@@ -113,7 +113,7 @@ export class LiveClones {
     return dataHome(this.#parts.layout, { ...clone, ...replica });
   }
 
-  /** A replica's old data are replaced, so nothing may run on them and no newer call may have come. */
+  /** A replica's old data is replaced, so nothing may run on it and no newer call may have come. */
   async #requireFree(clone: LiveClone): Promise<void> {
     const { layout } = this.#parts;
     const { replica, branchId } = clone;
@@ -140,7 +140,7 @@ export class LiveClones {
     return holder.pid;
   }
 
-  #place(clone: LiveClone, directory: string) {
+  #paths(clone: LiveClone, directory: string) {
     const source = dataDirectory(this.#parts.layout.branch(clone.projectId, clone.sourceId));
     return { source, target: dataDirectory(directory), owner: clone.tenantUid };
   }

@@ -23,9 +23,9 @@ afterAll(() => home.remove());
 
 /** A copy of the template that nobody else knows. */
 async function privateCopy(source: string): Promise<string> {
-  const place = await mkdtemp(join(home.path, 'work', 'template-'));
-  await cp(source, join(place, 'pgdata'), { recursive: true });
-  return place;
+  const directory = await mkdtemp(join(home.path, 'work', 'template-'));
+  await cp(source, join(directory, 'pgdata'), { recursive: true });
+  return directory;
 }
 
 /** Those that are whole; a leading dot marks one in the making. */

@@ -1,6 +1,6 @@
 /**
  * Where on this machine control groups can be made. They are made below the group that Catnap itself is in, or as near
- * to it as the kernel allows, so that whatever limits an operator has put on Catnap's place hold for its computes too.
+ * to it as the kernel allows, so that the limits that an operator has put on Catnap hold for its computes too.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -59,11 +59,11 @@ function openV1(mounts: readonly Mount[], own: ReadonlyMap<string, string>, name
 function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name: string): CgroupTree | null {
   if (mount === undefined) return null;
   let problem: unknown = null;
-  for (const parent of upwards(resolve(folderOf(mount, own.get('') ?? '/')), mount.point)) {
-    if (missingControllers(parent, 'cgroup.controllers').length > 0) continue;
+  for (const above of upwards(resolve(folderOf(mount, own.get('') ?? '/')), mount.point)) {
+    if (missingControllers(above, 'cgroup.controllers').length > 0) continue;
     try {
-      passOn(parent);
-      return new CgroupTreeV2(join(parent, name));
+      passOn(above);
+      return new CgroupTreeV2(join(above, name));
     } catch (error) {
       problem = error;
     }

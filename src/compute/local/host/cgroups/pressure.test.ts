@@ -6,11 +6,11 @@ import { eventually } from '../../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../../test/helpers/local-subject.ts';
 import { delay } from '../../../../lib/clock.ts';
 import { Bench, limits, ownerAndDatabase } from '../../../contract/bench.ts';
-import { Cgroups } from './cgroups.ts';
+import { Cgroups } from './compute-groups.ts';
 
-const place = { home: '/nowhere/cgroup-pressure-test', uids: null };
+const config = { home: '/nowhere/cgroup-pressure-test', uids: null };
 const problem = await new Cgroups(
-  place,
+  config,
   () => undefined,
   async () => null,
 ).problem();

@@ -2,22 +2,22 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ComputeLimits, ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
 import type { EndpointRef } from '../../channel/host-calls.ts';
-import type { Cgroups } from '../cgroups/cgroups.ts';
+import type { Cgroups } from '../cgroups/compute-groups.ts';
 import { readProcessTree } from '../cgroups/process-tree.ts';
 import type { Layout } from '../home/layout.ts';
 import { writeSizeConfig } from '../postgres/server-files.ts';
-import { inspectCompute } from './hosted-computes.ts';
+import { inspectCompute } from './inspect.ts';
 
 /** Reading one takes a tenth of a millisecond. */
 const samplesAtOnce = 50;
 
-interface Place {
+interface SizeParts {
   readonly cgroups: Cgroups;
   readonly layout: Layout;
 }
 
 export async function resizeCompute(
-  { cgroups, layout }: Place,
+  { cgroups, layout }: SizeParts,
   ref: EndpointRef,
   generation: number,
   limits: ComputeLimits,
@@ -32,10 +32,10 @@ export async function resizeCompute(
   return outcome;
 }
 
-export async function sampleComputes(place: Place, refs: readonly EndpointRef[]): Promise<ComputeSample[]> {
+export async function sampleComputes(parts: SizeParts, refs: readonly EndpointRef[]): Promise<ComputeSample[]> {
   const samples: ComputeSample[] = [];
   for (let from = 0; from < refs.length; from += samplesAtOnce) {
-    const read = await Promise.all(refs.slice(from, from + samplesAtOnce).map((ref) => sampleCompute(place, ref)));
+    const read = await Promise.all(refs.slice(from, from + samplesAtOnce).map((ref) => sampleCompute(parts, ref)));
     samples.push(...read.filter((sample) => sample !== null));
     // A wake need not wait until all of them are read.
     await setImmediate();
@@ -43,7 +43,7 @@ export async function sampleComputes(place: Place, refs: readonly EndpointRef[])
   return samples;
 }
 
-async function sampleCompute({ cgroups, layout }: Place, ref: EndpointRef): Promise<ComputeSample | null> {
+async function sampleCompute({ cgroups, layout }: SizeParts, ref: EndpointRef): Promise<ComputeSample | null> {
   const { endpointId } = ref;
   const group = await cgroups.read(endpointId);
   if (group !== null) return { endpointId, isEnforced: true, ...group };

@@ -93,7 +93,7 @@ export function runCopies(): void {
     if (options.owner != null) fs.lchownSync(to, options.owner, options.owner);
   }
 
-  /** Null for a file that has vanished from a place in use. */
+  /** Null for a file that has vanished from a directory in use. */
   function openSource(from: string, { live }: FileOptions): number | null {
     try {
       return fs.openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

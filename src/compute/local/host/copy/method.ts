@@ -2,24 +2,22 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BranchReceipt } from '../../../interface/driver.ts';
-
-export type CloneMethod = BranchReceipt['method'];
+import type { CloneMethod } from '../../../interface/driver-host.ts';
 
 const probeBytes = 65_536;
 
 /** Null when nothing can be written there. */
 export async function detectCloneMethod(folder: string): Promise<CloneMethod | null> {
-  const place = await mkdtemp(join(folder, '.probe-')).catch(() => null);
-  if (place === null) return null;
+  const directory = await mkdtemp(join(folder, '.probe-')).catch(() => null);
+  if (directory === null) return null;
   try {
-    const original = join(place, 'original');
+    const original = join(directory, 'original');
     await writeFile(original, Buffer.alloc(probeBytes, 1));
-    return await copyFile(original, join(place, 'clone'), constants.COPYFILE_FICLONE_FORCE).then(
+    return await copyFile(original, join(directory, 'clone'), constants.COPYFILE_FICLONE_FORCE).then(
       () => 'reflink',
       () => 'copy',
     );
   } finally {
-    await rm(place, { recursive: true, force: true });
+    await rm(directory, { recursive: true, force: true });
   }
 }

@@ -40,8 +40,8 @@ function startThread(): Worker {
 
 function replace(gone: Worker): void {
   running--;
-  const place = idle.indexOf(gone);
-  if (place >= 0) idle.splice(place, 1);
+  const index = idle.indexOf(gone);
+  if (index >= 0) idle.splice(index, 1);
   if (waiting.length > 0) waiting.shift()?.(startThread());
 }
 

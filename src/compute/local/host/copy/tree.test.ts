@@ -6,23 +6,23 @@ import { isTransient } from '../branches/clone.ts';
 import { copyTree, syncTree } from './tree.ts';
 
 const asRoot = process.getuid?.() === 0;
-let place: string;
+let directory: string;
 let source: string;
 
 beforeEach(async () => {
-  place = await mkdtemp(join(tmpdir(), 'cn-copy-'));
-  source = join(place, 'source');
+  directory = await mkdtemp(join(tmpdir(), 'cn-copy-'));
+  source = join(directory, 'source');
   await mkdir(join(source, 'a', 'b'), { recursive: true });
   await writeFile(join(source, 'one'), 'first');
   await writeFile(join(source, 'a', 'b', 'two'), 'second');
   await writeFile(join(source, 'a', 'empty'), '');
 });
 
-afterEach(() => rm(place, { recursive: true, force: true }));
+afterEach(() => rm(directory, { recursive: true, force: true }));
 
 describe('copyTree', () => {
   test('copies all, counts files and bytes, and says whether blocks are shared', async () => {
-    const target = join(place, 'target');
+    const target = join(directory, 'target');
     const result = await copyTree(source, target);
     expect(result).toMatchObject({ files: 3 });
     expect(result.bytesCopied + result.bytesShared).toBe(11);
@@ -32,56 +32,58 @@ describe('copyTree', () => {
   });
 
   test('leaves out what it is told to', async () => {
-    await copyTree(source, join(place, 'target'), { skip: (path) => path.startsWith('a/') });
-    expect(await readdir(join(place, 'target', 'a'))).toEqual([]);
+    await copyTree(source, join(directory, 'target'), { skip: (path) => path.startsWith('a/') });
+    expect(await readdir(join(directory, 'target', 'a'))).toEqual([]);
   });
 
   test('refuses a link, wherever it leads', async () => {
     await symlink('/etc/passwd', join(source, 'a', 'link'));
-    await expect(copyTree(source, join(place, 'target'))).rejects.toThrow(/not a plain file/);
+    await expect(copyTree(source, join(directory, 'target'))).rejects.toThrow(/not a plain file/);
   });
 
-  test('of a place in use forgives files that vanish or shrink, and nothing else', async () => {
+  test('of a directory in use forgives files that vanish or shrink, and nothing else', async () => {
     const big = join(source, 'a', 'shrinks');
     for (let n = 0; n < 40; n++) await writeFile(join(source, 'a', `x${n}`), 'x'.repeat(100_000));
     await writeFile(big, Buffer.alloc(64_000_000));
-    const copying = copyTree(source, join(place, 'target'), { live: true });
+    const copying = copyTree(source, join(directory, 'target'), { live: true });
     await Promise.all([truncate(big, 10), ...Array.from({ length: 40 }, (_, n) => rm(join(source, 'a', `x${n}`)))]);
     await copying;
-    expect(await readFile(join(place, 'target', 'one'), 'utf8')).toBe('first');
+    expect(await readFile(join(directory, 'target', 'one'), 'utf8')).toBe('first');
     await symlink('nowhere', join(source, 'a', 'link'));
-    await expect(copyTree(source, join(place, 'again'), { live: true })).rejects.toThrow(/not a plain file/);
-    await expect(copyTree(join(place, 'missing'), join(place, 'third'), { live: true })).rejects.toThrow(/ENOENT/);
+    await expect(copyTree(source, join(directory, 'again'), { live: true })).rejects.toThrow(/not a plain file/);
+    await expect(copyTree(join(directory, 'missing'), join(directory, 'third'), { live: true })).rejects.toThrow(
+      /ENOENT/,
+    );
   });
 
   test('refuses a target that exists', async () => {
-    await mkdir(join(place, 'target'));
-    await expect(copyTree(source, join(place, 'target'))).rejects.toThrow(/EEXIST/);
+    await mkdir(join(directory, 'target'));
+    await expect(copyTree(source, join(directory, 'target'))).rejects.toThrow(/EEXIST/);
   });
 
   test('opens a readable copy to everybody and keeps what can be run', async () => {
     await chmod(join(source, 'one'), 0o700);
     await symlink('one', join(source, 'link'));
-    await copyTree(source, join(place, 'target'), { readable: true });
-    const mode = async (path: string) => (await lstat(join(place, 'target', path))).mode & 0o777;
+    await copyTree(source, join(directory, 'target'), { readable: true });
+    const mode = async (path: string) => (await lstat(join(directory, 'target', path))).mode & 0o777;
     expect([await mode(''), await mode('a'), await mode('one'), await mode('a/empty')]).toEqual([
       0o755, 0o755, 0o755, 0o644,
     ]);
-    expect((await lstat(join(place, 'target', 'link'))).isSymbolicLink()).toBe(true);
+    expect((await lstat(join(directory, 'target', 'link'))).isSymbolicLink()).toBe(true);
   });
 
   test.runIf(asRoot)('gives the copy to its owner', async () => {
-    await copyTree(source, join(place, 'target'), { owner: 701_234 });
+    await copyTree(source, join(directory, 'target'), { owner: 701_234 });
     for (const path of ['', 'a', 'a/b/two']) {
-      expect(await lstat(join(place, 'target', path))).toMatchObject({ uid: 701_234, gid: 701_234 });
+      expect(await lstat(join(directory, 'target', path))).toMatchObject({ uid: 701_234, gid: 701_234 });
     }
   });
 
   test('of a tenant’s directory, takes only files that are the tenant’s', async () => {
     const own = process.getuid?.() ?? 0;
-    await copyTree(source, join(place, 'target'), { sourceOwner: own });
-    expect(await readFile(join(place, 'target', 'one'), 'utf8')).toBe('first');
-    const foreign = copyTree(source, join(place, 'other'), { sourceOwner: own + 1 });
+    await copyTree(source, join(directory, 'target'), { sourceOwner: own });
+    expect(await readFile(join(directory, 'target', 'one'), 'utf8')).toBe('first');
+    const foreign = copyTree(source, join(directory, 'other'), { sourceOwner: own + 1 });
     await expect(foreign).rejects.toThrow(/not a plain file of uid/);
   });
 });

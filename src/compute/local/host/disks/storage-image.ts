@@ -12,7 +12,7 @@ import { runProgram } from '../../../../lib/run-program.ts';
 import { syncTree } from '../copy/tree.ts';
 import { mountsUnder, unmount } from './mounts.ts';
 
-/** `moved`: the image has everything and counts; what was moved may still be in its old place. */
+/** `moved`: the image has everything and counts; what was moved may still be in its old directory. */
 export interface StorageRecord {
   readonly id: string;
   readonly state: 'moved' | 'ready';
@@ -69,7 +69,7 @@ export async function makeStorage(home: string, bytes: number): Promise<StorageR
   return record;
 }
 
-/** From here on the image is where the data are. */
+/** From here on the data is in the image. */
 export async function commitStorage(home: string, record: StorageRecord): Promise<void> {
   const { point, record: file } = storagePaths(home);
   await syncTree(point);
@@ -78,7 +78,7 @@ export async function commitStorage(home: string, record: StorageRecord): Promis
   await syncTree(home);
 }
 
-/** Removes what has moved from its old place. */
+/** Removes what has moved from its old directories. */
 export async function finishMove(home: string, record: StorageRecord): Promise<void> {
   for (const name of [...movedFolders, ...renewedFolders]) await rm(join(home, name), { recursive: true, force: true });
   await commitStorage(home, { ...record, state: 'ready' });
@@ -95,7 +95,7 @@ export async function removeUncommitted(home: string): Promise<boolean> {
   return existed;
 }
 
-/** At each start: mounts the image if there is one, and tells where the data are. */
+/** At each start: mounts the image if there is one, and returns where the data is. */
 export async function attachStorage(home: string): Promise<string> {
   const record = await readStorageRecord(home);
   if (record === null) return home;
@@ -115,7 +115,7 @@ export async function attachStorage(home: string): Promise<string> {
   return point;
 }
 
-/** Where the data are, for those who only look: an image that is not mounted has nothing to see. */
+/** Where the data is, for callers that mount nothing: an image that is not mounted has nothing to read. */
 export async function findStorageRoot(home: string): Promise<string> {
   const { point } = storagePaths(home);
   return (await readStorageRecord(home)) && (await isMounted(point)) ? point : home;

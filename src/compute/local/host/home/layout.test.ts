@@ -6,7 +6,7 @@ import { createLayout, socketFile } from './layout.ts';
 describe('the layout of the data home', () => {
   const layout = createLayout('/var/lib/catnap');
 
-  test('places things by id', () => {
+  test('finds paths by id', () => {
     expect(layout.branch('calm-cat-1', 'br-calm-cat-1')).toBe(
       '/var/lib/catnap/projects/calm-cat-1/branches/br-calm-cat-1',
     );

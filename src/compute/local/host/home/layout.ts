@@ -1,6 +1,6 @@
 /**
- * Every path of the data home, in one place. Callers give ids, never paths, and each id is checked here: a caller
- * who sends something else cannot point the privileged parent at another directory.
+ * Every path of the data home. Callers give ids, never paths, and each id is checked here: a caller that sends
+ * something else cannot point the privileged parent at another directory.
  *
  *   builds/<major>/<build>/{bin,lib,share}          server binaries, readable by every tenant
  *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are clones of
@@ -9,7 +9,7 @@
  *                                                   and while it is awake disk/image, mounted on disk/temp
  *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
  *   s/<8 characters>/.s.PGSQL.5432                  unix sockets, of each endpoint and of each branch's primary
- *   s/roles/sql                                     what the roles say to each other: SQL over HTTP
+ *   s/roles/proxy-<number>                          where a proxy takes SQL over HTTP, and cancel requests of others
  *   system/                                         the system database
  *   work/ trash/                                    clusters in the making; directories on their way out
  *   storage.json storage.img storage/               the image and its mount, where there is one; then templates,
@@ -52,11 +52,11 @@ export interface Layout {
   /** Where a branch's primary, whichever endpoint that is, can be reached by its replicas. */
   replicationDirectory(branchId: string): string;
   readonly systemSocketDirectory: string;
-  /** Where the roles of Catnap reach each other. */
-  readonly roleSocketDirectory: string;
+  /** Where Catnap's own processes reach each other. */
+  readonly processSocketDirectory: string;
 }
 
-/** `root` is where data lie that share blocks: the home, or what `catnap storage create` has mounted in it. */
+/** `root` holds the data that shares blocks: it is the home, or what `catnap storage create` has mounted in it. */
 export function createLayout(home: string, root = home): Layout {
   const projects = join(root, 'projects');
   const sockets = socketRoot(home);
@@ -84,7 +84,7 @@ export function createLayout(home: string, root = home): Layout {
     socketDirectory: (endpointId) => join(sockets, shortName(checkedId('endpoint', endpointId))),
     // Six characters, so it can never be the name of an endpoint's directory.
     systemSocketDirectory: join(sockets, 'system'),
-    roleSocketDirectory: join(sockets, 'roles'),
+    processSocketDirectory: join(sockets, 'roles'),
   };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId, newProjectId } from '../../../../lib/ids.ts';
-import { makeUnfinished } from '../branches/branch-directory.ts';
+import { makeUnfinished } from '../branches/create.ts';
 import { createLayout } from './layout.ts';
 import { removeUnfinishedCopies } from './leftovers.ts';
 

@@ -79,7 +79,7 @@ export async function idsIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Removes a directory: first out of its place, by a rename, into a folder that no tenant can enter. What is half
+ * Removes a directory: first by a rename into a folder that no tenant can enter. What is half
  * removed is therefore never seen, and a tenant's process cannot lead it astray by swapping names.
  */
 export async function discard(directory: string, layout: Layout): Promise<void> {

@@ -15,7 +15,7 @@ export interface ServerFacts {
   readonly label: string;
   /** Bound of each session's temporary files; null where a disk bounds them all together. */
   readonly sessionTempBytes: number | null;
-  /** A second place to listen in, for replicas; null for a replica itself. */
+  /** A second directory to listen in, for replicas; null for a replica itself. */
   readonly replicationDirectory: string | null;
   /** What a replica follows; null for a primary. */
   readonly follows: Primary | null;
@@ -69,8 +69,8 @@ function insisted(facts: ServerFacts): Settings {
     log_min_error_statement: 'panic',
     log_statement: 'none',
     log_timezone: 'UTC',
-    // Room for replicas, and for copies that are being made. A replica that sleeps too long loses its place in the
-    // WAL and is built anew; the disk does not fill up for it.
+    // Room for replicas, and for copies that are being made. A replica that sleeps too long loses its position in
+    // the WAL and is built anew; the disk does not fill up for it.
     max_wal_senders: '20',
     max_replication_slots: '40',
     max_slot_wal_keep_size: '1GB',

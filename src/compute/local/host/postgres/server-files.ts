@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import { makeFolder } from '../../../../lib/make-folder.ts';
 import type { ComputeLimits, ComputeSpec } from '../../../interface/driver.ts';
+import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import { replicationRole, replicationSecret, slotName } from '../../../interface/own-logins.ts';
-import type { TemporaryDiskEnforcement } from '../disks/temporary-disks.ts';
-import { dataHome } from '../home/data-home.ts';
 import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { rotateLog } from '../home/records.ts';
+import { dataHome } from '../home/server-data.ts';
 import { type Primary, renderHba, renderServerConfig, renderSettings, sizeConfigName } from './server-config.ts';
 
 const configName = 'postgresql.conf';
@@ -30,14 +30,14 @@ export interface ServerFiles {
 }
 
 /** Only while no server of the endpoint runs. */
-export async function prepareServerFiles(place: {
+export async function prepareServerFiles(server: {
   spec: ComputeSpec;
   enforcement: TemporaryDiskEnforcement;
   directory: string;
   uids: Uids | null;
   layout: Layout;
 }): Promise<ServerFiles> {
-  const { spec, enforcement, directory, uids, layout } = place;
+  const { spec, enforcement, directory, uids, layout } = server;
   const configFile = join(directory, configName);
   const hbaFile = join(directory, hbaName);
   const logFile = join(directory, logName);
@@ -54,13 +54,13 @@ export async function prepareServerFiles(place: {
 }
 
 /** Also while the server runs, which reads it again when told. */
-export async function writeServerConfig(place: {
+export async function writeServerConfig(server: {
   spec: ComputeSpec;
   enforcement: TemporaryDiskEnforcement;
   directory: string;
   layout: Layout;
 }): Promise<void> {
-  const { spec, enforcement, directory, layout } = place;
+  const { spec, enforcement, directory, layout } = server;
   const facts = {
     major: spec.pgVersion,
     dataDirectory: dataDirectory(dataHome(layout, spec)),
@@ -74,7 +74,7 @@ export async function writeServerConfig(place: {
   await writeForServer(join(directory, configName), renderServerConfig(facts, spec.settings), spec.tenantUid);
 }
 
-/** What follows the size of a running server, in a file of its own; tells whether there is anything new in it. */
+/** What follows the size of a running server, in a file of its own; returns whether that changed. */
 export async function writeSizeConfig(
   directory: string,
   settings: ComputeLimits['settings'],
@@ -120,7 +120,7 @@ export async function trimLog(endpointDirectory: string): Promise<void> {
   await truncate(logFile);
 }
 
-/** The server's uid makes its socket in it; Catnap's roles, who have the group, may enter; nobody else. */
+/** The server's uid makes its socket in it; Catnap's own processes, which have the group, may enter; nobody else. */
 export async function prepareSocketDirectory(
   directory: string,
   tenantUid: number | null,

@@ -6,16 +6,16 @@ import { type LocalSubject, makeLocalSubject } from '../../../../../test/helpers
 import { delay } from '../../../../lib/clock.ts';
 import { Bench, limits, ownerAndDatabase, password } from '../../../contract/bench.ts';
 import type { ComputeObservation, ComputeSample } from '../../../interface/driver.ts';
-import { Cgroups } from './cgroups.ts';
+import { Cgroups } from './compute-groups.ts';
 import { parseMounts, parseOwnGroups } from './locations.ts';
 
 const gib = 1024 ** 3;
 const mib = 1024 ** 2;
 /** Quick ones: a thousand bytes at a time, and none of them counted. */
 const takeBytes = (millions: number) => `octet_length(repeat(repeat('x', 1000), ${millions * 1_000}))`;
-const place = { home: '/nowhere/cgroups-test', uids: null };
+const config = { home: '/nowhere/cgroups-test', uids: null };
 const problem = await new Cgroups(
-  place,
+  config,
   () => undefined,
   async () => null,
 ).problem();

@@ -1,9 +1,9 @@
 /**
  * The disk that a compute's temporary files live on while it is awake, so that a query that spills too much fails alone
  * (SQLSTATE 53100). The disk is mounted in the endpoint's directory, which the tenant cannot change, and the server's
- * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could lead elsewhere, and nobody
- * who copies or removes a data directory can stray into it. A new one at each start, gone when the compute sleeps.
- * Where disks cannot be had, the bound is `temp_file_limit`, which Postgres keeps for each session.
+ * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could lead elsewhere, and code that
+ * copies or removes a data directory cannot stray into it. Each start gets a new disk, which is gone when the compute
+ * sleeps. Where disks cannot be made, the bound is `temp_file_limit`, which Postgres enforces for each session.
  */
 
 import {
@@ -22,17 +22,15 @@ import { realpath, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { ComputeRef } from '../../../interface/driver.ts';
-import { type DataRef, dataDirectoryOf } from '../home/data-home.ts';
+import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import type { Layout } from '../home/layout.ts';
+import { type DataRef, dataDirectoryOf } from '../home/server-data.ts';
 import { discard } from '../home/tenant-directories.ts';
-import { makeDiskImage, mountDiskImage, tryDiskImages } from './disk-image.ts';
+import { makeDiskImage, mountDiskImage, tryDiskImages } from './image.ts';
 import { mountsUnder, unmount } from './mounts.ts';
-import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spare-disks.ts';
+import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spares.ts';
 
-/** `disk`: all sessions together, 53100. `session`: each session for itself, 53400. */
-export type TemporaryDiskEnforcement = 'disk' | 'session';
-
-export interface DiskPlace {
+export interface DiskLocation {
   /** The endpoint's. */
   readonly directory: string;
   /** Of the server that the disk is for. */
@@ -66,7 +64,7 @@ export class TemporaryDisks {
     this.#log = log;
   }
 
-  /** What this machine allows; tried once, and said once in the log when it is the lesser of the two. */
+  /** What this machine allows; tried once, and logged once when it is the weaker of the two. */
   detect(): Promise<TemporaryDiskEnforcement> {
     this.#detected ??= this.#detect();
     return this.#detected;
@@ -81,41 +79,41 @@ export class TemporaryDisks {
   }
 
   /**
-   * While no server runs on either directory: makes the place that a server finds its disk in, with a disk in it if one
+   * While no server runs on either directory: makes the folder that a server finds its disk in, with a disk if one
    * was ready. The calls in between are quick ones on names, and take less time than handing them to another thread.
    */
-  async prepare(place: DiskPlace, uid: number | null, bytes: number): Promise<PreparedDisk> {
+  async prepare(location: DiskLocation, uid: number | null, bytes: number): Promise<PreparedDisk> {
     // The folder goes with the disk, so that after a nap there is nothing to be found in it.
-    if (isThere(join(place.directory, folderName))) await this.detach(place);
-    else await this.unlink(place);
+    if (isThere(join(location.directory, folderName))) await this.detach(location);
+    else await this.unlink(location);
     if (uid === null || (await this.detect()) === 'session') return noDisk;
     let attached = false;
-    const enforcement = await this.#orSession(place, async () => {
-      const folder = join(realpathSync(place.directory), folderName);
+    const enforcement = await this.#orSession(location, async () => {
+      const folder = join(realpathSync(location.directory), folderName);
       attached = this.#spares.take(folder, uid, bytes);
       if (!attached) makePoint(folder, uid);
-      await this.#link(place.dataDirectory, join(folder, pointName));
+      await this.#link(location.dataDirectory, join(folder, pointName));
     });
     return enforcement === 'disk' ? { enforcement, attached } : noDisk;
   }
 
   /** May go on while the server starts, which has no temporary files yet. Never fails. */
-  attach(place: DiskPlace, uid: number, bytes: number): Promise<TemporaryDiskEnforcement> {
-    return this.#orSession(place, async () => {
-      const folder = join(await realpath(place.directory), folderName);
+  attach(location: DiskLocation, uid: number, bytes: number): Promise<TemporaryDiskEnforcement> {
+    return this.#orSession(location, async () => {
+      const folder = join(await realpath(location.directory), folderName);
       await makeDiskImage({ file: join(folder, imageName), bytes, uid });
       await mountDiskImage(join(folder, imageName), join(folder, pointName));
     });
   }
 
   /** A wake is worth more than the better bound: the machine may have run out of loop devices, say. */
-  async #orSession(place: DiskPlace, work: () => Promise<void>): Promise<TemporaryDiskEnforcement> {
+  async #orSession(location: DiskLocation, work: () => Promise<void>): Promise<TemporaryDiskEnforcement> {
     try {
       await work();
       return 'disk';
     } catch (error) {
       this.#log(error, 'a disk for temporary files could not be made; this compute is bounded for each session');
-      await this.detach(place);
+      await this.detach(location);
       return 'session';
     }
   }
@@ -126,14 +124,14 @@ export class TemporaryDisks {
   }
 
   /** Also for what an earlier Catnap, or a server that died, left behind. */
-  async detach({ directory, dataDirectory }: DiskPlace): Promise<void> {
+  async detach({ directory, dataDirectory }: DiskLocation): Promise<void> {
     for (const point of await mountsUnder(directory)) await unmount(point);
     await discard(join(directory, folderName), this.#layout);
     await this.unlink({ directory, dataDirectory });
   }
 
   /** Takes the link to this endpoint's disk out of a data directory; another endpoint's stays. */
-  async unlink({ directory, dataDirectory }: DiskPlace): Promise<void> {
+  async unlink({ directory, dataDirectory }: DiskLocation): Promise<void> {
     const own = isThere(directory) ? realpathSync(directory) : directory;
     await inBase(dataDirectory, async (base) => {
       const path = join(base, linkName);
@@ -141,7 +139,7 @@ export class TemporaryDisks {
     });
   }
 
-  /** Disks whose endpoint may have no server any more; `release` looks, and detaches if so. */
+  /** Disks whose endpoint may have no server any more; `release` checks that, and detaches if so. */
   async removeStale(release: (projectId: string, endpointId: string) => Promise<void>): Promise<void> {
     await this.detect();
     const root = await realpath(this.#layout.root);
@@ -174,7 +172,7 @@ export class TemporaryDisks {
   }
 }
 
-/** The server looks into it while it starts, when the disk may not be there yet. */
+/** The server reads it while it starts, when the disk may not be mounted yet. */
 function makePoint(folder: string, uid: number): void {
   mkdirSync(folder, { mode: 0o711 });
   mkdirSync(join(folder, pointName), { mode: 0o700 });
@@ -192,7 +190,7 @@ function readLink(path: string): string | null {
   }
 }
 
-/** `base` belongs to the tenant, who might have put a link there: what was opened and checked is what is worked in. */
+/** `base` belongs to the tenant, who might have put a link there: the work is done in what was opened and checked. */
 async function inBase(dataDirectory: string, work: (base: string) => Promise<void>): Promise<boolean> {
   if (process.platform !== 'linux') return false;
   const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -210,6 +208,6 @@ async function inBase(dataDirectory: string, work: (base: string) => Promise<voi
   }
 }
 
-export function diskLocationOf(layout: Layout, ref: ComputeRef & DataRef): DiskPlace {
+export function diskLocationOf(layout: Layout, ref: ComputeRef & DataRef): DiskLocation {
   return { directory: layout.endpoint(ref.projectId, ref.endpointId), dataDirectory: dataDirectoryOf(layout, ref) };
 }

@@ -1,6 +1,6 @@
 /**
- * Removes the data of a branch, or exchanges them by renames: the old directory leaves its place, the staged one takes
- * it. As long as the staged one is there the exchange is not over, so a call that was cut off anywhere is finished by
+ * Removes the data of a branch, or exchanges it by renames: the old directory moves away, and the staged one takes its
+ * name. As long as the staged one is there the exchange is not over, so a call that was cut off anywhere is finished by
  * the next one, and a call that comes late finds nothing to do.
  */
 import { randomBytes } from 'node:crypto';
@@ -10,18 +10,18 @@ import { asEndpointId } from '../../../../lib/ids.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import type { BranchRef, BranchReplacement } from '../../../interface/driver.ts';
 import type { EndpointRef } from '../../channel/host-calls.ts';
-import type { Cgroups } from '../cgroups/cgroups.ts';
+import type { Cgroups } from '../cgroups/compute-groups.ts';
 import { renameDurably } from '../copy/tree.ts';
-import { diskLocationOf, type TemporaryDisks } from '../disks/temporary-disks.ts';
-import { type DataRef, dataDirectoryOf } from '../home/data-home.ts';
+import { diskLocationOf, type TemporaryDisks } from '../disks/temporary.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock, endpointLock } from '../home/lock-names.ts';
 import { readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { type DataRef, dataDirectoryOf } from '../home/server-data.ts';
 import { discard, idsIn, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
 import { stopPostmaster } from '../postgres/postmaster.ts';
 import { removeSlotDirectory } from './backup-files.ts';
-import { removeUnfinished } from './branch-directory.ts';
+import { removeUnfinished } from './create.ts';
 
 export interface BranchDataParts {
   readonly layout: Layout;
@@ -67,7 +67,7 @@ export async function replaceBranchData(parts: BranchDataParts, ref: BranchRef, 
   });
 }
 
-/** False when it has taken its place already. */
+/** False when the staged data has become the branch's already. */
 async function isStaged(
   { layout }: BranchDataParts,
   ref: BranchRef,

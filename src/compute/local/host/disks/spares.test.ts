@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../../../test/helpers/eventually.ts';
-import { tryDiskImages } from './disk-image.ts';
+import { tryDiskImages } from './image.ts';
 import { mountsUnder, unmountUnder } from './mounts.ts';
-import { pointName, SpareDisks } from './spare-disks.ts';
+import { pointName, SpareDisks } from './spares.ts';
 
 const bytes = 16 * 1024 ** 2;
 const tenant = 70_001;

@@ -8,7 +8,7 @@ import { newBranchId } from '../../../../lib/ids.ts';
 import { Bench, ownerAndDatabase } from '../../../contract/bench.ts';
 import type { ComputeObservation } from '../../../interface/driver.ts';
 import { dataDirectory } from '../home/layout.ts';
-import { tryDiskImages } from './disk-image.ts';
+import { tryDiskImages } from './image.ts';
 import { mountsUnder } from './mounts.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -120,7 +120,7 @@ describe.skipIf(problem !== null)('a disk for temporary files', () => {
     const [dead, alive] = [await started(), await started()];
     subject.kill(dead.running);
     await eventually(async () => expect(await dead.bench.driver.observe(dead.bench.ref)).toMatchObject({ pid: null }));
-    await subject.reopen().prepare(17, () => undefined);
+    await subject.openHost().prepare(17, () => undefined);
     expect(await mountsUnder(subject.config.home)).toHaveLength(1);
     expect(await alive.bench.query(alive.running, enough)).toEqual([{ count: '7999' }]);
     // The branch is asleep, so it can be copied, whatever the dead server left in it.

@@ -1,6 +1,6 @@
 /**
  * The control groups of this data home's computes: one each, entered before Postgres is executed, gone when it has
- * stopped. Where they are not permitted computes run without limits, and everything that tells about them says so.
+ * stopped. Where they are not permitted computes run without limits, and whatever reports on them says so.
  */
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -11,13 +11,11 @@ import type { Uids } from '../../../../lib/config.ts';
 import { errorText } from '../../../../lib/errors.ts';
 import { programEnvironment } from '../../../../lib/run-program.ts';
 import type { ComputeLimits, ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
-import type { DiskLog } from '../disks/temporary-disks.ts';
+import type { LimitsProblem } from '../../../interface/driver-host.ts';
+import type { DiskLog } from '../disks/temporary.ts';
 import { enteringShell } from './entering-shell.ts';
 import { openTree } from './locations.ts';
 import { type CgroupTree, type GroupLimits, isGone } from './tree.ts';
-
-/** Null: sizes are enforced. Otherwise why they are not. */
-export type LimitsProblem = string | null;
 
 /** How long a start may use as many cores as there are: at a quarter of one it would take three times as long. */
 const startGraceMs = 3_000;
@@ -34,14 +32,14 @@ export class Cgroups {
   readonly #pending = new Map<string, { readonly timer: NodeJS.Timeout; limits: ComputeLimits }>();
 
   /** `findServer` gives the pid of any server that runs here: an earlier Catnap may have made its group elsewhere. */
-  constructor(place: { home: string; uids: Uids | null }, log: DiskLog, findServer: () => Promise<number | null>) {
-    this.#name = `catnap-${createHash('sha256').update(place.home).digest('hex').slice(0, 8)}`;
-    this.#uids = place.uids;
+  constructor(config: { home: string; uids: Uids | null }, log: DiskLog, findServer: () => Promise<number | null>) {
+    this.#name = `catnap-${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
+    this.#uids = config.uids;
     this.#log = log;
     this.#findServer = findServer;
   }
 
-  /** Tried once, by entering a group as a server would; said once in the log when it cannot be had. */
+  /** Tried once, by entering a group as a server would; logged once when that fails. */
   async problem(): Promise<LimitsProblem> {
     const tree = await this.#tree();
     return 'problem' in tree ? tree.problem : null;
@@ -68,7 +66,7 @@ export class Cgroups {
     const probeName = `probe-${randomBytes(4).toString('hex')}`;
     const files = tree.create(probeName, limits);
     try {
-      const groups = await enterAndLook(files, this.#uids?.firstTenant ?? null);
+      const groups = await readGroupsInside(files, this.#uids?.firstTenant ?? null);
       return groups.includes(`${this.#name}/${probeName}`) ? tree : { problem: 'a process could not enter a group' };
     } finally {
       await removeGroup(tree, probeName);
@@ -158,7 +156,7 @@ export class Cgroups {
     if (!('problem' in tree)) await removeGroup(tree, endpointId);
   }
 
-  /** Groups whose server died while nobody looked; tells how many have processes in them, and stay. */
+  /** Groups whose server died unnoticed; returns how many have processes in them, and stay. */
   async removeStale(): Promise<number> {
     const tree = await this.#tree();
     if ('problem' in tree) return 0;
@@ -191,7 +189,7 @@ async function removeGroup(tree: CgroupTree, name: string): Promise<void> {
   }
 }
 
-function enterAndLook(files: readonly string[], uid: number | null): Promise<string> {
+function readGroupsInside(files: readonly string[], uid: number | null): Promise<string> {
   const fds = files.map((file) => openSync(file, 'w'));
   const shell = enteringShell(fds.length, ['/bin/cat', '/proc/self/cgroup']);
   return new Promise<string>((resolve, reject) => {

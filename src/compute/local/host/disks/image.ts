@@ -58,11 +58,11 @@ export async function mountDiskImage(file: string, point: string): Promise<void>
 /** Null when disks can be made here, else why not. Tried, not guessed: containers refuse in many ways. */
 export async function tryDiskImages(folder: string): Promise<string | null> {
   if (process.platform !== 'linux') return 'only Linux has loop devices';
-  const place = await mkdtemp(join(folder, '.disk-')).catch(() => null);
-  if (place === null) return `${folder} is not writable`;
-  const point = join(place, 'disk');
+  const directory = await mkdtemp(join(folder, '.disk-')).catch(() => null);
+  if (directory === null) return `${folder} is not writable`;
+  const point = join(directory, 'disk');
   try {
-    const file = join(place, 'image');
+    const file = join(directory, 'image');
     await makeDiskImage({ file, bytes: probeBytes, uid: process.getuid?.() ?? 0 });
     await mountDiskImage(file, point);
     await unmount(point);
@@ -71,6 +71,6 @@ export async function tryDiskImages(folder: string): Promise<string | null> {
     return errorText(error);
   } finally {
     // Should the disk be stuck, the next start of Catnap clears it away.
-    await rm(place, { recursive: true, force: true }).catch(() => undefined);
+    await rm(directory, { recursive: true, force: true }).catch(() => undefined);
   }
 }

@@ -6,7 +6,7 @@
 import { chownSync, renameSync } from 'node:fs';
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { makeDiskImage, mountDiskImage } from './disk-image.ts';
+import { makeDiskImage, mountDiskImage } from './image.ts';
 import { unmountUnder } from './mounts.ts';
 
 /** In the folder of a disk: the file, and where it is mounted. */
@@ -23,7 +23,7 @@ interface SpareDisk {
 }
 
 export class SpareDisks {
-  readonly #place: string;
+  readonly #folder: string;
   readonly #count: number;
   readonly #refillDelayMs: number;
   readonly #ready: SpareDisk[] = [];
@@ -34,9 +34,9 @@ export class SpareDisks {
   #wantedBytes = 0;
   #closed = false;
 
-  /** `place` is a folder that no tenant can enter, on the filesystem that disks are moved to. 0 keeps none. */
-  constructor(place: string, count: number, refillDelayMs = usualDelayMs) {
-    this.#place = place;
+  /** `folder` is one that no tenant can enter, on the filesystem that disks are moved to. 0 keeps none. */
+  constructor(folder: string, count: number, refillDelayMs = usualDelayMs) {
+    this.#folder = folder;
     this.#count = count;
     this.#refillDelayMs = refillDelayMs;
   }
@@ -94,7 +94,7 @@ export class SpareDisks {
 
   async #make(bytes: number): Promise<SpareDisk | null> {
     // By its real name, which is the one that the kernel lists mounts by.
-    const folder = await mkdtemp(join(this.#place, spareDiskPrefix)).then(
+    const folder = await mkdtemp(join(this.#folder, spareDiskPrefix)).then(
       (path) => realpath(path),
       () => null,
     );

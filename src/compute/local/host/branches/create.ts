@@ -68,7 +68,7 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const receipt = spare ?? (await cloneCluster({ source: from, target, owner: tenantUid, sourceOwner }));
     const record = { pgVersion: spec.pgVersion, receipt };
     const home = layout.branch(spec.projectId, spec.branchId);
-    await placeData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
+    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
     return receipt;
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -76,14 +76,14 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
   }
 }
 
-/** A place to make a branch in. 0700 and the parent's own until it is whole: nobody else can see or touch it. */
+/** A directory to make a branch in. 0700 and the parent's own until it is whole: nobody else can see or touch it. */
 export async function makeUnfinished(folder: string, name: string): Promise<string> {
   await removeUnfinished(folder, name);
   return mkdtemp(join(folder, `.${name}-`));
 }
 
-/** Puts data that are whole where they belong, with their record, by one rename. */
-export async function placeData(making: {
+/** Moves data that is whole to where it belongs, with its record, by one rename. */
+export async function publishData(making: {
   readonly directory: string;
   readonly home: string;
   readonly record: BranchRecord;
@@ -106,16 +106,16 @@ async function findSource({ template, layout }: BranchParts, spec: BranchSpec): 
   if (spec.source.kind === 'template') {
     return { dataDirectory: template.dataDirectory, sourceOwner: null, firstSecret: template.secret };
   }
-  const parent = layout.branch(spec.projectId, spec.source.branchId);
-  const record = await readBranchRecord(parent);
+  const home = layout.branch(spec.projectId, spec.source.branchId);
+  const record = await readBranchRecord(home);
   if (!record) throw new Error(`branch ${spec.source.branchId} has no data`);
   if (record.pgVersion !== spec.pgVersion) {
     throw new Error(`branch ${spec.source.branchId} is of Postgres ${record.pgVersion}, not ${spec.pgVersion}`);
   }
   return {
-    dataDirectory: dataDirectory(parent),
+    dataDirectory: dataDirectory(home),
     sourceOwner: spec.tenantUid,
-    firstSecret: await readFirstSecret(parent),
+    firstSecret: await readFirstSecret(home),
   };
 }
 

@@ -1,4 +1,4 @@
-/** Where the data of a server lie: with the branch, or, for a read replica, with the endpoint. Both look the same. */
+/** Where the data of a server is: with the branch, or, for a read replica, with the endpoint, in the same shape. */
 import type { EndpointId } from '../../../../lib/ids.ts';
 import type { BranchRef } from '../../../interface/driver.ts';
 import { dataDirectory, type Layout } from './layout.ts';

@@ -2,20 +2,21 @@
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { ComputeRef, ComputeSpec } from '../../../interface/driver.ts';
+import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import type { HostedCompute } from '../../channel/host-calls.ts';
 import { recoveryArguments } from '../branches/backup-files.ts';
-import type { Cgroups } from '../cgroups/cgroups.ts';
-import { diskLocationOf, type TemporaryDiskEnforcement, type TemporaryDisks } from '../disks/temporary-disks.ts';
-import { dataDirectoryOf, dataHome } from '../home/data-home.ts';
+import type { Cgroups } from '../cgroups/compute-groups.ts';
+import { diskLocationOf, type TemporaryDisks } from '../disks/temporary.ts';
 import type { Layout } from '../home/layout.ts';
 import { readBranchRecord, writeEndpointRecord } from '../home/records.ts';
+import { dataDirectoryOf, dataHome } from '../home/server-data.ts';
 import type { TenantDirectories } from '../home/tenant-directories.ts';
 import type { Build } from '../postgres/builds.ts';
 import { findHolder } from '../postgres/holder.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { prepareServerFiles, writeServerConfig, writeSizeConfig } from '../postgres/server-files.ts';
-import { inspectCompute } from './hosted-computes.ts';
+import { inspectCompute } from './inspect.ts';
 
 export interface ServerParts {
   readonly layout: Layout;
@@ -27,8 +28,8 @@ export interface ServerParts {
 }
 
 /**
- * `previous` names the branch that the endpoint was on before, which is mostly the same. What it tells is of a
- * server that takes connections already. Somebody waits for each of these steps, so those that can go side by side do.
+ * `previous` names the branch that the endpoint was on before, which is mostly the same. Returns null unless the
+ * server takes connections already. A client waits for each of these steps, so those that can go side by side do.
  */
 export async function startServer(
   parts: ServerParts,
@@ -61,11 +62,11 @@ async function ensureServer(parts: ServerParts, spec: ComputeSpec, previous: Com
     }
     await disks.unlink(diskLocationOf(layout, previous));
   }
-  return (await startInPlace(parts, spec, { directory, data, build })).ready;
+  return (await startOnData(parts, spec, { directory, data, build })).ready;
 }
 
 /** While no server of the endpoint runs, and none on its data. */
-async function startInPlace(
+async function startOnData(
   parts: ServerParts,
   spec: ComputeSpec,
   { directory, data, build }: { directory: string; data: string; build: Build },
@@ -105,21 +106,21 @@ async function prepareGroup({ cgroups }: ServerParts, spec: ComputeSpec, directo
   return groupFiles;
 }
 
-/** A disk that was not ready is made while the server starts; one that cannot be had is made up for by a setting. */
+/** A disk that was not ready is made while the server starts; a setting replaces one that cannot be made. */
 async function startWithDisk(
   { disks, layout }: ServerParts,
   spec: ComputeSpec,
   uid: number,
   start: (onSpawn: () => void) => Promise<StartedPostmaster>,
 ): Promise<StartedPostmaster> {
-  const place = diskLocationOf(layout, spec);
+  const location = diskLocationOf(layout, spec);
   let attaching: Promise<TemporaryDiskEnforcement> = Promise.resolve('disk');
   try {
     const started = await start(() => {
-      attaching = disks.attach(place, uid, spec.tempDiskBytes);
+      attaching = disks.attach(location, uid, spec.tempDiskBytes);
     });
     if ((await attaching) === 'disk') return started;
-    await writeServerConfig({ spec, enforcement: 'session', directory: place.directory, layout });
+    await writeServerConfig({ spec, enforcement: 'session', directory: location.directory, layout });
     process.kill(started.pid, 'SIGHUP');
     return started;
   } finally {

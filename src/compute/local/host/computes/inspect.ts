@@ -1,9 +1,9 @@
-/** Looks at endpoints: which of them have a server, and what the driver must know to talk to it. Changes nothing. */
+/** Which endpoints have a server, and what the driver must know to talk to it. Changes nothing. */
 import { asEndpointId, asProjectId } from '../../../../lib/ids.ts';
 import type { EndpointRef, HostedCompute } from '../../channel/host-calls.ts';
-import { dataHome } from '../home/data-home.ts';
 import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { readEndpointRecord, readFirstSecret } from '../home/records.ts';
+import { dataHome } from '../home/server-data.ts';
 import { idsIn, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
 

@@ -1,0 +1,47 @@
+/**
+ * What the parent process does for a driver, with the rights that it was started with. The other half of the driver,
+ * `ComputeDriver`, works in child processes that have given up theirs, and asks this one over their channel.
+ */
+import type { BranchReceipt } from './driver.ts';
+
+/** `disk`: all sessions together, SQLSTATE 53100. `session`: each session for itself, 53400. */
+export type TemporaryDiskEnforcement = 'disk' | 'session';
+
+export type CloneMethod = BranchReceipt['method'];
+
+/** Null: sizes are enforced. Otherwise why they are not. */
+export type LimitsProblem = string | null;
+
+/** What the machine allows, found out by trying; the API reports it. */
+export interface HostFacts {
+  /** The build that a server would be started from now, by major. */
+  readonly releases: Readonly<Record<number, string>>;
+  readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;
+  /** How branches are made where the data is; null where that could not be tried. */
+  readonly storageMethod: CloneMethod | null;
+  readonly limitsProblem: LimitsProblem;
+}
+
+/** Node's own channel: a child process seen from its parent, or `process` seen from the child. */
+export interface DriverChannel {
+  readonly connected?: boolean;
+  send?(message: object, callback?: (error: Error | null) => void): boolean;
+  on(event: 'message', listener: (message: unknown) => void): unknown;
+  on(event: 'disconnect', listener: () => void): unknown;
+}
+
+/** The calls that a child process may make: all of them, only those that check something and touch no compute, none. */
+export type DriverAccess = 'all' | 'checks' | 'none';
+
+export interface DriverHost {
+  /**
+   * Makes ready what every start needs, reporting progress in plain words. Returns as soon as the first project can be
+   * made; versions that are asked for less often follow in the background. Only before a child is served.
+   */
+  prepare(progress: (line: string) => void): Promise<void>;
+  readFacts(): Promise<HostFacts>;
+  /** Answers the calls of one child until it ends. */
+  serve(child: DriverChannel, access: DriverAccess): void;
+  /** When Catnap ends. Computes go on. */
+  close(): Promise<void>;
+}

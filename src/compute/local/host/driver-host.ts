@@ -1,0 +1,75 @@
+/** The local driver's work in the parent process: majors made ready, children served, the machine tried out. */
+import type { Config } from '../../../lib/config.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { DriverAccess, DriverChannel, DriverHost, HostFacts } from '../../interface/driver-host.ts';
+import type { HostCalls } from '../channel/host-calls.ts';
+import { serveHost } from '../channel/remote.ts';
+import { detectCloneMethod } from './copy/method.ts';
+import { startCopyThreads } from './copy/threads.ts';
+import type { Layout } from './home/layout.ts';
+import { removeUnfinishedCopies } from './home/leftovers.ts';
+import { currentRelease } from './postgres/builds.ts';
+import { PrivilegedHost } from './privileged-host.ts';
+
+/** Prepared before the first project asks for it; the other majors follow in the background. */
+const defaultMajor = 17;
+/** Two copies of 46 MB: enough for a person, and a burst beyond them is copied as it comes. */
+const sparesOfEachMajor = 2;
+
+export class LocalDriverHost implements DriverHost {
+  readonly #config: Config;
+  readonly #layout: Layout;
+  readonly #log: Logger;
+  readonly #host: PrivilegedHost;
+  readonly #served: Readonly<Record<DriverAccess, Partial<HostCalls>>>;
+
+  constructor(config: Config, layout: Layout, log: Logger) {
+    this.#config = config;
+    this.#layout = layout;
+    this.#log = log;
+    const host = new PrivilegedHost(config, layout, (err, message) => log.warn({ err }, message), sparesOfEachMajor);
+    this.#host = host;
+    this.#served = { all: host, checks: { checkSettings: host.checkSettings.bind(host) }, none: {} };
+  }
+
+  async prepare(progress: (line: string) => void): Promise<void> {
+    await removeUnfinishedCopies(this.#layout);
+    await this.#host.prepare(defaultMajor, progress);
+    startCopyThreads();
+    void this.#prepareOthers();
+  }
+
+  async readFacts(): Promise<HostFacts> {
+    return {
+      temporaryDiskEnforcement: await this.#host.temporaryDisk(),
+      limitsProblem: await this.#host.limitsProblem(),
+      storageMethod: await detectCloneMethod(this.#layout.root),
+      releases: await this.#findReleases(),
+    };
+  }
+
+  serve(child: DriverChannel, access: DriverAccess): void {
+    serveHost(this.#served[access], child);
+  }
+
+  close(): Promise<void> {
+    return this.#host.close();
+  }
+
+  async #prepareOthers(): Promise<void> {
+    for (const major of this.#config.pgVersions.filter((version) => version !== defaultMajor)) {
+      await this.#host
+        .prepare(major, (line) => this.#log.info(line))
+        .catch((error) =>
+          this.#log.error({ err: error, major }, 'a major could not be prepared; its projects will fail'),
+        );
+    }
+  }
+
+  async #findReleases(): Promise<Record<number, string>> {
+    const entries = this.#config.pgVersions.map(
+      async (major) => [major, await currentRelease(major, this.#config)] as const,
+    );
+    return Object.fromEntries(await Promise.all(entries));
+  }
+}

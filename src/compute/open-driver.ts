@@ -1,0 +1,19 @@
+/**
+ * Picks the driver of a child process from the configuration. Another driver is a folder beside `local/`, a line here,
+ * and one in `open-driver-host.ts`, its half in the parent: two files, so that no child loads what only root can do.
+ */
+import type { Config } from '../lib/config.ts';
+import type { ComputeDriver } from './interface/driver.ts';
+import type { DriverChannel } from './interface/driver-host.ts';
+import { remoteHost } from './local/channel/remote.ts';
+import { LocalDriver } from './local/driver/local-driver.ts';
+
+/** `channel` leads to the parent, which serves it as `DriverHost` says. */
+export function openDriver({ driver }: Pick<Config, 'driver'>, channel: DriverChannel): ComputeDriver {
+  switch (driver) {
+    case 'local':
+      return new LocalDriver(remoteHost(channel));
+    case 'kubernetes':
+      throw new Error('the Kubernetes driver is not built yet');
+  }
+}
