@@ -1,9 +1,10 @@
 /**
- * Tells those who watch which operations have begun, moved or ended. Notifications say that something changed, a
- * look at the table says what; a poll finds what no notification told. Each watcher hears only what it may see.
+ * Reports to watchers which operations have begun, moved or ended. Notifications say that something changed, reading
+ * the table says what; a poll finds what no notification announced. Each watcher hears only what it may see.
  */
 
 import { selectOrganizationsOfUser } from '../db/accounts.ts';
+import { type Follower, follow } from '../db/follow.ts';
 import { type OperationChange, selectChangedOperations, selectDatabaseTime } from '../db/operation-changes.ts';
 import { changesChannel, operationsChannel } from '../db/operations.ts';
 import type { Caller } from './access.ts';
@@ -14,10 +15,10 @@ export interface Watcher {
   readonly onChange: (operation: OperationChange) => void;
 }
 
-/** A burst of notifications is one look. */
+/** A burst of notifications is read together. */
 const gatherMs = 60;
 const pollMs = 2_000;
-/** A transaction may commit this much after the time that it wrote; what was seen before is not told twice. */
+/** A transaction may commit this much after the time that it wrote; what was seen before is not reported twice. */
 const overlapMs = 5_000;
 const batchMax = 500;
 /** Memberships change seldom. */
@@ -28,13 +29,10 @@ export class ChangeFeed {
   readonly #onFailure: (error: unknown) => void;
   readonly #watchers = new Map<Watcher, { organizations: ReadonlySet<string>; askedAt: number }>();
   readonly #seen = new Map<string, number>();
-  /** Changes from here on are looked at; null until somebody watches. */
-  #from: Date | null = null;
-  #unlisten: (() => Promise<void>)[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #dueMs = 0;
-  #started: Promise<void> | null = null;
-  #looking: Promise<void> = Promise.resolve();
+  /** Changes from here on are read. */
+  #from = new Date(0);
+  #started: Promise<Follower> | null = null;
+  #closed: Promise<void> = Promise.resolve();
 
   constructor(core: Core, onFailure: (error: unknown) => void) {
     this.#core = core;
@@ -53,11 +51,12 @@ export class ChangeFeed {
   async watch(watcher: Watcher): Promise<() => void> {
     this.#watchers.set(watcher, { organizations: new Set(), askedAt: Number.NEGATIVE_INFINITY });
     this.#started ??= this.#start();
+    const started = this.#started;
     try {
-      await this.#started;
+      await started;
     } catch (error) {
-      // Whoever comes next tries again.
-      this.#started = null;
+      // The next watcher tries again; it may have begun to already.
+      if (this.#started === started) this.#started = null;
       this.#watchers.delete(watcher);
       throw error;
     }
@@ -67,45 +66,31 @@ export class ChangeFeed {
     };
   }
 
-  async #start(): Promise<void> {
+  async #start(): Promise<Follower> {
     const { database } = this.#core;
+    // The feed before this one may still be reading, and the two would share what was seen.
+    await this.#closed;
     this.#from = await selectDatabaseTime(database.sql);
     this.#seen.clear();
-    this.#schedule(pollMs);
-    for (const channel of [operationsChannel, changesChannel]) {
-      if (this.#unlisten.length < 2)
-        this.#unlisten.push(await database.listen(channel, () => this.#schedule(gatherMs)));
-    }
+    return follow(database, {
+      channels: [operationsChannel, changesChannel],
+      pollMs,
+      gatherMs,
+      run: () => this.#report(),
+      onFailure: this.#onFailure,
+    });
   }
 
   async close(): Promise<void> {
+    const started = this.#started;
     this.#started = null;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    const ending = this.#unlisten;
-    this.#unlisten = [];
-    await Promise.all(ending.map((unlisten) => unlisten().catch(() => {})));
-    await this.#looking;
+    const stop = async () => (await started)?.stop();
+    // Without its connection a feed is closed all the same.
+    this.#closed = Promise.all([this.#closed, stop().catch(() => {})]).then(() => {});
+    await this.#closed;
   }
 
-  /** The earliest look that was asked for stands: neither a trickle of notifications nor the poll puts it off. */
-  #schedule(ms: number): void {
-    if (this.#watchers.size === 0) return;
-    const dueMs = performance.now() + ms;
-    if (this.#timer !== undefined && this.#dueMs <= dueMs) return;
-    clearTimeout(this.#timer);
-    this.#dueMs = dueMs;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#looking = this.#looking
-        .then(() => this.#look())
-        .catch(this.#onFailure)
-        .then(() => this.#schedule(pollMs));
-    }, ms);
-  }
-
-  async #look(): Promise<void> {
-    if (this.#from === null) return;
+  async #report(): Promise<void> {
     const changes = await selectChangedOperations(this.#core.database.sql, this.#from, batchMax);
     const fresh = changes.filter((change) => this.#seen.get(change.id) !== change.updatedAt.getTime());
     for (const change of fresh) this.#seen.set(change.id, change.updatedAt.getTime());

@@ -12,7 +12,6 @@ import {
   updateEndpoint,
 } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
-import { insertStartOfSleeper } from '../db/wakes.ts';
 import type { Config } from '../lib/config.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';
 import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../lib/ids.ts';
@@ -25,17 +24,9 @@ import {
   requireProjectLocked,
 } from './access.ts';
 import { whyNoRoom } from './capacity.ts';
-import type { CommandScope, Core, Scope } from './context.ts';
+import type { CommandScope, Scope } from './context.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
-import {
-  cancelAhead,
-  computeKeys,
-  enqueue,
-  newOperation,
-  type Operation,
-  requireRoomInQueue,
-  wakePriority,
-} from './operation.ts';
+import { cancelAhead, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 import type { Plan } from './plan.ts';
 import { requireReplicaAllowed } from './replica.ts';
 import { requireSize, resolveSize } from './sizing.ts';
@@ -187,7 +178,7 @@ export async function startEndpoint(
   return queueStart(scope, endpoint);
 }
 
-/** The one way to start a compute. The caller holds the project. */
+/** The one way to start a compute, beside the short one of a wake (`core/wake.ts`). The caller holds the project. */
 export async function queueStart(scope: CommandScope, endpoint: Endpoint, priority = 0): Promise<EndpointResult> {
   const [, pending, operation] = await Promise.all([
     requireRoomInQueue(scope, endpoint.projectId),
@@ -195,15 +186,6 @@ export async function queueStart(scope: CommandScope, endpoint: Endpoint, priori
     enqueue(scope, 'start_compute', { ...computeKeys(endpoint), priority }),
   ]);
   return { endpoint: pending, operations: [operation] };
-}
-
-/** What must be known of an endpoint to wake it. */
-export type Sleeper = Pick<Endpoint, 'id' | 'projectId' | 'branchId' | 'type'>;
-
-/** The same for a client who waits, if the endpoint simply sleeps; false when it needs a closer look. */
-export async function queueStartOfSleeper(core: Core, endpoint: Sleeper): Promise<boolean> {
-  const options = { ...computeKeys(endpoint), priority: wakePriority };
-  return insertStartOfSleeper(core.database.sql, newOperation(core.clock, 'start_compute', options));
 }
 
 export async function suspendEndpoint(

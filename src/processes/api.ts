@@ -1,14 +1,17 @@
 /** The API role: the HTTP port. */
+
 import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
+import { dumpSchema } from '../compute/schema-dump/dump.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
+import { type DumpSchema, makeSchemaReader } from '../core/schema-reader.ts';
+import { createWaker } from '../core/wake.ts';
 import { rolesProviders } from './auth-clients.ts';
 import { stackParts } from './auth-provider.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
-import { createSchemaReader } from './schema-reader.ts';
 
 const keyUseFlushMs = 10_000;
 /** While loading, as the process gives up its rights before it begins. */
@@ -24,7 +27,10 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const metrics = new Registry();
   const stack = stackParts(core, init);
   const waiter = await createOperationWaiter(core);
-  const schemas = await createSchemaReader(core, log);
+  const waker = await createWaker(core, { log });
+  const { pgBin, programPath } = config;
+  const dump: DumpSchema = (address, { pgVersion, database, adminSecret }) =>
+    dumpSchema({ address, adminSecret, database, pgVersion, programPath, binDirectory: pgBin[pgVersion] });
   const app = await buildApp({
     core,
     config,
@@ -34,7 +40,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     version,
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
-    dumpSchema: schemas.read,
+    dumpSchema: makeSchemaReader(core, waker, dump),
     stack,
     proxySockets,
     consoleFiles,
@@ -49,7 +55,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
       clearInterval(timer);
       await app.close();
       await waiter.close();
-      await schemas.close();
+      await waker.close();
       await flush();
       await core.database.close();
     },

@@ -16,7 +16,7 @@ import {
   releaseFollowing,
   userHintsChannel,
 } from '../db/auth-following.ts';
-import { delay } from '../lib/clock.ts';
+import { type Follower, follow } from '../db/follow.ts';
 import type { Logger } from '../lib/log.ts';
 import { LeaseLost, UsersReader } from './users-reader.ts';
 
@@ -26,7 +26,7 @@ export interface ProviderUsersParts {
   readonly log: Logger;
 }
 
-const lookEveryMs = 1_000;
+const claimEveryMs = 1_000;
 const integrationsAtOnce = 16;
 /** Renewed with each write; longer than any call to a provider lasts. */
 const leaseMs = 60_000;
@@ -40,34 +40,40 @@ export class ProviderUsers {
   readonly #parts: ProviderUsersParts;
   readonly #stopping = new AbortController();
   readonly #busy = new Set<Promise<void>>();
-  #nudge = new AbortController();
-  #loop: Promise<void> | null = null;
-  #unlisten: () => Promise<void> = async () => {};
+  #follower: Follower | null = null;
 
   constructor(parts: ProviderUsersParts) {
     this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    this.#unlisten = await this.#parts.core.database.listen(userHintsChannel, () => this.#wake());
-    this.#loop = this.#run();
+    const { core, log } = this.#parts;
+    this.#follower = await follow(core.database, {
+      channels: [userHintsChannel],
+      pollMs: claimEveryMs,
+      // The reading is not waited for: a provider that hangs must not hold up the others.
+      run: async () => void (await this.#beginDue()),
+      onFailure: (error) => log.error({ err: error }, 'hints of users could not be read'),
+    });
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#wake();
-    await this.#loop;
+    await this.#follower?.stop();
     await Promise.all(this.#busy);
-    await this.#unlisten();
   }
 
   /** Begins what is due; resolves when that is done. */
   async turn(): Promise<void> {
+    await Promise.all(await this.#beginDue());
+  }
+
+  async #beginDue(): Promise<Promise<void>[]> {
     const limit = integrationsAtOnce - this.#busy.size;
-    if (limit <= 0) return;
+    if (limit <= 0) return [];
     const lease = randomUUID();
     const claimed = await claimIntegrationsToFollow(this.#parts.core.database.sql, { lease, ms: leaseMs, limit });
-    await Promise.all(claimed.map((row) => this.#begin(row, { id: row.id, lease, ms: leaseMs })));
+    return claimed.map((row) => this.#begin(row, { id: row.id, lease, ms: leaseMs }));
   }
 
   #begin(row: ClaimedIntegration, lease: FollowLease): Promise<void> {
@@ -76,7 +82,7 @@ export class ProviderUsers {
       .finally(() => {
         this.#busy.delete(work);
         // What was said while it was under way is due again.
-        this.#wake();
+        this.#follower?.nudge();
       });
     this.#busy.add(work);
     return work;
@@ -113,20 +119,5 @@ export class ProviderUsers {
       log.warn({ err: thrown, integration: row.id }, 'users of an auth provider elsewhere cannot be read');
     }
     await recordFollowFailure(core.database.sql, lease, { error, waitMs });
-  }
-
-  #wake(): void {
-    const nudge = this.#nudge;
-    this.#nudge = new AbortController();
-    nudge.abort();
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      const { signal } = this.#nudge;
-      // Not waited for: a provider that hangs must not keep the loop from the others.
-      void this.turn().catch((error) => this.#parts.log.error({ err: error }, 'hints of users could not be read'));
-      await delay(lookEveryMs, signal);
-    }
   }
 }

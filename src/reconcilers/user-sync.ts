@@ -7,7 +7,7 @@ import type { ComputeDriver } from '../compute/interface/driver.ts';
 import { bringUsersUpToDate, findUsersWork } from '../core/auth-sync.ts';
 import type { Core } from '../core/context.ts';
 import { type BehindRow, selectBranchesBehind } from '../db/auth-users.ts';
-import { delay } from '../lib/clock.ts';
+import { type Follower, follow } from '../db/follow.ts';
 import type { Logger } from '../lib/log.ts';
 
 export interface UserSyncParts {
@@ -16,7 +16,7 @@ export interface UserSyncParts {
   readonly log: Logger;
 }
 
-/** Told by the embedded provider, and by who follows one elsewhere. */
+/** Notified by the embedded provider, and by the reconciler that follows a provider elsewhere. */
 export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
 const pollMs = 1_000;
 const tenantsAtOnce = 16;
@@ -25,39 +25,41 @@ const failingAtOnce = 4;
 
 export class UserSync {
   readonly #parts: UserSyncParts;
-  readonly #stopping = new AbortController();
   readonly #busy = new Map<string, Promise<void>>();
   readonly #failing = new Set<string>();
-  #nudge = new AbortController();
-  #loop: Promise<void> | null = null;
-  #unlisten: (() => Promise<void>)[] = [];
+  #follower: Follower | null = null;
 
   constructor(parts: UserSyncParts) {
     this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    const { database } = this.#parts.core;
-    this.#unlisten = await Promise.all(
-      userChangesChannels.map((channel) => database.listen(channel, () => this.#wake())),
-    );
-    this.#loop = this.#run();
+    const { core, log } = this.#parts;
+    this.#follower = await follow(core.database, {
+      channels: userChangesChannels,
+      pollMs,
+      // The copies are not waited for: a slow tenant must not hold up the others.
+      run: async () => void (await this.#beginDue()),
+      onFailure: (error) => log.error({ err: error }, 'the log of users could not be read'),
+    });
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    this.#wake();
-    await this.#loop;
+    await this.#follower?.stop();
     await Promise.all(this.#busy.values());
-    for (const unlisten of this.#unlisten) await unlisten();
   }
 
   /** Begins what is due and not under way; resolves when that is done. */
   async turn(): Promise<void> {
+    await Promise.all(await this.#beginDue());
+  }
+
+  /** Returns the copies of all that were due and not under way, as far as there was room for them. */
+  async #beginDue(): Promise<Promise<void>[]> {
     const due = await selectBranchesBehind(this.#parts.core.database.sql);
     const idle = due.filter(({ branchId }) => !this.#busy.has(branchId));
     for (const row of idle) if (this.#hasRoomFor(row)) this.#begin(row);
-    await Promise.all(idle.map(({ branchId }) => this.#busy.get(branchId)));
+    return idle.flatMap(({ branchId }) => this.#busy.get(branchId) ?? []);
   }
 
   #hasRoomFor({ isFailing }: BehindRow): boolean {
@@ -71,7 +73,7 @@ export class UserSync {
         this.#busy.delete(row.branchId);
         this.#failing.delete(row.branchId);
         // What has changed while it was under way is due again.
-        this.#wake();
+        this.#follower?.nudge();
       });
     this.#busy.set(row.branchId, work);
     if (row.isFailing) this.#failing.add(row.branchId);
@@ -82,20 +84,5 @@ export class UserSync {
     const work = await findUsersWork({ sql: core.database.sql }, branchId);
     const ref = { projectId, tenantUid, branchId, endpointId };
     await bringUsersUpToDate(core, log, driver, { branchId, ref }, work);
-  }
-
-  #wake(): void {
-    const nudge = this.#nudge;
-    this.#nudge = new AbortController();
-    nudge.abort();
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      const { signal } = this.#nudge;
-      // Not waited for: a slow tenant must not keep the loop from the others.
-      void this.turn().catch((error) => this.#parts.log.error({ err: error }, 'the log of users could not be read'));
-      await delay(pollMs, signal);
-    }
   }
 }

@@ -1,5 +1,5 @@
 /** The provider in the worker: webhooks and mails go out. A notification makes it quick, a poll makes it right. */
-import { delay } from '../../lib/clock.ts';
+import { type Follower, follow } from '../../db/follow.ts';
 import type { Logger } from '../../lib/log.ts';
 import { userChangesChannel } from '../store/changes.ts';
 import { mailsChannel } from '../store/mails.ts';
@@ -16,46 +16,33 @@ export async function startDeliveries(
   log: Logger,
   mail: MailSettings | null,
 ): Promise<{ stop(): Promise<void> }> {
-  const stopping = new AbortController();
   const mailer = mail === null ? null : createMailer(mail);
-  const webhooks = Array.from({ length: webhookLoops }, () =>
-    startLoop(() => deliverNextMessage(parts), log, stopping),
-  );
-  const mails = mailer === null ? [] : [startLoop(() => mailer.sendNext(parts), log, stopping)];
-  const unlisten = [
-    await parts.database.listen(userChangesChannel, () => webhooks.forEach((loop) => void loop.wake())),
-    await parts.database.listen(mailsChannel, () => mails.forEach((loop) => void loop.wake())),
-  ];
+  const deliver = (channel: string, next: () => Promise<boolean>) => followOutbox(parts, log, channel, next);
+  const loops = await Promise.all([
+    ...Array.from({ length: webhookLoops }, () => deliver(userChangesChannel, () => deliverNextMessage(parts))),
+    ...(mailer === null ? [] : [deliver(mailsChannel, () => mailer.sendNext(parts))]),
+  ]);
   return {
     stop: async () => {
-      stopping.abort();
-      for (const end of unlisten) await end();
-      await Promise.all([...webhooks, ...mails].map((loop) => loop.ended));
+      await Promise.all(loops.map((loop) => loop.stop()));
       mailer?.close();
     },
   };
 }
 
-/** Runs `next` until it has nothing left, then sleeps until it is woken or the poll comes round. */
-function startLoop(next: () => Promise<boolean>, log: Logger, stopping: AbortController) {
-  let pause = new AbortController();
-  let isWanted = false;
-  stopping.signal.addEventListener('abort', () => pause.abort());
-  const run = async () => {
-    while (!stopping.signal.aborted) {
-      isWanted = false;
-      const didWork = await next().catch((error: unknown) => {
-        log.error({ err: error }, 'a delivery of the auth provider failed');
-        return false;
-      });
-      if (didWork || isWanted) continue;
-      pause = new AbortController();
-      if (!stopping.signal.aborted) await delay(pollMs, pause.signal);
-    }
-  };
-  const wake = () => {
-    isWanted = true;
-    pause.abort();
-  };
-  return { wake, ended: run() };
+/** Runs `next` until it has nothing left to send, whenever the channel has news. */
+function followOutbox(
+  parts: StackParts,
+  log: Logger,
+  channel: string,
+  next: () => Promise<boolean>,
+): Promise<Follower> {
+  return follow(parts.database, {
+    channels: [channel],
+    pollMs,
+    run: async (stopping) => {
+      while (!stopping.aborted && (await next()));
+    },
+    onFailure: (error) => log.error({ err: error }, 'a delivery of the auth provider failed'),
+  });
 }

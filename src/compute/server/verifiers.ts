@@ -1,7 +1,7 @@
 /**
  * What an awake server itself says about a role's password. Owners change passwords by SQL, and SCRAM must know the
  * verifier before the client shows anything, so the server is asked at each login: one short statement over a session
- * that all logins share, and that a wake opens ahead of them. A stranger costs no more than that.
+ * that all logins share, and that a wake opens ahead of them. An unauthenticated client costs no more than that.
  */
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { delay } from '../../lib/clock.ts';
@@ -12,19 +12,23 @@ import { readVerifier } from './configure.ts';
 export interface ServerVerifiers {
   /** Null when the role cannot log in; undefined when the server does not answer, or not in time. */
   read(address: ComputeAddress, adminSecret: string, role: string): Promise<string | null | undefined>;
-  /** For an endpoint that does not exist: takes the time of a look, or none, as one that exists would. */
+  /** For an endpoint that does not exist: takes the time of a read, or none, as an endpoint that exists would. */
   pretend(endpointId: string): Promise<void>;
   close(): Promise<void>;
 }
 
 /** As long as an idle compute stays awake by default: an ordinary login finds the session open. */
 const idleSeconds = 300;
-/** Longer, and the stored verifier has to do. */
-const answerMs = 2_000;
-const sessionsMax = 500;
 const samplesMax = 64;
 
-export function createServerVerifiers(): ServerVerifiers {
+export interface VerifierOptions {
+  /** After this long without an answer the stored verifier has to do. */
+  readonly answerMs?: number;
+  readonly sessionsMax?: number;
+}
+
+export function createServerVerifiers(options: VerifierOptions = {}): ServerVerifiers {
+  const { answerMs = 2_000, sessionsMax = 500 } = options;
   // In the order of their last use; one that is not used holds no connection.
   const sessions = new Map<string, Session>();
   const samples: number[] = [];
@@ -32,8 +36,8 @@ export function createServerVerifiers(): ServerVerifiers {
 
   function sessionAt(address: ComputeAddress, adminSecret: string): Session {
     const key = `${JSON.stringify(address)} ${adminSecret}`;
-    const options = { connectSeconds: answerMs / 1_000, statementMs: answerMs, idleSeconds, prepare: true };
-    const session = sessions.get(key) ?? openSession(address, adminLogin(adminSecret), options);
+    const limits = { connectSeconds: answerMs / 1_000, statementMs: answerMs, idleSeconds, prepare: true };
+    const session = sessions.get(key) ?? openSession(address, adminLogin(adminSecret), limits);
     sessions.delete(key);
     sessions.set(key, session);
     const [oldest] = sessions;
@@ -61,9 +65,9 @@ export function createServerVerifiers(): ServerVerifiers {
       }
     },
     async pretend(endpointId) {
-      const looksAwake = (createHmac('sha256', secret).update(endpointId).digest()[0] ?? 0) % 2 === 0;
+      const seemsAwake = (createHmac('sha256', secret).update(endpointId).digest()[0] ?? 0) % 2 === 0;
       const sample = samples[randomInt(samplesMax) % Math.max(1, samples.length)];
-      if (looksAwake && sample !== undefined) await delay(sample);
+      if (seemsAwake && sample !== undefined) await delay(sample);
     },
     async close() {
       await Promise.all([...sessions.values()].map((session) => session.end({ timeout: 1 }).catch(() => {})));

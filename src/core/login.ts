@@ -1,0 +1,82 @@
+/**
+ * What the proxy must know before a client logs in. While a compute is awake its server is the truth about its roles,
+ * because owners change passwords by SQL, unless a change over the API is on its way to the server.
+ */
+
+import type { EndpointAddress } from '../db/endpoints.ts';
+import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
+import type { EndpointId } from '../lib/ids.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Core } from './context.ts';
+import { adminSecretSealContext } from './project.ts';
+import type { Sleepers } from './wake.ts';
+
+/** After a wake: its own client comes first. */
+const openAheadMs = 100;
+/** No role has an empty name. */
+const nobody = '';
+
+/** Reads verifiers from servers that are awake. */
+export interface VerifierReader {
+  /** Null when the role cannot log in; undefined when the server does not answer, or not in time. */
+  read(address: EndpointAddress, adminSecret: string, role: string): Promise<string | null | undefined>;
+  /** For an endpoint that does not exist: takes as long as a read of one that exists would. */
+  pretend(endpointId: string): Promise<void>;
+}
+
+export interface LoginFacts {
+  /** Null when the role has none or does not exist. */
+  readonly verifier: string | null;
+  readonly disabled: boolean;
+  readonly allowedIps: readonly string[];
+}
+
+export interface LoginParts {
+  readonly core: Core;
+  readonly log: Logger;
+  readonly verifiers: VerifierReader;
+  /** Told of each endpoint that slept when a login was looked up. */
+  readonly sleepers: Sleepers;
+}
+
+/** Null when there is no such endpoint. */
+export async function findLogin(parts: LoginParts, endpointId: EndpointId, role: string): Promise<LoginFacts | null> {
+  const askedAt = performance.now();
+  const found = await readFacts(parts, endpointId, role);
+  parts.log.debug({ endpoint: endpointId, ms: performance.now() - askedAt }, 'a login was looked up');
+  return found;
+}
+
+async function readFacts(parts: LoginParts, endpointId: EndpointId, role: string): Promise<LoginFacts | null> {
+  const { core, verifiers, sleepers } = parts;
+  const { sql } = core.database;
+  const login = await selectLogin(sql, endpointId, role);
+  if (login === undefined) {
+    await verifiers.pretend(endpointId);
+    return null;
+  }
+  const { disabled, allowedIps, address, pending, projectId, branchId, type } = login;
+  if (address === null) sleepers.note({ id: endpointId, projectId, branchId, type });
+  else sleepers.take(endpointId);
+  const stored = { verifier: login.verifier, disabled, allowedIps };
+  if (address === null || pending) return stored;
+  const verifier = await verifiers.read(address, adminSecretOf(core, login), role);
+  if (verifier === undefined || verifier === login.verifier) return stored;
+  // Only so that the next accident finds it stored; a login does not wait for it, nor fail with it.
+  if (verifier !== null) updateSeenVerifier(sql, login, role, verifier).catch(() => {});
+  return { ...stored, verifier };
+}
+
+/** Opens the session that later logins are looked up by, once the client that woke the compute has its answer. */
+export function openSessionSoon(parts: LoginParts, endpointId: EndpointId): void {
+  const open = async () => {
+    const { core, verifiers } = parts;
+    const login = await selectLogin(core.database.sql, endpointId, nobody).catch(() => undefined);
+    if (login?.address) await verifiers.read(login.address, adminSecretOf(core, login), nobody);
+  };
+  setTimeout(() => void open(), openAheadMs).unref();
+}
+
+function adminSecretOf({ box }: Core, { adminSecret, projectId }: LoginRow): string {
+  return box.open(adminSecret, adminSecretSealContext(projectId));
+}
