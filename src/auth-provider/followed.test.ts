@@ -7,7 +7,7 @@ import { createProviders } from '../auth-client/providers.ts';
 import { adminKeyPlace, webhookPlace } from '../core/auth-integration.ts';
 import { createLogger } from '../lib/log.ts';
 import { integrationClientId } from '../processes/auth-provider.ts';
-import { ProviderUsers } from '../reconcilers/provider-users.ts';
+import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
 import { startDeliveries } from './core/deliveries.ts';
 
 const log = createLogger({ level: 'silent', role: 'test' });
@@ -33,7 +33,7 @@ test('what happens to its users is known at once to whoever follows it from else
   const changesOf = (userId: string) =>
     sql`select kind, user_json->>'display_name' as name from auth_user_changes where user_id = ${userId} order by seq`;
 
-  const following = new ProviderUsers({ core, providers, log });
+  const following = new UsersSyncElsewhere({ core, providers, log });
   const deliveries = await startDeliveries(stack.parts, log, null);
   await following.start();
   try {

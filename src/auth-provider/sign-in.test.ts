@@ -2,7 +2,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeStack, type ProvisionedProject, type TestStack } from '../../test/helpers/stack.ts';
 import { openMail } from './core/mails.ts';
-import { selectMails } from './store/mails.ts';
+import { selectMails } from './statements/mails.ts';
 
 let nowMs = Date.now();
 const clock = { now: () => new Date(nowMs) };

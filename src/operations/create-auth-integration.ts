@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
 import { adminKeyPlace, firstKeysPlace, providerAccess, webhookPlace } from '../core/auth-integration.ts';
+import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import {
   type AuthIntegrationRow,
   deleteAuthIntegration,
@@ -19,7 +20,6 @@ import type { Tx } from '../db/client.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { findCompute, findProject } from './target.ts';
-import { bringUsersUp } from './users-stage.ts';
 
 /** Longer than any step lasts, lost leases included. */
 const newbornGraceMs = 10 * 60_000;
@@ -119,7 +119,7 @@ const table: Step = async (context) => {
   const { core, operation } = context;
   const compute = operation.branchId && (await selectReadWriteEndpoint(core.database.sql, operation.branchId));
   const target = compute ? await findCompute(context, compute.id) : undefined;
-  if (target?.endpoint.currentState === 'active') await bringUsersUp(context, target);
+  if (target?.endpoint.currentState === 'active') await syncUsersBeforeRoute(context, target);
   return done();
 };
 

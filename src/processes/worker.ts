@@ -12,13 +12,13 @@ import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
-import { ProviderUsers } from '../reconcilers/provider-users.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
-import { UserSync } from '../reconcilers/user-sync.ts';
+import { UsersSync } from '../reconcilers/users-sync.ts';
+import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
 import { rolesProviders } from './auth-clients.ts';
 import { stackParts } from './auth-provider.ts';
 import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
@@ -53,14 +53,14 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const { smtpUrl, mailFrom } = core.config;
   const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
   const deliveries = await startDeliveries(stackParts(core, init), log, mail);
-  const userSync = new UserSync({ core, driver, log });
-  await userSync.start();
-  const providerUsers = new ProviderUsers({ core, providers, log });
-  await providerUsers.start();
+  const usersSync = new UsersSync({ core, driver, log });
+  await usersSync.start();
+  const usersSyncElsewhere = new UsersSyncElsewhere({ core, providers, log });
+  await usersSyncElsewhere.start();
   return {
     stop: async () => {
-      await providerUsers.stop();
-      await userSync.stop();
+      await usersSyncElsewhere.stop();
+      await usersSync.stop();
       await deliveries.stop();
       await reconcilers.stop();
       await runner.stop();

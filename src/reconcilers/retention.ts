@@ -1,10 +1,10 @@
 /** Old records go: finished operations after half a year, stored replies after a day, sign-ins when they expire. */
 
 import { forgetOldStackRecords } from '../auth-provider/core/retention.ts';
-import { deleteOvertakenUserChanges } from '../db/auth-following.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
+import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
 import type { Reconciler } from './reconciler.ts';
 
 const operationDays = 183;

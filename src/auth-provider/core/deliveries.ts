@@ -1,8 +1,8 @@
 /** The provider in the worker: webhooks and mails go out. A notification makes it quick, a poll makes it right. */
 import { delay } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import { userChangesChannel } from '../store/changes.ts';
-import { mailsChannel } from '../store/mails.ts';
+import { mailsChannel } from '../statements/mails.ts';
+import { userChangesChannel } from '../statements/user-changes.ts';
 import { createMailer, type MailSettings } from './mail-delivery.ts';
 import type { StackParts } from './parts.ts';
 import { deliverNextMessage } from './webhook-delivery.ts';

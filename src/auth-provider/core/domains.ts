@@ -3,8 +3,8 @@
  * for a part of one label, `**` for any number of labels.
  */
 import { known, schemaError } from '../http/errors.ts';
-import type { DomainRow } from '../store/domains.ts';
-import type { ProjectRow } from '../store/projects.ts';
+import type { DomainRow } from '../statements/domains.ts';
+import type { ProjectRow } from '../statements/projects.ts';
 
 const lengthMax = 300;
 const wildcardsMax = 3;

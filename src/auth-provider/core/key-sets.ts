@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Sql } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';
-import { insertKeySet, type KeySetRow } from '../store/key-sets.ts';
+import { insertKeySet, type KeySetRow } from '../statements/key-sets.ts';
 import { newKey } from './tokens.ts';
 
 export interface KeySetOrder {

@@ -1,7 +1,7 @@
 /** Sends the outbox by SMTP, where a server is configured. Without one mails stay in the outbox, for people to see. */
 import { createTransport } from 'nodemailer';
 import { errorText } from '../../lib/errors.ts';
-import { claimMail, updateMail } from '../store/mails.ts';
+import { claimMail, updateMail } from '../statements/mails.ts';
 import { openMail } from './mails.ts';
 import type { StackParts } from './parts.ts';
 

@@ -1,10 +1,10 @@
 /** Mails to users: written to the outbox in one transaction with the code that they carry; sending is later. */
 import { randomUUID } from 'node:crypto';
 import { hashToken } from '../../lib/secrets.ts';
-import { deleteCodesOfUser, insertCode } from '../store/codes.ts';
-import { insertMail, type MailKind, type MailRow } from '../store/mails.ts';
-import type { ProjectRow } from '../store/projects.ts';
-import type { UserRow } from '../store/users.ts';
+import { deleteCodesOfUser, insertCode } from '../statements/codes.ts';
+import { insertMail, type MailKind, type MailRow } from '../statements/mails.ts';
+import type { ProjectRow } from '../statements/projects.ts';
+import type { UserRow } from '../statements/users.ts';
 import type { StackParts } from './parts.ts';
 import { newToken } from './tokens.ts';
 

@@ -1,6 +1,6 @@
 /** The outbox as people see it, in place of a mail server or beside one. */
 
-import { selectMails } from '../store/mails.ts';
+import { selectMails } from '../statements/mails.ts';
 import { openMail } from './mails.ts';
 import type { StackParts } from './parts.ts';
 

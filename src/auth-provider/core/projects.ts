@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';
 import { plain } from '../http/errors.ts';
-import { type CodeRow, insertCode, useCode } from '../store/codes.ts';
-import { insertOauthProvider } from '../store/oauth-providers.ts';
+import { type CodeRow, insertCode, useCode } from '../statements/codes.ts';
+import { insertOauthProvider } from '../statements/oauth-providers.ts';
 import {
   deleteAttempt,
   insertProject,
@@ -12,9 +12,9 @@ import {
   type ProjectRow,
   selectProject,
   updateProject,
-} from '../store/projects.ts';
-import { insertTeam } from '../store/teams.ts';
-import type { UserRow } from '../store/users.ts';
+} from '../statements/projects.ts';
+import { insertTeam } from '../statements/teams.ts';
+import type { UserRow } from '../statements/users.ts';
 import { codeUsed, requireCode } from './codes.ts';
 import { internalProjectId } from './internal-project.ts';
 import { farFuture, makeKeySet } from './key-sets.ts';

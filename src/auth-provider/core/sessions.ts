@@ -15,8 +15,8 @@ import {
   lockRefreshToken,
   type SessionRow,
   touchSession,
-} from '../store/sessions.ts';
-import { selectUser, touchUser, type UserRow } from '../store/users.ts';
+} from '../statements/sessions.ts';
+import { selectUser, touchUser, type UserRow } from '../statements/users.ts';
 import type { StackParts } from './parts.ts';
 import { issueAccessToken } from './signing.ts';
 import { derivedToken } from './tokens.ts';

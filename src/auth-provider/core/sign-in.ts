@@ -1,7 +1,7 @@
 /** Proving who one is, and becoming somebody. The API and the provider's own pages use the same functions. */
 import { known, schemaError } from '../http/errors.ts';
-import type { ProjectRow } from '../store/projects.ts';
-import { selectUserByLogin, type UserRow } from '../store/users.ts';
+import type { ProjectRow } from '../statements/projects.ts';
+import { selectUserByLogin, type UserRow } from '../statements/users.ts';
 import type { Limits } from './limits.ts';
 import { sendCodeMail } from './mails.ts';
 import type { StackParts } from './parts.ts';

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { type CryptoKey, decodeJwt, errors, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
 import { known } from '../http/errors.ts';
-import { lockProject } from '../store/projects.ts';
+import { lockProject } from '../statements/projects.ts';
 import {
   type Audience,
   insertSigningKey,
@@ -16,8 +16,8 @@ import {
   selectPublishedKey,
   selectPublishedKeys,
   selectSigningKey,
-} from '../store/signing-keys.ts';
-import type { UserRow } from '../store/users.ts';
+} from '../statements/signing-keys.ts';
+import type { UserRow } from '../statements/users.ts';
 import { projectIdOnWire } from './internal-project.ts';
 import type { StackParts } from './parts.ts';
 import { restrictedReason } from './user-view.ts';

@@ -5,11 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
 import { known, plain } from '../http/errors.ts';
-import { insertChange } from '../store/changes.ts';
-import { deletePageSessionsOfUser } from '../store/page-sessions.ts';
-import { lockProject, type ProjectRow } from '../store/projects.ts';
-import { deleteSessionsOfUser } from '../store/sessions.ts';
-import { selectTeamsOfUser } from '../store/teams.ts';
+import { deletePageSessionsOfUser } from '../statements/page-sessions.ts';
+import { lockProject, type ProjectRow } from '../statements/projects.ts';
+import { deleteSessionsOfUser } from '../statements/sessions.ts';
+import { selectTeamsOfUser } from '../statements/teams.ts';
+import { insertChange } from '../statements/user-changes.ts';
 import {
   deleteUser,
   insertUser,
@@ -18,7 +18,7 @@ import {
   type UserChange,
   type UserRow,
   updateUser,
-} from '../store/users.ts';
+} from '../statements/users.ts';
 import type { StackParts } from './parts.ts';
 import { serverUserView } from './user-view.ts';
 

@@ -3,7 +3,7 @@
  * verifies it. A message that fails is tried again for more than a day, and an endpoint that has failed for five days
  * is left alone. Order is not promised.
  */
-import { createHmac } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
 import { errorText } from '../../lib/errors.ts';
 import {
   claimMessage,
@@ -11,7 +11,7 @@ import {
   markFailed,
   type WebhookMessageRow,
   webhookSealContext,
-} from '../store/webhooks.ts';
+} from '../statements/webhooks.ts';
 import type { StackParts } from './parts.ts';
 
 const attemptMs = 15_000;
@@ -63,8 +63,10 @@ async function send(parts: StackParts, message: WebhookMessageRow): Promise<stri
 
 function signatureHeaders(parts: StackParts, message: WebhookMessageRow, secret: string): Record<string, string> {
   const id = `msg_${message.id.replaceAll('-', '')}`;
-  const timestamp = String(Math.floor(parts.clock.now().getTime() / 1000));
-  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${message.body}`).digest('base64');
-  return { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
+  const now = parts.clock.now();
+  return {
+    'svix-id': id,
+    'svix-timestamp': String(Math.floor(now.getTime() / 1000)),
+    'svix-signature': new Webhook(secret).sign(id, now, message.body),
+  };
 }

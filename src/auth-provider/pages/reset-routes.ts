@@ -11,7 +11,7 @@ import type { StackApp } from '../http/app-type.ts';
 import { plain, StackError } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
 import { guarded } from '../routes/access.ts';
-import { selectProject } from '../store/projects.ts';
+import { selectProject } from '../statements/projects.ts';
 import { hidden } from './account-views.ts';
 import { type Html, html } from './html.ts';
 import { sendHtml } from './layout.ts';

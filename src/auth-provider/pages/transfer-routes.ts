@@ -7,7 +7,7 @@ import type { StackApp } from '../http/app-type.ts';
 import { StackError } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
 import { guarded } from '../routes/access.ts';
-import { type ProjectRow, selectProject } from '../store/projects.ts';
+import { type ProjectRow, selectProject } from '../statements/projects.ts';
 import { accountTile, accountView, hidden, nameOf, whoView } from './account-views.ts';
 import { type Html, html } from './html.ts';
 import { sendHtml } from './layout.ts';

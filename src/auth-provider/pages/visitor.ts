@@ -10,8 +10,8 @@ import { internalProjectId } from '../core/internal-project.ts';
 import type { StackParts } from '../core/parts.ts';
 import { derivedToken } from '../core/tokens.ts';
 import { plain } from '../http/errors.ts';
-import { deletePageSession, insertPageSession, selectPageUserId } from '../store/page-sessions.ts';
-import { selectUser, type UserRow } from '../store/users.ts';
+import { deletePageSession, insertPageSession, selectPageUserId } from '../statements/page-sessions.ts';
+import { selectUser, type UserRow } from '../statements/users.ts';
 
 const cookieName = 'catnap_stack';
 const sessionMs = 7 * 86_400_000;

@@ -12,10 +12,10 @@ import { expired, type VerifiedToken, verifyAccessToken } from '../core/signing.
 import type { StackApp } from '../http/app-type.ts';
 import { known, schemaError } from '../http/errors.ts';
 import { readHeader } from '../http/headers.ts';
-import { isGoodKey, type KeyKind } from '../store/key-sets.ts';
-import { type ProjectRow, selectProject } from '../store/projects.ts';
-import { selectSession } from '../store/sessions.ts';
-import { selectUser, type UserRow } from '../store/users.ts';
+import { isGoodKey, type KeyKind } from '../statements/key-sets.ts';
+import { type ProjectRow, selectProject } from '../statements/projects.ts';
+import { selectSession } from '../statements/sessions.ts';
+import { selectUser, type UserRow } from '../statements/users.ts';
 
 export type AccessType = 'client' | 'server' | 'admin';
 

@@ -7,7 +7,7 @@ import type { StackParts } from '../core/parts.ts';
 import { normalEmail } from '../core/user-input.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { closed, WebUrl } from '../http/schemas.ts';
-import { selectDomains } from '../store/domains.ts';
+import { selectDomains } from '../statements/domains.ts';
 import { callerOf, guarded } from './access.ts';
 import { requirePasswordSignIn } from './passwords.ts';
 

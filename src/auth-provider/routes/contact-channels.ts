@@ -12,9 +12,9 @@ import { normalEmail } from '../core/user-input.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, Email, Uuid, WebUrl } from '../http/schemas.ts';
-import { selectDomains } from '../store/domains.ts';
-import { selectTeamsOfUser } from '../store/teams.ts';
-import { selectUser, type UserChange, type UserRow } from '../store/users.ts';
+import { selectDomains } from '../statements/domains.ts';
+import { selectTeamsOfUser } from '../statements/teams.ts';
+import { selectUser, type UserChange, type UserRow } from '../statements/users.ts';
 import { callerOf, guarded, requireOwnUser, type StackCaller } from './access.ts';
 
 const UserId = Type.Union([Type.Literal('me'), Uuid]);

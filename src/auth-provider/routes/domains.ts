@@ -5,7 +5,7 @@ import type { StackParts } from '../core/parts.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { plain } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
-import { deleteDomain, insertDomain, selectDomains } from '../store/domains.ts';
+import { deleteDomain, insertDomain, selectDomains } from '../statements/domains.ts';
 import { callerOf, guarded } from './access.ts';
 
 export const domainsMax = 1_000;

@@ -6,7 +6,7 @@ import { keySetFacts, keySetView } from '../core/views.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { known, schemaError } from '../http/errors.ts';
 import { closed, IdParams } from '../http/schemas.ts';
-import { selectKeySet, selectKeySets, updateKeySet } from '../store/key-sets.ts';
+import { selectKeySet, selectKeySets, updateKeySet } from '../statements/key-sets.ts';
 import { callerOf, guarded } from './access.ts';
 
 const NewKeySet = Type.Object(

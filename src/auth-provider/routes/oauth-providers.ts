@@ -14,7 +14,7 @@ import {
   selectOauthProvider,
   selectOauthProviders,
   updateOauthProvider,
-} from '../store/oauth-providers.ts';
+} from '../statements/oauth-providers.ts';
 import { callerOf, guarded } from './access.ts';
 
 const ids = ['google', 'github', 'microsoft', 'vercel', 'facebook', 'gitlab', 'bitbucket', 'discord', 'linkedin'];

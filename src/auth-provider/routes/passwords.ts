@@ -10,8 +10,8 @@ import { changeUser } from '../core/user-commands.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, WebUrl } from '../http/schemas.ts';
-import { selectDomains } from '../store/domains.ts';
-import type { ProjectRow } from '../store/projects.ts';
+import { selectDomains } from '../statements/domains.ts';
+import type { ProjectRow } from '../statements/projects.ts';
 import { callerOf, guarded, requireSignedIn } from './access.ts';
 
 /** Bounded by the body's size; rules about passwords answer with errors of their own. */

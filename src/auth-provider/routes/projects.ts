@@ -10,10 +10,16 @@ import { adminProjectView, clientProjectView } from '../core/views.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, nullable } from '../http/schemas.ts';
-import { replaceDomains, selectDomains } from '../store/domains.ts';
-import { selectOauthProviders } from '../store/oauth-providers.ts';
-import { deleteProject, type ProjectChange, type ProjectRow, selectProject, updateProject } from '../store/projects.ts';
-import type { Audience } from '../store/signing-keys.ts';
+import { replaceDomains, selectDomains } from '../statements/domains.ts';
+import { selectOauthProviders } from '../statements/oauth-providers.ts';
+import {
+  deleteProject,
+  type ProjectChange,
+  type ProjectRow,
+  selectProject,
+  updateProject,
+} from '../statements/projects.ts';
+import type { Audience } from '../statements/signing-keys.ts';
 import { callerOf, clientOf, guarded } from './access.ts';
 import { domainsMax } from './domains.ts';
 

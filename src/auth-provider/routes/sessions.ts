@@ -16,9 +16,9 @@ import type { StackApp } from '../http/app-type.ts';
 import { known, plain, schemaError } from '../http/errors.ts';
 import { readHeader } from '../http/headers.ts';
 import { closed, IdParams, Uuid } from '../http/schemas.ts';
-import { selectProject } from '../store/projects.ts';
-import { deleteSession, selectSession, selectSessionsOfUser } from '../store/sessions.ts';
-import { selectUser } from '../store/users.ts';
+import { selectProject } from '../statements/projects.ts';
+import { deleteSession, selectSession, selectSessionsOfUser } from '../statements/sessions.ts';
+import { selectUser } from '../statements/users.ts';
 import { callerOf, guarded, isProjectKey, publicClientSentinel, requireOwnUser, type StackCaller } from './access.ts';
 
 const UserQuery = Type.Object({ user_id: Type.Union([Type.Literal('me'), Uuid]) });

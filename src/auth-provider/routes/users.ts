@@ -7,7 +7,7 @@ import { clientUserView, serverUserView } from '../core/user-view.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { plain, schemaError } from '../http/errors.ts';
 import { IdParams, Uuid } from '../http/schemas.ts';
-import { selectUser, selectUsers, type UserRow } from '../store/users.ts';
+import { selectUser, selectUsers, type UserRow } from '../statements/users.ts';
 import { callerOf, guarded, requireOwnUser } from './access.ts';
 
 const Flag = Type.Optional(Type.Boolean());

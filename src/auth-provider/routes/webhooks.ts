@@ -6,7 +6,7 @@ import type { StackParts } from '../core/parts.ts';
 import type { StackApp } from '../http/app-type.ts';
 import { plain } from '../http/errors.ts';
 import { closed, WebUrl } from '../http/schemas.ts';
-import { countWebhookEndpoints, insertWebhookEndpoint, webhookSealContext } from '../store/webhooks.ts';
+import { countWebhookEndpoints, insertWebhookEndpoint, webhookSealContext } from '../statements/webhooks.ts';
 import { callerOf, guarded } from './access.ts';
 
 const endpointsMax = 50;

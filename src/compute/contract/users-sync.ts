@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
+import type { ChangesAfter, UserChange } from '../../lib/users-sync.ts';
 import type { ComputeObservation } from '../interface/driver.ts';
-import type { ChangesAfter, UserChange } from '../interface/users-sync.ts';
 import { type Bench, ownerAndDatabase, password } from './bench.ts';
 
 const table = { database: 'app', readerName: 'reader', providerProjectId: randomUUID() };
@@ -36,7 +36,7 @@ async function ready(b: Bench): Promise<ComputeObservation> {
   return running;
 }
 
-export function describeUsers(bench: () => Bench): void {
+export function describeUsersSync(bench: () => Bench): void {
   test('a server that does not run takes none, and none is started', async () => {
     const b = bench();
     await b.createBranch();
