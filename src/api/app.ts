@@ -4,7 +4,7 @@
  */
 import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
-import { stackPrefix, stackProvider } from '../auth-provider/plugin.ts';
+import { authProviderPlugin, authProviderPrefix } from '../auth-provider/plugin.ts';
 import { authenticate } from '../core/api-key.ts';
 import { readScope } from '../core/context.ts';
 import type { App } from './kit/app-type.ts';
@@ -76,7 +76,9 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
     },
     { prefix: apiPrefix },
   );
-  await app.register(async (provider: App) => stackProvider(provider, parts.stack), { prefix: stackPrefix });
+  await app.register(async (provider: App) => authProviderPlugin(provider, parts.authProvider), {
+    prefix: authProviderPrefix,
+  });
   return app;
 }
 

@@ -54,9 +54,9 @@ export interface FirstKeys {
 }
 
 const authKey = (id: ProjectId) => `auth:${id}`;
-export const adminKeyPlace = (providerProjectId: string) => `auth admin key:${providerProjectId}`;
-export const webhookPlace = (integrationId: string) => `auth webhooks:${integrationId}`;
-export const firstKeysPlace = (integrationId: string) => `auth first keys:${integrationId}`;
+export const adminKeySealContext = (providerProjectId: string) => `auth admin key:${providerProjectId}`;
+export const webhookSealContext = (integrationId: string) => `auth webhooks:${integrationId}`;
+export const firstKeysSealContext = (integrationId: string) => `auth first keys:${integrationId}`;
 
 /** A repeat of a request that is still under way, or whose keys nobody has got yet, joins it. */
 export async function beginIntegration(
@@ -161,7 +161,7 @@ export async function finishIntegration(
   if (integration?.status !== 'active') throw notFound('auth integration');
   const sealed = await takeFirstKeys(scope.tx, integrationId);
   if (sealed === null) throw exists(integration);
-  return { integration, keys: JSON.parse(scope.box.open(sealed, firstKeysPlace(integrationId))) as FirstKeys };
+  return { integration, keys: JSON.parse(scope.box.open(sealed, firstKeysSealContext(integrationId))) as FirstKeys };
 }
 
 export async function listIntegrations(scope: Scope, caller: Caller, projectId: ProjectId): Promise<AuthIntegration[]> {
@@ -190,7 +190,7 @@ async function requireActive(scope: Scope, { projectId, branchId }: IntegrationA
 /** What an integration is at its provider, with the key that administers it there. */
 export function providerAccess(scope: Scope, { providerProjectId, adminKey }: AuthIntegration) {
   if (providerProjectId === null || adminKey === null) throw new Error('BUG: an active integration has no project');
-  return { providerProjectId, adminKey: scope.box.open(adminKey, adminKeyPlace(providerProjectId)) };
+  return { providerProjectId, adminKey: scope.box.open(adminKey, adminKeySealContext(providerProjectId)) };
 }
 
 /**

@@ -6,7 +6,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { selectAuthIntegration } from '../db/auth-integrations.ts';
 import { insertUserHint } from '../db/users-sync.ts';
 import { invalid } from '../lib/errors.ts';
-import { webhookPlace } from './auth-integration.ts';
+import { webhookSealContext } from './auth-integration.ts';
 import type { Scope } from './context.ts';
 
 export interface SignedMessage {
@@ -31,7 +31,8 @@ const nobodysSecret = `${secretPrefix}${randomBytes(24).toString('base64')}`;
 export async function takeWebhook(scope: Scope, integrationId: string, message: SignedMessage): Promise<boolean> {
   const row = uuid.test(integrationId) ? await selectAuthIntegration(scope.sql, integrationId) : undefined;
   const sealed = row?.webhookSecret ?? null;
-  const secret = sealed === null ? nobodysSecret : scope.box.open(sealed, webhookPlace(integrationId.toLowerCase()));
+  const secret =
+    sealed === null ? nobodysSecret : scope.box.open(sealed, webhookSealContext(integrationId.toLowerCase()));
   const isGenuine = isSigned(message, secret, scope.clock.now());
   if (!isGenuine || row === undefined || sealed === null) return false;
   const userId = namedUser(message.body);

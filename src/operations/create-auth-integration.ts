@@ -5,7 +5,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
-import { adminKeyPlace, firstKeysPlace, providerAccess, webhookPlace } from '../core/auth-integration.ts';
+import {
+  adminKeySealContext,
+  firstKeysSealContext,
+  providerAccess,
+  webhookSealContext,
+} from '../core/auth-integration.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import {
   type AuthIntegrationRow,
@@ -63,7 +68,7 @@ const provision: Step = async (context) => {
   log.info({ attempt, displayName }, 'a project is made at the auth provider');
   return failFast(context, async () => {
     const made = await providers.clientOf(row.providerUrl).provision(displayName, String(attempt));
-    const adminKey = core.box.seal(made.adminKey, adminKeyPlace(made.projectId));
+    const adminKey = core.box.seal(made.adminKey, adminKeySealContext(made.projectId));
     const record = { providerProjectId: made.projectId, providerUrl: row.providerUrl, adminKey };
     await insertNewbornLeftover(core.database.sql, record, newbornGraceMs);
     return goto('keys', async (tx) => {
@@ -85,7 +90,7 @@ const keys: Step = async (context) => {
   return failFast(context, async () => {
     await project.revokeKeys(description);
     const made = await project.createKeys(description);
-    const firstKeys = core.box.seal(JSON.stringify(made), firstKeysPlace(row.id));
+    const firstKeys = core.box.seal(JSON.stringify(made), firstKeysSealContext(row.id));
     return goto('follow', async (tx) => {
       await updateAuthIntegration(tx, row.id, { firstKeys });
       return undefined;
@@ -106,7 +111,7 @@ const follow: Step = async (context) => {
   return failFast(context, async () => {
     const url = `${core.config.publicUrl}/auth/webhooks/${row.id}`;
     const secret = await projectOf(context, row).addWebhook(url);
-    const webhookSecret = core.box.seal(secret, webhookPlace(row.id));
+    const webhookSecret = core.box.seal(secret, webhookSealContext(row.id));
     return goto('table', async (tx) => {
       await updateAuthIntegration(tx, row.id, { webhookSecret });
       return activate(tx);

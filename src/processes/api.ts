@@ -5,8 +5,8 @@ import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { remoteHost } from '../compute/local/channel/remote.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
-import { rolesProviders } from './auth-clients.ts';
-import { stackParts } from './auth-provider.ts';
+import { makeProviders } from './auth-clients.ts';
+import { authProviderParts } from './auth-provider.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 import { createSchemaReader } from './schema-reader.ts';
 
@@ -22,7 +22,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const keyUses = new KeyUseRecorder(core);
   const { checkSettings } = remoteHost(process);
   const metrics = new Registry();
-  const stack = stackParts(core, init);
+  const authProvider = authProviderParts(core, init);
   const waiter = await createOperationWaiter(core);
   const schemas = await createSchemaReader(core, log);
   const app = await buildApp({
@@ -35,11 +35,11 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     keyUses,
     checkSettings,
     dumpSchema: schemas.read,
-    stack,
+    authProvider,
     proxySockets,
     consoleFiles,
     awaitOperation: waiter.awaitOperation,
-    providers: rolesProviders(init),
+    providers: makeProviders(init),
   });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);

@@ -19,8 +19,8 @@ import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
 import { UsersSync } from '../reconcilers/users-sync.ts';
 import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
-import { rolesProviders } from './auth-clients.ts';
-import { stackParts } from './auth-provider.ts';
+import { makeProviders } from './auth-clients.ts';
+import { authProviderParts } from './auth-provider.ts';
 import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
@@ -30,7 +30,7 @@ const urgentLanes = 2;
 
 export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
   const driver = new LocalDriver(remoteHost(process));
-  const providers = rolesProviders(init);
+  const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
   // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.
@@ -52,7 +52,7 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const reconcilers = startReconcilers(all, { core, driver, log });
   const { smtpUrl, mailFrom } = core.config;
   const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
-  const deliveries = await startDeliveries(stackParts(core, init), log, mail);
+  const deliveries = await startDeliveries(authProviderParts(core, init), log, mail);
   const usersSync = new UsersSync({ core, driver, log });
   await usersSync.start();
   const usersSyncElsewhere = new UsersSyncElsewhere({ core, providers, log });

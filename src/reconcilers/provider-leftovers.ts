@@ -1,7 +1,7 @@
 /** Projects at an auth provider that no integration needs any more are removed there, however long it is away. */
 
 import type { Providers } from '../auth-client/providers.ts';
-import { adminKeyPlace } from '../core/auth-integration.ts';
+import { adminKeySealContext } from '../core/auth-integration.ts';
 import { deleteLeftover, type LeftoverRow, postponeLeftover, selectDueLeftovers } from '../db/auth-integrations.ts';
 import type { Reconciler, ReconcilerParts } from './reconciler.ts';
 
@@ -19,7 +19,7 @@ async function remove({ core, log }: ReconcilerParts, providers: Providers, left
   const { sql } = core.database;
   const { providerProjectId, providerUrl, failures } = leftover;
   try {
-    const adminKey = core.box.open(leftover.adminKey, adminKeyPlace(providerProjectId));
+    const adminKey = core.box.open(leftover.adminKey, adminKeySealContext(providerProjectId));
     await providers.clientOf(providerUrl).project(providerProjectId, adminKey).remove();
     await deleteLeftover(sql, providerProjectId);
     log.info({ providerProjectId }, 'a project at the auth provider that nobody needs was removed');

@@ -1,6 +1,6 @@
 /** Old records go: finished operations after half a year, stored replies after a day, sign-ins when they expire. */
 
-import { forgetOldStackRecords } from '../auth-provider/core/retention.ts';
+import { forgetOldAuthProviderRecords } from '../auth-provider/core/retention.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
@@ -18,7 +18,7 @@ export const retention: Reconciler = {
     const replies = await deleteOldIdempotencyKeys(core.database.sql, replyHours);
     const operations = await deleteOldOperations(core.database.sql, operationDays);
     const signIns = await deleteExpiredConsoleTokens(core.database.sql);
-    await forgetOldStackRecords(core.database.sql, core.clock.now());
+    await forgetOldAuthProviderRecords(core.database.sql, core.clock.now());
     await deleteOvertakenUserChanges(core.database.sql, new Date(core.clock.now().getTime() - overtakenChangeMs));
     if (replies + operations + signIns > 0) log.debug({ replies, operations, signIns }, 'old records were removed');
   },

@@ -54,7 +54,13 @@ export async function makeProviderElsewhere() {
 
   const follower = () => new UsersSyncElsewhere({ core: api.core, providers: testProviders(standIn), log });
   return {
-    ...{ standIn, driver, lines, log, api, integrate, follower },
+    standIn,
+    driver,
+    lines,
+    log,
+    api,
+    integrate,
+    follower,
     turn: () => follower().turn(),
     makePollDue: () => sql`update auth_integrations set poll_at = now(), follow_until = null`,
     makeFollowed: async (): Promise<Followed> => {

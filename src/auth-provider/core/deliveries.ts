@@ -4,7 +4,7 @@ import type { Logger } from '../../lib/log.ts';
 import { mailsChannel } from '../statements/mails.ts';
 import { userChangesChannel } from '../statements/user-changes.ts';
 import { createMailer, type MailSettings } from './mail-delivery.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { deliverNextMessage } from './webhook-delivery.ts';
 
 const pollMs = 5_000;
@@ -12,7 +12,7 @@ const pollMs = 5_000;
 const webhookLoops = 4;
 
 export async function startDeliveries(
-  parts: StackParts,
+  parts: AuthProviderParts,
   log: Logger,
   mail: MailSettings | null,
 ): Promise<{ stop(): Promise<void> }> {

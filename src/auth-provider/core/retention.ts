@@ -10,7 +10,7 @@ import { deleteOldMessages } from '../statements/webhooks.ts';
 
 const dayMs = 86_400_000;
 
-export async function forgetOldStackRecords(sql: Sql, now: Date): Promise<void> {
+export async function forgetOldAuthProviderRecords(sql: Sql, now: Date): Promise<void> {
   const daysAgo = (days: number) => new Date(now.getTime() - days * dayMs);
   await deleteOldSessions(sql, now, daysAgo(30));
   await deleteOldPageSessions(sql, now);

@@ -19,10 +19,10 @@ import {
   type UserRow,
   updateUser,
 } from '../statements/users.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { serverUserView } from './user-view.ts';
 
-export async function createUser(parts: StackParts, projectId: string, input: UserChange): Promise<UserRow> {
+export async function createUser(parts: AuthProviderParts, projectId: string, input: UserChange): Promise<UserRow> {
   return parts.database.transaction(async (tx) => {
     const project = await requireLocked(tx, projectId);
     requireConsistent(project, blankUser, input);
@@ -40,7 +40,7 @@ export interface UpdateOptions {
 }
 
 export async function changeUser(
-  parts: StackParts,
+  parts: AuthProviderParts,
   projectId: string,
   userId: string,
   change: UserChange | ((user: UserRow, tx: Tx) => UserChange | Promise<UserChange>),
@@ -66,7 +66,7 @@ export async function changeUser(
   });
 }
 
-export async function removeUser(parts: StackParts, projectId: string, userId: string): Promise<void> {
+export async function removeUser(parts: AuthProviderParts, projectId: string, userId: string): Promise<void> {
   await parts.database.transaction(async (tx) => {
     await requireLocked(tx, projectId);
     if ((await lockUser(tx, projectId, userId)) === undefined) throw userNotFound();
