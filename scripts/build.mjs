@@ -24,7 +24,9 @@ try {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   if (compiled.status !== 0) fail('the build failed; see the lines above');
-  cpSync(`${root}src/db/migrations`, `${making}/db/migrations`, { recursive: true });
+  for (const room of ['db', 'auth-provider']) {
+    cpSync(`${root}src/${room}/migrations`, `${making}/${room}/migrations`, { recursive: true });
+  }
   await buildConsole(`${making}/console`, `${target}/console`).catch((error) => {
     console.error(error);
     fail('the console could not be built; see the lines above');

@@ -1,3 +1,4 @@
 import type { Sql } from '../src/db/client.ts';
 
-export function dumpSchema(sql: Sql): Promise<string>;
+export const tablesOfRooms: Readonly<Record<'db' | 'auth-provider', string>>;
+export function dumpSchema(sql: Sql, room: string): Promise<string>;

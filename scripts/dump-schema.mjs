@@ -3,18 +3,23 @@
  * Sorted, so that equal schemas give equal text however they came to be.
  */
 
+/** The rooms with migrations of their own, and a pattern for the names of what those make. */
+export const tablesOfRooms = { db: '^(?!stack_)', 'auth-provider': '^stack_' };
+
 /** `sql` is a connection of the `postgres` package whose search path is the schema. */
-export async function dumpSchema(sql) {
+export async function dumpSchema(sql, room) {
   const header = [
-    '-- The schema of the system database after all migrations, for reading and for review.',
-    '-- Written by `npm run generate`; do not edit. Migrations are in src/db/migrations.',
+    `-- What all migrations in src/${room}/migrations come to, for reading and for review.`,
+    '-- Written by `npm run generate`; do not edit.',
   ];
+  const names = tablesOfRooms[room];
   const tables = await sql`
     select relname as name, oid from pg_class
-    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') order by relname`;
-  const parts = [header.join('\n'), ...(await dumpSequences(sql))];
+    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname ~ ${names}
+    order by relname`;
+  const parts = [header.join('\n'), ...(await dumpSequences(sql, names))];
   for (const table of tables) parts.push(await dumpTable(sql, table));
-  parts.push(...(await dumpFunctions(sql)));
+  parts.push(...(await dumpViews(sql, names)), ...(await dumpFunctions(sql, names)));
   return `${parts.join('\n\n')}\n`;
 }
 
@@ -63,17 +68,24 @@ async function dumpTriggers(sql, oid) {
 }
 
 /** Without those behind identity columns. */
-async function dumpSequences(sql) {
+async function dumpSequences(sql, names) {
   const sequences = await sql`
     select c.relname as name, format_type(s.seqtypid, null) as type from pg_sequence s join pg_class c on c.oid = s.seqrelid
-    where c.relnamespace = current_schema()::regnamespace
+    where c.relnamespace = current_schema()::regnamespace and c.relname ~ ${names}
       and not exists (select from pg_depend where objid = c.oid and deptype = 'i') order by c.relname`;
   return sequences.map(({ name, type }) => `create sequence ${name} as ${type};`);
 }
 
-async function dumpFunctions(sql) {
+async function dumpViews(sql, names) {
+  const views = await sql`
+    select relname as name, pg_get_viewdef(oid) as definition from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'v' and relname ~ ${names} order by relname`;
+  return views.map(({ name, definition }) => `create view ${name} as\n${definition}`);
+}
+
+async function dumpFunctions(sql, names) {
   const functions = await sql`
     select pg_get_functiondef(oid) as definition from pg_proc
-    where pronamespace = current_schema()::regnamespace order by proname, oid`;
+    where pronamespace = current_schema()::regnamespace and proname ~ ${names} order by proname, oid`;
   return functions.map(({ definition }) => `${definition.trim()};`);
 }

@@ -1,5 +1,6 @@
 /**
- * Writes every file that is made from the code: docs/errors.md, the README's table of settings, src/db/schema.sql.
+ * Writes every file that is made from the code: docs/errors.md, the README's table of settings, and the schema.sql of
+ * each product.
  * It works on dist/, because Node 20 does not run TypeScript, and builds it first. `.ci/run` demands that nothing
  * changes.
  */
@@ -8,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { dumpSchema } from './dump-schema.mjs';
+import { dumpSchema, tablesOfRooms } from './dump-schema.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -21,30 +22,32 @@ const { errorKinds } = await built('lib/errors.js');
 const { settingDocs } = await built('lib/setting-docs.js');
 write('docs/errors.md', renderErrors(errorKinds));
 write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), settingDocs));
-write('src/db/schema.sql', await migratedSchema());
+await withMigrated(async (sql) => {
+  for (const room of Object.keys(tablesOfRooms)) write(`src/${room}/schema.sql`, await dumpSchema(sql, room));
+});
 
 /** On a system database of its own, in a home that is gone afterwards. */
-async function migratedSchema() {
+async function withMigrated(use) {
   const { readConfig } = await built('lib/config.js');
   const { connect } = await built('db/client.js');
   const { migrate } = await built('db/migrate.js');
+  const { loadAllMigrations } = await built('processes/migrations.js');
   const { createLogger } = await built('lib/log.js');
   const { startSystemDatabase } = await built('machine/system-database.js');
-  const place = mkdtempSync(join(tmpdir(), 'catnap-generate-'));
+  const home = mkdtempSync(join(tmpdir(), 'catnap-generate-'));
   try {
-    const config = readConfig({ CATNAP_HOME: place });
+    const config = readConfig({ CATNAP_HOME: home });
     const system = await startSystemDatabase(config, createLogger({ level: 'error', role: 'generate' }));
     try {
-      await migrate(system.connection);
+      await migrate(system.connection, await loadAllMigrations());
       const sql = connect(system.connection, 1, 'catnap-generate');
-      const text = await dumpSchema(sql);
+      await use(sql);
       await sql.end();
-      return text;
     } finally {
       await system.stop();
     }
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(home, { recursive: true, force: true });
   }
 }
 

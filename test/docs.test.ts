@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dumpSchema } from '../scripts/dump-schema.mjs';
+import { dumpSchema, tablesOfRooms } from '../scripts/dump-schema.mjs';
 import { renderErrors, renderSettings, withSettings } from '../scripts/render-docs.mjs';
 import { ConfigError, readConfig } from '../src/lib/config.ts';
 import { errorKinds } from '../src/lib/errors.ts';
@@ -102,7 +102,7 @@ test('docs/api.md names every operation that a route has', () => {
   expect(ids.filter((id) => !text.includes(`\`${id}\``))).toEqual([]);
 });
 
-describe('src/db/schema.sql', () => {
+describe('schema.sql', () => {
   let migrated: TestDatabase;
 
   beforeAll(async () => {
@@ -111,7 +111,7 @@ describe('src/db/schema.sql', () => {
 
   afterAll(() => migrated.drop());
 
-  test('is what the migrations give', async () => {
-    expect(read('src/db/schema.sql')).toBe(await dumpSchema(migrated.database.sql));
+  test.each(Object.keys(tablesOfRooms))('of src/%s is what its migrations give', async (room) => {
+    expect(read(`src/${room}/schema.sql`)).toBe(await dumpSchema(migrated.database.sql, room));
   });
 });

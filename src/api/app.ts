@@ -4,13 +4,12 @@
  */
 import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
-import { stackPrefix, stackProvider } from '../auth-provider/plugin.ts';
+import { authProviderPlugin, authProviderPrefix } from '../auth-provider/plugin.ts';
 import { authenticate } from '../core/api-key.ts';
 import { readScope } from '../core/context.ts';
 import type { App } from './kit/app-type.ts';
 import type { ApiParts } from './kit/parts.ts';
 import { type Access, type Authenticate, useAuth } from './plugins/auth.ts';
-import { useAuthMetrics } from './plugins/auth-metrics.ts';
 import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
 import { useJsonBody } from './plugins/json-body.ts';
@@ -22,9 +21,9 @@ import { requestIdOf, useRequestId } from './plugins/request-id.ts';
 import { useRequestLog } from './plugins/request-log.ts';
 import { useRouteTable } from './plugins/route-table.ts';
 import { useSecurityHeaders } from './plugins/security-headers.ts';
+import { useUsersSyncMetrics } from './plugins/users-sync-metrics.ts';
 import { useValidation, validationOptions } from './plugins/validation.ts';
 import { apiRoutes } from './routes/api-routes.ts';
-import { authWebhookRoutes } from './routes/auth-webhooks.ts';
 import { consolePages } from './routes/console-pages.ts';
 import { consoleSessionRoutes } from './routes/console-session.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -32,6 +31,7 @@ import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { sqlRoutes } from './routes/sql.ts';
 import { statusRoutes } from './routes/status.ts';
+import { usersSyncWebhookRoutes } from './routes/users-sync-webhooks.ts';
 import { sharedSchemas } from './schemas/shared-schemas.ts';
 
 export const apiPrefix = '/api/v2';
@@ -47,7 +47,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   useSecurityHeaders(app, { isHttps: config.publicUrl.startsWith('https:') });
   useRequestLog(app);
   useMetrics(app, parts.metrics);
-  useAuthMetrics(parts.metrics, readScope(parts.core));
+  useUsersSyncMetrics(parts.metrics, readScope(parts.core));
   useJsonBody(app);
   useValidation(app);
   for (const schema of sharedSchemas) app.addSchema(schema);
@@ -65,7 +65,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   consolePages(app, parts.consoleFiles);
   consoleSessionRoutes(app, parts, access);
   await app.register(async (sql: App) => sqlRoutes(sql, parts.proxySockets));
-  await app.register(async (hooks: App) => authWebhookRoutes(hooks, parts));
+  await app.register(async (hooks: App) => usersSyncWebhookRoutes(hooks, parts));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(
     async (api: App) => {
@@ -76,7 +76,9 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
     },
     { prefix: apiPrefix },
   );
-  await app.register(async (provider: App) => stackProvider(provider, parts.stack), { prefix: stackPrefix });
+  await app.register(async (provider: App) => authProviderPlugin(provider, parts.authProvider), {
+    prefix: authProviderPrefix,
+  });
   return app;
 }
 

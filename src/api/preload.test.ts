@@ -2,10 +2,10 @@
 import { createRequire } from 'node:module';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
+import { keyHeaders, makeAuthProviderParts } from '../../test/helpers/auth-provider.ts';
 import { makeCore } from '../../test/helpers/core.ts';
 import { machineOfTests } from '../../test/helpers/machine.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
-import { keyHeaders, makeStackParts } from '../../test/helpers/stack.ts';
 import { createLogger } from '../lib/log.ts';
 import { buildApp } from './app.ts';
 import { noConsole } from './kit/console-files.ts';
@@ -27,7 +27,7 @@ test('building the application and answering requests loads no module', async ()
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
     dumpSchema: async () => '',
-    stack: makeStackParts(core),
+    authProvider: makeAuthProviderParts(core),
     providers: testProviders(),
     awaitOperation: async () => ({ status: 'gone', error: null }),
   });

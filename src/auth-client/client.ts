@@ -179,9 +179,9 @@ export class ProviderProject {
   async *users(): AsyncGenerator<readonly ProviderUser[]> {
     let cursor: string | null = null;
     do {
-      const place: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+      const from: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
       const all = 'include_anonymous=true&include_restricted=true';
-      const page: Json = await this.#ask('GET', `/users?limit=${usersPerPage}&${all}${place}`);
+      const page: Json = await this.#ask('GET', `/users?limit=${usersPerPage}&${all}${from}`);
       yield itemsOf(page).map(toUser);
       cursor = nextCursor(page);
     } while (cursor !== null);

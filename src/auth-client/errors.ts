@@ -57,7 +57,7 @@ const lockedOutCodes: readonly string[] = [
   'CURRENT_PROJECT_NOT_FOUND',
 ];
 
-/** Wrong credentials of an integration client are not a 401 but a 400 that names their place. */
+/** Wrong credentials of an integration client are not a 401 but a 400 that names the header. */
 export function toProviderError({ status, code, text }: Answer): ProviderError {
   const cause = new Error(`the auth provider answered ${status} ${code ?? ''}: ${text.slice(0, 500)}`);
   if (status === 429 || status >= 500) {

@@ -1,28 +1,28 @@
 /** The embedded provider as somebody else's: its webhooks, over real HTTP, are what another installation follows. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listenAuthProvider, stackSecret, type TestAuthProvider } from '../../test/helpers/auth-provider.ts';
 import { eventually } from '../../test/helpers/eventually.ts';
-import { listenStack, stackSecret, type TestStack } from '../../test/helpers/stack.ts';
 import { createProviders } from '../auth-client/providers.ts';
 import { adminKeySealContext, webhookSecretSealContext } from '../core/auth-integration.ts';
 import { createLogger } from '../lib/log.ts';
 import { integrationClientId } from '../processes/auth-provider.ts';
-import { ProviderUsers } from '../reconcilers/provider-users.ts';
+import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
 import { startDeliveries } from './core/deliveries.ts';
 
 const log = createLogger({ level: 'silent', role: 'test' });
-let stack: TestStack & { readonly url: string };
+let provider: TestAuthProvider & { readonly url: string };
 beforeAll(async () => {
-  stack = await listenStack();
+  provider = await listenAuthProvider();
 });
-afterAll(() => stack.close());
+afterAll(() => provider.close());
 
 test('what happens to its users is known at once to whoever follows it from elsewhere', async () => {
-  const { core } = stack;
+  const { core } = provider;
   const { sql } = core.database;
-  const external = { baseUrl: stack.url, clientId: integrationClientId, clientSecret: stackSecret };
-  const providers = createProviders({ embedded: external, embeddedPublicUrl: stack.url, external });
-  const client = providers.clientOf(stack.url);
+  const external = { baseUrl: provider.url, clientId: integrationClientId, clientSecret: stackSecret };
+  const providers = createProviders({ embedded: external, embeddedPublicUrl: provider.url, external });
+  const client = providers.clientOf(provider.url);
   const { projectId, adminKey } = await client.provision('app', randomUUID());
   const project = client.project(projectId, adminKey);
   const early = await project.createUser({ email: 'early@example.com', name: 'Early' });
@@ -33,8 +33,8 @@ test('what happens to its users is known at once to whoever follows it from else
   const changesOf = (userId: string) =>
     sql`select kind, user_json->>'display_name' as name from auth_user_changes where user_id = ${userId} order by seq`;
 
-  const following = new ProviderUsers({ core, providers, log });
-  const deliveries = await startDeliveries(stack.parts, log, null);
+  const following = new UsersSyncElsewhere({ core, providers, log });
+  const deliveries = await startDeliveries(provider.parts, log, null);
   await following.start();
   try {
     await eventually(async () => expect(await changesOf(early)).toEqual([{ kind: 'created', name: 'Early' }]));
@@ -59,7 +59,7 @@ test('what happens to its users is known at once to whoever follows it from else
 });
 
 async function insertIntegration(id: string, made: { projectId: string; adminKey: string; secret: string }) {
-  const { core } = stack;
+  const { core } = provider;
   const { sql } = core.database;
   await sql`
     insert into projects (id, organization_id, owner_id, name, region_id, pg_version, store_passwords,
@@ -73,7 +73,7 @@ async function insertIntegration(id: string, made: { projectId: string; adminKey
     authProvider: 'stack',
     databaseName: 'neondb',
     roleName: 'neondb_owner',
-    providerUrl: stack.url,
+    providerUrl: provider.url,
     providerProjectId: made.projectId,
     adminKey: core.box.seal(made.adminKey, adminKeySealContext(made.projectId)),
     webhookSecret: core.box.seal(made.secret, webhookSecretSealContext(id)),

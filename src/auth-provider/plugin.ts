@@ -4,10 +4,10 @@
  */
 
 import { createLimits, type Limits } from './core/limits.ts';
-import type { StackParts } from './core/parts.ts';
-import type { StackApp } from './http/app-type.ts';
+import type { AuthProviderParts } from './core/parts.ts';
+import type { AuthProviderApp } from './http/app-type.ts';
 import { useBodies } from './http/bodies.ts';
-import { plain, sendStackError } from './http/errors.ts';
+import { plain, sendAuthProviderError } from './http/errors.ts';
 import { corsHeaders, preflightHeaders } from './http/headers.ts';
 import { nothingHere, sendFailure } from './pages/failures.ts';
 import { pageRoutes } from './pages/plugin.ts';
@@ -24,30 +24,31 @@ import { transferRoutes } from './routes/transfer.ts';
 import { userRoutes } from './routes/users.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 
-export const stackPrefix = '/stack';
+export const authProviderPrefix = '/stack';
 
 /** The newest version is also served under its alias. */
 const versions = ['/api/v1', '/api/latest'];
 
-export async function stackProvider(app: StackApp, parts: StackParts): Promise<void> {
-  app.setErrorHandler((error, request, reply) => sendStackError(error, request, reply));
+export async function authProviderPlugin(app: AuthProviderApp, parts: AuthProviderParts): Promise<void> {
+  app.setErrorHandler((error, request, reply) => sendAuthProviderError(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
-    const isForPeople = !request.url.startsWith(`${stackPrefix}/api/`) && request.headers.accept?.includes('text/html');
+    const isForPeople =
+      !request.url.startsWith(`${authProviderPrefix}/api/`) && request.headers.accept?.includes('text/html');
     if (isForPeople) return sendFailure(nothingHere(), request, reply);
     // A page of another origin may read that there is no such route, as it may read every other answer.
-    return sendStackError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders));
+    return sendAuthProviderError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders));
   });
   useBodies(app);
   const limits = createLimits(parts);
   useAccess(app, parts, limits);
   app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
-  await app.register(async (pages: StackApp) => pageRoutes(pages, parts, limits));
+  await app.register(async (pages: AuthProviderApp) => pageRoutes(pages, parts, limits));
   for (const prefix of versions) {
-    await app.register(async (api: StackApp) => apiRoutes(api, parts, limits), { prefix });
+    await app.register(async (api: AuthProviderApp) => apiRoutes(api, parts, limits), { prefix });
   }
 }
 
-function apiRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+function apiRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   useApiHeaders(app);
   projectRoutes(app, parts);
   keySetRoutes(app, parts);
@@ -62,7 +63,7 @@ function apiRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
   contactChannelRoutes(app, parts, limits);
 }
 
-function useApiHeaders(app: StackApp): void {
+function useApiHeaders(app: AuthProviderApp): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...corsHeaders, 'cross-origin-resource-policy': 'cross-origin' });
     for (const family of ['stack', 'hexclave']) reply.header(`x-${family}-request-id`, request.id);

@@ -3,17 +3,21 @@ import * as newest from '@stackframe/js';
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import * as older from 'stackframe-js-2.8.102';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  listenAuthProvider,
+  type ProvisionedProject,
+  type TestAuthProvider,
+} from '../../test/helpers/auth-provider.ts';
 import { eventually } from '../../test/helpers/eventually.ts';
-import { listenStack, type ProvisionedProject, type TestStack } from '../../test/helpers/stack.ts';
 
-let stack: TestStack & { readonly url: string };
+let provider: TestAuthProvider & { readonly url: string };
 let project: ProvisionedProject;
 beforeAll(async () => {
   // An SDK refreshes a token that has less than twenty seconds left.
-  stack = await listenStack({ accessTokenSeconds: 22 });
-  project = await stack.provision('sdk');
+  provider = await listenAuthProvider({ accessTokenSeconds: 22 });
+  project = await provider.provision('sdk');
 });
-afterAll(() => stack.close());
+afterAll(() => provider.close());
 
 const sdks = [
   { version: '2.8.108', sdk: newest },
@@ -24,7 +28,9 @@ const sdks = [
 describe.each(sdks)('@stackframe/js $version', ({ version, sdk }) => {
   const email = `ada-${version}@example.com`;
   const settings = () => ({
-    ...{ baseUrl: stack.url, projectId: project.id, publishableClientKey: project.publishableKey },
+    baseUrl: provider.url,
+    projectId: project.id,
+    publishableClientKey: project.publishableKey,
     tokenStore: 'memory' as const,
   });
   const serverApp = () => new sdk.StackServerApp({ ...settings(), secretServerKey: project.secretKey });
@@ -56,7 +62,10 @@ describe.each(sdks)('@stackframe/js $version', ({ version, sdk }) => {
     const client = clientApp();
     expect(await client.getUser()).toBeNull();
     const signedUp = await client.signUpWithCredential({
-      ...{ email, password: 'correct horse', noRedirect: true, noVerificationCallback: true },
+      email,
+      password: 'correct horse',
+      noRedirect: true,
+      noVerificationCallback: true,
     });
     expect(signedUp.status).toBe('ok');
     const me = await client.getUser();
@@ -70,7 +79,7 @@ describe.each(sdks)('@stackframe/js $version', ({ version, sdk }) => {
     expect(await client.getUser()).toBeNull();
     // The server has ended the session too: the refresh token is worth nothing any more.
     const form = { grant_type: 'refresh_token', refresh_token: before?.refreshToken ?? '', client_id: project.id };
-    const refused = await fetch(`${stack.url}/api/v1/auth/oauth/token`, {
+    const refused = await fetch(`${provider.url}/api/v1/auth/oauth/token`, {
       method: 'POST',
       body: new URLSearchParams({ ...form, client_secret: project.publishableKey }),
     });
@@ -85,35 +94,42 @@ describe.each(sdks)('@stackframe/js $version', ({ version, sdk }) => {
     const wrong = await client.signInWithCredential({ email, password: 'wrong horse', noRedirect: true });
     expect(wrong.status === 'error' && wrong.error.errorCode).toBe('EMAIL_PASSWORD_MISMATCH');
     const taken = await client.signUpWithCredential({
-      ...{ email, password: 'correct horse', noRedirect: true, noVerificationCallback: true },
+      email,
+      password: 'correct horse',
+      noRedirect: true,
+      noVerificationCallback: true,
     });
     expect(taken.status === 'error' && taken.error.errorCode).toBe('USER_EMAIL_ALREADY_EXISTS');
     const signedIn = await client.signInWithCredential({ email, password: 'correct horse', noRedirect: true });
     expect(signedIn.status).toBe('ok');
     const me = await client.getUser();
     const { accessToken } = (await me?.currentSession.getTokens()) ?? {};
-    const keySet = createRemoteJWKSet(new URL(`${stack.url}/api/v1/projects/${project.id}/.well-known/jwks.json`));
+    const keySet = createRemoteJWKSet(new URL(`${provider.url}/api/v1/projects/${project.id}/.well-known/jwks.json`));
     const { payload } = await jwtVerify(accessToken ?? '', keySet, {
-      issuer: `${stack.url}/api/v1/projects/${project.id}`,
+      issuer: `${provider.url}/api/v1/projects/${project.id}`,
       audience: project.id,
     });
     expect(payload).toMatchObject({ sub: me?.id, email, role: 'authenticated', project_id: project.id });
     expect(Object.keys(payload).sort()).toEqual(
       [
-        ...[
-          'aud',
-          'branch_id',
-          'email',
-          'email_verified',
-          'exp',
-          'iat',
-          'is_anonymous',
-          'is_restricted',
-          'iss',
-          'name',
-        ],
-        ...['project_id', 'refresh_token_id', 'requires_totp_mfa', 'restricted_reason', 'role', 'selected_team_id'],
-        ...['signed_up_at', 'sub'],
+        'aud',
+        'branch_id',
+        'email',
+        'email_verified',
+        'exp',
+        'iat',
+        'is_anonymous',
+        'is_restricted',
+        'iss',
+        'name',
+        'project_id',
+        'refresh_token_id',
+        'requires_totp_mfa',
+        'restricted_reason',
+        'role',
+        'selected_team_id',
+        'signed_up_at',
+        'sub',
       ].sort(),
     );
     expect(decodeProtectedHeader(accessToken ?? '')).toMatchObject({ alg: 'ES256' });

@@ -1,10 +1,12 @@
 /**
- * Forward-only migrations in plain SQL. Safe when several processes start at once: an advisory lock lets one migrate
- * while the others wait, and a transaction makes each migration all or nothing.
+ * Forward-only migrations in plain SQL. Each product brings a set of its own, numbered from 1, and one table records
+ * what was applied of each. Safe when several processes start at once: an advisory lock lets one migrate while the
+ * others wait, and all of it is one transaction.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { connect, type DatabaseOptions, schemaName } from './client.ts';
+import { isBeforeRelease, lastVersionsAdopted } from './before-release.ts';
+import { connect, type DatabaseOptions, schemaName, type Tx } from './client.ts';
 
 const serverVersionMin = 140_000;
 /** Any fixed number: the name of the lock that migrating processes queue on. */
@@ -17,11 +19,23 @@ export interface Migration {
   readonly checksum: string;
 }
 
+export interface MigrationSet {
+  /** Recorded with every migration that was applied, so it never changes. */
+  readonly name: string;
+  readonly migrations: readonly Migration[];
+}
+
+interface AppliedMigration {
+  readonly version: number;
+  readonly name: string;
+  readonly checksum: string;
+}
+
 export class SchemaError extends Error {
   override name = 'SchemaError';
 }
 
-export async function loadMigrations(directory = new URL('./migrations/', import.meta.url)): Promise<Migration[]> {
+export async function loadMigrations(directory: URL): Promise<Migration[]> {
   const names = (await readdir(directory)).filter((name) => /^\d{4}-.*\.sql$/.test(name)).sort();
   return Promise.all(
     names.map(async (name) => {
@@ -36,9 +50,12 @@ export async function loadMigrations(directory = new URL('./migrations/', import
   );
 }
 
-/** Brings the schema up to date and tells how many migrations were applied. */
-export async function migrate(options: DatabaseOptions, migrations?: readonly Migration[]): Promise<number> {
-  const wanted = migrations ?? (await loadMigrations());
+export async function loadPlatformMigrations(): Promise<MigrationSet> {
+  return { name: 'platform', migrations: await loadMigrations(new URL('./migrations/', import.meta.url)) };
+}
+
+/** Brings every set up to date, in the order given, and returns how many migrations were applied. */
+export async function migrate(options: DatabaseOptions, sets: readonly MigrationSet[]): Promise<number> {
   const sql = connect(options, 1, 'catnap-migrate');
   try {
     const [server] = await sql<{ version: number }[]>`select current_setting('server_version_num')::int as version`;
@@ -48,43 +65,78 @@ export async function migrate(options: DatabaseOptions, migrations?: readonly Mi
     return await sql.begin(async (tx) => {
       await tx`select pg_advisory_xact_lock(${lockKey})`;
       await tx`create schema if not exists ${tx(schemaName)}`;
-      await tx`create table if not exists schema_migrations (
-        version integer primary key, name text not null, checksum text not null,
-        applied_at timestamptz not null default now())`;
-      const applied = await tx<{ version: number; name: string; checksum: string }[]>`
-        select version, name, checksum from schema_migrations order by version`;
-      requireKnown(applied, wanted);
-      const missing = wanted.slice(applied.length);
-      for (const migration of missing) {
-        await tx.unsafe(migration.sql);
-        await tx`insert into schema_migrations ${tx({
-          version: migration.version,
-          name: migration.name,
-          checksum: migration.checksum,
-        })}`;
-      }
-      return missing.length;
+      await prepareRecords(tx, sets);
+      let count = 0;
+      for (const set of sets) count += await migrateSet(tx, set);
+      return count;
     });
   } finally {
     await sql.end({ timeout: 5 });
   }
 }
 
+/** Makes the table of applied migrations, in place of the one from before the first release where there is one. */
+async function prepareRecords(tx: Tx, sets: readonly MigrationSet[]): Promise<void> {
+  const columns = await tx<{ name: string }[]>`
+    select attname as name from pg_attribute where attrelid = to_regclass('schema_migrations') and attnum > 0`;
+  if (columns.some(({ name }) => name === 'migration_set')) return;
+  const isAdopted = columns.length > 0 && (await retireOldRecords(tx));
+  await tx`
+    create table schema_migrations (
+      migration_set text not null, version integer not null, name text not null, checksum text not null,
+      applied_at timestamptz not null default now(), primary key (migration_set, version))`;
+  if (!isAdopted) return;
+  for (const set of sets) {
+    const lastVersion = lastVersionsAdopted[set.name] ?? 0;
+    for (const migration of set.migrations) {
+      if (migration.version <= lastVersion) await recordApplied(tx, set.name, migration);
+    }
+  }
+}
+
+/** Drops the old table, and returns whether it recorded a schema, which is then adopted. */
+async function retireOldRecords(tx: Tx): Promise<boolean> {
+  const applied = await tx<AppliedMigration[]>`select version, name, checksum from schema_migrations order by version`;
+  if (applied.length > 0 && !isBeforeRelease(applied)) {
+    throw new SchemaError(
+      `the system database has schema version ${applied.at(-1)?.version} from before the first release, which this ` +
+        'program cannot take over: start a Catnap of commit 3d0a0f7 on it once, or begin with a new CATNAP_HOME',
+    );
+  }
+  await tx`drop table schema_migrations`;
+  return applied.length > 0;
+}
+
+async function migrateSet(tx: Tx, set: MigrationSet): Promise<number> {
+  const applied = await tx<AppliedMigration[]>`
+    select version, name, checksum from schema_migrations where migration_set = ${set.name} order by version`;
+  requireKnown(applied, set);
+  const missing = set.migrations.slice(applied.length);
+  for (const migration of missing) {
+    await tx.unsafe(migration.sql);
+    await recordApplied(tx, set.name, migration);
+  }
+  return missing.length;
+}
+
+async function recordApplied(tx: Tx, setName: string, { version, name, checksum }: Migration): Promise<void> {
+  await tx`insert into schema_migrations ${tx({ migration_set: setName, version, name, checksum })}`;
+}
+
 /** An older program must not run on a newer schema, nor any program on one that was changed by hand. */
-function requireKnown(
-  applied: readonly { version: number; name: string; checksum: string }[],
-  wanted: readonly Migration[],
-) {
+function requireKnown(applied: readonly AppliedMigration[], { name: setName, migrations }: MigrationSet): void {
   for (const [index, row] of applied.entries()) {
-    const known = wanted[index];
+    const known = migrations[index];
     if (known === undefined) {
       throw new SchemaError(
-        `the system database has schema version ${applied.at(-1)?.version}, this program knows up to ` +
-          `${wanted.at(-1)?.version}: start the newer Catnap that made it`,
+        `the system database has ${setName} schema version ${applied.at(-1)?.version}, this program knows up to ` +
+          `${migrations.at(-1)?.version}: start the newer Catnap that made it`,
       );
     }
     if (known.version !== row.version || known.checksum !== row.checksum) {
-      throw new SchemaError(`migration ${row.name} in the system database differs from the program's ${known.name}`);
+      throw new SchemaError(
+        `${setName} migration ${row.name} in the system database differs from the program's ${known.name}`,
+      );
     }
   }
 }

@@ -3,6 +3,7 @@
  * restarts where it is not, wakes a sleeping compute for it, and stops one that has moved to another branch.
  */
 import { recordCatalog } from '../core/catalog.ts';
+import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
 import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
@@ -11,7 +12,6 @@ import { applyCatalog, bringUpSteps } from './compute-steps.ts';
 import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts';
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
-import { bringUsersUp } from './users-stage.ts';
 
 const look: Step = async (context) => {
   const target = await findCompute(context);
@@ -80,7 +80,7 @@ const stop: Step = async (context) => {
 const openRoute: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  await bringUsersUp(context, target);
+  await syncUsersBeforeRoute(context, target);
   return goto('apply', recordUp(context, target, await observeStarted(context, target)));
 };
 

@@ -11,6 +11,7 @@ import {
   providerAccess,
   webhookSecretSealContext,
 } from '../core/auth-integration.ts';
+import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import {
   type AuthIntegrationRow,
   deleteAuthIntegration,
@@ -23,7 +24,6 @@ import {
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findCompute, findProject } from './target.ts';
-import { bringUsersUp } from './users-stage.ts';
 
 /** Longer than any step lasts, lost leases included. */
 const newbornGraceMs = 10 * 60_000;
@@ -121,7 +121,7 @@ const table: Step = async (context) => {
   const { core, operation } = context;
   const compute = operation.branchId && (await selectReadWriteEndpoint(core.database.sql, operation.branchId));
   const target = compute ? await findCompute(context, compute.id) : undefined;
-  if (target?.endpoint.currentState === 'active') await bringUsersUp(context, target);
+  if (target?.endpoint.currentState === 'active') await syncUsersBeforeRoute(context, target);
   return done();
 };
 

@@ -1,7 +1,7 @@
 /** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all come through here. */
 
-import { findUsersWork } from '../core/auth-sync.ts';
 import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { findUsersSyncWork, syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { delay } from '../lib/clock.ts';
 import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
@@ -9,7 +9,6 @@ import type { ComputeTarget } from './compute-target.ts';
 import { failFrom, observeStarted, recordUp, recordUpAtOnce } from './server-up.ts';
 import { done, type Job, type StartWork, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findStartingCompute } from './target.ts';
-import { bringUsersUp } from './users-stage.ts';
 
 const bringUp = bringUpSteps('open_route');
 /** What the host does before it spawns the server wants the processor more. */
@@ -45,7 +44,10 @@ const spawnAndRead: Step = async (context) => {
 
 async function readWork({ core }: StepContext, { branch }: ComputeTarget): Promise<StartWork> {
   const { sql } = core.database;
-  const [catalog, users] = await Promise.all([selectPendingCatalog(sql, branch.id), findUsersWork({ sql }, branch.id)]);
+  const [catalog, users] = await Promise.all([
+    selectPendingCatalog(sql, branch.id),
+    findUsersSyncWork({ sql }, branch.id),
+  ]);
   return { catalog, users };
 }
 
@@ -56,7 +58,7 @@ const openRoute: Step = async (context) => {
   const recordCatalog = await bringCatalogUpToDate(context, target, catalog).catch((error: unknown) =>
     failFrom('fence', context, target, error),
   );
-  await bringUsersUp(context, target, users);
+  await syncUsersBeforeRoute(context, target, users);
   const seen = await observeStarted(context, target);
   const open = recordUp(context, target, seen);
   const write: Write = async (tx) => {

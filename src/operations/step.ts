@@ -5,9 +5,9 @@
 
 import type { Providers } from '../auth-client/providers.ts';
 import type { ComputeDriver, ComputeObservation } from '../compute/interface/driver.ts';
-import type { UsersWork } from '../core/auth-sync.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
+import type { UsersSyncWork } from '../core/users-sync.ts';
 import type { Sql, Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
 import { CatnapError } from '../lib/errors.ts';
@@ -40,7 +40,7 @@ export interface StepMemory {
 /** What a start has to do on the server before its route opens. */
 export interface StartWork {
   readonly catalog: PendingCatalog;
-  readonly users: UsersWork;
+  readonly users: UsersSyncWork;
 }
 
 /** Runs inside the transaction that records the outcome; what it returns, if anything, is merged into the state. */

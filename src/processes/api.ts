@@ -9,8 +9,8 @@ import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
 import { type DumpSchema, makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
-import { rolesProviders } from './auth-clients.ts';
-import { stackParts } from './auth-provider.ts';
+import { makeProviders } from './auth-clients.ts';
+import { authProviderParts } from './auth-provider.ts';
 import type { RoleParts, RunningRole } from './parts.ts';
 
 const keyUseFlushMs = 10_000;
@@ -25,7 +25,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
   const keyUses = new KeyUseRecorder(core);
   const driver = openDriver(core.config, process);
   const metrics = new Registry();
-  const stack = stackParts(core, init);
+  const authProvider = authProviderParts(core, init);
   const waiter = await createOperationWaiter(core);
   const waker = await createWaker(core, { log });
   const { pgBin, programPath } = config;
@@ -41,11 +41,11 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
     dumpSchema: makeSchemaReader(core, waker, dump),
-    stack,
+    authProvider,
     proxySockets,
     consoleFiles,
     awaitOperation: waiter.awaitOperation,
-    providers: rolesProviders(init),
+    providers: makeProviders(init),
   });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);

@@ -1,12 +1,12 @@
-/** The auth providers of this installation, as the roles reach them. */
+/** The auth providers of this installation, as the processes reach them. */
 
 import { createProviders, type Providers } from '../auth-client/providers.ts';
-import { stackPrefix } from '../auth-provider/plugin.ts';
+import { authProviderPrefix } from '../auth-provider/plugin.ts';
 import type { Config } from '../lib/config.ts';
 import { integrationClientId } from './auth-provider.ts';
 import type { RoleInit } from './channel/messages.ts';
 
-export function rolesProviders({ config, stackSecret }: Pick<RoleInit, 'config' | 'stackSecret'>): Providers {
+export function makeProviders({ config, stackSecret }: Pick<RoleInit, 'config' | 'stackSecret'>): Providers {
   const external = config.stack && {
     baseUrl: config.stack.url,
     clientId: config.stack.clientId,
@@ -14,11 +14,11 @@ export function rolesProviders({ config, stackSecret }: Pick<RoleInit, 'config' 
   };
   return createProviders({
     embedded: {
-      baseUrl: `${localUrl(config)}${stackPrefix}`,
+      baseUrl: `${localUrl(config)}${authProviderPrefix}`,
       clientId: integrationClientId,
       clientSecret: stackSecret,
     },
-    embeddedPublicUrl: `${config.publicUrl}${stackPrefix}`,
+    embeddedPublicUrl: `${config.publicUrl}${authProviderPrefix}`,
     external: external ?? null,
   });
 }

@@ -1,18 +1,20 @@
-/** What the embedded auth provider is built from, in whichever role needs it. */
+/** What the embedded auth provider is built from, in whichever process needs it. */
 import { createHmac } from 'node:crypto';
-import type { StackParts } from '../auth-provider/core/parts.ts';
-import { stackPrefix } from '../auth-provider/plugin.ts';
+import type { AuthProviderParts } from '../auth-provider/core/parts.ts';
+import { authProviderPrefix } from '../auth-provider/plugin.ts';
 import type { Core } from '../core/context.ts';
 import type { RoleInit } from './channel/messages.ts';
 
 /** The name under which Catnap itself calls the provider. */
 export const integrationClientId = 'catnap';
 
-export function stackParts(core: Core, init: Pick<RoleInit, 'secretKey' | 'stackSecret'>): StackParts {
+export function authProviderParts(core: Core, init: Pick<RoleInit, 'secretKey' | 'stackSecret'>): AuthProviderParts {
   const { database, box, clock, config } = core;
   return {
-    ...{ database, box, clock },
-    baseUrl: `${config.publicUrl}${stackPrefix}`,
+    database,
+    box,
+    clock,
+    baseUrl: `${config.publicUrl}${authProviderPrefix}`,
     integrationSecrets: { [integrationClientId]: init.stackSecret },
     derivationKey: createHmac('sha256', init.secretKey).update('tokens of the embedded auth provider').digest(),
     limitsAddresses: config.rateLimitPerMinute !== undefined,

@@ -11,15 +11,15 @@ import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
-import { ProviderUsers } from '../reconcilers/provider-users.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
-import { UserSync } from '../reconcilers/user-sync.ts';
-import { rolesProviders } from './auth-clients.ts';
-import { stackParts } from './auth-provider.ts';
+import { UsersSync } from '../reconcilers/users-sync.ts';
+import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
+import { makeProviders } from './auth-clients.ts';
+import { authProviderParts } from './auth-provider.ts';
 import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
@@ -29,7 +29,7 @@ const urgentLanes = 2;
 
 export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
   const driver = openDriver(core.config, process);
-  const providers = rolesProviders(init);
+  const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
   // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.
@@ -51,15 +51,15 @@ export async function startWorker({ core, log, init }: RoleParts): Promise<Runni
   const reconcilers = startReconcilers(all, { core, driver, log });
   const { smtpUrl, mailFrom } = core.config;
   const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
-  const deliveries = await startDeliveries(stackParts(core, init), log, mail);
-  const userSync = new UserSync({ core, driver, log });
-  await userSync.start();
-  const providerUsers = new ProviderUsers({ core, providers, log });
-  await providerUsers.start();
+  const deliveries = await startDeliveries(authProviderParts(core, init), log, mail);
+  const usersSync = new UsersSync({ core, driver, log });
+  await usersSync.start();
+  const usersSyncElsewhere = new UsersSyncElsewhere({ core, providers, log });
+  await usersSyncElsewhere.start();
   return {
     stop: async () => {
-      await providerUsers.stop();
-      await userSync.stop();
+      await usersSyncElsewhere.stop();
+      await usersSync.stop();
       await deliveries.stop();
       await reconcilers.stop();
       await runner.stop();

@@ -1,10 +1,10 @@
 /** Old records go: finished operations after half a year, stored replies after a day, sign-ins when they expire. */
 
-import { forgetOldStackRecords } from '../auth-provider/core/retention.ts';
-import { deleteOvertakenUserChanges } from '../db/auth-following.ts';
+import { forgetOldAuthProviderRecords } from '../auth-provider/core/retention.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
+import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
 import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 const operationDays = 183;
@@ -18,7 +18,7 @@ export const retention = makeReconciler('retention', 15 * 60_000, async (parts) 
     forget(parts, 'replies', () => deleteOldIdempotencyKeys(sql, replyHours)),
     forget(parts, 'operations', () => deleteOldOperations(sql, operationDays)),
     forget(parts, 'sign-ins', () => deleteExpiredConsoleTokens(sql)),
-    { subject: 'records of the embedded auth provider', work: () => forgetOldStackRecords(sql, now) },
+    { subject: 'records of the embedded auth provider', work: () => forgetOldAuthProviderRecords(sql, now) },
     forget(parts, 'changes of users', () =>
       deleteOvertakenUserChanges(sql, new Date(now.getTime() - overtakenChangeMs)),
     ),

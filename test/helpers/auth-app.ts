@@ -1,8 +1,8 @@
 /** A project with an auth integration in the whole program, and what its application does with it. */
 import { expect } from 'vitest';
+import { keyHeaders } from './auth-provider.ts';
 import type { Program } from './program.ts';
 import { ask } from './query.ts';
-import { keyHeaders } from './stack.ts';
 
 interface Keys {
   readonly auth_provider_project_id: string;
@@ -63,7 +63,8 @@ export class AuthApp {
         ...keyHeaders('client', auth_provider_project_id, pub_client_key),
       },
       body: JSON.stringify({
-        ...{ email, password: 'correct horse battery' },
+        email,
+        password: 'correct horse battery',
         ...(verificationUrl === undefined ? {} : { verification_callback_url: verificationUrl }),
       }),
     });

@@ -19,10 +19,10 @@ import type { Core } from '../../src/core/context.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { Config } from '../../src/lib/config.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { makeAuthProviderParts } from './auth-provider.ts';
 import { makeCore, type TestCore } from './core.ts';
 import { machineOfTests } from './machine.ts';
 import { testProviders } from './providers.ts';
-import { makeStackParts } from './stack.ts';
 
 const prefix = '/api/v2';
 const documentId = 'published';
@@ -115,7 +115,7 @@ export async function makeApi(
     consoleFiles: noConsole,
     dumpSchema: async ({ branchName, database }) => `-- ${database}\nCREATE TABLE ${branchName} ();\n`,
     keyUses: { record: () => {} },
-    stack: makeStackParts(core),
+    authProvider: makeAuthProviderParts(core),
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
     providers: testProviders(),

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { inject } from 'vitest';
 import { connect, type Database, type DatabaseOptions, openDatabase } from '../../src/db/client.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { loadAllMigrations } from '../../src/processes/migrations.ts';
 import { eventually } from './eventually.ts';
 
 const template = 'catnap_template';
@@ -24,7 +25,7 @@ export async function makeDatabase(poolSize = 10): Promise<TestDatabase> {
     const [made] = await sql`select 1 from pg_database where datname = ${template}`;
     if (made === undefined) {
       await sql.unsafe(`create database ${template}`);
-      await migrate({ ...admin, database: template });
+      await migrate({ ...admin, database: template }, await loadAllMigrations());
     }
     await sql.unsafe(`create database ${name} template ${template}`);
     // Nobody pulls the plug on a test: commits need not wait for the disk.

@@ -4,7 +4,7 @@ import { Webhook } from 'svix';
 import { FakeDriver } from '../../src/compute/fake/fake-driver.ts';
 import { createOperationWaiter } from '../../src/core/operation-wait.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { ProviderUsers } from '../../src/reconcilers/provider-users.ts';
+import { UsersSyncElsewhere } from '../../src/reconcilers/users-sync-elsewhere.ts';
 import { makeApi } from './contract.ts';
 import { drain } from './drain.ts';
 import { testProviders } from './providers.ts';
@@ -52,9 +52,15 @@ export async function makeProviderElsewhere() {
     return { projectId, branchId, project, webhook };
   }
 
-  const follower = () => new ProviderUsers({ core: api.core, providers: testProviders(standIn), log });
+  const follower = () => new UsersSyncElsewhere({ core: api.core, providers: testProviders(standIn), log });
   return {
-    ...{ standIn, driver, lines, log, api, integrate, follower },
+    standIn,
+    driver,
+    lines,
+    log,
+    api,
+    integrate,
+    follower,
     turn: () => follower().turn(),
     makePollDue: () => sql`update auth_integrations set poll_at = now(), follow_until = null`,
     makeFollowed: async (): Promise<Followed> => {

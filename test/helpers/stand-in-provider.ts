@@ -68,7 +68,10 @@ export async function startStandIn(): Promise<StandIn> {
     const url = new URL(request.url ?? '/', 'http://stand-in');
     const path = url.pathname.replace(/^\/api\/v1/, '');
     const call: Call = {
-      ...{ method: request.method ?? '', path, query: url.searchParams, headers: request.headers },
+      method: request.method ?? '',
+      path,
+      query: url.searchParams,
+      headers: request.headers,
       body: text === '' ? {} : JSON.parse(text),
     };
     const name = `${call.method} ${path}`;
@@ -97,7 +100,10 @@ export async function startStandIn(): Promise<StandIn> {
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
-    ...{ url: `http://127.0.0.1:${port}`, ...credentials, projects, calls },
+    url: `http://127.0.0.1:${port}`,
+    ...credentials,
+    projects,
+    calls,
     trouble: (call, trouble, times = 1) => void troubles.push({ call, trouble, left: times }),
     addUser: (project, email, fields = {}) => addUser(project, { primary_email: email, ...fields }),
     close: async () => {
@@ -124,9 +130,16 @@ function answer(
   if (name === 'POST ~/projects/provision') {
     requireClient(client, call);
     const project: StandInProject = {
-      ...{ id: randomUUID(), adminKey: key('sak'), isAdminKeyRevoked: false, ownerTeamId: null },
+      id: randomUUID(),
+      adminKey: key('sak'),
+      isAdminKeyRevoked: false,
+      ownerTeamId: null,
       displayName: String(call.body.display_name),
-      ...{ keySets: [], users: new Map(), domains: new Set(), oauth: new Map(), webhooks: [] },
+      keySets: [],
+      users: new Map(),
+      domains: new Set(),
+      oauth: new Map(),
+      webhooks: [],
     };
     for (const id of ['google', 'github']) project.oauth.set(id, { id, type: 'shared' });
     projects.set(project.id, project);
@@ -183,7 +196,8 @@ function answerKeys(project: StandInProject, { method, body }: Call, last: strin
   }
   if (method === 'GET') {
     const items = project.keySets.map(({ id, description, revokedAt }) => ({
-      ...{ id, description },
+      id,
+      description,
       ...(revokedAt === null ? {} : { manually_revoked_at_millis: revokedAt }),
     }));
     return [200, { items, is_paginated: false }];

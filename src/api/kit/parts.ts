@@ -1,7 +1,7 @@
 /** What `main.ts` hands to the API. Nothing in here is looked up elsewhere. */
 import type { Registry } from 'prom-client';
 import type { Providers } from '../../auth-client/providers.ts';
-import type { StackParts } from '../../auth-provider/core/parts.ts';
+import type { AuthProviderParts } from '../../auth-provider/core/parts.ts';
 import type { SchemaSource } from '../../core/branch-schema.ts';
 import type { Core } from '../../core/context.ts';
 import type { AwaitOperation } from '../../core/operation-wait.ts';
@@ -35,7 +35,7 @@ export interface ApiParts {
   /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
   /** The embedded auth provider, which is served under `/stack`. */
-  readonly stack: StackParts;
+  readonly authProvider: AuthProviderParts;
   /** Where the proxies take requests for SQL over HTTP. */
   readonly proxySockets: readonly string[];
   /** For the few replies that are the result of an operation. */

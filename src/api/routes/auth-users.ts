@@ -3,7 +3,7 @@
 import { isProviderFailure } from '../../auth-client/errors.ts';
 import type { IntegrationAddress } from '../../core/auth-integration.ts';
 import { requireEmail } from '../../core/auth-rules.ts';
-import { noteUser } from '../../core/auth-webhook.ts';
+import { noteUser } from '../../core/users-sync-webhook.ts';
 import { notFound } from '../../lib/errors.ts';
 import { asProjectId } from '../../lib/ids.ts';
 import type { App } from '../kit/app-type.ts';

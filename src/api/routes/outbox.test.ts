@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { basic, keyHeaders } from '../../../test/helpers/auth-provider.ts';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
-import { basic, keyHeaders } from '../../../test/helpers/stack.ts';
 
 let api: TestApi;
 beforeAll(async () => {

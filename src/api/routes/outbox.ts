@@ -22,7 +22,7 @@ export function outboxRoutes(app: App, parts: ApiParts): void {
     ask(parts, request, async (scope, caller) => {
       await requireOperator(scope, caller);
       const { limit = 20, before } = request.query;
-      return { mails: (await listOutbox(parts.stack, { limit, before })).map(outboxMailView) };
+      return { mails: (await listOutbox(parts.authProvider, { limit, before })).map(outboxMailView) };
     }),
   );
 }

@@ -4,11 +4,11 @@ import type { Tx } from '../../db/client.ts';
 import { delay } from '../../lib/clock.ts';
 import { hashToken } from '../../lib/secrets.ts';
 import { known } from '../http/errors.ts';
-import { type CodeKind, type CodeRow, selectCode, useCode } from '../store/codes.ts';
-import type { ProjectRow } from '../store/projects.ts';
-import { selectUserByLogin, type UserChange, type UserRow } from '../store/users.ts';
+import { type CodeKind, type CodeRow, selectCode, useCode } from '../statements/codes.ts';
+import type { ProjectRow } from '../statements/projects.ts';
+import { selectUserByLogin, type UserChange, type UserRow } from '../statements/users.ts';
 import { sendCodeMail } from './mails.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { hashPassword, requireGoodPassword } from './passwords.ts';
 import { changeUser, type UpdateOptions } from './user-commands.ts';
 import { normalEmail } from './user-input.ts';
@@ -18,7 +18,7 @@ const answerMs = 150;
 
 /** The code's row when it is still good; otherwise the error says what is wrong with it. */
 export async function requireCode(
-  parts: StackParts,
+  parts: AuthProviderParts,
   kind: CodeKind,
   code: string,
   projectId?: string,
@@ -35,7 +35,7 @@ export const codeUsed = () => known('VERIFICATION_CODE_ALREADY_USED', 'The code 
 
 /** Mails a code to whoever signs in with this address; nobody learns whether there is somebody. */
 export async function sendResetCode(
-  parts: StackParts,
+  parts: AuthProviderParts,
   project: ProjectRow,
   address: string,
   callbackUrl: string,
@@ -50,20 +50,20 @@ export async function sendResetCode(
 }
 
 /** Every session ends: whoever knew the old password is out. The mail has arrived, so the address is theirs. */
-export async function resetPassword(parts: StackParts, projectId: string, code: string, password: string) {
+export async function resetPassword(parts: AuthProviderParts, projectId: string, code: string, password: string) {
   requireGoodPassword(password);
   const row = await requireCode(parts, 'password_reset', code, projectId);
   const passwordHash = await hashPassword(password);
   await redeem(parts, row, { passwordHash, primaryEmailVerified: true }, { endSessionsExcept: null });
 }
 
-export async function verifyEmail(parts: StackParts, projectId: string, code: string): Promise<void> {
+export async function verifyEmail(parts: AuthProviderParts, projectId: string, code: string): Promise<void> {
   await redeem(parts, await requireCode(parts, 'email_verification', code, projectId), { primaryEmailVerified: true });
 }
 
 /** An address that was changed since makes the code void. */
 async function redeem(
-  parts: StackParts,
+  parts: AuthProviderParts,
   code: CodeRow,
   change: UserChange,
   options: UpdateOptions = {},

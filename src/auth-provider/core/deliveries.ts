@@ -1,10 +1,10 @@
 /** The provider in the worker: webhooks and mails go out. A notification makes it quick, a poll makes it right. */
 import { type Follower, follow } from '../../db/follow.ts';
 import type { Logger } from '../../lib/log.ts';
-import { userChangesChannel } from '../store/changes.ts';
-import { mailsChannel } from '../store/mails.ts';
+import { mailsChannel } from '../statements/mails.ts';
+import { userChangesChannel } from '../statements/user-changes.ts';
 import { createMailer, type MailSettings } from './mail-delivery.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { deliverNextMessage } from './webhook-delivery.ts';
 
 const pollMs = 5_000;
@@ -12,7 +12,7 @@ const pollMs = 5_000;
 const webhookLoops = 4;
 
 export async function startDeliveries(
-  parts: StackParts,
+  parts: AuthProviderParts,
   log: Logger,
   mail: MailSettings | null,
 ): Promise<{ stop(): Promise<void> }> {
@@ -32,7 +32,7 @@ export async function startDeliveries(
 
 /** Runs `next` until it has nothing left to send, whenever the channel has news. */
 function followOutbox(
-  parts: StackParts,
+  parts: AuthProviderParts,
   log: Logger,
   channel: string,
   next: () => Promise<boolean>,

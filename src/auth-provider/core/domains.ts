@@ -3,12 +3,12 @@
  * for a part of one label, `**` for any number of labels.
  */
 import { known, schemaError } from '../http/errors.ts';
-import type { DomainRow } from '../store/domains.ts';
-import type { ProjectRow } from '../store/projects.ts';
+import type { DomainRow } from '../statements/domains.ts';
+import type { ProjectRow } from '../statements/projects.ts';
 
 const lengthMax = 300;
 const wildcardsMax = 3;
-/** Of any name that can be looked up. */
+/** Of any name that DNS can resolve. */
 const hostLengthMax = 253;
 const domainPattern = /^https?:\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)*)(:\d{1,5})?$/;
 
@@ -28,7 +28,7 @@ function isPort(text: string): boolean {
   return port === undefined || Number(port) <= 65_535;
 }
 
-/** Throws unless the project trusts the place: codes that sign somebody in are sent to it. */
+/** Throws unless the project trusts the URL: codes that sign somebody in are sent to it. */
 export function requireTrustedUrl(project: ProjectRow, domains: readonly DomainRow[], text: string): void {
   if (!isTrustedUrl(project, domains, text)) {
     throw known('REDIRECT_URL_NOT_WHITELISTED', 'The URL is not in a trusted domain of this project.');
@@ -63,7 +63,7 @@ function matchesDomain(url: URL, domain: string): boolean {
 }
 
 /**
- * Carries along every place that the part of the pattern so far can end at. A regular expression would try them one
+ * Carries along every index at which the part of the pattern so far can end. A regular expression would try them one
  * after the other, which takes minutes for a host name that was made for it.
  */
 function matchesHost(host: string, pattern: string): boolean {
@@ -75,7 +75,7 @@ function matchesHost(host: string, pattern: string): boolean {
         if (host.startsWith(part, end)) next.add(end + part.length);
         continue;
       }
-      // Where another place has been already, it has gone on from there.
+      // An index that another end has reached already was continued from then.
       for (let at = end; at <= host.length && !next.has(at); at += 1) {
         next.add(at);
         if (part === '*' && host[at] === '.') break;

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Sql } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';
-import { insertKeySet, type KeySetRow } from '../store/key-sets.ts';
+import { insertKeySet, type KeySetRow } from '../statements/key-sets.ts';
 import { newKey } from './tokens.ts';
 
 export interface KeySetOrder {
@@ -32,10 +32,16 @@ export async function makeKeySet(sql: Sql, order: KeySetOrder): Promise<MadeKeyS
   const hash = (key: string | undefined) => (key === undefined ? null : hashToken(key));
   const lastFour = (key: string | undefined) => (key === undefined ? null : key.slice(-4));
   const row = await insertKeySet(sql, {
-    ...{ id: randomUUID(), projectId, description, expiresAt },
-    ...{ publishableHash: hash(publishableKey), publishableLastFour: lastFour(publishableKey) },
-    ...{ secretHash: hash(secretKey), secretLastFour: lastFour(secretKey) },
-    ...{ adminHash: hash(adminKey), adminLastFour: lastFour(adminKey) },
+    id: randomUUID(),
+    projectId,
+    description,
+    expiresAt,
+    publishableHash: hash(publishableKey),
+    publishableLastFour: lastFour(publishableKey),
+    secretHash: hash(secretKey),
+    secretLastFour: lastFour(secretKey),
+    adminHash: hash(adminKey),
+    adminLastFour: lastFour(adminKey),
   });
   return { row, publishableKey, secretKey, adminKey };
 }

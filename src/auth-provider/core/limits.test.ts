@@ -1,10 +1,10 @@
 /** How often strangers may ask, where they can reach the port at all. */
 import { expect, test } from 'vitest';
-import { makeStack } from '../../../test/helpers/stack.ts';
-import { placeOf } from './limits.ts';
+import { makeAuthProvider } from '../../../test/helpers/auth-provider.ts';
+import { networkOf } from './limits.ts';
 
 test('requests without a secret, or with a wrong one, are limited by address; those with one are not', async () => {
-  const guarded = await makeStack({ clock: { now: () => new Date(0) }, limitsAddresses: true });
+  const guarded = await makeAuthProvider({ clock: { now: () => new Date(0) }, limitsAddresses: true });
   const { client, server } = await guarded.provision();
   const ask = (headers: Record<string, string>) => guarded.call('GET', '/projects/current', headers);
   const wrong = { ...server, 'x-stack-secret-server-key': 'ssk_wrong' };
@@ -29,4 +29,4 @@ test.each([
   ['2001:db8::1', '2001:db8:0:0'],
   ['::1', '0:0:0:0'],
   ['fe80::1%eth0', 'fe80:0:0:0'],
-])('%s is counted as %s', (address, place) => expect(placeOf(address)).toBe(place));
+])('%s is counted as %s', (address, network) => expect(networkOf(address)).toBe(network));

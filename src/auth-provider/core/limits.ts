@@ -5,13 +5,13 @@
 import { isIPv6 } from 'node:net';
 import { createTokenBuckets } from '../../lib/token-buckets.ts';
 import { tooMany } from '../http/errors.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 
 const minute = 60;
 /** Each bucket is about 100 bytes. */
 const bucketsMax = 20_000;
 
-/** Guesses at one account: from one place a few, from everywhere more, so that a stranger cannot easily lock it. */
+/** Guesses at one account: a few from one network, more from all, so that a stranger cannot easily lock it. */
 const perAccountAndAddress = { capacity: 10, perSecond: 2 / minute };
 const perAccount = { capacity: 100, perSecond: 10 / minute };
 /** Mails to one address. */
@@ -33,7 +33,7 @@ export interface Limits {
   address(what: keyof typeof perAddress, address: string): void;
 }
 
-export function createLimits({ clock, limitsAddresses }: StackParts): Limits {
+export function createLimits({ clock, limitsAddresses }: AuthProviderParts): Limits {
   const buckets = createTokenBuckets(perAccount, bucketsMax);
   const take = (name: string, shape: { capacity: number; perSecond: number }) => {
     const wait = buckets.take(name, clock.now().getTime(), shape);
@@ -41,20 +41,20 @@ export function createLimits({ clock, limitsAddresses }: StackParts): Limits {
   };
   return {
     guess(account, address) {
-      const names = [`from ${placeOf(address)} at ${account}`, `at ${account}`] as const;
+      const names = [`from ${networkOf(address)} at ${account}`, `at ${account}`] as const;
       take(names[0], perAccountAndAddress);
       take(names[1], perAccount);
       return { succeeded: () => names.forEach((name) => void buckets.give(name)) };
     },
     mail: (recipient) => take(`mail ${recipient}`, mails),
     address: (what, address) => {
-      if (limitsAddresses) take(`${what} ${placeOf(address)}`, perAddress[what]);
+      if (limitsAddresses) take(`${what} ${networkOf(address)}`, perAddress[what]);
     },
   };
 }
 
-/** Whoever has one address of IPv6 has the 2^64 that begin alike. */
-export function placeOf(address: string): string {
+/** A client that has one IPv6 address has all 2^64 of its network. */
+export function networkOf(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
   const groups = head === '' ? [] : head.split(':');

@@ -1,9 +1,9 @@
 /** Sends the outbox by SMTP, where a server is configured. Without one mails stay in the outbox, for people to see. */
 import { createTransport } from 'nodemailer';
 import { errorText } from '../../lib/errors.ts';
-import { claimMail, updateMail } from '../store/mails.ts';
+import { claimMail, updateMail } from '../statements/mails.ts';
 import { openMail } from './mails.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 
 export interface MailSettings {
   /** `smtp://` or `smtps://`, with user and password. */
@@ -13,7 +13,7 @@ export interface MailSettings {
 
 export interface Mailer {
   /** One mail, if one is due. */
-  sendNext(parts: StackParts): Promise<boolean>;
+  sendNext(parts: AuthProviderParts): Promise<boolean>;
   close(): void;
 }
 
@@ -25,9 +25,12 @@ const waitsMs = [10_000, minuteMs, 5 * minuteMs, 30 * minuteMs, 120 * minuteMs];
 export function createMailer({ smtpUrl, from }: MailSettings): Mailer {
   const transport = createTransport({
     url: smtpUrl,
-    ...{ connectionTimeout: attemptMs, greetingTimeout: attemptMs, socketTimeout: attemptMs },
+    connectionTimeout: attemptMs,
+    greetingTimeout: attemptMs,
+    socketTimeout: attemptMs,
     // Mails have no attachments; nothing is read from this machine or fetched from elsewhere.
-    ...{ disableFileAccess: true, disableUrlAccess: true },
+    disableFileAccess: true,
+    disableUrlAccess: true,
   });
   return {
     async sendNext(parts) {

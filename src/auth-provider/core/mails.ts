@@ -1,28 +1,32 @@
 /** Mails to users: written to the outbox in one transaction with the code that they carry; sending is later. */
 import { randomUUID } from 'node:crypto';
 import { hashToken } from '../../lib/secrets.ts';
-import { deleteCodesOfUser, insertCode } from '../store/codes.ts';
-import { insertMail, type MailKind, type MailRow } from '../store/mails.ts';
-import type { ProjectRow } from '../store/projects.ts';
-import type { UserRow } from '../store/users.ts';
-import type { StackParts } from './parts.ts';
+import { deleteCodesOfUser, insertCode } from '../statements/codes.ts';
+import { insertMail, type MailKind, type MailRow } from '../statements/mails.ts';
+import type { ProjectRow } from '../statements/projects.ts';
+import type { UserRow } from '../statements/users.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { newToken } from './tokens.ts';
 
 const hourMs = 3_600_000;
 
 const letters: Readonly<Record<MailKind, { lastsMs: number; lasts: string; subject: string; what: string }>> = {
   password_reset: {
-    ...{ lastsMs: 2 * hourMs, lasts: 'two hours', subject: 'Reset your password' },
+    lastsMs: 2 * hourMs,
+    lasts: 'two hours',
+    subject: 'Reset your password',
     what: 'Somebody, probably you, asked for a new password. Choose it here:',
   },
   email_verification: {
-    ...{ lastsMs: 7 * 24 * hourMs, lasts: 'seven days', subject: 'Verify your e-mail address' },
+    lastsMs: 7 * 24 * hourMs,
+    lasts: 'seven days',
+    subject: 'Verify your e-mail address',
     what: 'Please confirm that this e-mail address is yours:',
   },
 };
 
 export async function sendCodeMail(
-  parts: StackParts,
+  parts: AuthProviderParts,
   project: ProjectRow,
   user: UserRow & { readonly primaryEmail: string },
   mail: { readonly kind: MailKind; readonly callbackUrl: string },
@@ -42,11 +46,18 @@ export async function sendCodeMail(
   await parts.database.transaction(async (tx) => {
     await deleteCodesOfUser(tx, mail.kind, user.id);
     await insertCode(tx, {
-      ...{ id: randomUUID(), projectId: project.id, kind: mail.kind, codeHash: hashToken(code) },
-      ...{ userId: user.id, email: recipient, expiresAt: new Date(parts.clock.now().getTime() + letter.lastsMs) },
+      id: randomUUID(),
+      projectId: project.id,
+      kind: mail.kind,
+      codeHash: hashToken(code),
+      userId: user.id,
+      email: recipient,
+      expiresAt: new Date(parts.clock.now().getTime() + letter.lastsMs),
     });
     await insertMail(tx, {
-      ...{ projectId: project.id, kind: mail.kind, recipient },
+      projectId: project.id,
+      kind: mail.kind,
+      recipient,
       subject: `${letter.subject} for ${oneLine(project.displayName)}`,
       body: parts.box.seal(text, sealPlace(recipient)),
       createdAt: parts.clock.now(),
@@ -54,7 +65,7 @@ export async function sendCodeMail(
   });
 }
 
-export function openMail(parts: Pick<StackParts, 'box'>, mail: MailRow): string {
+export function openMail(parts: Pick<AuthProviderParts, 'box'>, mail: MailRow): string {
   return parts.box.open(mail.body, sealPlace(mail.recipient));
 }
 

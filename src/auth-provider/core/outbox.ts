@@ -1,8 +1,8 @@
 /** The outbox as people see it, in place of a mail server or beside one. */
 
-import { selectMails } from '../store/mails.ts';
+import { selectMails } from '../statements/mails.ts';
 import { openMail } from './mails.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 
 export interface OutboxMail {
   readonly id: number;
@@ -20,13 +20,19 @@ export interface OutboxMail {
 
 /** The newest first; `before` is the id of the last mail of the page before. */
 export async function listOutbox(
-  parts: StackParts,
+  parts: AuthProviderParts,
   page: { readonly limit: number; readonly before?: number | undefined },
 ): Promise<OutboxMail[]> {
   const rows = await selectMails(parts.database.sql, page);
   return rows.map((row) => ({
-    ...{ id: row.id, projectId: row.projectId, projectName: row.projectName, kind: row.kind },
-    ...{ to: row.recipient, subject: row.subject, text: openMail(parts, row), createdAt: row.createdAt },
+    id: row.id,
+    projectId: row.projectId,
+    projectName: row.projectName,
+    kind: row.kind,
+    to: row.recipient,
+    subject: row.subject,
+    text: openMail(parts, row),
+    createdAt: row.createdAt,
     status: row.sentAt ? 'sent' : row.givenUpAt ? 'failed' : row.attempts > 0 ? 'retrying' : 'stored',
     error: row.lastError,
   }));

@@ -1,10 +1,10 @@
-/** What the provider is handed. Nothing in here is looked up elsewhere. */
+/** What the provider is handed. It gets nothing from anywhere else. */
 
 import type { Database } from '../../db/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { SecretBox } from '../../lib/secrets.ts';
 
-export interface StackParts {
+export interface AuthProviderParts {
   readonly database: Database;
   readonly box: SecretBox;
   readonly clock: Clock;
@@ -14,7 +14,7 @@ export interface StackParts {
   readonly integrationSecrets: Readonly<Record<string, string>>;
   /** From the key file; names tokens that are derived instead of stored. */
   readonly derivationKey: Uint8Array;
-  /** Whether strangers are limited by their address; accounts always are. */
+  /** Whether unauthenticated clients are limited by their address; accounts always are. */
   readonly limitsAddresses: boolean;
   /** How long an access token is good for; ten minutes unless said. */
   readonly accessTokenSeconds?: number;

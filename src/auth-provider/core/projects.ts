@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';
 import { plain } from '../http/errors.ts';
-import { type CodeRow, insertCode, useCode } from '../store/codes.ts';
-import { insertOauthProvider } from '../store/oauth-providers.ts';
+import { type CodeRow, insertCode, useCode } from '../statements/codes.ts';
+import { insertOauthProvider } from '../statements/oauth-providers.ts';
 import {
   deleteAttempt,
   insertProject,
@@ -12,19 +12,19 @@ import {
   type ProjectRow,
   selectProject,
   updateProject,
-} from '../store/projects.ts';
-import { insertTeam } from '../store/teams.ts';
-import type { UserRow } from '../store/users.ts';
+} from '../statements/projects.ts';
+import { insertTeam } from '../statements/teams.ts';
+import type { UserRow } from '../statements/users.ts';
 import { codeUsed, requireCode } from './codes.ts';
 import { internalProjectId } from './internal-project.ts';
 import { farFuture, makeKeySet } from './key-sets.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { newToken } from './tokens.ts';
 
 const transferMs = 3_600_000;
 
 export async function provisionProject(
-  parts: StackParts,
+  parts: AuthProviderParts,
   { displayName, clientId, attempt }: { displayName: string; clientId: string; attempt: string | null },
 ): Promise<{ projectId: string; adminKey: string }> {
   return parts.database.transaction(async (tx) => {
@@ -35,15 +35,22 @@ export async function provisionProject(
     await insertProject(tx, { id, displayName, ...origin });
     for (const provider of ['google', 'github']) {
       await insertOauthProvider(tx, {
-        ...{ projectId: id, id: provider, type: 'shared', clientId: null, clientSecret: null },
-        ...{ facebookConfigId: null, microsoftTenantId: null },
+        projectId: id,
+        id: provider,
+        type: 'shared',
+        clientId: null,
+        clientSecret: null,
+        facebookConfigId: null,
+        microsoftTenantId: null,
       });
     }
     const made = await makeKeySet(tx, {
       projectId: id,
       description: 'Made for the service that manages this project. Do not revoke it.',
       expiresAt: farFuture(parts.clock.now()),
-      ...{ publishable: false, secret: false, admin: true },
+      publishable: false,
+      secret: false,
+      admin: true,
     });
     return { projectId: id, adminKey: made.adminKey ?? '' };
   });
@@ -54,23 +61,32 @@ export function notTransferable() {
   return plain(400, 'This project does not exist, or this client cannot transfer it. A transfer happens only once.');
 }
 
-export async function requireTransferable(parts: StackParts, projectId: string, clientId: string): Promise<ProjectRow> {
+export async function requireTransferable(
+  parts: AuthProviderParts,
+  projectId: string,
+  clientId: string,
+): Promise<ProjectRow> {
   const project = await selectProject(parts.database.sql, projectId);
   if (project?.provisionedBy !== clientId) throw notTransferable();
   return project;
 }
 
-export async function startTransfer(parts: StackParts, projectId: string): Promise<string> {
+export async function startTransfer(parts: AuthProviderParts, projectId: string): Promise<string> {
   const code = newToken();
   const expiresAt = new Date(parts.clock.now().getTime() + transferMs);
   await insertCode(parts.database.sql, {
-    ...{ id: randomUUID(), projectId, kind: 'project_transfer', codeHash: hashToken(code) },
-    ...{ userId: null, email: null, expiresAt },
+    id: randomUUID(),
+    projectId,
+    kind: 'project_transfer',
+    codeHash: hashToken(code),
+    userId: null,
+    email: null,
+    expiresAt,
   });
   return `${parts.baseUrl}/integrations/neon/projects/transfer/confirm?code=${code}`;
 }
 
-export function requireTransferCode(parts: StackParts, code: string): Promise<CodeRow> {
+export function requireTransferCode(parts: AuthProviderParts, code: string): Promise<CodeRow> {
   return requireCode(parts, 'project_transfer', code);
 }
 
@@ -78,7 +94,7 @@ export function requireTransferCode(parts: StackParts, code: string): Promise<Co
  * Gives the project to a new team of this user. The code is used up only when the transfer happens, and of two codes
  * for one project only the first does anything.
  */
-export async function confirmTransfer(parts: StackParts, code: string, user: UserRow): Promise<ProjectRow> {
+export async function confirmTransfer(parts: AuthProviderParts, code: string, user: UserRow): Promise<ProjectRow> {
   const row = await requireTransferCode(parts, code);
   return parts.database.transaction(async (tx) => {
     const project = await lockProject(tx, row.projectId);

@@ -1,16 +1,16 @@
 /** What the provider forgets: sessions and codes that are over, delivered messages, old mails, overtaken changes. */
 import type { Sql } from '../../db/client.ts';
-import { deleteOvertakenChanges } from '../store/changes.ts';
-import { deleteOldCodes } from '../store/codes.ts';
-import { deleteOldMails } from '../store/mails.ts';
-import { deleteOldPageSessions } from '../store/page-sessions.ts';
-import { deleteOldSessions } from '../store/sessions.ts';
-import { deleteExpiredSigningKeys } from '../store/signing-keys.ts';
-import { deleteOldMessages } from '../store/webhooks.ts';
+import { deleteOldCodes } from '../statements/codes.ts';
+import { deleteOldMails } from '../statements/mails.ts';
+import { deleteOldPageSessions } from '../statements/page-sessions.ts';
+import { deleteOldSessions } from '../statements/sessions.ts';
+import { deleteExpiredSigningKeys } from '../statements/signing-keys.ts';
+import { deleteOvertakenChanges } from '../statements/user-changes.ts';
+import { deleteOldMessages } from '../statements/webhooks.ts';
 
 const dayMs = 86_400_000;
 
-export async function forgetOldStackRecords(sql: Sql, now: Date): Promise<void> {
+export async function forgetOldAuthProviderRecords(sql: Sql, now: Date): Promise<void> {
   const daysAgo = (days: number) => new Date(now.getTime() - days * dayMs);
   await deleteOldSessions(sql, now, daysAgo(30));
   await deleteOldPageSessions(sql, now);

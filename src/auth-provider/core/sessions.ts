@@ -15,9 +15,9 @@ import {
   lockRefreshToken,
   type SessionRow,
   touchSession,
-} from '../store/sessions.ts';
-import { selectUser, touchUser, type UserRow } from '../store/users.ts';
-import type { StackParts } from './parts.ts';
+} from '../statements/sessions.ts';
+import { selectUser, touchUser, type UserRow } from '../statements/users.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { issueAccessToken } from './signing.ts';
 import { derivedToken } from './tokens.ts';
 
@@ -39,13 +39,18 @@ export interface SessionOrder {
   readonly lastsMs?: number;
 }
 
-export async function startSession(parts: StackParts, user: UserRow, order: SessionOrder): Promise<Tokens> {
+export async function startSession(parts: AuthProviderParts, user: UserRow, order: SessionOrder): Promise<Tokens> {
   const id = randomUUID();
   const now = parts.clock.now();
   const refreshToken = tokenOf(parts, id, 0);
   await parts.database.transaction(async (tx) => {
     await insertSession(tx, {
-      ...{ id, projectId: user.projectId, userId: user.id, createdAt: now, lastUsedAt: now, lastUsedFrom: order.from },
+      id,
+      projectId: user.projectId,
+      userId: user.id,
+      createdAt: now,
+      lastUsedAt: now,
+      lastUsedFrom: order.from,
       isImpersonation: order.isImpersonation ?? false,
       expiresAt: new Date(now.getTime() + (order.lastsMs ?? sessionMsStandard)),
     });
@@ -54,9 +59,9 @@ export async function startSession(parts: StackParts, user: UserRow, order: Sess
   return { sessionId: id, accessToken: await issueAccessToken(parts, user, id), refreshToken };
 }
 
-/** The refresh token of the result is the next one; who ignores it goes on with the one they have. */
+/** The refresh token of the result is the next one; a client that ignores it continues with the one it has. */
 export async function refreshSession(
-  parts: StackParts,
+  parts: AuthProviderParts,
   projectId: string,
   token: string,
   from: string,
@@ -88,7 +93,7 @@ export const noSession = () =>
   known('REFRESH_TOKEN_NOT_FOUND_OR_EXPIRED', 'The session has ended, or never was one of this project.');
 
 /** Named by the session and its turn, so that it need not be stored to be said again. */
-function tokenOf(parts: StackParts, sessionId: string, generation: number): string {
+function tokenOf(parts: AuthProviderParts, sessionId: string, generation: number): string {
   return derivedToken(parts.derivationKey, 'refresh token', sessionId, generation);
 }
 

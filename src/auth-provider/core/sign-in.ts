@@ -1,17 +1,17 @@
-/** Proving who one is, and becoming somebody. The API and the provider's own pages use the same functions. */
+/** Sign-in and sign-up with a password. The API and the provider's own pages use the same functions. */
 import { known, schemaError } from '../http/errors.ts';
-import type { ProjectRow } from '../store/projects.ts';
-import { selectUserByLogin, type UserRow } from '../store/users.ts';
+import type { ProjectRow } from '../statements/projects.ts';
+import { selectUserByLogin, type UserRow } from '../statements/users.ts';
 import type { Limits } from './limits.ts';
 import { sendCodeMail } from './mails.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts';
 import { createUser } from './user-commands.ts';
 import { normalEmail } from './user-input.ts';
 
 /** A wrong password and an account that is not there get one answer, after the same work. */
 export async function signIn(
-  parts: StackParts,
+  parts: AuthProviderParts,
   limits: Limits,
   projectId: string,
   attempt: { readonly email: string; readonly password: string; readonly from: string },
@@ -29,7 +29,7 @@ export async function signIn(
 }
 
 export async function signUp(
-  parts: StackParts,
+  parts: AuthProviderParts,
   project: ProjectRow,
   order: {
     readonly email: string;
@@ -42,7 +42,9 @@ export async function signUp(
   const email = requireEmail(order.email);
   requireGoodPassword(order.password);
   const user = await createUser(parts, project.id, {
-    ...{ primaryEmail: email, primaryEmailAuthEnabled: true, passwordHash: await hashPassword(order.password) },
+    primaryEmail: email,
+    primaryEmailAuthEnabled: true,
+    passwordHash: await hashPassword(order.password),
     displayName: order.displayName ?? null,
   });
   if (order.callbackUrl !== undefined) {

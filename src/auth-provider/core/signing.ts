@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { type CryptoKey, decodeJwt, errors, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
 import { known } from '../http/errors.ts';
-import { lockProject } from '../store/projects.ts';
+import { lockProject } from '../statements/projects.ts';
 import {
   type Audience,
   insertSigningKey,
@@ -16,10 +16,10 @@ import {
   selectPublishedKey,
   selectPublishedKeys,
   selectSigningKey,
-} from '../store/signing-keys.ts';
-import type { UserRow } from '../store/users.ts';
+} from '../statements/signing-keys.ts';
+import type { UserRow } from '../statements/users.ts';
 import { projectIdOnWire } from './internal-project.ts';
-import type { StackParts } from './parts.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { restrictedReason } from './user-view.ts';
 
 const algorithm = 'ES256';
@@ -40,9 +40,9 @@ const audienceSuffixes: Readonly<Record<Audience, string>> = {
 
 const audiences: readonly Audience[] = ['plain', 'restricted', 'anonymous'];
 
-export const tokenSeconds = (parts: StackParts) => parts.accessTokenSeconds ?? standardTokenSeconds;
+export const tokenSeconds = (parts: AuthProviderParts) => parts.accessTokenSeconds ?? standardTokenSeconds;
 
-export async function issueAccessToken(parts: StackParts, user: UserRow, sessionId: string): Promise<string> {
+export async function issueAccessToken(parts: AuthProviderParts, user: UserRow, sessionId: string): Promise<string> {
   const audience = audienceOf(user);
   const key = await signingKey(parts, user.projectId, audience);
   const jwk: unknown = JSON.parse(parts.box.open(key.privateJwk, sealPlace(key.kid)));
@@ -86,7 +86,11 @@ export interface VerifiedToken {
 }
 
 /** Throws the error that makes SDKs refresh, or the one that makes them give the token up. */
-export async function verifyAccessToken(parts: StackParts, token: string, projectId: string): Promise<VerifiedToken> {
+export async function verifyAccessToken(
+  parts: AuthProviderParts,
+  token: string,
+  projectId: string,
+): Promise<VerifiedToken> {
   const unparsable = known('UNPARSABLE_ACCESS_TOKEN', 'The access token is not one that this provider has signed.');
   const kid = keyIdOf(token);
   if (kid === undefined) throw unparsable;
@@ -120,7 +124,7 @@ export function expired(atMillis: number | null) {
 }
 
 /** The key set that verifiers fetch. Without being asked for them it leaves out restricted and anonymous users. */
-export async function keySet(parts: StackParts, projectId: string, wanted: readonly Audience[]) {
+export async function keySet(parts: AuthProviderParts, projectId: string, wanted: readonly Audience[]) {
   for (const audience of wanted) await signingKey(parts, projectId, audience);
   const keys = await selectPublishedKeys(parts.database.sql, projectId, parts.clock.now());
   const published = keys.filter((key) => wanted.includes(key.audience));
@@ -132,7 +136,7 @@ export async function keySet(parts: StackParts, projectId: string, wanted: reado
  * is void, and clients refresh theirs.
  */
 export async function rotateSigningKeys(
-  parts: StackParts,
+  parts: AuthProviderParts,
   projectId: string,
   { isImmediate }: { isImmediate: boolean },
 ): Promise<SigningKeyRow[]> {
@@ -149,8 +153,9 @@ export async function rotateSigningKeys(
   });
 }
 
-async function signingKey(parts: StackParts, projectId: string, audience: Audience): Promise<SigningKeyRow> {
-  const find = (sql: StackParts['database']['sql']) => selectSigningKey(sql, projectId, audience, parts.clock.now());
+async function signingKey(parts: AuthProviderParts, projectId: string, audience: Audience): Promise<SigningKeyRow> {
+  const find = (sql: AuthProviderParts['database']['sql']) =>
+    selectSigningKey(sql, projectId, audience, parts.clock.now());
   const there = await find(parts.database.sql);
   if (there !== undefined) return there;
   const made = await newKey(parts, projectId, audience);
@@ -161,7 +166,7 @@ async function signingKey(parts: StackParts, projectId: string, audience: Audien
   });
 }
 
-async function newKey(parts: StackParts, projectId: string, audience: Audience) {
+async function newKey(parts: AuthProviderParts, projectId: string, audience: Audience) {
   const pair = await generateKeyPair(algorithm, { extractable: true });
   const { kty, crv, x, y } = await exportJWK(pair.publicKey);
   const publicJwk: PublicJwk = { kty: String(kty), crv: String(crv), x: String(x), y: String(y) };
@@ -190,7 +195,7 @@ function audienceOf(user: UserRow): Audience {
   return restrictedReason(user) === null ? 'plain' : 'restricted';
 }
 
-const issuer = (parts: StackParts, projectId: string, audience: Audience) =>
+const issuer = (parts: AuthProviderParts, projectId: string, audience: Audience) =>
   `${parts.baseUrl}/api/v1/${issuerPaths[audience]}/${projectIdOnWire(projectId)}`;
 const audienceName = (projectId: string, audience: Audience) =>
   `${projectIdOnWire(projectId)}${audienceSuffixes[audience]}`;

@@ -5,11 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
 import { known, plain } from '../http/errors.ts';
-import { insertChange } from '../store/changes.ts';
-import { deletePageSessionsOfUser } from '../store/page-sessions.ts';
-import { lockProject, type ProjectRow } from '../store/projects.ts';
-import { deleteSessionsOfUser } from '../store/sessions.ts';
-import { selectTeamsOfUser } from '../store/teams.ts';
+import { deletePageSessionsOfUser } from '../statements/page-sessions.ts';
+import { lockProject, type ProjectRow } from '../statements/projects.ts';
+import { deleteSessionsOfUser } from '../statements/sessions.ts';
+import { selectTeamsOfUser } from '../statements/teams.ts';
+import { insertChange } from '../statements/user-changes.ts';
 import {
   deleteUser,
   insertUser,
@@ -18,11 +18,11 @@ import {
   type UserChange,
   type UserRow,
   updateUser,
-} from '../store/users.ts';
-import type { StackParts } from './parts.ts';
+} from '../statements/users.ts';
+import type { AuthProviderParts } from './parts.ts';
 import { serverUserView } from './user-view.ts';
 
-export async function createUser(parts: StackParts, projectId: string, input: UserChange): Promise<UserRow> {
+export async function createUser(parts: AuthProviderParts, projectId: string, input: UserChange): Promise<UserRow> {
   return parts.database.transaction(async (tx) => {
     const project = await requireLocked(tx, projectId);
     requireConsistent(project, blankUser, input);
@@ -40,7 +40,7 @@ export interface UpdateOptions {
 }
 
 export async function changeUser(
-  parts: StackParts,
+  parts: AuthProviderParts,
   projectId: string,
   userId: string,
   change: UserChange | ((user: UserRow, tx: Tx) => UserChange | Promise<UserChange>),
@@ -66,7 +66,7 @@ export async function changeUser(
   });
 }
 
-export async function removeUser(parts: StackParts, projectId: string, userId: string): Promise<void> {
+export async function removeUser(parts: AuthProviderParts, projectId: string, userId: string): Promise<void> {
   await parts.database.transaction(async (tx) => {
     await requireLocked(tx, projectId);
     if ((await lockUser(tx, projectId, userId)) === undefined) throw userNotFound();

@@ -3,7 +3,7 @@ import { type Static, Type } from '@fastify/type-provider-typebox';
 import type { JsonValue } from '../../db/client.ts';
 import { plain, schemaError } from '../http/errors.ts';
 import { closed, Email, nullable, Uuid } from '../http/schemas.ts';
-import type { UserChange } from '../store/users.ts';
+import type { UserChange } from '../statements/users.ts';
 import { hashPassword } from './passwords.ts';
 
 const optional = Type.Optional;

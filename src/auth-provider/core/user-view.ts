@@ -1,5 +1,5 @@
 /** Users as they go over the wire: all of it to servers, less to the user's own client. */
-import type { UserRow } from '../store/users.ts';
+import type { UserRow } from '../statements/users.ts';
 
 export function restrictedReason(user: UserRow): { type: string } | null {
   if (user.isAnonymous) return { type: 'anonymous' };

@@ -1,9 +1,9 @@
 /** Projects and key sets as they go over the wire. */
 
-import type { DomainRow } from '../store/domains.ts';
-import type { KeySetRow } from '../store/key-sets.ts';
-import type { OauthProviderRow } from '../store/oauth-providers.ts';
-import type { ProjectRow } from '../store/projects.ts';
+import type { DomainRow } from '../statements/domains.ts';
+import type { KeySetRow } from '../statements/key-sets.ts';
+import type { OauthProviderRow } from '../statements/oauth-providers.ts';
+import type { ProjectRow } from '../statements/projects.ts';
 import { projectIdOnWire } from './internal-project.ts';
 
 /** What a project's own clients may know. */

@@ -3,7 +3,7 @@
  * verifies it. A message that fails is tried again for more than a day, and an endpoint that has failed for five days
  * is left alone. Order is not promised.
  */
-import { createHmac } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
 import { errorText } from '../../lib/errors.ts';
 import {
   claimMessage,
@@ -11,8 +11,8 @@ import {
   markFailed,
   type WebhookMessageRow,
   webhookSealContext,
-} from '../store/webhooks.ts';
-import type { StackParts } from './parts.ts';
+} from '../statements/webhooks.ts';
+import type { AuthProviderParts } from './parts.ts';
 
 const attemptMs = 15_000;
 const secondMs = 1_000;
@@ -23,7 +23,7 @@ const waitsMs = [5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 5 * hour
 const disableAfterMs = 5 * 24 * hourMs;
 
 /** One message, if one is due. */
-export async function deliverNextMessage(parts: StackParts): Promise<boolean> {
+export async function deliverNextMessage(parts: AuthProviderParts): Promise<boolean> {
   const { sql } = parts.database;
   const begunAt = parts.clock.now();
   const message = await claimMessage(sql, begunAt, new Date(begunAt.getTime() + 2 * attemptMs));
@@ -37,13 +37,15 @@ export async function deliverNextMessage(parts: StackParts): Promise<boolean> {
   const waitMs = waitsMs[message.attempts - 1];
   const failingSince = message.failingSince ?? at;
   await markFailed(sql, message, {
-    ...{ error, at, dueAt: waitMs === undefined ? null : new Date(at.getTime() + waitMs) },
+    error,
+    at,
+    dueAt: waitMs === undefined ? null : new Date(at.getTime() + waitMs),
     disables: at.getTime() - failingSince.getTime() > disableAfterMs,
   });
   return true;
 }
 
-async function send(parts: StackParts, message: WebhookMessageRow): Promise<string | null> {
+async function send(parts: AuthProviderParts, message: WebhookMessageRow): Promise<string | null> {
   try {
     const secret = parts.box.open(message.secret, webhookSealContext(message.endpointId));
     const reply = await fetch(message.url, {
@@ -61,10 +63,16 @@ async function send(parts: StackParts, message: WebhookMessageRow): Promise<stri
   }
 }
 
-function signatureHeaders(parts: StackParts, message: WebhookMessageRow, secret: string): Record<string, string> {
+function signatureHeaders(
+  parts: AuthProviderParts,
+  message: WebhookMessageRow,
+  secret: string,
+): Record<string, string> {
   const id = `msg_${message.id.replaceAll('-', '')}`;
-  const timestamp = String(Math.floor(parts.clock.now().getTime() / 1000));
-  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${message.body}`).digest('base64');
-  return { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
+  const now = parts.clock.now();
+  return {
+    'svix-id': id,
+    'svix-timestamp': String(Math.floor(now.getTime() / 1000)),
+    'svix-signature': new Webhook(secret).sign(id, now, message.body),
+  };
 }

@@ -8,7 +8,7 @@ import type {
   RawServerDefault,
 } from 'fastify';
 
-export type StackApp = FastifyInstance<
+export type AuthProviderApp = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
   RawReplyDefaultExpression,

@@ -1,9 +1,9 @@
 /** Request bodies: JSON, and the one form of the OAuth token endpoint. An empty body is none, whatever it is called. */
 import type { FastifyRequest } from 'fastify';
-import type { StackApp } from './app-type.ts';
-import { known, StackError, schemaError } from './errors.ts';
+import type { AuthProviderApp } from './app-type.ts';
+import { AuthProviderError, known, schemaError } from './errors.ts';
 
-export function useBodies(app: StackApp): void {
+export function useBodies(app: AuthProviderApp): void {
   app.removeAllContentTypeParsers();
   // Refuses __proto__ and constructor keys, which JSON.parse would let through.
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -15,7 +15,9 @@ export function useBodies(app: StackApp): void {
     done(null, Object.fromEntries(new URLSearchParams(text.toString())));
   });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
-    done(body.length === 0 ? null : new StackError(415, null, 'Send JSON, with content-type: application/json.'));
+    done(
+      body.length === 0 ? null : new AuthProviderError(415, null, 'Send JSON, with content-type: application/json.'),
+    );
   });
   app.addHook('preValidation', async (request) => requireShallow(request.body));
 }
@@ -31,6 +33,6 @@ function requireShallow(body: unknown): void {
   }
 }
 
-function notJson(): StackError {
+function notJson(): AuthProviderError {
   return known('BODY_PARSING_ERROR', 'The body is not valid JSON.');
 }

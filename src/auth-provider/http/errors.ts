@@ -53,7 +53,7 @@ const knownStatuses = {
 export type KnownCode = keyof typeof knownStatuses;
 export const knownCodes = Object.keys(knownStatuses) as readonly KnownCode[];
 
-export class StackError extends Error {
+export class AuthProviderError extends Error {
   readonly status: number;
   /** Null for the plain ones. */
   readonly code: KnownCode | null;
@@ -67,7 +67,7 @@ export class StackError extends Error {
     more: { details?: Readonly<Record<string, unknown>>; retryAfterSeconds?: number } = {},
   ) {
     super(message);
-    this.name = 'StackError';
+    this.name = 'AuthProviderError';
     this.status = status;
     this.code = code;
     this.details = more.details;
@@ -75,25 +75,29 @@ export class StackError extends Error {
   }
 }
 
-export function known(code: KnownCode, message: string, details?: Readonly<Record<string, unknown>>): StackError {
-  return new StackError(knownStatuses[code], code, message, details === undefined ? {} : { details });
+export function known(
+  code: KnownCode,
+  message: string,
+  details?: Readonly<Record<string, unknown>>,
+): AuthProviderError {
+  return new AuthProviderError(knownStatuses[code], code, message, details === undefined ? {} : { details });
 }
 
-export function schemaError(message: string): StackError {
+export function schemaError(message: string): AuthProviderError {
   return known('SCHEMA_ERROR', message, { message });
 }
 
-export function plain(status: number, message: string): StackError {
-  return new StackError(status, null, message);
+export function plain(status: number, message: string): AuthProviderError {
+  return new AuthProviderError(status, null, message);
 }
 
-export function tooMany(retryAfterSeconds: number): StackError {
-  return new StackError(429, null, 'Too many attempts. Please wait.', { retryAfterSeconds });
+export function tooMany(retryAfterSeconds: number): AuthProviderError {
+  return new AuthProviderError(429, null, 'Too many attempts. Please wait.', { retryAfterSeconds });
 }
 
 /** For the error handler: whatever was thrown, as the provider's clients expect it. */
-export function sendStackError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toStackError(thrown);
+export function sendAuthProviderError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = toAuthProviderError(thrown);
   if (error.status >= 500) request.log.error({ err: thrown }, 'request to the auth provider failed');
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
   setStatus(error, request, reply);
@@ -107,7 +111,7 @@ export function sendStackError(thrown: unknown, request: FastifyRequest, reply: 
 }
 
 /** SDKs ask for 200 with the true status in a header, so that browsers do not print every refusal as a failure. */
-function setStatus(error: StackError, request: FastifyRequest, reply: FastifyReply): void {
+function setStatus(error: AuthProviderError, request: FastifyRequest, reply: FastifyReply): void {
   const wantsOverride = readHeader(request, 'override-error-status') === 'true';
   if (!wantsOverride || error.status >= 500 || error.status === 429) {
     reply.status(error.status);
@@ -117,8 +121,8 @@ function setStatus(error: StackError, request: FastifyRequest, reply: FastifyRep
   reply.status(200);
 }
 
-function toStackError(thrown: unknown): StackError {
-  if (thrown instanceof StackError) return thrown;
+function toAuthProviderError(thrown: unknown): AuthProviderError {
+  if (thrown instanceof AuthProviderError) return thrown;
   const status = statusOf(thrown);
   const message = thrown instanceof Error ? thrown.message : '';
   if (status === 400) return schemaError(message);
@@ -128,7 +132,7 @@ function toStackError(thrown: unknown): StackError {
 }
 
 export function statusOf(thrown: unknown): number | undefined {
-  if (thrown instanceof StackError) return thrown.status;
+  if (thrown instanceof AuthProviderError) return thrown.status;
   if (thrown instanceof CatnapError) return thrown.facts.status;
   if (typeof thrown !== 'object' || thrown === null) return undefined;
   if ('code' in thrown && typeof thrown.code === 'string' && unreachableCodes.has(thrown.code)) return 503;
@@ -137,6 +141,13 @@ export function statusOf(thrown: unknown): number | undefined {
 
 /** The system database could not be reached, or rolled back by itself: a repeat is safe. */
 const unreachableCodes: ReadonlySet<string> = new Set([
-  ...['ECONNREFUSED', 'ENOENT', 'EACCES', 'CONNECT_TIMEOUT', 'ETIMEDOUT'],
-  ...['53300', '57P03', '40001', '40P01'],
+  'ECONNREFUSED',
+  'ENOENT',
+  'EACCES',
+  'CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+  '53300',
+  '57P03',
+  '40001',
+  '40P01',
 ]);

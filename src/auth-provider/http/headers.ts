@@ -15,15 +15,21 @@ export function readHeader(request: FastifyRequest, name: string): string | unde
 }
 
 const requestHeaders = [
-  ...['project-id', 'branch-id', 'access-type', 'publishable-client-key', 'secret-server-key'],
-  ...['super-secret-admin-key', 'admin-access-token', 'access-token', 'refresh-token', 'override-error-status'],
-  ...[
-    'client-version',
-    'random-nonce',
-    'allow-anonymous-user',
-    'allow-restricted-user',
-    'disable-artificial-development-delay',
-  ],
+  'project-id',
+  'branch-id',
+  'access-type',
+  'publishable-client-key',
+  'secret-server-key',
+  'super-secret-admin-key',
+  'admin-access-token',
+  'access-token',
+  'refresh-token',
+  'override-error-status',
+  'client-version',
+  'random-nonce',
+  'allow-anonymous-user',
+  'allow-restricted-user',
+  'disable-artificial-development-delay',
 ];
 
 const everyFamily = (names: readonly string[]) =>
@@ -43,7 +49,11 @@ export const preflightHeaders: Readonly<Record<string, string>> = {
   'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
   'access-control-max-age': '86400',
   'access-control-allow-headers': [
-    ...['content-type', 'authorization', 'baggage', 'sentry-trace', 'ngrok-skip-browser-warning'],
+    'content-type',
+    'authorization',
+    'baggage',
+    'sentry-trace',
+    'ngrok-skip-browser-warning',
     ...everyFamily(requestHeaders),
   ].join(', '),
 };

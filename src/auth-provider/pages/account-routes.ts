@@ -3,14 +3,14 @@ import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { internalProjectId } from '../core/internal-project.ts';
 import type { Limits } from '../core/limits.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { signIn, signUp } from '../core/sign-in.ts';
-import type { StackApp } from '../http/app-type.ts';
-import { known, StackError } from '../http/errors.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
+import { AuthProviderError, known } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
 import { guarded } from '../routes/access.ts';
-import { selectProject } from '../store/projects.ts';
-import type { UserRow } from '../store/users.ts';
+import { selectProject } from '../statements/projects.ts';
+import type { UserRow } from '../statements/users.ts';
 import { accountView, whoView } from './account-views.ts';
 import { html } from './html.ts';
 import { sendHtml } from './layout.ts';
@@ -26,7 +26,7 @@ const NextQuery = Type.Object({ next: Optional });
 const open = guarded('open');
 const home = '/stack/dashboard';
 
-export function accountRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+export function accountRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   app.get('/', open, async (_request, reply) => reply.redirect(home, 303));
 
   app.get('/sign-in', { ...open, schema: { ...open.schema, querystring: NextQuery } }, async (request, reply) => {
@@ -73,7 +73,7 @@ export function accountRoutes(app: StackApp, parts: StackParts, limits: Limits):
     try {
       await signInVisitor(parts, reply, await prove());
     } catch (error) {
-      if (!(error instanceof StackError) || error.status >= 500) throw error;
+      if (!(error instanceof AuthProviderError) || error.status >= 500) throw error;
       if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
       const { status, message } = error;
       return showForms(reply, visitor, { next, error: message, email: form.email, isNew: form.isNew }, status);
@@ -92,7 +92,9 @@ interface FormState {
 function showForms(reply: FastifyReply, visitor: Visitor, state: FormState, status = 200): FastifyReply {
   const isTransfer = state.next.includes('/transfer/confirm');
   return sendHtml(reply, {
-    ...{ title: 'Sign in', status, who: whoView(visitor) },
+    title: 'Sign in',
+    status,
+    who: whoView(visitor),
     body: html`<h1>Sign in</h1>
 <p class="lead">${
       isTransfer
@@ -102,7 +104,7 @@ function showForms(reply: FastifyReply, visitor: Visitor, state: FormState, stat
   });
 }
 
-/** Only places of our own: a link must not lead elsewhere after the password was given here. */
+/** Only pages of our own: a link must not lead elsewhere after the password was given here. */
 export function safeNext(next: string | undefined): string {
   return next !== undefined && /^\/stack\/[\w/?=.-]*$/.test(next) && !next.includes('//') ? next : home;
 }

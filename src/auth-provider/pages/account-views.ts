@@ -1,6 +1,6 @@
 /** What the account pages show: signing in, a new account, and who is signed in. */
 import { passwordLengthMax, passwordLengthMin } from '../core/passwords.ts';
-import type { UserRow } from '../store/users.ts';
+import type { UserRow } from '../statements/users.ts';
 import { type Html, html } from './html.ts';
 import type { Visitor } from './visitor.ts';
 

@@ -3,18 +3,18 @@ import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { requireDomain } from '../core/domains.ts';
 import { farFuture, type MadeKeySet, makeKeySet } from '../core/key-sets.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { keySet, rotateSigningKeys } from '../core/signing.ts';
-import type { StackApp } from '../http/app-type.ts';
-import { plain, StackError } from '../http/errors.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
+import { AuthProviderError, plain } from '../http/errors.ts';
 import { closed, Uuid } from '../http/schemas.ts';
 import { guarded } from '../routes/access.ts';
 import { domainsMax } from '../routes/domains.ts';
-import { deleteDomain, insertDomain, selectDomains } from '../store/domains.ts';
-import { selectKeySets, updateKeySet } from '../store/key-sets.ts';
-import { type ProjectRow, selectProjectsOfUser } from '../store/projects.ts';
-import { selectPublishedKeys } from '../store/signing-keys.ts';
-import { countUsers, selectUsers } from '../store/users.ts';
+import { deleteDomain, insertDomain, selectDomains } from '../statements/domains.ts';
+import { selectKeySets, updateKeySet } from '../statements/key-sets.ts';
+import { type ProjectRow, selectProjectsOfUser } from '../statements/projects.ts';
+import { selectPublishedKeys } from '../statements/signing-keys.ts';
+import { countUsers, selectUsers } from '../statements/users.ts';
 import { whoView } from './account-views.ts';
 import { projectsView, projectView } from './dashboard-views.ts';
 import { nothingHere } from './failures.ts';
@@ -39,7 +39,7 @@ const takes = <Body extends ReturnType<typeof Type.Object>>(body: Body) => ({
   schema: { ...open.schema, params: Params, body },
 });
 
-export function dashboardRoutes(app: StackApp, parts: StackParts): void {
+export function dashboardRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql } = parts.database;
 
   app.get('/dashboard', open, async (request, reply) => {
@@ -60,8 +60,12 @@ export function dashboardRoutes(app: StackApp, parts: StackParts): void {
   app.post(`${path}/make-keys`, takes(KeysForm), async (request, reply) => {
     const { visitor, project } = await requireAction(parts, request, reply, request.params.id, request.body.mark);
     const made = await makeKeySet(sql, {
-      ...{ projectId: project.id, description: request.body.description, expiresAt: farFuture(parts.clock.now()) },
-      ...{ publishable: true, secret: true, admin: false },
+      projectId: project.id,
+      description: request.body.description,
+      expiresAt: farFuture(parts.clock.now()),
+      publishable: true,
+      secret: true,
+      admin: false,
     });
     return showProject(parts, reply, visitor, project, { made });
   });
@@ -81,7 +85,7 @@ export function dashboardRoutes(app: StackApp, parts: StackParts): void {
       const hasRoom = await insertDomain(sql, { projectId: project.id, domain, domainsMax });
       if (!hasRoom) throw plain(400, `A project has ${domainsMax} trusted domains at most.`);
     } catch (error) {
-      if (!(error instanceof StackError)) throw error;
+      if (!(error instanceof AuthProviderError)) throw error;
       return showProject(parts, reply, visitor, project, { error: error.message }, error.status);
     }
     return back(reply, project, 'domains');
@@ -100,7 +104,7 @@ export function dashboardRoutes(app: StackApp, parts: StackParts): void {
   });
 }
 
-async function requireOwned(parts: StackParts, visitor: Visitor, id: string): Promise<ProjectRow> {
+async function requireOwned(parts: AuthProviderParts, visitor: Visitor, id: string): Promise<ProjectRow> {
   const owned = visitor.user === null ? [] : await selectProjectsOfUser(parts.database.sql, visitor.user.id);
   const project = owned.find((candidate) => candidate.id === id.toLowerCase());
   if (project === undefined) throw nothingHere();
@@ -108,7 +112,7 @@ async function requireOwned(parts: StackParts, visitor: Visitor, id: string): Pr
 }
 
 async function requireAction(
-  parts: StackParts,
+  parts: AuthProviderParts,
   request: FastifyRequest,
   reply: FastifyReply,
   id: string,
@@ -120,7 +124,7 @@ async function requireAction(
 }
 
 async function showProject(
-  parts: StackParts,
+  parts: AuthProviderParts,
   reply: FastifyReply,
   visitor: Visitor,
   project: ProjectRow,
@@ -133,10 +137,20 @@ async function showProject(
   // Makes the first key, so that there is one to see.
   await keySet(parts, project.id, ['plain']);
   const body = projectView({
-    ...{ project, mark: visitor.mark, now, baseUrl: parts.baseUrl, ...shown, search },
+    project,
+    mark: visitor.mark,
+    now,
+    baseUrl: parts.baseUrl,
+    ...shown,
+    search,
     users: await selectUsers(sql, {
-      ...{ projectId: project.id, limit: usersShown, isDescending: true, orderBy: 'signed_up_at' },
-      ...{ text: search === '' ? undefined : search, includesAnonymous: true, includesRestricted: true },
+      projectId: project.id,
+      limit: usersShown,
+      isDescending: true,
+      orderBy: 'signed_up_at',
+      text: search === '' ? undefined : search,
+      includesAnonymous: true,
+      includesRestricted: true,
       onlyAnonymous: false,
     }),
     userCount: await countUsers(sql, project.id),

@@ -1,10 +1,10 @@
 /** What the dashboard shows of a project: its users, keys, domains and signing keys. */
 import type { MadeKeySet } from '../core/key-sets.ts';
-import type { DomainRow } from '../store/domains.ts';
-import type { KeySetRow } from '../store/key-sets.ts';
-import type { ProjectRow } from '../store/projects.ts';
-import type { SigningKeyRow } from '../store/signing-keys.ts';
-import type { UserRow } from '../store/users.ts';
+import type { DomainRow } from '../statements/domains.ts';
+import type { KeySetRow } from '../statements/key-sets.ts';
+import type { ProjectRow } from '../statements/projects.ts';
+import type { SigningKeyRow } from '../statements/signing-keys.ts';
+import type { UserRow } from '../statements/users.ts';
 import { hidden, nameOf } from './account-views.ts';
 import { type Html, html } from './html.ts';
 

@@ -1,6 +1,6 @@
 /** Failures as pages: what was wrong, in words for people, and where to go from here. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { plain, StackError, statusOf } from '../http/errors.ts';
+import { AuthProviderError, plain, statusOf } from '../http/errors.ts';
 import { html } from './html.ts';
 import { sendHtml } from './layout.ts';
 
@@ -12,14 +12,15 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
   const error = forPeople(thrown);
   const status = statusOf(error) ?? 500;
   if (status >= 500) request.log.error({ err: error }, 'a page of the auth provider failed');
-  if (error instanceof StackError && error.retryAfterSeconds !== undefined) {
+  if (error instanceof AuthProviderError && error.retryAfterSeconds !== undefined) {
     reply.header('retry-after', String(error.retryAfterSeconds));
   }
   const isOurs = error instanceof Error && status < 500;
   const title = titles[status] ?? (status < 500 ? 'That did not work' : 'Something went wrong');
   const text = isOurs ? error.message : 'Please try again. The log has the cause under the request id.';
   return sendHtml(reply, {
-    ...{ title, status },
+    title,
+    status,
     body: html`<h1>${title}</h1><p class="lead">${text}</p>
 <section class="card"><a class="button quiet full" href="/stack/dashboard">Go to the dashboard</a></section>`,
   });
@@ -27,7 +28,7 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
 
 /** What the schema of a route has to say is for programs; a form of ours never sends such a thing. */
 function forPeople(thrown: unknown): unknown {
-  if (thrown instanceof StackError || statusOf(thrown) !== 400) return thrown;
+  if (thrown instanceof AuthProviderError || statusOf(thrown) !== 400) return thrown;
   const isPath = thrown instanceof Error && thrown.message.includes(' path.');
   return isPath ? nothingHere() : plain(400, 'Something is missing, or too long. Go back, look it over and try again.');
 }

@@ -4,14 +4,14 @@ import type { FastifyReply } from 'fastify';
 import { requireCode, resetPassword, sendResetCode } from '../core/codes.ts';
 import { internalProjectId } from '../core/internal-project.ts';
 import type { Limits } from '../core/limits.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { passwordLengthMax, passwordLengthMin } from '../core/passwords.ts';
 import { normalEmail } from '../core/user-input.ts';
-import type { StackApp } from '../http/app-type.ts';
-import { plain, StackError } from '../http/errors.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
+import { AuthProviderError, plain } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
 import { guarded } from '../routes/access.ts';
-import { selectProject } from '../store/projects.ts';
+import { selectProject } from '../statements/projects.ts';
 import { hidden } from './account-views.ts';
 import { type Html, html } from './html.ts';
 import { sendHtml } from './layout.ts';
@@ -24,7 +24,7 @@ const CodeQuery = Type.Object({ code: Type.Optional(Type.String({ maxLength: 200
 
 const open = guarded('open');
 
-export function resetRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+export function resetRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   app.get('/forgot-password', open, async (request, reply) => {
     const { mark } = await visitorOf(parts, request, reply);
     return sendHtml(reply, { title: 'Forgotten password', body: forgotView(mark) });
@@ -72,7 +72,7 @@ password is on its way to it.</p>`,
 
 /** A password that does not do can be corrected; anything else is told by the page for failures. */
 function showAgain(reply: FastifyReply, error: unknown, mark: string, code: string): FastifyReply {
-  if (!(error instanceof StackError) || error.code === null || !error.code.startsWith('PASSWORD_')) throw error;
+  if (!(error instanceof AuthProviderError) || error.code === null || !error.code.startsWith('PASSWORD_')) throw error;
   const body = html`<p class="note bad" role="alert">${error.message}</p>${resetView(mark, code)}`;
   return sendHtml(reply, { title: 'New password', status: error.status, body });
 }

@@ -1,13 +1,13 @@
 /** The page behind a transfer link: who are you, is this the account, yes. Only the last step uses the code up. */
 import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { confirmTransfer, requireTransferCode } from '../core/projects.ts';
-import type { StackApp } from '../http/app-type.ts';
-import { StackError } from '../http/errors.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
+import { AuthProviderError } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
 import { guarded } from '../routes/access.ts';
-import { type ProjectRow, selectProject } from '../store/projects.ts';
+import { type ProjectRow, selectProject } from '../statements/projects.ts';
 import { accountTile, accountView, hidden, nameOf, whoView } from './account-views.ts';
 import { type Html, html } from './html.ts';
 import { sendHtml } from './layout.ts';
@@ -20,7 +20,7 @@ const ConfirmForm = Type.Object({ mark: Type.String({ maxLength: 1000 }), code: 
 const open = guarded('open');
 const path = '/integrations/neon/projects/transfer/confirm';
 
-export function transferPageRoutes(app: StackApp, parts: StackParts): void {
+export function transferPageRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   app.get(path, { ...open, schema: { ...open.schema, querystring: CodeQuery } }, async (request, reply) => {
     const visitor = await visitorOf(parts, request, reply);
     const { code = '' } = request.query;
@@ -45,7 +45,8 @@ export function transferPageRoutes(app: StackApp, parts: StackParts): void {
     return whenGood(reply, visitor, async () => {
       const project = await confirmTransfer(parts, code, user);
       return sendHtml(reply, {
-        ...{ title: 'It is yours', who: whoView(visitor) },
+        title: 'It is yours',
+        who: whoView(visitor),
         body: html`<h1>${project.displayName} is yours</h1>
 <p class="lead">It belongs to ${nameOf(user)} from now on. Keys, users and the copy of the users in your database go on as before.</p>
 <section class="card"><p class="note good" role="status">Ownership was transferred.</p>
@@ -55,10 +56,11 @@ export function transferPageRoutes(app: StackApp, parts: StackParts): void {
   });
 }
 
-async function projectOfCode(parts: StackParts, code: string): Promise<ProjectRow> {
+async function projectOfCode(parts: AuthProviderParts, code: string): Promise<ProjectRow> {
   const row = await requireTransferCode(parts, code);
   const project = await selectProject(parts.database.sql, row.projectId);
-  if (project === undefined || project.provisionedBy === null) throw new StackError(400, null, 'transferred already');
+  if (project === undefined || project.provisionedBy === null)
+    throw new AuthProviderError(400, null, 'transferred already');
   return project;
 }
 
@@ -108,10 +110,12 @@ async function whenGood(
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof StackError) || error.status >= 500 || error.status === 403) throw error;
+    if (!(error instanceof AuthProviderError) || error.status >= 500 || error.status === 403) throw error;
     const [title, text] = refusals[error.code ?? ''] ?? transferred;
     return sendHtml(reply, {
-      ...{ title, status: error.status, who: whoView(visitor) },
+      title,
+      status: error.status,
+      who: whoView(visitor),
       body: html`<h1>${title}</h1><p class="lead">${text}</p>
 <section class="card"><p class="note">Nothing was changed.</p><a class="button quiet full" href="/stack/dashboard">Go to the dashboard</a></section>`,
     });

@@ -1,5 +1,5 @@
 /**
- * Who looks at the provider's pages. The cookie is a random text from the first visit on; only its hash is kept, and
+ * The visitor of the provider's pages. The cookie is a random text from the first visit on; only its hash is kept, and
  * only once somebody has signed in, when it is replaced. Forms carry a mark that is derived from it, which another
  * site cannot know.
  */
@@ -7,11 +7,11 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashToken } from '../../lib/secrets.ts';
 import { internalProjectId } from '../core/internal-project.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { derivedToken } from '../core/tokens.ts';
 import { plain } from '../http/errors.ts';
-import { deletePageSession, insertPageSession, selectPageUserId } from '../store/page-sessions.ts';
-import { selectUser, type UserRow } from '../store/users.ts';
+import { deletePageSession, insertPageSession, selectPageUserId } from '../statements/page-sessions.ts';
+import { selectUser, type UserRow } from '../statements/users.ts';
 
 const cookieName = 'catnap_stack';
 const sessionMs = 7 * 86_400_000;
@@ -24,7 +24,11 @@ export interface Visitor {
 }
 
 /** Sets the cookie for somebody who has none. */
-export async function visitorOf(parts: StackParts, request: FastifyRequest, reply: FastifyReply): Promise<Visitor> {
+export async function visitorOf(
+  parts: AuthProviderParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Visitor> {
   const kept = readCookie(request);
   const token = kept ?? newCookie();
   if (kept === undefined) setCookie(parts, reply, token);
@@ -35,14 +39,14 @@ export async function visitorOf(parts: StackParts, request: FastifyRequest, repl
 }
 
 /** A new cookie, so that one that somebody planted before is worth nothing afterwards. */
-export async function signInVisitor(parts: StackParts, reply: FastifyReply, user: UserRow): Promise<void> {
+export async function signInVisitor(parts: AuthProviderParts, reply: FastifyReply, user: UserRow): Promise<void> {
   const token = newCookie();
   const expiresAt = new Date(parts.clock.now().getTime() + sessionMs);
   await insertPageSession(parts.database.sql, { tokenHash: hashToken(token), userId: user.id, expiresAt });
   setCookie(parts, reply, token);
 }
 
-export async function signOutVisitor(parts: StackParts, reply: FastifyReply, visitor: Visitor): Promise<void> {
+export async function signOutVisitor(parts: AuthProviderParts, reply: FastifyReply, visitor: Visitor): Promise<void> {
   await deletePageSession(parts.database.sql, hashToken(visitor.token));
   setCookie(parts, reply, newCookie());
 }
@@ -57,7 +61,7 @@ export function requireOwnForm(request: FastifyRequest, visitor: Visitor, mark: 
   if (isForeign || !isSame) throw plain(403, 'This form is out of date. Go back, reload the page and try again.');
 }
 
-const markOf = (parts: StackParts, token: string) => derivedToken(parts.derivationKey, 'form', token);
+const markOf = (parts: AuthProviderParts, token: string) => derivedToken(parts.derivationKey, 'form', token);
 const newCookie = () => randomBytes(32).toString('base64url');
 
 function readCookie(request: FastifyRequest): string | undefined {
@@ -67,7 +71,7 @@ function readCookie(request: FastifyRequest): string | undefined {
 }
 
 /** Lax, not strict: the link to a transfer comes from elsewhere, and its reader may be signed in already. */
-function setCookie(parts: StackParts, reply: FastifyReply, token: string): void {
+function setCookie(parts: AuthProviderParts, reply: FastifyReply, token: string): void {
   const secure = parts.baseUrl.startsWith('https:') ? '; Secure' : '';
   const seconds = sessionMs / 1000;
   reply.header(

@@ -7,22 +7,22 @@ import type { FastifyRequest } from 'fastify';
 import { hashToken } from '../../lib/secrets.ts';
 import { projectIdFromWire } from '../core/internal-project.ts';
 import type { Limits } from '../core/limits.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { expired, type VerifiedToken, verifyAccessToken } from '../core/signing.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, schemaError } from '../http/errors.ts';
 import { readHeader } from '../http/headers.ts';
-import { isGoodKey, type KeyKind } from '../store/key-sets.ts';
-import { type ProjectRow, selectProject } from '../store/projects.ts';
-import { selectSession } from '../store/sessions.ts';
-import { selectUser, type UserRow } from '../store/users.ts';
+import { isGoodKey, type KeyKind } from '../statements/key-sets.ts';
+import { type ProjectRow, selectProject } from '../statements/projects.ts';
+import { selectSession } from '../statements/sessions.ts';
+import { selectUser, type UserRow } from '../statements/users.ts';
 
 export type AccessType = 'client' | 'server' | 'admin';
 
 /** `open` is for everybody; `integration+admin` needs both. */
 export type RouteAccess = 'open' | 'client' | 'server' | 'admin' | 'integration' | 'integration+admin';
 
-export interface StackCaller {
+export interface AuthProviderCaller {
   readonly access: AccessType;
   readonly project: ProjectRow;
   readonly token: VerifiedToken | null;
@@ -30,66 +30,66 @@ export interface StackCaller {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    stackCaller: StackCaller | null;
+    authProviderCaller: AuthProviderCaller | null;
     /** Id of the integration client. */
-    stackClient: string | null;
+    integrationClient: string | null;
   }
   interface FastifyContextConfig {
-    stackAccess?: RouteAccess;
+    authProviderAccess?: RouteAccess;
   }
 }
 
 /** The options of a route: hidden from the management API's own document, and without a bearer key. */
 export function guarded(access: RouteAccess) {
-  return { config: { isPublic: true, stackAccess: access }, schema: { hide: true } };
+  return { config: { isPublic: true, authProviderAccess: access }, schema: { hide: true } };
 }
 
-export function useAccess(app: StackApp, parts: StackParts, limits: Limits): void {
-  app.decorateRequest('stackCaller', null);
-  app.decorateRequest('stackClient', null);
+export function useAccess(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
+  app.decorateRequest('authProviderCaller', null);
+  app.decorateRequest('integrationClient', null);
   app.addHook('onRequest', async (request) => {
-    const access = request.routeOptions.config.stackAccess ?? 'open';
+    const access = request.routeOptions.config.authProviderAccess ?? 'open';
     const provesSecret = access.startsWith('integration') || /^(server|admin)$/.test(accessHeader(request) ?? '');
     if (access === 'open' || !provesSecret) limits.address('request', request.ip);
     try {
       await identify(parts, request, access);
     } catch (error) {
-      // Who has the secret is never held up by strangers behind the same address; who has not, is.
+      // A client that has the secret is never held up by others behind its address; one that has not, is.
       if (provesSecret) limits.address('request', request.ip);
       throw error;
     }
   });
 }
 
-async function identify(parts: StackParts, request: FastifyRequest, access: RouteAccess): Promise<void> {
-  if (access.startsWith('integration')) request.stackClient = integrationClient(parts, request);
+async function identify(parts: AuthProviderParts, request: FastifyRequest, access: RouteAccess): Promise<void> {
+  if (access.startsWith('integration')) request.integrationClient = integrationClient(parts, request);
   const needed = access === 'integration+admin' ? 'admin' : access;
   if (needed === 'client' || needed === 'server' || needed === 'admin') {
-    request.stackCaller = await projectCaller(parts, request, needed);
+    request.authProviderCaller = await projectCaller(parts, request, needed);
   }
 }
 
 const accessHeader = (request: FastifyRequest) => readHeader(request, 'access-type');
 
-export function callerOf(request: FastifyRequest): StackCaller {
-  if (request.stackCaller === null) throw new Error('BUG: the route has no access type');
-  return request.stackCaller;
+export function callerOf(request: FastifyRequest): AuthProviderCaller {
+  if (request.authProviderCaller === null) throw new Error('BUG: the route has no access type');
+  return request.authProviderCaller;
 }
 
 export function clientOf(request: FastifyRequest): string {
-  if (request.stackClient === null) throw new Error('BUG: the route is not for integrations');
-  return request.stackClient;
+  if (request.integrationClient === null) throw new Error('BUG: the route is not for integrations');
+  return request.integrationClient;
 }
 
 /** The user behind the access token; what is asked of `me` without one cannot be answered. */
-export async function requireOwnUser(parts: StackParts, caller: StackCaller): Promise<UserRow> {
+export async function requireOwnUser(parts: AuthProviderParts, caller: AuthProviderCaller): Promise<UserRow> {
   const user = caller.token && (await selectUser(parts.database.sql, caller.project.id, caller.token.userId));
   if (!user)
     throw known('CANNOT_GET_OWN_USER_WITHOUT_USER', 'This is about the signed-in user, and nobody is signed in.');
   return user;
 }
 
-export async function requireSignedIn(parts: StackParts, caller: StackCaller): Promise<UserRow> {
+export async function requireSignedIn(parts: AuthProviderParts, caller: AuthProviderCaller): Promise<UserRow> {
   const user = caller.token && (await selectUser(parts.database.sql, caller.project.id, caller.token.userId));
   if (!user) throw known('USER_AUTHENTICATION_REQUIRED', 'Sign in first: the request has no access token of a user.');
   return user;
@@ -97,7 +97,11 @@ export async function requireSignedIn(parts: StackParts, caller: StackCaller): P
 
 const ranks: Readonly<Record<AccessType, number>> = { client: 0, server: 1, admin: 2 };
 
-async function projectCaller(parts: StackParts, request: FastifyRequest, needed: AccessType): Promise<StackCaller> {
+async function projectCaller(
+  parts: AuthProviderParts,
+  request: FastifyRequest,
+  needed: AccessType,
+): Promise<AuthProviderCaller> {
   const access = accessTypeOf(request);
   const project = await projectOf(parts, request, access);
   await requireKey(parts, request, access, project);
@@ -128,7 +132,7 @@ function accessTypeOf(request: FastifyRequest): AccessType {
   return type;
 }
 
-async function projectOf(parts: StackParts, request: FastifyRequest, access: AccessType): Promise<ProjectRow> {
+async function projectOf(parts: AuthProviderParts, request: FastifyRequest, access: AccessType): Promise<ProjectRow> {
   const given = readHeader(request, 'project-id');
   if (given === undefined) {
     throw known('ACCESS_TYPE_WITHOUT_PROJECT_ID', 'The x-stack-project-id header is missing.', {
@@ -151,7 +155,7 @@ const wrongKeys = {
   admin: 'INVALID_SUPER_SECRET_ADMIN_KEY',
 } as const;
 
-async function requireKey(parts: StackParts, request: FastifyRequest, access: AccessType, project: ProjectRow) {
+async function requireKey(parts: AuthProviderParts, request: FastifyRequest, access: AccessType, project: ProjectRow) {
   const given = readHeader(request, keyHeaders[access]);
   if (given === undefined) {
     if (access === 'server') throw known('SERVER_AUTHENTICATION_REQUIRED', 'The secret server key is missing.');
@@ -175,12 +179,21 @@ function requireNoPublishableKey(project: ProjectRow): void {
   });
 }
 
-export function isProjectKey(parts: StackParts, projectId: string, kind: KeyKind, key: string): Promise<boolean> {
+export function isProjectKey(
+  parts: AuthProviderParts,
+  projectId: string,
+  kind: KeyKind,
+  key: string,
+): Promise<boolean> {
   return isGoodKey(parts.database.sql, { projectId, kind, hash: hashToken(key), now: parts.clock.now() });
 }
 
 /** A token whose session was ended counts as expired: the SDKs then try to refresh, are refused, and are signed out. */
-async function tokenOf(parts: StackParts, request: FastifyRequest, project: ProjectRow): Promise<VerifiedToken | null> {
+async function tokenOf(
+  parts: AuthProviderParts,
+  request: FastifyRequest,
+  project: ProjectRow,
+): Promise<VerifiedToken | null> {
   const given = readHeader(request, 'access-token');
   if (given === undefined) return null;
   const token = await verifyAccessToken(parts, given, project.id);
@@ -188,7 +201,7 @@ async function tokenOf(parts: StackParts, request: FastifyRequest, project: Proj
   return token;
 }
 
-function integrationClient(parts: StackParts, request: FastifyRequest): string {
+function integrationClient(parts: AuthProviderParts, request: FastifyRequest): string {
   const header = /^Basic ([A-Za-z0-9+/=]{1,1000})$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
   const text = Buffer.from(header, 'base64').toString();
   const at = text.indexOf(':');

@@ -3,11 +3,11 @@ import { Type } from '@fastify/type-provider-typebox';
 import { requireCode, resetPassword, sendResetCode, verifyEmail } from '../core/codes.ts';
 import { requireTrustedUrl } from '../core/domains.ts';
 import type { Limits } from '../core/limits.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { normalEmail } from '../core/user-input.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { closed, WebUrl } from '../http/schemas.ts';
-import { selectDomains } from '../store/domains.ts';
+import { selectDomains } from '../statements/domains.ts';
 import { callerOf, guarded } from './access.ts';
 import { requirePasswordSignIn } from './passwords.ts';
 
@@ -19,7 +19,7 @@ const CodeBody = Type.Object({ code: Code }, closed);
 const client = guarded('client');
 const takesCode = { ...client, schema: { ...client.schema, body: CodeBody } };
 
-export function codeRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+export function codeRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   app.post(
     '/auth/password/send-reset-code',
     { ...client, schema: { ...client.schema, body: ForgotBody } },

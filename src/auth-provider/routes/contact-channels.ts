@@ -6,16 +6,16 @@ import { Type } from '@fastify/type-provider-typebox';
 import { requireTrustedUrl } from '../core/domains.ts';
 import type { Limits } from '../core/limits.ts';
 import { sendCodeMail } from '../core/mails.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { changeUser, userNotFound } from '../core/user-commands.ts';
 import { normalEmail } from '../core/user-input.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, Email, Uuid, WebUrl } from '../http/schemas.ts';
-import { selectDomains } from '../store/domains.ts';
-import { selectTeamsOfUser } from '../store/teams.ts';
-import { selectUser, type UserChange, type UserRow } from '../store/users.ts';
-import { callerOf, guarded, requireOwnUser, type StackCaller } from './access.ts';
+import { selectDomains } from '../statements/domains.ts';
+import { selectTeamsOfUser } from '../statements/teams.ts';
+import { selectUser, type UserChange, type UserRow } from '../statements/users.ts';
+import { type AuthProviderCaller, callerOf, guarded, requireOwnUser } from './access.ts';
 
 const UserId = Type.Union([Type.Literal('me'), Uuid]);
 const UserQuery = Type.Object({ user_id: UserId });
@@ -28,8 +28,11 @@ const NewChannel = Type.Object(
 );
 const ChannelChange = Type.Object(
   {
-    ...{ value: Type.Optional(Email), type: Type.Optional(kind), used_for_auth: flag },
-    ...{ is_primary: Type.Optional(Type.Literal(true)), is_verified: flag },
+    value: Type.Optional(Email),
+    type: Type.Optional(kind),
+    used_for_auth: flag,
+    is_primary: Type.Optional(Type.Literal(true)),
+    is_verified: flag,
   },
   closed,
 );
@@ -38,8 +41,8 @@ const SendBody = Type.Object({ callback_url: WebUrl }, closed);
 const client = guarded('client');
 const path = '/contact-channels';
 
-export function contactChannelRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
-  const find = async (caller: StackCaller, userId: string, id: string) => {
+export function contactChannelRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
+  const find = async (caller: AuthProviderCaller, userId: string, id: string) => {
     const user = await userOf(parts, caller, userId);
     if (user.primaryEmail === null || user.emailChannelId !== id.toLowerCase()) throw noChannel();
     return { ...user, primaryEmail: user.primaryEmail };
@@ -114,7 +117,7 @@ export function contactChannelRoutes(app: StackApp, parts: StackParts, limits: L
 const noChannel = () => plain(404, 'The user has no such contact channel.');
 
 /** Clients reach their own user only; what they may not see is not there. */
-async function userOf(parts: StackParts, caller: StackCaller, id: string): Promise<UserRow> {
+async function userOf(parts: AuthProviderParts, caller: AuthProviderCaller, id: string): Promise<UserRow> {
   if (id === 'me') return requireOwnUser(parts, caller);
   const isForeign = caller.access === 'client' && caller.token?.userId !== id.toLowerCase();
   const user = isForeign ? undefined : await selectUser(parts.database.sql, caller.project.id, id);
@@ -128,7 +131,7 @@ interface ChannelInput {
   readonly is_verified?: boolean;
 }
 
-function changeOf(caller: StackCaller, input: ChannelInput): UserChange {
+function changeOf(caller: AuthProviderCaller, input: ChannelInput): UserChange {
   if (input.is_verified !== undefined && caller.access === 'client') {
     throw plain(403, 'is_verified is for servers; clients verify with the code from the mail.');
   }
@@ -156,7 +159,11 @@ function channelsOf(user: UserRow) {
 
 function teamView(team: { id: string; displayName: string; createdAt: Date }) {
   return {
-    ...{ id: team.id, display_name: team.displayName, profile_image_url: null },
-    ...{ client_metadata: null, client_read_only_metadata: null, created_at_millis: team.createdAt.getTime() },
+    id: team.id,
+    display_name: team.displayName,
+    profile_image_url: null,
+    client_metadata: null,
+    client_read_only_metadata: null,
+    created_at_millis: team.createdAt.getTime(),
   };
 }

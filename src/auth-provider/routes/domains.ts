@@ -1,11 +1,11 @@
 /** Trusted domains of a project, as the control plane manages them. */
 import { Type } from '@fastify/type-provider-typebox';
 import { requireDomain } from '../core/domains.ts';
-import type { StackParts } from '../core/parts.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { plain } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
-import { deleteDomain, insertDomain, selectDomains } from '../store/domains.ts';
+import { deleteDomain, insertDomain, selectDomains } from '../statements/domains.ts';
 import { callerOf, guarded } from './access.ts';
 
 export const domainsMax = 1_000;
@@ -16,7 +16,7 @@ const DomainParams = Type.Object({ domain: Type.String({ maxLength: 300 }) });
 const admin = guarded('admin');
 const path = '/integrations/neon/domains';
 
-export function domainRoutes(app: StackApp, parts: StackParts): void {
+export function domainRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql } = parts.database;
 
   app.get(path, admin, async (request) => {

@@ -1,12 +1,12 @@
 /** Key sets of a project, for its administrators: made, listed, renamed, revoked. */
 import { Type } from '@fastify/type-provider-typebox';
 import { makeKeySet } from '../core/key-sets.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { keySetFacts, keySetView } from '../core/views.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, schemaError } from '../http/errors.ts';
 import { closed, IdParams } from '../http/schemas.ts';
-import { selectKeySet, selectKeySets, updateKeySet } from '../store/key-sets.ts';
+import { selectKeySet, selectKeySets, updateKeySet } from '../statements/key-sets.ts';
 import { callerOf, guarded } from './access.ts';
 
 const NewKeySet = Type.Object(
@@ -30,7 +30,7 @@ const admin = guarded('admin');
 /** The second path is that of Stack's own dashboard. */
 const paths = ['/integrations/neon/api-keys', '/internal/api-keys'];
 
-export function keySetRoutes(app: StackApp, parts: StackParts): void {
+export function keySetRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql } = parts.database;
   for (const path of paths) {
     app.get(path, admin, async (request) => {

@@ -3,8 +3,8 @@
  * this provider, and the routes that would do so say that.
  */
 import { Type } from '@fastify/type-provider-typebox';
-import type { StackParts } from '../core/parts.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { plain } from '../http/errors.ts';
 import { closed } from '../http/schemas.ts';
 import {
@@ -14,7 +14,7 @@ import {
   selectOauthProvider,
   selectOauthProviders,
   updateOauthProvider,
-} from '../store/oauth-providers.ts';
+} from '../statements/oauth-providers.ts';
 import { callerOf, guarded } from './access.ts';
 
 const ids = ['google', 'github', 'microsoft', 'vercel', 'facebook', 'gitlab', 'bitbucket', 'discord', 'linkedin'];
@@ -36,7 +36,7 @@ const ProviderParams = Type.Object({ id: Type.String({ maxLength: 100 }) });
 const admin = guarded('admin');
 const path = '/integrations/neon/oauth-providers';
 
-export function oauthProviderRoutes(app: StackApp, parts: StackParts): void {
+export function oauthProviderRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql, transaction } = parts.database;
   const view = (row: OauthProviderRow) => providerView(parts, row);
 
@@ -82,8 +82,13 @@ export function oauthProviderRoutes(app: StackApp, parts: StackParts): void {
 const notFound = () => plain(404, 'The project has no such OAuth provider.');
 
 const blank = (projectId: string, id: string): OauthProviderRow => ({
-  ...{ projectId, id, type: 'shared', clientId: null, clientSecret: null },
-  ...{ facebookConfigId: null, microsoftTenantId: null },
+  projectId,
+  id,
+  type: 'shared',
+  clientId: null,
+  clientSecret: null,
+  facebookConfigId: null,
+  microsoftTenantId: null,
 });
 
 interface Settings {
@@ -95,7 +100,7 @@ interface Settings {
 }
 
 /** Credentials of one's own make a provider `standard` when nothing else is said. */
-function merged(parts: StackParts, row: OauthProviderRow, change: Settings): OauthProviderRow {
+function merged(parts: AuthProviderParts, row: OauthProviderRow, change: Settings): OauthProviderRow {
   const { client_secret: secret } = change;
   const type = change.type ?? (change.client_id !== undefined ? 'standard' : row.type);
   const next: OauthProviderRow = {
@@ -112,15 +117,18 @@ function merged(parts: StackParts, row: OauthProviderRow, change: Settings): Oau
   return next;
 }
 
-const place = ({ projectId, id }: OauthProviderRow) => `stack-oauth-provider:${projectId}:${id}`;
-const seal = (parts: StackParts, row: OauthProviderRow, secret: string) => parts.box.seal(secret, place(row));
+const clientSecretSealContext = ({ projectId, id }: OauthProviderRow) => `stack-oauth-provider:${projectId}:${id}`;
+const seal = (parts: AuthProviderParts, row: OauthProviderRow, secret: string) =>
+  parts.box.seal(secret, clientSecretSealContext(row));
 
-function providerView(parts: StackParts, row: OauthProviderRow) {
+function providerView(parts: AuthProviderParts, row: OauthProviderRow) {
   return {
     id: row.id,
     type: row.type,
     ...(row.clientId === null ? {} : { client_id: row.clientId }),
-    ...(row.clientSecret === null ? {} : { client_secret: parts.box.open(row.clientSecret, place(row)) }),
+    ...(row.clientSecret === null
+      ? {}
+      : { client_secret: parts.box.open(row.clientSecret, clientSecretSealContext(row)) }),
     ...(row.facebookConfigId === null ? {} : { facebook_config_id: row.facebookConfigId }),
     ...(row.microsoftTenantId === null ? {} : { microsoft_tenant_id: row.microsoftTenantId }),
   };

@@ -2,16 +2,16 @@
 import { Type } from '@fastify/type-provider-typebox';
 import { requireTrustedUrl } from '../core/domains.ts';
 import type { Limits } from '../core/limits.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { hashPassword, isPassword, requireGoodPassword } from '../core/passwords.ts';
 import { startSession, type Tokens } from '../core/sessions.ts';
 import { signIn, signUp } from '../core/sign-in.ts';
 import { changeUser } from '../core/user-commands.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, WebUrl } from '../http/schemas.ts';
-import { selectDomains } from '../store/domains.ts';
-import type { ProjectRow } from '../store/projects.ts';
+import { selectDomains } from '../statements/domains.ts';
+import type { ProjectRow } from '../statements/projects.ts';
 import { callerOf, guarded, requireSignedIn } from './access.ts';
 
 /** Bounded by the body's size; rules about passwords answer with errors of their own. */
@@ -21,8 +21,12 @@ const ignored = Type.Optional(Type.Unknown());
 
 const SignUpBody = Type.Object(
   {
-    ...{ email: Address, password: Password, verification_callback_url: Type.Optional(WebUrl) },
-    ...{ bot_challenge_token: ignored, bot_challenge_phase: ignored, bot_challenge_unavailable: ignored },
+    email: Address,
+    password: Password,
+    verification_callback_url: Type.Optional(WebUrl),
+    bot_challenge_token: ignored,
+    bot_challenge_phase: ignored,
+    bot_challenge_unavailable: ignored,
   },
   closed,
 );
@@ -32,7 +36,7 @@ const UpdateBody = Type.Object({ old_password: Password, new_password: Password 
 
 const client = guarded('client');
 
-export function passwordRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+export function passwordRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   app.post('/auth/password/sign-up', { ...client, schema: { ...client.schema, body: SignUpBody } }, async (request) => {
     const { project } = callerOf(request);
     const { email, password, verification_callback_url: callbackUrl } = request.body;

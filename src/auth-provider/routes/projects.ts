@@ -3,17 +3,23 @@ import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { requireDomain } from '../core/domains.ts';
 import { internalProjectId, projectIdFromWire } from '../core/internal-project.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { provisionProject } from '../core/projects.ts';
 import { keySet, keySetSeconds, rotateSigningKeys } from '../core/signing.ts';
 import { adminProjectView, clientProjectView } from '../core/views.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, nullable } from '../http/schemas.ts';
-import { replaceDomains, selectDomains } from '../store/domains.ts';
-import { selectOauthProviders } from '../store/oauth-providers.ts';
-import { deleteProject, type ProjectChange, type ProjectRow, selectProject, updateProject } from '../store/projects.ts';
-import type { Audience } from '../store/signing-keys.ts';
+import { replaceDomains, selectDomains } from '../statements/domains.ts';
+import { selectOauthProviders } from '../statements/oauth-providers.ts';
+import {
+  deleteProject,
+  type ProjectChange,
+  type ProjectRow,
+  selectProject,
+  updateProject,
+} from '../statements/projects.ts';
+import type { Audience } from '../statements/signing-keys.ts';
 import { callerOf, clientOf, guarded } from './access.ts';
 import { domainsMax } from './domains.ts';
 
@@ -37,10 +43,17 @@ const flag = Type.Optional(Type.Boolean());
 const off = Type.Optional(Type.Literal(false));
 const ProjectConfig = Type.Object(
   {
-    ...{ allow_localhost: flag, credential_enabled: flag, sign_up_enabled: flag },
-    ...{ client_user_deletion_enabled: flag, require_publishable_client_key: flag },
-    ...{ magic_link_enabled: off, passkey_enabled: off, client_team_creation_enabled: off },
-    ...{ create_team_on_sign_up: off, allow_user_api_keys: off, allow_team_api_keys: off },
+    allow_localhost: flag,
+    credential_enabled: flag,
+    sign_up_enabled: flag,
+    client_user_deletion_enabled: flag,
+    require_publishable_client_key: flag,
+    magic_link_enabled: off,
+    passkey_enabled: off,
+    client_team_creation_enabled: off,
+    create_team_on_sign_up: off,
+    allow_user_api_keys: off,
+    allow_team_api_keys: off,
     domains: Type.Optional(
       Type.Array(
         Type.Object({ domain: Type.String({ maxLength: 300 }), handler_path: Type.String({ maxLength: 300 }) }, closed),
@@ -70,7 +83,7 @@ const integration = guarded('integration');
 const admin = guarded('admin');
 const open = guarded('open');
 
-export function projectRoutes(app: StackApp, parts: StackParts): void {
+export function projectRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql, transaction } = parts.database;
   const adminView = async (project: ProjectRow) =>
     adminProjectView(project, await selectDomains(sql, project.id), await selectOauthProviders(sql, project.id));
@@ -126,7 +139,7 @@ const RotateBody = Type.Object({ immediate: flag }, closed);
 const KeySetParams = Type.Object({ project_id: Type.String({ maxLength: 100 }) });
 const KeySetQuery = Type.Object({ include_restricted: flag, include_anonymous: flag });
 
-function keyRoutes(app: StackApp, parts: StackParts): void {
+function keyRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   app.get(
     '/projects/:project_id/.well-known/jwks.json',
     { ...open, schema: { ...open.schema, params: KeySetParams, querystring: KeySetQuery } },

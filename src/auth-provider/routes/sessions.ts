@@ -2,7 +2,7 @@
 import { Type } from '@fastify/type-provider-typebox';
 import { projectIdFromWire } from '../core/internal-project.ts';
 import type { Limits } from '../core/limits.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import {
   noSession,
   refreshSession,
@@ -12,14 +12,21 @@ import {
   startSession,
 } from '../core/sessions.ts';
 import { tokenSeconds } from '../core/signing.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, plain, schemaError } from '../http/errors.ts';
 import { readHeader } from '../http/headers.ts';
 import { closed, IdParams, Uuid } from '../http/schemas.ts';
-import { selectProject } from '../store/projects.ts';
-import { deleteSession, selectSession, selectSessionsOfUser } from '../store/sessions.ts';
-import { selectUser } from '../store/users.ts';
-import { callerOf, guarded, isProjectKey, publicClientSentinel, requireOwnUser, type StackCaller } from './access.ts';
+import { selectProject } from '../statements/projects.ts';
+import { deleteSession, selectSession, selectSessionsOfUser } from '../statements/sessions.ts';
+import { selectUser } from '../statements/users.ts';
+import {
+  type AuthProviderCaller,
+  callerOf,
+  guarded,
+  isProjectKey,
+  publicClientSentinel,
+  requireOwnUser,
+} from './access.ts';
 
 const UserQuery = Type.Object({ user_id: Type.Union([Type.Literal('me'), Uuid]) });
 const OptionalUserQuery = Type.Partial(UserQuery);
@@ -35,14 +42,16 @@ const Text = Type.Optional(Type.String({ maxLength: 500 }));
 /** Open, because OAuth clients may send more. */
 const TokenBody = Type.Object({
   grant_type: Type.String({ maxLength: 100 }),
-  ...{ refresh_token: Text, client_id: Text, client_secret: Text },
+  refresh_token: Text,
+  client_id: Text,
+  client_secret: Text,
 });
 
 const client = guarded('client');
 const server = guarded('server');
 const open = guarded('open');
 
-export function sessionRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+export function sessionRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   const { sql } = parts.database;
 
   app.post('/auth/sessions', { ...server, schema: { ...server.schema, body: NewSession } }, async (request) => {
@@ -94,7 +103,7 @@ export function sessionRoutes(app: StackApp, parts: StackParts, limits: Limits):
   refreshRoutes(app, parts, limits);
 }
 
-function refreshRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
+function refreshRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   app.post('/auth/sessions/current/refresh', client, async (request) => {
     const token = readHeader(request, 'refresh-token');
     if (token === undefined) throw noSession();
@@ -122,7 +131,11 @@ function refreshRoutes(app: StackApp, parts: StackParts, limits: Limits): void {
   });
 }
 
-async function oauthClient(parts: StackParts, id: string | undefined, secret: string | undefined): Promise<string> {
+async function oauthClient(
+  parts: AuthProviderParts,
+  id: string | undefined,
+  secret: string | undefined,
+): Promise<string> {
   const projectId = projectIdFromWire(id ?? '');
   const project = projectId === undefined ? undefined : await selectProject(parts.database.sql, projectId);
   const hasNoKey = secret === undefined || secret === publicClientSentinel;
@@ -137,7 +150,7 @@ async function oauthClient(parts: StackParts, id: string | undefined, secret: st
   return project.id;
 }
 
-async function whoseSessions(parts: StackParts, caller: StackCaller, asked: string): Promise<string> {
+async function whoseSessions(parts: AuthProviderParts, caller: AuthProviderCaller, asked: string): Promise<string> {
   if (asked === 'me') return (await requireOwnUser(parts, caller)).id;
   if (caller.access === 'client' && caller.token?.userId !== asked)
     throw plain(403, 'Clients list their own sessions.');

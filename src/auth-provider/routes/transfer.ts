@@ -1,9 +1,9 @@
 /** Transfer of ownership: the control plane asks for a link, the person who opens it confirms. */
 import { Type } from '@fastify/type-provider-typebox';
 import { internalProjectId, projectIdOnWire } from '../core/internal-project.ts';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { confirmTransfer, requireTransferable, requireTransferCode, startTransfer } from '../core/projects.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { known } from '../http/errors.ts';
 import { closed, Uuid } from '../http/schemas.ts';
 import { callerOf, clientOf, guarded, requireSignedIn } from './access.ts';
@@ -15,7 +15,7 @@ const CodeBody = Type.Object({ code: Type.String({ minLength: 1, maxLength: 200 
 const integration = guarded('integration');
 const client = guarded('client');
 
-export function transferRoutes(app: StackApp, parts: StackParts): void {
+export function transferRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   for (const family of ['neon', 'custom']) {
     const path = `/integrations/${family}/projects/transfer`;
 

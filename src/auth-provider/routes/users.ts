@@ -1,13 +1,13 @@
 /** Users, for the project's servers; and `me`, for the user's own client. */
 import { Type } from '@fastify/type-provider-typebox';
-import type { StackParts } from '../core/parts.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
 import { changeUser, createUser, removeUser, userNotFound } from '../core/user-commands.ts';
 import { changeFromOwner, changeFromServer, NewUserBody, OwnChangeBody, UserChangeBody } from '../core/user-input.ts';
 import { clientUserView, serverUserView } from '../core/user-view.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { plain, schemaError } from '../http/errors.ts';
 import { IdParams, Uuid } from '../http/schemas.ts';
-import { selectUser, selectUsers, type UserRow } from '../store/users.ts';
+import { selectUser, selectUsers, type UserRow } from '../statements/users.ts';
 import { callerOf, guarded, requireOwnUser } from './access.ts';
 
 const Flag = Type.Optional(Type.Boolean());
@@ -18,15 +18,17 @@ const ListQuery = Type.Object({
   desc: Flag,
   query: Type.Optional(Type.String({ maxLength: 500 })),
   team_id: Type.Optional(Uuid),
-  ...{ include_anonymous: Flag, only_anonymous: Flag, include_restricted: Flag },
+  include_anonymous: Flag,
+  only_anonymous: Flag,
+  include_restricted: Flag,
 });
 
 const server = guarded('server');
 const client = guarded('client');
-/** The most in one reply; who asks for no limit gets everybody up to here, and a cursor when there are more. */
+/** The most in one reply; a client that names no limit gets up to this many users, and a cursor when there are more. */
 const pageMax = 10_000;
 
-export function userRoutes(app: StackApp, parts: StackParts): void {
+export function userRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql } = parts.database;
 
   app.get('/users', { ...server, schema: { ...server.schema, querystring: ListQuery } }, async (request) => {
@@ -82,7 +84,7 @@ export function userRoutes(app: StackApp, parts: StackParts): void {
   ownUserRoutes(app, parts);
 }
 
-function ownUserRoutes(app: StackApp, parts: StackParts): void {
+function ownUserRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const view = (access: string, user: UserRow) => (access === 'client' ? clientUserView(user) : serverUserView(user));
 
   app.get('/users/me', client, async (request) => {
@@ -109,7 +111,7 @@ function ownUserRoutes(app: StackApp, parts: StackParts): void {
 
 /** A new password ends every session: whoever knew the old one is out. */
 async function serverChange(
-  parts: StackParts,
+  parts: AuthProviderParts,
   projectId: string,
   userId: string,
   body: Parameters<typeof changeFromServer>[0],

@@ -1,12 +1,12 @@
-/** Registration of webhooks, by the integration that looks after the project. */
+/** Registration of webhooks, by the integration that manages the project. */
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Type } from '@fastify/type-provider-typebox';
-import type { StackParts } from '../core/parts.ts';
-import type { StackApp } from '../http/app-type.ts';
+import type { AuthProviderParts } from '../core/parts.ts';
+import type { AuthProviderApp } from '../http/app-type.ts';
 import { plain } from '../http/errors.ts';
 import { closed, WebUrl } from '../http/schemas.ts';
-import { countWebhookEndpoints, insertWebhookEndpoint, webhookSealContext } from '../store/webhooks.ts';
+import { countWebhookEndpoints, insertWebhookEndpoint, webhookSealContext } from '../statements/webhooks.ts';
 import { callerOf, guarded } from './access.ts';
 
 const endpointsMax = 50;
@@ -15,7 +15,7 @@ const NewWebhook = Type.Object({ url: WebUrl, description: Type.Optional(Type.St
 
 const both = guarded('integration+admin');
 
-export function webhookRoutes(app: StackApp, parts: StackParts): void {
+export function webhookRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   app.post(
     '/integrations/neon/webhooks',
     { ...both, schema: { ...both.schema, body: NewWebhook } },

@@ -10,7 +10,7 @@ import { describeAccidents, describeGenerations, describeLife } from './life.ts'
 import { describeReplacement } from './replacement.ts';
 import { describeReplicas } from './replicas.ts';
 import { describeSizes } from './sizes.ts';
-import { describeUsers } from './users.ts';
+import { describeUsersSync } from './users-sync.ts';
 
 export function describeDriverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
   describe(`${name} keeps the driver contract`, () => {
@@ -35,7 +35,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('life of a compute', () => describeLife(bench));
     describe('generations', () => describeGenerations(bench));
     describe('configure', () => describeConfigure(bench));
-    describe('users', () => describeUsers(bench));
+    describe('users', () => describeUsersSync(bench));
     describe('restarts and accidents', () => describeAccidents(bench));
     describe('read replicas', () => describeReplicas(bench));
     describe('sizes', () => describeSizes(bench));

@@ -1,6 +1,7 @@
 /** The data of a branch in the fake driver: roles and databases. */
+
+import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
 import type { BranchReceipt, CatalogChange, DesiredRole, ServerCatalog } from '../interface/driver.ts';
-import type { ChangesAfter, UserChange, UsersTable } from '../interface/users-sync.ts';
 
 export interface FakeBranch {
   readonly projectId: string;

@@ -3,6 +3,7 @@
  * held to them by the contract suite; the world it keeps is open, so that a test can assert that nothing is left in it.
  */
 import { delay } from '../../lib/clock.ts';
+import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import {
   type BranchCopy,
   type BranchRef,
@@ -25,7 +26,6 @@ import {
   type WorkObservation,
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
-import type { ChangesAfter, UsersTable } from '../interface/users-sync.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
 import {
   copyIn,

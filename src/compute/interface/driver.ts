@@ -7,8 +7,8 @@
  * StaleGenerationError and touches nothing.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
+import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { ServerMeasures } from './measures.ts';
-import type { ChangesAfter, UsersTable } from './users-sync.ts';
 
 export type ComputeAddress =
   | { readonly kind: 'unix'; readonly path: string }

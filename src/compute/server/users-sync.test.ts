@@ -50,17 +50,13 @@ describe.each([18])('the table of users on Postgres %i', (pgVersion) => {
     );
     const time = 'timestamp with time zone';
     expect(columns?.map(({ name, type, generated }) => [name, type, generated])).toEqual([
-      ...[
-        ['raw_json', 'jsonb', false],
-        ['id', 'text', true],
-        ['name', 'text', true],
-        ['email', 'text', true],
-      ],
-      ...[
-        ['created_at', time, true],
-        ['updated_at', time, false],
-        ['deleted_at', time, false],
-      ],
+      ['raw_json', 'jsonb', false],
+      ['id', 'text', true],
+      ['name', 'text', true],
+      ['email', 'text', true],
+      ['created_at', time, true],
+      ['updated_at', time, false],
+      ['deleted_at', time, false],
     ]);
     const [made] = (await query(`select tableowner as owner from pg_tables where tablename = 'users_sync'`)) ?? [];
     expect(made?.owner).toBe('owner');

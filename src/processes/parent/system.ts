@@ -11,6 +11,7 @@ import type { Logger } from '../../lib/log.ts';
 import { createSecretBox } from '../../lib/secrets.ts';
 import { ensureSecretKey, ensureStackSecret, writeApiKey } from '../../machine/key-files.ts';
 import { startSystemDatabase } from '../../machine/system-database.ts';
+import { loadAllMigrations } from '../migrations.ts';
 
 export interface System {
   readonly core: Core;
@@ -33,7 +34,7 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
     await embedded?.stop();
   };
   try {
-    await migrate(options);
+    await migrate(options, await loadAllMigrations());
     const secretKey = await ensureSecretKey(config.home, !(await hasAccount(database.sql)));
     const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };
     const stackSecret = await ensureStackSecret(config.home);

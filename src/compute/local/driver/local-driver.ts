@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { delay } from '../../../lib/clock.ts';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
+import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
 import {
   type BranchCopy,
   type BranchRef,
@@ -30,7 +31,6 @@ import {
 } from '../../interface/driver.ts';
 import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
-import type { ChangesAfter, UsersTable } from '../../interface/users-sync.ts';
 import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
 import { readMeasures } from '../../server/measures.ts';

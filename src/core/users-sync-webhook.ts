@@ -1,10 +1,10 @@
 /**
- * Webhooks of an auth provider elsewhere, signed in the manner of Svix. One only names a user: what it says of the user
- * may be old, so it is not even looked at, and repeats and wrong order do no harm.
+ * Webhooks of an auth provider elsewhere, signed in the manner of Svix. A webhook only names a user to read: what it
+ * says about the user may be old, so it is ignored, and repeats and wrong order do no harm.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { insertUserHint } from '../db/auth-following.ts';
 import { selectAuthIntegration } from '../db/auth-integrations.ts';
+import { insertUserHint } from '../db/users-sync.ts';
 import { invalid } from '../lib/errors.ts';
 import { webhookSecretSealContext } from './auth-integration.ts';
 import type { Scope } from './context.ts';
@@ -24,7 +24,7 @@ const signaturesMax = 8;
 const secretPrefix = 'whsec_';
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const userEvents: readonly unknown[] = ['user.created', 'user.updated', 'user.deleted'];
-/** So that an integration nobody knows takes as long to refuse as one that is there. */
+/** With it, a webhook for an integration that does not exist takes as long to refuse as any other. */
 const nobodysSecret = `${secretPrefix}${randomBytes(24).toString('base64')}`;
 
 /** False when there is no such integration, or the message is not its provider's, or too old. */
@@ -42,7 +42,11 @@ export async function takeWebhook(scope: Scope, integrationId: string, message: 
   return true;
 }
 
-export function isSigned({ id, timestamp, signatures, body }: SignedMessage, secret: string, now: Date): boolean {
+/**
+ * By hand and not by `standardwebhooks`, whose `verify` reads the system's clock, takes the body for text and not for
+ * bytes, and tries as many signatures as somebody sends.
+ */
+function isSigned({ id, timestamp, signatures, body }: SignedMessage, secret: string, now: Date): boolean {
   const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
   const given = signatures.split(' ', signaturesMax).filter((signature) => signature.startsWith('v1,'));
@@ -74,7 +78,7 @@ function parse(body: Uint8Array): unknown {
   }
 }
 
-/** After a user was made or deleted over the API: the provider need not tell what is known here already. */
+/** For a user that was made or deleted over the API: it is known here before the provider's webhook comes. */
 export async function noteUser(
   scope: Scope,
   integration: { readonly providerUrl: string | null; readonly providerProjectId: string | null },

@@ -3,8 +3,8 @@
  * wrong one and an integration that is not there get the same answer.
  */
 import type { FastifyRequest } from 'fastify';
-import { takeWebhook } from '../../core/auth-webhook.ts';
 import { readScope } from '../../core/context.ts';
+import { takeWebhook } from '../../core/users-sync-webhook.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CatnapError, notFound } from '../../lib/errors.ts';
 import { createTokenBuckets } from '../../lib/token-buckets.ts';
@@ -15,7 +15,7 @@ import type { ApiParts } from '../kit/parts.ts';
 const strangersShape = { capacity: 60, perSecond: 5 };
 const addressesMax = 10_000;
 
-export function authWebhookRoutes(app: App, parts: ApiParts): void {
+export function usersSyncWebhookRoutes(app: App, parts: ApiParts): void {
   const scope = readScope(parts.core);
   const limit = strangersLimit(parts.config.rateLimitPerMinute === undefined ? null : parts.clock);
   app.removeAllContentTypeParsers();

@@ -1,35 +1,39 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { makeStack, type ProvisionedProject, type TestStack } from '../../test/helpers/stack.ts';
-import { openMail } from './core/mails.ts';
-import { selectMails } from './store/mails.ts';
+import {
+  makeAuthProvider,
+  type ProvisionedProject,
+  type TestAuthProvider,
+} from '../../../test/helpers/auth-provider.ts';
+import { openMail } from '../core/mails.ts';
+import { selectMails } from '../statements/mails.ts';
 
 let nowMs = Date.now();
 const clock = { now: () => new Date(nowMs) };
-let stack: TestStack;
+let provider: TestAuthProvider;
 let project: ProvisionedProject;
 beforeAll(async () => {
-  stack = await makeStack({ clock, limitsAddresses: false });
+  provider = await makeAuthProvider({ clock, limitsAddresses: false });
 });
 beforeEach(async () => {
   nowMs += 86_400_000;
-  project = await stack.provision();
+  project = await provider.provision();
 });
-afterAll(() => stack.close());
+afterAll(() => provider.close());
 
 const email = 'ada@example.com';
 const password = 'correct horse';
 const post = (path: string, body: object, headers: Record<string, string> = {}) =>
-  stack.call('POST', path, { ...project.client, ...headers }, body);
+  provider.call('POST', path, { ...project.client, ...headers }, body);
 const signUp = async (more: object = {}) => (await post('/auth/password/sign-up', { email, password, ...more })).body;
 const signIn = (given: string, from?: string) =>
   post('/auth/password/sign-in', { email: from ?? email, password: given });
 const me = (accessToken: string) =>
-  stack.call('GET', '/users/me', { ...project.client, 'x-hexclave-access-token': accessToken });
+  provider.call('GET', '/users/me', { ...project.client, 'x-hexclave-access-token': accessToken });
 
 async function refresh(token: string, more: Record<string, string> = {}) {
   const form = { grant_type: 'refresh_token', refresh_token: token, client_id: project.id, ...more };
-  const reply = await stack.app.inject({
+  const reply = await provider.app.inject({
     method: 'POST',
     url: '/stack/api/v1/auth/oauth/token',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -39,9 +43,9 @@ async function refresh(token: string, more: Record<string, string> = {}) {
 }
 
 const lastMail = async () => {
-  const [mail] = await selectMails(stack.core.database.sql, { limit: 1 });
+  const [mail] = await selectMails(provider.core.database.sql, { limit: 1 });
   if (mail === undefined) throw new Error('the outbox is empty');
-  const text = openMail(stack.parts, mail);
+  const text = openMail(provider.parts, mail);
   return { ...mail, text, code: /code=([0-9a-z]{45})/.exec(text)?.[1] ?? '' };
 };
 
@@ -69,11 +73,11 @@ describe('sign-up', () => {
     const reply = await post('/auth/password/sign-up', { email, password, ...body });
     expect([reply.status, reply.body.code]).toEqual([status, code]);
     if (details !== undefined) expect(reply.body.details).toEqual(details);
-    expect((await stack.call('GET', '/users', project.server)).body.items).toEqual([]);
+    expect((await provider.call('GET', '/users', project.server)).body.items).toEqual([]);
   });
 
   test('is refused where the project does not want it', async () => {
-    const change = (config: object) => stack.call('PATCH', '/internal/projects/current', project.admin, { config });
+    const change = (config: object) => provider.call('PATCH', '/internal/projects/current', project.admin, { config });
     await change({ sign_up_enabled: false });
     expect((await post('/auth/password/sign-up', { email, password })).body.code).toBe('SIGN_UP_NOT_ENABLED');
     await change({ sign_up_enabled: true, credential_enabled: false });
@@ -91,7 +95,7 @@ describe('sign-up', () => {
 
   test('sends a code that verifies the address, once', async () => {
     const domain = { domain: 'https://*.app.example' };
-    await stack.call('POST', '/integrations/neon/domains', project.admin, domain);
+    await provider.call('POST', '/integrations/neon/domains', project.admin, domain);
     const { user_id: id } = await signUp({ verification_callback_url: 'https://www.app.example/verify?x=1' });
     const mail = await lastMail();
     expect(mail).toMatchObject({ recipient: email, kind: 'email_verification' });
@@ -103,8 +107,8 @@ describe('sign-up', () => {
     expect((await post('/contact-channels/verify', { code: mail.code })).body.code).toBe(
       'VERIFICATION_CODE_ALREADY_USED',
     );
-    expect((await stack.call('GET', `/users/${id}`, project.server)).body.primary_email_verified).toBe(true);
-    const stored = await stack.core.database.sql`select encode(body, 'escape') as body from stack_mails`;
+    expect((await provider.call('GET', `/users/${id}`, project.server)).body.primary_email_verified).toBe(true);
+    const stored = await provider.core.database.sql`select encode(body, 'escape') as body from stack_mails`;
     expect(JSON.stringify(stored)).not.toContain(mail.code);
   });
 });
@@ -149,7 +153,7 @@ describe('sign-in', () => {
   });
 
   test('addresses are limited where strangers can reach the port', async () => {
-    const guarded = await makeStack({ clock, limitsAddresses: true });
+    const guarded = await makeAuthProvider({ clock, limitsAddresses: true });
     const { client } = await guarded.provision();
     const statuses: number[] = [];
     for (let i = 0; i < 32; i += 1) {
@@ -168,7 +172,7 @@ describe('sessions', () => {
       nowMs += 3_600_000;
       expect((await refresh(token)).status).toBe(200);
     }
-    expect(JSON.stringify(await stack.core.database.sql`select * from stack_refresh_tokens`)).not.toContain(token);
+    expect(JSON.stringify(await provider.core.database.sql`select * from stack_refresh_tokens`)).not.toContain(token);
   });
 
   test('rotate for a client that follows; an old token ends the session once the grace is over', async () => {
@@ -196,7 +200,7 @@ describe('sessions', () => {
 
   test('belong to their project, and to the client who knows its key', async () => {
     const { refresh_token: token, access_token: accessToken } = await signUp();
-    const other = await stack.provision('other');
+    const other = await provider.provision('other');
     const attempts = [
       { client_id: other.id, client_secret: other.publishableKey },
       { client_secret: project.secretKey },
@@ -211,14 +215,14 @@ describe('sessions', () => {
       'INVALID_OAUTH_CLIENT_ID_OR_SECRET',
       'SCHEMA_ERROR',
     ]);
-    const elsewhere = await stack.call('GET', '/users/me', { ...other.client, 'x-stack-access-token': accessToken });
+    const elsewhere = await provider.call('GET', '/users/me', { ...other.client, 'x-stack-access-token': accessToken });
     expect(elsewhere.body.code).toBe('INVALID_PROJECT_FOR_ACCESS_TOKEN');
     expect((await refresh(token)).status).toBe(200);
   });
 
   test('end: by signing out, by age, by a new password, with the user', async () => {
     const first = await signUp();
-    const out = await stack.call(
+    const out = await provider.call(
       'DELETE',
       '/auth/sessions/current',
       { ...project.client, 'x-stack-access-token': first.access_token },
@@ -227,13 +231,13 @@ describe('sessions', () => {
     expect(out.body).toEqual({ success: true });
     expect((await me(first.access_token)).status).toBe(401);
     const second = (await signIn(password)).body;
-    await stack.call('PATCH', `/users/${first.user_id}`, project.server, { password: 'another horse' });
+    await provider.call('PATCH', `/users/${first.user_id}`, project.server, { password: 'another horse' });
     expect((await refresh(second.refresh_token)).status).toBe(401);
     const third = (await signIn('another horse')).body;
     nowMs += 366 * 86_400_000;
     expect((await refresh(third.refresh_token)).status).toBe(401);
     const fourth = (await signIn('another horse')).body;
-    await stack.call('DELETE', `/users/${first.user_id}`, project.server, {});
+    await provider.call('DELETE', `/users/${first.user_id}`, project.server, {});
     expect((await refresh(fourth.refresh_token)).status).toBe(401);
     expect((await me(fourth.access_token)).status).toBe(401);
   });
@@ -242,18 +246,18 @@ describe('sessions', () => {
     const ada = await signUp();
     const bob = await signUp({ email: 'bob@example.com' });
     const headers = { ...project.client, 'x-stack-access-token': bob.access_token };
-    expect((await stack.call('GET', `/auth/sessions?user_id=${ada.user_id}`, headers)).status).toBe(403);
+    expect((await provider.call('GET', `/auth/sessions?user_id=${ada.user_id}`, headers)).status).toBe(403);
     const adaSession = decodeJwt(ada.access_token).refresh_token_id;
-    expect((await stack.call('DELETE', `/auth/sessions/${adaSession}`, headers, {})).status).toBe(404);
+    expect((await provider.call('DELETE', `/auth/sessions/${adaSession}`, headers, {})).status).toBe(404);
     const bobSession = decodeJwt(bob.access_token).refresh_token_id;
-    const own = await stack.call('DELETE', `/auth/sessions/${bobSession}`, headers, {});
+    const own = await provider.call('DELETE', `/auth/sessions/${bobSession}`, headers, {});
     expect(own.body.code).toBe('CANNOT_DELETE_CURRENT_SESSION');
     expect((await me(ada.access_token)).status).toBe(200);
-    expect((await stack.call('GET', `/contact-channels?user_id=${ada.user_id}`, headers)).status).toBe(404);
+    expect((await provider.call('GET', `/contact-channels?user_id=${ada.user_id}`, headers)).status).toBe(404);
     const seen = async ({ server }: ProvisionedProject) =>
-      (await stack.call('GET', `/auth/sessions?user_id=${ada.user_id}`, server)).body.items;
+      (await provider.call('GET', `/auth/sessions?user_id=${ada.user_id}`, server)).body.items;
     expect(await seen(project)).toHaveLength(1);
-    expect(await seen(await stack.provision('other'))).toEqual([]);
+    expect(await seen(await provider.provision('other'))).toEqual([]);
   });
 });
 
@@ -284,12 +288,12 @@ describe('access tokens', () => {
 
   test('of restricted users are signed with a key that the plain key set does not have', async () => {
     const { user_id: id } = await signUp();
-    await stack.call('PATCH', `/users/${id}`, project.server, { restricted_by_admin: true });
+    await provider.call('PATCH', `/users/${id}`, project.server, { restricted_by_admin: true });
     const { access_token: token } = (await signIn(password)).body;
     const claims = decodeJwt(token);
     expect(claims).toMatchObject({ aud: `${project.id}:restricted`, is_restricted: true });
     const kids = async (query: string) =>
-      (await stack.call('GET', `/projects/${project.id}/.well-known/jwks.json${query}`)).body.keys.map(
+      (await provider.call('GET', `/projects/${project.id}/.well-known/jwks.json${query}`)).body.keys.map(
         (key: { kid: string }) => key.kid,
       );
     const { kid } = decodeProtectedHeader(token);
@@ -299,10 +303,10 @@ describe('access tokens', () => {
 
   test('go on to verify while keys are rotated; with a leak they are void at once', async () => {
     const path = `/projects/${project.id}/.well-known/jwks.json`;
-    const kids = async () => (await stack.call('GET', path)).body.keys.map((key: { kid: string }) => key.kid);
+    const kids = async () => (await provider.call('GET', path)).body.keys.map((key: { kid: string }) => key.kid);
     const first = await signUp();
     const oldKid = decodeProtectedHeader(first.access_token).kid;
-    const rotated = await stack.call('POST', '/internal/signing-keys/rotate', project.admin, {});
+    const rotated = await provider.call('POST', '/internal/signing-keys/rotate', project.admin, {});
     const newKid = rotated.body.keys[0].kid;
     expect(await kids()).toEqual([newKid, oldKid]);
     // Caches learn the new key before it signs.
@@ -316,11 +320,11 @@ describe('access tokens', () => {
     nowMs += 700_000;
     expect(await kids()).toEqual([newKid]);
     const before = (await refresh(first.refresh_token)).body.access_token;
-    await stack.call('POST', '/internal/signing-keys/rotate', project.admin, { immediate: true });
+    await provider.call('POST', '/internal/signing-keys/rotate', project.admin, { immediate: true });
     expect((await me(before)).status).toBe(401);
     expect((await me((await refresh(first.refresh_token)).body.access_token)).status).toBe(200);
     expect(await kids()).not.toContain(newKid);
-    expect(JSON.stringify(await stack.core.database.sql`select * from stack_signing_keys`)).not.toContain('"d":');
+    expect(JSON.stringify(await provider.core.database.sql`select * from stack_signing_keys`)).not.toContain('"d":');
   });
 });
 
@@ -334,7 +338,7 @@ describe('forgotten passwords', () => {
     ['Ada,\n\nPlease call evil.example', 'Hello,'],
   ])('are greeted by a name, and by nothing that a stranger calls one: %j', async (name, greeting) => {
     const { user_id: userId } = await signUp();
-    await stack.core.database.sql`update stack_users set display_name = ${name} where id = ${userId}`;
+    await provider.core.database.sql`update stack_users set display_name = ${name} where id = ${userId}`;
     await forgot(email);
     expect((await lastMail()).text.split('\n')[0]).toBe(greeting);
   });
@@ -360,14 +364,14 @@ describe('forgotten passwords', () => {
     const { user_id: id } = await signUp();
     await forgot(email);
     const { code } = await lastMail();
-    const other = await stack.provision('other');
+    const other = await provider.provision('other');
     const body = { code, password: 'renewed horse' };
     const reset = async (headers: Record<string, string>) =>
-      (await stack.call('POST', '/auth/password/reset', headers, body)).body.code;
+      (await provider.call('POST', '/auth/password/reset', headers, body)).body.code;
     expect(await reset(other.client)).toBe('VERIFICATION_CODE_NOT_FOUND');
-    await stack.call('PATCH', `/users/${id}`, project.server, { primary_email: 'moved@example.com' });
+    await provider.call('PATCH', `/users/${id}`, project.server, { primary_email: 'moved@example.com' });
     expect(await reset(project.client)).toBe('VERIFICATION_CODE_NOT_FOUND');
-    await stack.call('PATCH', `/users/${id}`, project.server, { primary_email: email });
+    await provider.call('PATCH', `/users/${id}`, project.server, { primary_email: email });
     nowMs += 2 * 3_600_000 + 1;
     expect(await reset(project.client)).toBe('VERIFICATION_CODE_EXPIRED');
     expect((await signIn(password)).status).toBe(200);

@@ -6,7 +6,7 @@ import {
   makeProviderElsewhere,
   type ProviderElsewhere,
 } from '../../../test/helpers/provider-elsewhere.ts';
-import { UserSync } from '../../reconcilers/user-sync.ts';
+import { UsersSync } from '../../reconcilers/users-sync.ts';
 
 let elsewhere: ProviderElsewhere;
 let one: Followed;
@@ -34,7 +34,7 @@ describe('a webhook', () => {
     await elsewhere.turn();
     expect(await changes()).toEqual([{ kind: 'created', userId: ada.id, name: 'Ada' }]);
     expect(elsewhere.standIn.calls).toEqual([`GET /users/${ada.id}`]);
-    await new UserSync({ core: elsewhere.api.core, driver: elsewhere.driver, log: elsewhere.log }).turn();
+    await new UsersSync({ core: elsewhere.api.core, driver: elsewhere.driver, log: elsewhere.log }).turn();
     const [row] = await elsewhere.api.core.database.sql`
       select i.synced_seq = c.seq as done
       from auth_integrations i join auth_user_changes c on c.project_id = i.provider_project_id`;

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
+import type { ChangesAfter, UserChange } from '../../lib/users-sync.ts';
 import type { ComputeObservation } from '../interface/driver.ts';
-import type { ChangesAfter, UserChange } from '../interface/users-sync.ts';
 import { type Bench, ownerAndDatabase, password } from './bench.ts';
 
 const table = { database: 'app', readerName: 'reader', providerProjectId: randomUUID() };
@@ -36,7 +36,7 @@ async function ready(b: Bench): Promise<ComputeObservation> {
   return running;
 }
 
-export function describeUsers(bench: () => Bench): void {
+export function describeUsersSync(bench: () => Bench): void {
   test('a server that does not run takes none, and none is started', async () => {
     const b = bench();
     await b.createBranch();
@@ -50,7 +50,9 @@ export function describeUsers(bench: () => Bench): void {
     const running = await ready(b);
     const [ann, bob] = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b'];
     const changes = [
-      ...[change(1, ann, 'created'), change(2, bob, 'created', 'Bob'), change(3, ann, 'updated', 'Anna')],
+      change(1, ann, 'created'),
+      change(2, bob, 'created', 'Bob'),
+      change(3, ann, 'updated', 'Anna'),
       change(4, bob, 'deleted', 'Bob'),
     ];
     expect(await b.driver.syncUsers(b.ref, table, inBatches([]))).toBe(0);

@@ -7,22 +7,22 @@ import { Registry } from 'prom-client';
 import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/kit/app-type.ts';
 import { noConsole } from '../../src/api/kit/console-files.ts';
-import type { StackParts } from '../../src/auth-provider/core/parts.ts';
+import type { AuthProviderParts } from '../../src/auth-provider/core/parts.ts';
 import type { Core } from '../../src/core/context.ts';
 import type { Config } from '../../src/lib/config.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { stackParts } from '../../src/processes/auth-provider.ts';
+import { authProviderParts } from '../../src/processes/auth-provider.ts';
 import { makeCore } from './core.ts';
 import { machineOfTests } from './machine.ts';
 import { testProviders } from './providers.ts';
 
 export const stackSecret = 'the secret of the integration';
 
-export function makeStackParts(core: Core, overrides: Partial<StackParts> = {}): StackParts {
-  return { ...stackParts(core, { secretKey: 'a key for tests', stackSecret }), ...overrides };
+export function makeAuthProviderParts(core: Core, overrides: Partial<AuthProviderParts> = {}): AuthProviderParts {
+  return { ...authProviderParts(core, { secretKey: 'a key for tests', stackSecret }), ...overrides };
 }
 
-export interface StackReply {
+export interface ProviderReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect
@@ -61,12 +61,12 @@ type Call = (
   path: string,
   headers?: Record<string, string>,
   body?: unknown,
-) => Promise<StackReply>;
+) => Promise<ProviderReply>;
 
-export interface TestStack {
+export interface TestAuthProvider {
   readonly app: App;
   readonly core: Core;
-  readonly parts: StackParts;
+  readonly parts: AuthProviderParts;
   /** A request below `/stack/api/v1`; a 500 is never what a test expects. */
   readonly call: Call;
   provision(name?: string): Promise<ProvisionedProject>;
@@ -74,11 +74,14 @@ export interface TestStack {
 }
 
 /** The whole HTTP application over a fresh database. */
-export async function makeStack(overrides: Partial<StackParts> = {}, config: Partial<Config> = {}): Promise<TestStack> {
+export async function makeAuthProvider(
+  overrides: Partial<AuthProviderParts> = {},
+  config: Partial<Config> = {},
+): Promise<TestAuthProvider> {
   const made = await makeCore(config);
   const { core } = made;
   const failures: string[] = [];
-  const parts = makeStackParts(core, overrides);
+  const parts = makeAuthProviderParts(core, overrides);
   const app = await buildApp({
     core: { ...core, clock: parts.clock },
     config: { ...core.config, ...machineOfTests },
@@ -90,7 +93,7 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     keyUses: { record: () => {} },
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
-    stack: parts,
+    authProvider: parts,
     providers: testProviders(),
     dumpSchema: async () => '',
     awaitOperation: async () => ({ status: 'gone', error: null }),
@@ -107,7 +110,10 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
     return { status: reply.statusCode, headers: reply.headers, body: isJson ? reply.json() : reply.body };
   };
   return {
-    ...{ app, core, parts, call },
+    app,
+    core,
+    parts,
+    call,
     provision: (name = 'test') => provision(call, name),
     close: async () => {
       await app.close();
@@ -117,12 +123,14 @@ export async function makeStack(overrides: Partial<StackParts> = {}, config: Par
 }
 
 /** The same, listening: `url` is what SDKs are given as their base URL. */
-export async function listenStack(overrides: Partial<StackParts> = {}): Promise<TestStack & { readonly url: string }> {
+export async function listenAuthProvider(
+  overrides: Partial<AuthProviderParts> = {},
+): Promise<TestAuthProvider & { readonly url: string }> {
   // The port is known before anything is built, because tokens name the public URL as their issuer.
   const port = await freePort();
-  const stack = await makeStack(overrides, { publicUrl: `http://127.0.0.1:${port}`, httpPort: port });
-  await stack.app.listen({ host: '127.0.0.1', port });
-  return { ...stack, url: `http://127.0.0.1:${port}/stack` };
+  const provider = await makeAuthProvider(overrides, { publicUrl: `http://127.0.0.1:${port}`, httpPort: port });
+  await provider.app.listen({ host: '127.0.0.1', port });
+  return { ...provider, url: `http://127.0.0.1:${port}/stack` };
 }
 
 async function freePort(): Promise<number> {
@@ -140,7 +148,9 @@ async function provision(call: Call, name: string): Promise<ProvisionedProject> 
   const { body: keys } = await call('POST', '/integrations/neon/api-keys', admin, {
     description: 'for the SDK',
     expires_at_millis: Date.now() + 3_650 * 86_400_000,
-    ...{ has_publishable_client_key: true, has_secret_server_key: true, has_super_secret_admin_key: false },
+    has_publishable_client_key: true,
+    has_secret_server_key: true,
+    has_super_secret_admin_key: false,
   });
   return {
     id: body.project_id,

@@ -1,9 +1,9 @@
 /** How far the copying of users into tenants' databases is behind, asked of the system database at each scrape. */
 import { Gauge, type Registry } from 'prom-client';
-import { readUsersLag, type UsersLag } from '../../core/auth-sync.ts';
 import type { Scope } from '../../core/context.ts';
+import { readUsersSyncLag, type UsersSyncLag } from '../../core/users-sync.ts';
 
-const gauges: readonly (readonly [name: string, help: string, value: keyof UsersLag])[] = [
+const gauges: readonly (readonly [name: string, help: string, value: keyof UsersSyncLag])[] = [
   [
     'catnap_users_sync_lag_seconds',
     'Age of the oldest change of a user that is not in the database of its awake compute yet.',
@@ -18,12 +18,12 @@ const gauges: readonly (readonly [name: string, help: string, value: keyof Users
   ],
 ];
 
-export function useAuthMetrics(registry: Registry, scope: Scope): void {
+export function useUsersSyncMetrics(registry: Registry, scope: Scope): void {
   // One question for all of them: they are collected together.
-  let asked: { readonly at: number; readonly answer: Promise<UsersLag> } | null = null;
+  let asked: { readonly at: number; readonly answer: Promise<UsersSyncLag> } | null = null;
   const ask = () => {
     if (asked === null || performance.now() - asked.at > 100) {
-      asked = { at: performance.now(), answer: readUsersLag(scope) };
+      asked = { at: performance.now(), answer: readUsersSyncLag(scope) };
     }
     return asked.answer;
   };

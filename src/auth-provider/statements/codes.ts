@@ -22,7 +22,7 @@ export async function selectCode(sql: Sql, kind: CodeKind, codeHash: Uint8Array)
   return first(await sql<CodeRow[]>`select * from stack_codes where kind = ${kind} and code_hash = ${codeHash}`);
 }
 
-/** True for the one who used it first. */
+/** True for the request that used it first. */
 export async function useCode(tx: Tx, id: string, at: Date): Promise<boolean> {
   return (await tx`update stack_codes set used_at = ${at} where id = ${id} and used_at is null`).count > 0;
 }

@@ -1,6 +1,7 @@
 /**
- * Rows of `stack_user_changes`, and the messages that webhooks are sent for them. Both are written in the transaction
- * that changes the user, by a writer who holds the project's row: numbers rise in the order of the commits.
+ * Rows of `stack_user_changes`, the log that users-sync reads, and the messages that webhooks are sent for them. Both
+ * are written in the transaction that changes the user, by a writer that holds the project's row: numbers rise in the
+ * order of the commits.
  */
 import { json, one, type Sql, type Tx } from '../../db/client.ts';
 
@@ -33,8 +34,8 @@ export async function insertChange(
 }
 
 /**
- * What a later change of the same user has overtaken tells a reader nothing new, so it may go: who reads on from any
- * number still sees the last state of every user.
+ * A change that a later one of the same user has overtaken is nothing new to a reader, so it may go: a reader that
+ * continues from any number still sees the last state of every user.
  */
 export async function deleteOvertakenChanges(sql: Sql, olderThan: Date): Promise<number> {
   const { count } = await sql`

@@ -2,31 +2,31 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   basic,
-  makeStack,
+  makeAuthProvider,
+  type ProviderReply,
   type ProvisionedProject,
-  type StackReply,
-  type TestStack,
-} from '../../test/helpers/stack.ts';
-import { knownCodes } from './http/errors.ts';
+  type TestAuthProvider,
+} from '../../../test/helpers/auth-provider.ts';
+import { knownCodes } from '../http/errors.ts';
 
-let stack: TestStack;
+let provider: TestAuthProvider;
 let own: ProvisionedProject;
 let other: ProvisionedProject;
 let tokens: { access_token: string; refresh_token: string; user_id: string };
 let ids: Record<string, string>;
 
 beforeAll(async () => {
-  stack = await makeStack();
-  own = await stack.provision('own');
-  other = await stack.provision('other');
+  provider = await makeAuthProvider();
+  own = await provider.provision('own');
+  other = await provider.provision('other');
   const body = { email: 'ada@example.com', password: 'correct horse' };
-  tokens = (await stack.call('POST', '/auth/password/sign-up', own.client, body)).body;
-  await stack.call('POST', '/integrations/neon/domains', own.admin, { domain: 'https://app.example' });
-  const sets = (await stack.call('GET', '/integrations/neon/api-keys', own.admin)).body.items;
+  tokens = (await provider.call('POST', '/auth/password/sign-up', own.client, body)).body;
+  await provider.call('POST', '/integrations/neon/domains', own.admin, { domain: 'https://app.example' });
+  const sets = (await provider.call('GET', '/integrations/neon/api-keys', own.admin)).body.items;
   ids = { id: tokens.user_id, user_id: tokens.user_id, domain: 'https://app.example', project_id: own.id };
   ids.keySet = sets[0].id;
 });
-afterAll(() => stack.close());
+afterAll(() => provider.close());
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 interface Route {
@@ -35,7 +35,7 @@ interface Route {
 }
 
 const routes = (): Route[] =>
-  stack.app.routeTable
+  provider.app.routeTable
     .filter(
       ({ url, method }) => url.startsWith('/stack/api/v1/') && ['GET', 'POST', 'PATCH', 'DELETE'].includes(method),
     )
@@ -52,37 +52,37 @@ const fill = (url: string, values: Record<string, string>) =>
 
 /** All of it but when somebody was last seen. */
 async function world(): Promise<string> {
-  const tables = await stack.core.database.sql<{ name: string }[]>`
+  const tables = await provider.core.database.sql<{ name: string }[]>`
     select tablename as name from pg_tables where schemaname = current_schema() and tablename like 'stack_%' order by 1`;
   const found: string[] = [];
   for (const { name } of tables) {
-    const [row] = await stack.core.database.sql`
-      select md5(coalesce(string_agg(t::text, '' order by t::text), '')) as digest from ${stack.core.database.sql(name)} t`;
+    const [row] = await provider.core.database.sql`
+      select md5(coalesce(string_agg(t::text, '' order by t::text), '')) as digest from ${provider.core.database.sql(name)} t`;
     found.push(`${name} ${row?.digest}`);
   }
   return found.join('\n');
 }
 
-function requireRefusal(route: Route, reply: StackReply, what: unknown): void {
-  const place = [route.method, route.url, what];
-  expect([...place, reply.status >= 400 && reply.status < 500]).toEqual([...place, true]);
+function requireRefusal(route: Route, reply: ProviderReply, what: unknown): void {
+  const subject = [route.method, route.url, what];
+  expect([...subject, reply.status >= 400 && reply.status < 500]).toEqual([...subject, true]);
   const code = reply.headers['x-stack-known-error'];
-  if (code === undefined) expect([...place, typeof reply.body]).toEqual([...place, 'string']);
-  else expect([...place, reply.body.code, knownCodes.includes(reply.body.code)]).toEqual([...place, code, true]);
+  if (code === undefined) expect([...subject, typeof reply.body]).toEqual([...subject, 'string']);
+  else expect([...subject, reply.body.code, knownCodes.includes(reply.body.code)]).toEqual([...subject, code, true]);
 }
 
 describe('strangers', () => {
   test('there is something to sweep, and both versions have it', () => {
     expect(routes().length).toBeGreaterThan(60);
-    const latest = stack.app.routeTable.filter(({ url }) => url.startsWith('/stack/api/latest/'));
-    const v1 = stack.app.routeTable.filter(({ url }) => url.startsWith('/stack/api/v1/'));
+    const latest = provider.app.routeTable.filter(({ url }) => url.startsWith('/stack/api/latest/'));
+    const v1 = provider.app.routeTable.filter(({ url }) => url.startsWith('/stack/api/v1/'));
     expect(latest).toHaveLength(v1.length);
   });
 
   test('without a key reach nothing', async () => {
     const before = await world();
     for (const route of routes().filter((candidate) => !isOpen(candidate))) {
-      requireRefusal(route, await stack.call(route.method, fill(route.url, ids), {}), 'no key');
+      requireRefusal(route, await provider.call(route.method, fill(route.url, ids), {}), 'no key');
     }
     expect(await world()).toBe(before);
   });
@@ -92,12 +92,14 @@ describe('strangers', () => {
     for (const route of routes().filter((candidate) => !isOpen(candidate))) {
       for (const access of ['client', 'server', 'admin']) {
         const wrong = {
-          ...{ 'x-hexclave-access-type': access, 'x-hexclave-project-id': own.id, authorization: 'Basic eDp5' },
+          'x-hexclave-access-type': access,
+          'x-hexclave-project-id': own.id,
+          authorization: 'Basic eDp5',
           'x-hexclave-publishable-client-key': other.publishableKey,
           'x-hexclave-secret-server-key': other.secretKey,
           'x-hexclave-super-secret-admin-key': other.adminKey,
         };
-        requireRefusal(route, await stack.call(route.method, fill(route.url, ids), wrong, {}), access);
+        requireRefusal(route, await provider.call(route.method, fill(route.url, ids), wrong, {}), access);
       }
     }
     expect(await world()).toBe(before);
@@ -108,7 +110,7 @@ describe('strangers', () => {
     const withId = routes().filter(({ url }) => /:(id|user_id)/.test(url) && !url.includes('oauth-providers'));
     expect(withId.length).toBeGreaterThan(8);
     for (const route of withId) {
-      const reply = await stack.call(route.method, fill(route.url, ids), other.admin, {});
+      const reply = await provider.call(route.method, fill(route.url, ids), other.admin, {});
       requireRefusal(route, reply, 'other project');
     }
     expect(await world()).toBe(before);
@@ -128,10 +130,8 @@ const text = (length: number) => 'x'.repeat(length);
 describe('hostile input', () => {
   const bodies: readonly unknown[] = [
     ...[[], 'text', 7, true, null, { unknown: 1 }, { __proto__x: 1, constructor_: {} }],
-    ...[
-      { email: {}, password: [], code: 1, domain: null, url: 5, id: {} },
-      { user_id: 'x', project_id: '../..' },
-    ],
+    { email: {}, password: [], code: 1, domain: null, url: 5, id: {} },
+    { user_id: 'x', project_id: '../..' },
     { display_name: { $gt: '' }, primary_email: ["' or 1=1 --"], config: 'x', description: 7, grant_type: {} },
     { display_name: text(600_000), description: text(600_000), email: text(600_000), code: text(600_000) },
   ];
@@ -142,7 +142,7 @@ describe('hostile input', () => {
       // These two read no body.
       if (/sessions\/current\/refresh|anonymous\/sign-up/.test(route.url)) continue;
       for (const body of bodies) {
-        const reply = await stack.app.inject({
+        const reply = await provider.app.inject({
           method: route.method,
           url: fill(route.url, ids),
           headers: { ...everything(), 'content-type': 'application/json' },
@@ -167,12 +167,14 @@ describe('hostile input', () => {
     ]) {
       for (const url of ['/stack/api/v1/users', '/stack/api/v1/auth/password/sign-up']) {
         const headers = { ...everything(), 'content-type': 'application/json' };
-        const reply = await stack.app.inject({ method: 'POST', url, headers, payload });
+        const reply = await provider.app.inject({ method: 'POST', url, headers, payload });
         expect([payload.slice(0, 20), reply.statusCode]).toEqual([payload.slice(0, 20), 400]);
       }
     }
-    const other = await stack.app.inject({
-      ...{ method: 'POST', url: '/stack/api/v1/users', payload: '<a/>' },
+    const other = await provider.app.inject({
+      method: 'POST',
+      url: '/stack/api/v1/users',
+      payload: '<a/>',
       headers: { ...everything(), 'content-type': 'application/xml' },
     });
     expect(other.statusCode).toBe(415);
@@ -185,7 +187,7 @@ describe('hostile input', () => {
     for (const route of routes().filter(({ url }) => url.includes(':'))) {
       for (const value of bad) {
         const values = { id: value, user_id: value, domain: value, project_id: value, provider: value, keySet: value };
-        const reply = await stack.call(route.method, fill(route.url, values), everything(), {});
+        const reply = await provider.call(route.method, fill(route.url, values), everything(), {});
         // Taking away a domain that is not there is done already; it cannot be a wrong id.
         if (route.url.endsWith('/domains/:domain') && reply.status === 200) continue;
         if (route.url.includes('/auth/oauth/') && reply.status === 501) continue;
@@ -198,7 +200,7 @@ describe('hostile input', () => {
   test('headers that are too long, doubled or odd are refused', async () => {
     for (const value of [text(9_000), '\u00ff', ' ', `${own.id}, ${other.id}`, '[object Object]']) {
       const headers = { ...own.server, 'x-stack-project-id': value };
-      const reply = await stack.call('GET', '/users', headers);
+      const reply = await provider.call('GET', '/users', headers);
       expect([value.slice(0, 10), reply.status]).toEqual([value.slice(0, 10), 400]);
     }
   });

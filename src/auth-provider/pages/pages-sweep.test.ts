@@ -1,8 +1,13 @@
 /** Every page and form of the embedded provider, taken from the application itself, as somebody who means harm. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { basic, makeStack, type ProvisionedProject, type TestStack } from '../../test/helpers/stack.ts';
+import {
+  basic,
+  makeAuthProvider,
+  type ProvisionedProject,
+  type TestAuthProvider,
+} from '../../../test/helpers/auth-provider.ts';
 
-let stack: TestStack;
+let provider: TestAuthProvider;
 let project: ProvisionedProject;
 /** Somebody who is signed in and owns the project, and the mark of their forms. */
 let owner: { cookie: string; mark: string };
@@ -13,29 +18,29 @@ const script = '<script>alert(1)</script>';
 const transferPath = '/integrations/neon/projects/transfer';
 
 beforeAll(async () => {
-  stack = await makeStack();
+  provider = await makeAuthProvider();
   nobody = await visitor('/stack/sign-in');
   const order = { mark: nobody.mark, email: 'owner@example.com', password: 'a long password', name: `Ow${script}ner` };
   const cookie = cookieOf(await send('/stack/sign-up', order, { cookie: nobody.cookie }));
   owner = { cookie, mark: markOf((await get('/stack/dashboard', cookie)).body) };
-  project = await stack.provision(`Shop ${script}`);
+  project = await provider.provision(`Shop ${script}`);
   const confirm = { mark: owner.mark, code: await newCode(project) };
   await send(`/stack${transferPath}/confirm`, confirm, { cookie });
-  await stack.call('POST', '/users', project.server, { display_name: script, primary_email: 'u@example.com' });
-  transferCode = await newCode(await stack.provision('not yet'));
-  // The first look at it makes its signing key.
+  await provider.call('POST', '/users', project.server, { display_name: script, primary_email: 'u@example.com' });
+  transferCode = await newCode(await provider.provision('not yet'));
+  // Its first page view makes its signing key.
   await get(`/stack/dashboard/projects/${project.id}`, cookie);
 });
-afterAll(() => stack.close());
+afterAll(() => provider.close());
 
 async function newCode({ id }: ProvisionedProject): Promise<string> {
-  const reply = await stack.call('POST', transferPath, basic, { project_id: id });
+  const reply = await provider.call('POST', transferPath, basic, { project_id: id });
   return new URL(reply.body.confirmation_url).searchParams.get('code') ?? '';
 }
 
-const get = (url: string, cookie = '') => stack.app.inject({ url, headers: { host: 'localhost', cookie } });
+const get = (url: string, cookie = '') => provider.app.inject({ url, headers: { host: 'localhost', cookie } });
 const raw = (url: string, payload: string, headers: Record<string, string>) =>
-  stack.app.inject({ method: 'POST', url, headers: { host: 'localhost', ...headers }, payload });
+  provider.app.inject({ method: 'POST', url, headers: { host: 'localhost', ...headers }, payload });
 const form = 'application/x-www-form-urlencoded';
 const send = (url: string, fields: Record<string, string>, headers: Record<string, string>) =>
   raw(url, new URLSearchParams(fields).toString(), { 'content-type': form, ...headers });
@@ -50,7 +55,7 @@ async function visitor(url: string) {
 }
 
 const pages = (method: string) =>
-  stack.app.routeTable
+  provider.app.routeTable
     .filter(
       (route) => route.method === method && /^\/stack(\/|$)/.test(route.url) && !route.url.startsWith('/stack/api'),
     )
@@ -78,7 +83,7 @@ const fields = (url: string): Record<string, string> => {
 };
 
 async function world(): Promise<string> {
-  const { sql } = stack.core.database;
+  const { sql } = provider.core.database;
   const tables = await sql<{ name: string }[]>`
     select tablename as name from pg_tables where schemaname = current_schema() and tablename like 'stack_%' order by 1`;
   const digests = tables.map(async ({ name }) => {
@@ -219,9 +224,9 @@ describe('forms', () => {
     const made = { mark: owner.mark, description: script };
     requireHarmless('keys', await send(`/stack/dashboard/projects/${project.id}/make-keys`, made, owner));
     expect((await get(`/stack/dashboard/projects/${project.id}`, owner.cookie)).body).toContain('&lt;script&gt;');
-    const domains = await stack.call('GET', '/integrations/neon/domains', project.admin);
+    const domains = await provider.call('GET', '/integrations/neon/domains', project.admin);
     expect(domains.body.items).toEqual([]);
-    const current = await stack.call('POST', `${transferPath}/confirm/check`, internal, { code: transferCode });
+    const current = await provider.call('POST', `${transferPath}/confirm/check`, internal, { code: transferCode });
     expect(current.body).toEqual({ is_code_valid: true });
   });
 });

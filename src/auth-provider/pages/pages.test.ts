@@ -4,34 +4,40 @@ import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startBrowser, type TestBrowser } from '../../test/helpers/browser.ts';
-import { basic, listenStack, makeStack, type ProvisionedProject, type TestStack } from '../../test/helpers/stack.ts';
-import { listOutbox } from './core/outbox.ts';
+import {
+  basic,
+  listenAuthProvider,
+  makeAuthProvider,
+  type ProvisionedProject,
+  type TestAuthProvider,
+} from '../../../test/helpers/auth-provider.ts';
+import { startBrowser, type TestBrowser } from '../../../test/helpers/browser.ts';
+import { listOutbox } from '../core/outbox.ts';
 
 const transferPath = '/integrations/neon/projects/transfer';
 
-async function transferLink(stack: TestStack, project: ProvisionedProject): Promise<string> {
-  const reply = await stack.call('POST', transferPath, basic, { project_id: project.id });
+async function transferLink(provider: TestAuthProvider, project: ProvisionedProject): Promise<string> {
+  const reply = await provider.call('POST', transferPath, basic, { project_id: project.id });
   expect(reply.status).toBe(200);
   return reply.body.confirmation_url;
 }
 
-const ownerOf = async (stack: TestStack, project: ProvisionedProject) =>
-  (await stack.call('GET', '/integrations/neon/projects/current', project.admin)).body.owner_team_id;
+const ownerOf = async (provider: TestAuthProvider, project: ProvisionedProject) =>
+  (await provider.call('GET', '/integrations/neon/projects/current', project.admin)).body.owner_team_id;
 
 /** Set to look at the pages: one picture of each state, in four forms. */
 const pictures = process.env.CATNAP_SCREENSHOTS;
 
 describe('in a browser', () => {
-  let stack: TestStack & { readonly url: string };
+  let provider: TestAuthProvider & { readonly url: string };
   let browser: TestBrowser;
   beforeAll(async () => {
-    stack = await listenStack();
+    provider = await listenAuthProvider();
     browser = await startBrowser();
   });
   afterAll(async () => {
     await browser?.close();
-    await stack.close();
+    await provider.close();
   });
 
   async function picture(page: Page, name: string): Promise<void> {
@@ -58,25 +64,28 @@ describe('in a browser', () => {
 
   /** What the other test sees to; here only for looking at. */
   async function pictureRefusals(page: Page): Promise<void> {
-    const link = await transferLink(stack, await stack.provision('Book shop'));
+    const link = await transferLink(provider, await provider.provision('Book shop'));
     await page.goto(link.replace(/code=.*/, 'code=forged'));
     await page.getByRole('heading', { name: 'This link is not valid' }).waitFor();
     await picture(page, '8-forged');
-    await stack.core.database.sql`update stack_codes set expires_at = now() - interval '1 s'`;
+    await provider.core.database.sql`update stack_codes set expires_at = now() - interval '1 s'`;
     await page.goto(link);
     await page.getByRole('heading', { name: 'This link has expired' }).waitFor();
     await picture(page, '8-expired');
-    await page.goto(`${stack.url}/forgot-password`);
+    await page.goto(`${provider.url}/forgot-password`);
     await picture(page, '9-forgot');
-    await page.goto(`${stack.url}/dashboard/projects/none`);
+    await page.goto(`${provider.url}/dashboard/projects/none`);
     await picture(page, '9-not-there');
   }
 
   test('somebody makes an account, changes to another one, takes a project over and manages it', async () => {
-    const project = await stack.provision('Corner shop');
-    await stack.call('POST', '/users', project.server, { display_name: 'Cora <b>', primary_email: 'cora@example.com' });
-    const link = await transferLink(stack, project);
-    const visit = await browser.visit({ baseURL: stack.url });
+    const project = await provider.provision('Corner shop');
+    await provider.call('POST', '/users', project.server, {
+      display_name: 'Cora <b>',
+      primary_email: 'cora@example.com',
+    });
+    const link = await transferLink(provider, project);
+    const visit = await browser.visit({ baseURL: provider.url });
     const page = await visit.newPage();
     const problems: string[] = [];
     page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
@@ -103,11 +112,11 @@ describe('in a browser', () => {
     await signUp.getByRole('button').click();
     await page.locator('.account', { hasText: 'ada@example.com' }).waitFor();
     await picture(page, '2-confirm');
-    expect(await ownerOf(stack, project)).toBeNull();
+    expect(await ownerOf(provider, project)).toBeNull();
     await page.getByRole('button', { name: 'Transfer to this account' }).click();
     await page.getByText('Ownership was transferred.').waitFor();
     await picture(page, '3-done');
-    expect(await ownerOf(stack, project)).not.toBeNull();
+    expect(await ownerOf(provider, project)).not.toBeNull();
 
     await page.getByRole('link', { name: 'Open the project' }).click();
     await page.getByRole('heading', { name: 'Corner shop' }).waitFor();
@@ -123,13 +132,13 @@ describe('in a browser', () => {
     const shown = await page.locator('.secret code').allTextContents();
     const secret = shown.find((text) => text.startsWith('ssk_')) ?? '';
     await picture(page, '4-project');
-    expect((await stack.call('GET', '/users', { ...project.server, 'x-stack-secret-server-key': secret })).status).toBe(
-      200,
-    );
+    expect(
+      (await provider.call('GET', '/users', { ...project.server, 'x-stack-secret-server-key': secret })).status,
+    ).toBe(200);
     const old = page.locator('#keys li', { hasText: 'for the SDK' });
     await old.getByRole('button', { name: 'Revoke' }).click();
     await page.locator('#keys li.gone', { hasText: 'for the SDK' }).waitFor();
-    expect((await stack.call('GET', '/users', project.server)).body.code).toBe('INVALID_SECRET_SERVER_KEY');
+    expect((await provider.call('GET', '/users', project.server)).body.code).toBe('INVALID_SECRET_SERVER_KEY');
     await page.getByRole('button', { name: 'Rotate' }).click();
     await page.getByText('signs soon').waitFor();
 
@@ -155,16 +164,16 @@ describe('in a browser', () => {
 
 describe('codes and forms', () => {
   let nowMs = Date.now();
-  let stack: TestStack;
+  let provider: TestAuthProvider;
   beforeAll(async () => {
-    stack = await makeStack({ clock: { now: () => new Date(nowMs) } });
+    provider = await makeAuthProvider({ clock: { now: () => new Date(nowMs) } });
   });
-  afterAll(() => stack.close());
+  afterAll(() => provider.close());
 
   const get = (url: string, cookie = '') =>
-    stack.app.inject({ url: url.replace(/^http:\/\/[^/]+/, ''), headers: { host: 'localhost', cookie } });
+    provider.app.inject({ url: url.replace(/^http:\/\/[^/]+/, ''), headers: { host: 'localhost', cookie } });
   const send = (path: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
-    stack.app.inject({
+    provider.app.inject({
       method: 'POST',
       url: `/stack${path}`,
       headers: { host: 'localhost', 'content-type': 'application/x-www-form-urlencoded', ...headers },
@@ -190,8 +199,8 @@ describe('codes and forms', () => {
 
   test('a code works once and for an hour; forged, used, expired and second ones change nothing', async () => {
     const cookie = await account('one@example.com');
-    const project = await stack.provision('first');
-    const [link, second] = [await transferLink(stack, project), await transferLink(stack, project)];
+    const project = await provider.provision('first');
+    const [link, second] = [await transferLink(provider, project), await transferLink(provider, project)];
     for (const code of ['', 'x', 'a'.repeat(45), '%00', '<script>']) {
       const forged = await get(`/stack${transferPath}/confirm?code=${encodeURIComponent(code)}`, cookie);
       expect([code, forged.statusCode]).toEqual([code, 404]);
@@ -202,11 +211,11 @@ describe('codes and forms', () => {
     const expired = await get(link, cookie);
     expect([expired.statusCode, expired.body.includes('has expired')]).toEqual([400, true]);
     expect((await confirm(link, cookie)).body).toContain('has expired');
-    expect(await ownerOf(stack, project)).toBeNull();
-    const fresh = await transferLink(stack, project);
-    const other = await transferLink(stack, project);
+    expect(await ownerOf(provider, project)).toBeNull();
+    const fresh = await transferLink(provider, project);
+    const other = await transferLink(provider, project);
     expect((await confirm(fresh, cookie)).body).toContain('Ownership was transferred');
-    const owner = await ownerOf(stack, project);
+    const owner = await ownerOf(provider, project);
     const thief = await account('thief@example.com');
     for (const again of [fresh, other, second]) {
       const page = await get(again, thief);
@@ -217,46 +226,46 @@ describe('codes and forms', () => {
       expect(forced.statusCode).toBeGreaterThanOrEqual(400);
       expect(forced.body).toContain('Nothing was changed');
     }
-    expect(await ownerOf(stack, project)).toBe(owner);
-    const probe = await stack.call('GET', `${transferPath}?project_id=${project.id}`, basic);
+    expect(await ownerOf(provider, project)).toBe(owner);
+    const probe = await provider.call('GET', `${transferPath}?project_id=${project.id}`, basic);
     expect([probe.status, probe.headers['content-type']]).toEqual([400, 'text/plain; charset=utf-8']);
-    expect((await stack.call('POST', transferPath, basic, { project_id: project.id })).status).toBe(400);
+    expect((await provider.call('POST', transferPath, basic, { project_id: project.id })).status).toBe(400);
     // What was handed out before goes on.
-    expect((await stack.call('GET', '/users', project.server)).status).toBe(200);
+    expect((await provider.call('GET', '/users', project.server)).status).toBe(200);
   });
 
   test('two confirmations at once make one owner', async () => {
-    const project = await stack.provision('race');
+    const project = await provider.provision('race');
     const cookies = [await account('left@example.com'), await account('right@example.com')];
-    const link = await transferLink(stack, project);
+    const link = await transferLink(provider, project);
     const replies = await Promise.all(cookies.map((cookie) => confirm(link, cookie)));
     expect(replies.filter((reply) => reply.body.includes('Ownership was transferred'))).toHaveLength(1);
-    const teams = await stack.core.database
+    const teams = await provider.core.database
       .sql`select from stack_projects where owner_team_id is not null and id = ${project.id}`;
     expect(teams).toHaveLength(1);
   });
 
   test('the API does the same for a signed-in user of the project internal', async () => {
-    const project = await stack.provision('by API');
-    const code = new URL(await transferLink(stack, project)).searchParams.get('code');
+    const project = await provider.provision('by API');
+    const code = new URL(await transferLink(provider, project)).searchParams.get('code');
     const client = { 'x-stack-access-type': 'client', 'x-stack-project-id': 'internal' };
     const path = `${transferPath}/confirm`;
-    expect((await stack.call('POST', `${path}/check`, client, { code })).body).toEqual({ is_code_valid: true });
-    expect((await stack.call('POST', path, client, { code })).body.code).toBe('USER_AUTHENTICATION_REQUIRED');
-    expect((await stack.call('POST', path, project.client, { code })).body.code).toBe('CURRENT_PROJECT_NOT_FOUND');
+    expect((await provider.call('POST', `${path}/check`, client, { code })).body).toEqual({ is_code_valid: true });
+    expect((await provider.call('POST', path, client, { code })).body.code).toBe('USER_AUTHENTICATION_REQUIRED');
+    expect((await provider.call('POST', path, project.client, { code })).body.code).toBe('CURRENT_PROJECT_NOT_FOUND');
     const body = { email: 'api@example.com', password: 'a long password' };
-    const { access_token: token } = (await stack.call('POST', '/auth/password/sign-up', client, body)).body;
+    const { access_token: token } = (await provider.call('POST', '/auth/password/sign-up', client, body)).body;
     const signedIn = { ...client, 'x-stack-access-token': token };
-    expect((await stack.call('POST', path, signedIn, { code })).body).toEqual({ project_id: project.id });
-    expect((await stack.call('POST', path, signedIn, { code })).body.code).toBe('VERIFICATION_CODE_ALREADY_USED');
-    const teams = await stack.call('GET', '/teams?user_id=me', signedIn);
+    expect((await provider.call('POST', path, signedIn, { code })).body).toEqual({ project_id: project.id });
+    expect((await provider.call('POST', path, signedIn, { code })).body.code).toBe('VERIFICATION_CODE_ALREADY_USED');
+    const teams = await provider.call('GET', '/teams?user_id=me', signedIn);
     expect(teams.body.items).toMatchObject([{ display_name: "api@example.com's Team" }]);
   });
 
   test('forms of other sites, and without the mark, are refused', async () => {
     const cookie = await account('safe@example.com');
-    const project = await stack.provision('csrf');
-    const link = await transferLink(stack, project);
+    const project = await provider.provision('csrf');
+    const link = await transferLink(provider, project);
     const page = await get(link, cookie);
     const form = { mark: markOf(page.body), code: new URL(link).searchParams.get('code') ?? '' };
     const path = `${transferPath}/confirm`;
@@ -266,15 +275,15 @@ describe('codes and forms', () => {
     expect((await send(path, form, { cookie, 'sec-fetch-site': 'cross-site' })).statusCode).toBe(403);
     const other = await account('other@example.com');
     expect((await send(path, form, { cookie: other })).statusCode).toBe(403);
-    expect(await ownerOf(stack, project)).toBeNull();
+    expect(await ownerOf(provider, project)).toBeNull();
     expect(page.headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
     expect(String((await get('/stack/sign-in')).headers['set-cookie'])).toMatch(/Path=\/stack; HttpOnly; SameSite=Lax/);
   });
 
   test('nobody sees or changes a project of somebody else, and signing in leads to our own pages only', async () => {
     const owner = await account('owner@example.com');
-    const project = await stack.provision('private');
-    await confirm(await transferLink(stack, project), owner);
+    const project = await provider.provision('private');
+    await confirm(await transferLink(provider, project), owner);
     const path = `/dashboard/projects/${project.id}`;
     expect((await get(`/stack${path}`, owner)).statusCode).toBe(200);
     const stranger = await account('stranger@example.com');
@@ -289,7 +298,7 @@ describe('codes and forms', () => {
     for (const [action, form] of Object.entries(attempts)) {
       expect((await send(`${path}/${action}`, { mark, ...form }, { cookie: stranger })).statusCode).toBe(404);
     }
-    expect((await stack.call('GET', '/integrations/neon/domains', project.admin)).body.items).toEqual([]);
+    expect((await provider.call('GET', '/integrations/neon/domains', project.admin)).body.items).toEqual([]);
     for (const next of [
       '//evil.example',
       'https://evil.example',
@@ -311,7 +320,7 @@ describe('codes and forms', () => {
     const sent = await send('/forgot-password', { mark, email: 'brief@example.com' }, visitor);
     const absent = await send('/forgot-password', { mark, email: 'nobody@example.com' }, visitor);
     expect([sent.statusCode, sent.body]).toEqual([200, absent.body]);
-    const [mail] = await listOutbox(stack.parts, { limit: 1 });
+    const [mail] = await listOutbox(provider.parts, { limit: 1 });
     const code = /reset-password\?code=([0-9a-z]{45})/.exec(mail?.text ?? '')?.[1] ?? '';
     expect((await get(`/stack/reset-password?code=${code}`)).statusCode).toBe(200);
     expect((await get('/stack/reset-password?code=forged')).statusCode).toBe(404);

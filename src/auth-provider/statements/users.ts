@@ -52,7 +52,7 @@ export async function lockUser(tx: Tx, projectId: string, id: string): Promise<U
   );
 }
 
-/** The one who signs in with this address. */
+/** The user that signs in with this address. */
 export async function selectUserByLogin(sql: Sql, projectId: string, email: string): Promise<UserRow | undefined> {
   return first(
     await sql<UserRow[]>`

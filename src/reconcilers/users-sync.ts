@@ -3,33 +3,25 @@
  * notification makes it quick, a poll makes it right. Each tenant is on its own: a slow one delays nobody else.
  */
 
-import type { ComputeDriver } from '../compute/interface/driver.ts';
-import { bringUsersUpToDate, findUsersWork } from '../core/auth-sync.ts';
-import type { Core } from '../core/context.ts';
-import { type BehindRow, selectBranchesBehind } from '../db/auth-users.ts';
+import { carryOutUsersSync, findUsersSyncWork } from '../core/users-sync.ts';
 import { type Follower, follow } from '../db/follow.ts';
-import type { Logger } from '../lib/log.ts';
+import { selectUsersSyncBehind, type UsersSyncBehindRow } from '../db/users-sync.ts';
+import type { ReconcilerParts } from './reconciler.ts';
 
-export interface UserSyncParts {
-  readonly core: Core;
-  readonly driver: ComputeDriver;
-  readonly log: Logger;
-}
-
-/** Notified by the embedded provider, and by the reconciler that follows a provider elsewhere. */
+/** The embedded provider notifies on the first, the reader of a provider elsewhere on the second. */
 export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
 const pollMs = 1_000;
 const tenantsAtOnce = 16;
-/** Those that failed last time: a trigger that hangs costs a minute, and must not take the places of the others. */
+/** Those that failed last time: a trigger that hangs costs a minute, and must not keep the others waiting. */
 const failingAtOnce = 4;
 
-export class UserSync {
-  readonly #parts: UserSyncParts;
+export class UsersSync {
+  readonly #parts: ReconcilerParts;
   readonly #busy = new Map<string, Promise<void>>();
   readonly #failing = new Set<string>();
   #follower: Follower | null = null;
 
-  constructor(parts: UserSyncParts) {
+  constructor(parts: ReconcilerParts) {
     this.#parts = parts;
   }
 
@@ -54,19 +46,18 @@ export class UserSync {
     await Promise.all(await this.#beginDue());
   }
 
-  /** Returns the copies of all that were due and not under way, as far as there was room for them. */
   async #beginDue(): Promise<Promise<void>[]> {
-    const due = await selectBranchesBehind(this.#parts.core.database.sql);
+    const due = await selectUsersSyncBehind(this.#parts.core.database.sql);
     const idle = due.filter(({ branchId }) => !this.#busy.has(branchId));
     for (const row of idle) if (this.#hasRoomFor(row)) this.#begin(row);
     return idle.flatMap(({ branchId }) => this.#busy.get(branchId) ?? []);
   }
 
-  #hasRoomFor({ isFailing }: BehindRow): boolean {
+  #hasRoomFor({ isFailing }: UsersSyncBehindRow): boolean {
     return this.#busy.size < tenantsAtOnce && !(isFailing && this.#failing.size >= failingAtOnce);
   }
 
-  #begin(row: BehindRow): void {
+  #begin(row: UsersSyncBehindRow): void {
     const work = this.#sync(row)
       .catch((error) => this.#parts.log.error({ err: error, branch: row.branchId }, 'users could not be copied'))
       .finally(() => {
@@ -79,10 +70,9 @@ export class UserSync {
     if (row.isFailing) this.#failing.add(row.branchId);
   }
 
-  async #sync({ branchId, endpointId, projectId, tenantUid }: BehindRow): Promise<void> {
-    const { core, driver, log } = this.#parts;
-    const work = await findUsersWork({ sql: core.database.sql }, branchId);
+  async #sync({ branchId, endpointId, projectId, tenantUid }: UsersSyncBehindRow): Promise<void> {
+    const work = await findUsersSyncWork(this.#parts.core.database, branchId);
     const ref = { projectId, tenantUid, branchId, endpointId };
-    await bringUsersUpToDate(core, log, driver, { branchId, ref }, work);
+    await carryOutUsersSync(this.#parts, branchId, ref, work);
   }
 }

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually } from '../../test/helpers/eventually.ts';
 import { type Followed, makeProviderElsewhere, type ProviderElsewhere } from '../../test/helpers/provider-elsewhere.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
-import { deleteOvertakenUserChanges } from '../db/auth-following.ts';
-import { ProviderUsers } from './provider-users.ts';
+import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
+import { UsersSyncElsewhere } from './users-sync-elsewhere.ts';
 
 let elsewhere: ProviderElsewhere;
 let one: Followed;
@@ -144,7 +144,7 @@ test('a reader that has lost its lease writes nothing', async () => {
     return read;
   };
   providers.clientOf(elsewhere.standIn.url).project = () => project;
-  await new ProviderUsers({ core: elsewhere.api.core, providers, log: elsewhere.log }).turn();
+  await new UsersSyncElsewhere({ core: elsewhere.api.core, providers, log: elsewhere.log }).turn();
   expect(await kinds()).toEqual([['created', 'new']]);
 });
 

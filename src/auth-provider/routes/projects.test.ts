@@ -1,15 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { basic, keyHeaders, makeStack, type ProvisionedProject, type TestStack } from '../../test/helpers/stack.ts';
+import {
+  basic,
+  keyHeaders,
+  makeAuthProvider,
+  type ProvisionedProject,
+  type TestAuthProvider,
+} from '../../../test/helpers/auth-provider.ts';
 
-let stack: TestStack;
+let provider: TestAuthProvider;
 let project: ProvisionedProject;
 let other: ProvisionedProject;
 beforeAll(async () => {
-  stack = await makeStack();
-  project = await stack.provision();
-  other = await stack.provision('other');
+  provider = await makeAuthProvider();
+  project = await provider.provision();
+  other = await provider.provision('other');
 });
-afterAll(() => stack.close());
+afterAll(() => provider.close());
 
 const known = (reply: { status: number; headers: Readonly<Record<string, unknown>>; body: { code?: string } }) => {
   expect(reply.headers['x-stack-known-error']).toBe(reply.body.code);
@@ -19,11 +25,11 @@ const known = (reply: { status: number; headers: Readonly<Record<string, unknown
 
 describe('provisioning', () => {
   test('gives a project with an admin key, as the original does', async () => {
-    const made = await stack.call('POST', '/integrations/neon/projects/provision', basic, { display_name: 'shop' });
+    const made = await provider.call('POST', '/integrations/neon/projects/provision', basic, { display_name: 'shop' });
     expect(made.status).toBe(200);
     expect(made.body.super_secret_admin_key).toMatch(/^sak_[0-9a-hjkmnp-tv-z]{45}$/);
     const admin = keyHeaders('admin', made.body.project_id, made.body.super_secret_admin_key);
-    const { body } = await stack.call('GET', '/integrations/neon/projects/current', admin);
+    const { body } = await provider.call('GET', '/integrations/neon/projects/current', admin);
     expect(body).toMatchObject({ id: made.body.project_id, display_name: 'shop', owner_team_id: null });
     expect(body.config).toMatchObject({ allow_localhost: true, credential_enabled: true, sign_up_enabled: true });
     expect(body.config.oauth_providers.map((provider: { id: string }) => provider.id)).toEqual(['github', 'google']);
@@ -32,23 +38,25 @@ describe('provisioning', () => {
   test('needs the secret of the integration; what is wrong is a schema error', async () => {
     const wrong = ['', 'Basic', 'Basic !!', `Basic ${btoa('catnap:wrong')}`, `Basic ${btoa('nobody:')}`, 'Bearer x'];
     for (const authorization of [...wrong, `Basic ${btoa('__proto__:x')}`]) {
-      const reply = await stack.call('POST', '/integrations/neon/projects/provision', { authorization }, {});
+      const reply = await provider.call('POST', '/integrations/neon/projects/provision', { authorization }, {});
       expect(known(reply)).toEqual([400, 'SCHEMA_ERROR']);
       expect(reply.body.details.message).toContain('client_id:client_secret');
     }
   });
 
   test('keeps only hashes of keys', async () => {
-    const rows = await stack.core.database.sql`select * from stack_key_sets`;
+    const rows = await provider.core.database.sql`select * from stack_key_sets`;
     const text = JSON.stringify(rows);
     for (const key of [project.adminKey, project.publishableKey, project.secretKey]) expect(text).not.toContain(key);
   });
 
   test('a deleted project is gone with all it had', async () => {
-    const gone = await stack.provision('gone');
-    await stack.call('POST', '/users', gone.server, { display_name: 'x' });
-    expect((await stack.call('DELETE', '/internal/projects/current', gone.admin, {})).body).toEqual({ success: true });
-    expect(known(await stack.call('GET', '/users', gone.server))).toEqual([400, 'CURRENT_PROJECT_NOT_FOUND']);
+    const gone = await provider.provision('gone');
+    await provider.call('POST', '/users', gone.server, { display_name: 'x' });
+    expect((await provider.call('DELETE', '/internal/projects/current', gone.admin, {})).body).toEqual({
+      success: true,
+    });
+    expect(known(await provider.call('GET', '/users', gone.server))).toEqual([400, 'CURRENT_PROJECT_NOT_FOUND']);
   });
 });
 
@@ -56,8 +64,8 @@ describe('access', () => {
   test('both families of headers work', async () => {
     for (const family of ['stack', 'hexclave']) {
       const headers = keyHeaders('server', project.id, project.secretKey, family);
-      expect((await stack.call('GET', '/users', headers)).status).toBe(200);
-      expect((await stack.call('GET', '/stack/api/latest/users', headers)).status).toBe(200);
+      expect((await provider.call('GET', '/users', headers)).status).toBe(200);
+      expect((await provider.call('GET', '/stack/api/latest/users', headers)).status).toBe(200);
     }
   });
 
@@ -80,7 +88,7 @@ describe('access', () => {
       'CURRENT_PROJECT_NOT_FOUND',
     ],
   ])('%s', async (_name, headers, status, code) => {
-    expect(known(await stack.call('GET', '/users', headers))).toEqual([status, code]);
+    expect(known(await provider.call('GET', '/users', headers))).toEqual([status, code]);
   });
 
   test('keys open what they are for, in their own project only', async () => {
@@ -96,22 +104,22 @@ describe('access', () => {
       [keyHeaders('client', id, publishableKey), 'INSUFFICIENT_ACCESS_TYPE'],
     ] as const;
     for (const [headers, code] of attempts) {
-      expect(known(await stack.call('GET', '/users', headers))).toEqual([401, code]);
+      expect(known(await provider.call('GET', '/users', headers))).toEqual([401, code]);
     }
-    expect((await stack.call('GET', '/users', project.admin)).status).toBe(200);
-    const asServer = await stack.call('GET', '/integrations/neon/domains', project.server);
+    expect((await provider.call('GET', '/users', project.admin)).status).toBe(200);
+    const asServer = await provider.call('GET', '/integrations/neon/domains', project.server);
     expect(known(asServer)).toEqual([401, 'INSUFFICIENT_ACCESS_TYPE']);
   });
 
   test('a refusal is 200 with the true status in a header when the client asks for that', async () => {
-    const reply = await stack.call('GET', '/users', { 'x-hexclave-override-error-status': 'true' });
+    const reply = await provider.call('GET', '/users', { 'x-hexclave-override-error-status': 'true' });
     expect(reply.status).toBe(200);
     expect(reply.headers).toMatchObject({ 'x-stack-actual-status': '400', 'x-hexclave-actual-status': '400' });
     expect(reply.body.code).toBe('ACCESS_TYPE_REQUIRED');
   });
 
   test('pages of any origin may call, with every header of both families', async () => {
-    const reply = await stack.call('OPTIONS', '/users/me', { origin: 'https://app.example' });
+    const reply = await provider.call('OPTIONS', '/users/me', { origin: 'https://app.example' });
     expect(reply.status).toBe(200);
     expect(reply.headers['access-control-allow-origin']).toBe('*');
     expect(reply.headers['access-control-allow-headers']).toContain('x-hexclave-access-token');
@@ -120,38 +128,43 @@ describe('access', () => {
 });
 
 test('what this provider does not have is a 404 that any page may read', async () => {
-  const reply = await stack.call('POST', '/analytics/events/batch', project.client, {});
+  const reply = await provider.call('POST', '/analytics/events/batch', project.client, {});
   expect([reply.status, reply.headers['access-control-allow-origin']]).toEqual([404, '*']);
-  expect((await stack.call('GET', '/stack/nowhere')).status).toBe(404);
+  expect((await provider.call('GET', '/stack/nowhere')).status).toBe(404);
 });
 
 test('links for owners of projects never lead to somebody’s localhost', async () => {
   const body = { email: 'x@example.com', callback_url: 'http://localhost:3000/steal' };
-  const reply = await stack.call('POST', '/auth/password/send-reset-code', keyHeaders('client', 'internal'), body);
+  const reply = await provider.call('POST', '/auth/password/send-reset-code', keyHeaders('client', 'internal'), body);
   expect(known(reply)).toEqual([400, 'REDIRECT_URL_NOT_WHITELISTED']);
 });
 
 describe('key sets', () => {
   test('show keys once, then the last four characters; revoking ends them', async () => {
-    const made = await stack.call('POST', '/integrations/neon/api-keys', project.admin, {
+    const made = await provider.call('POST', '/integrations/neon/api-keys', project.admin, {
       description: 'rotation',
       expires_at_millis: Date.now() + 60_000,
-      ...{ has_publishable_client_key: true, has_secret_server_key: true, has_super_secret_admin_key: false },
+      has_publishable_client_key: true,
+      has_secret_server_key: true,
+      has_super_secret_admin_key: false,
     });
     expect(made.body).toMatchObject({ description: 'rotation' });
     expect(made.body.super_secret_admin_key).toBeUndefined();
     const key: string = made.body.secret_server_key;
     const headers = keyHeaders('server', project.id, key);
-    expect((await stack.call('GET', '/users', headers)).status).toBe(200);
+    expect((await provider.call('GET', '/users', headers)).status).toBe(200);
     const path = `/integrations/neon/api-keys/${made.body.id}`;
-    const shown = await stack.call('GET', path, project.admin);
+    const shown = await provider.call('GET', path, project.admin);
     expect(shown.body.secret_server_key).toEqual({ last_four: key.slice(-4) });
-    expect(known(await stack.call('GET', path, other.admin))).toEqual([404, 'API_KEY_NOT_FOUND']);
-    expect(known(await stack.call('PATCH', path, other.admin, { revoked: true }))).toEqual([404, 'API_KEY_NOT_FOUND']);
-    const revoked = await stack.call('PATCH', path, project.admin, { revoked: true });
+    expect(known(await provider.call('GET', path, other.admin))).toEqual([404, 'API_KEY_NOT_FOUND']);
+    expect(known(await provider.call('PATCH', path, other.admin, { revoked: true }))).toEqual([
+      404,
+      'API_KEY_NOT_FOUND',
+    ]);
+    const revoked = await provider.call('PATCH', path, project.admin, { revoked: true });
     expect(revoked.body.manually_revoked_at_millis).toBeGreaterThan(0);
-    expect(known(await stack.call('GET', '/users', headers))).toEqual([401, 'INVALID_SECRET_SERVER_KEY']);
-    expect((await stack.call('GET', '/users', project.server)).status).toBe(200);
+    expect(known(await provider.call('GET', '/users', headers))).toEqual([401, 'INVALID_SECRET_SERVER_KEY']);
+    expect((await provider.call('GET', '/users', project.server)).status).toBe(200);
   });
 });
 
@@ -159,11 +172,11 @@ describe('domains and OAuth providers', () => {
   test('domains are added, listed in order and removed', async () => {
     const path = '/integrations/neon/domains';
     for (const domain of ['https://b.example', 'https://*.a.example:8443', 'https://b.example']) {
-      const reply = await stack.call('POST', path, project.admin, { domain });
+      const reply = await provider.call('POST', path, project.admin, { domain });
       expect([reply.status, reply.body]).toEqual([201, { domain }]);
     }
     const list = async () =>
-      (await stack.call('GET', path, project.admin)).body.items.map((item: { domain: string }) => item.domain);
+      (await provider.call('GET', path, project.admin)).body.items.map((item: { domain: string }) => item.domain);
     expect(await list()).toEqual(['https://*.a.example:8443', 'https://b.example']);
     for (const domain of [
       'b.example',
@@ -177,9 +190,14 @@ describe('domains and OAuth providers', () => {
       'https://b:99999',
       `https://${'*a'.repeat(9)}`,
     ]) {
-      expect(known(await stack.call('POST', path, project.admin, { domain }))).toEqual([400, 'SCHEMA_ERROR']);
+      expect(known(await provider.call('POST', path, project.admin, { domain }))).toEqual([400, 'SCHEMA_ERROR']);
     }
-    const removed = await stack.call('DELETE', `${path}/${encodeURIComponent('https://b.example')}`, project.admin, {});
+    const removed = await provider.call(
+      'DELETE',
+      `${path}/${encodeURIComponent('https://b.example')}`,
+      project.admin,
+      {},
+    );
     expect(removed.body).toEqual({ success: true });
     expect(await list()).toEqual(['https://*.a.example:8443']);
   });
@@ -187,36 +205,40 @@ describe('domains and OAuth providers', () => {
   test('OAuth providers are configured; secrets are sealed; using them is refused honestly', async () => {
     const path = '/integrations/neon/oauth-providers';
     const secret = 'very-secret-client-secret';
-    const added = await stack.call('POST', path, project.admin, {
-      ...{ id: 'microsoft', type: 'standard', client_id: 'c', client_secret: secret, microsoft_tenant_id: 't' },
+    const added = await provider.call('POST', path, project.admin, {
+      id: 'microsoft',
+      type: 'standard',
+      client_id: 'c',
+      client_secret: secret,
+      microsoft_tenant_id: 't',
     });
     expect([added.status, added.body.client_secret]).toEqual([201, secret]);
-    const rows = await stack.core.database
+    const rows = await provider.core.database
       .sql`select encode(client_secret, 'escape') as text from stack_oauth_providers`;
     expect(JSON.stringify(rows)).not.toContain(secret);
-    expect((await stack.call('POST', path, project.admin, { id: 'microsoft' })).status).toBe(400);
-    expect((await stack.call('POST', path, project.admin, { id: 'vercel', type: 'standard' })).status).toBe(400);
+    expect((await provider.call('POST', path, project.admin, { id: 'microsoft' })).status).toBe(400);
+    expect((await provider.call('POST', path, project.admin, { id: 'vercel', type: 'standard' })).status).toBe(400);
     expect(
-      (await stack.call('PATCH', `${path}/google`, project.admin, { client_id: 'i', client_secret: 's' })).body,
+      (await provider.call('PATCH', `${path}/google`, project.admin, { client_id: 'i', client_secret: 's' })).body,
     ).toEqual({ id: 'google', type: 'standard', client_id: 'i', client_secret: 's' });
-    expect((await stack.call('DELETE', `${path}/google`, project.admin, {})).body).toEqual({ success: true });
-    expect((await stack.call('DELETE', `${path}/google`, project.admin, {})).status).toBe(404);
-    expect((await stack.call('GET', '/auth/oauth/authorize/github')).status).toBe(501);
+    expect((await provider.call('DELETE', `${path}/google`, project.admin, {})).body).toEqual({ success: true });
+    expect((await provider.call('DELETE', `${path}/google`, project.admin, {})).status).toBe(404);
+    expect((await provider.call('GET', '/auth/oauth/authorize/github')).status).toBe(501);
   });
 });
 
 test('a project is changed by its administrators, in what this provider has', async () => {
   const path = '/integrations/neon/projects/current';
-  const changed = await stack.call('PATCH', path, project.admin, {
+  const changed = await provider.call('PATCH', path, project.admin, {
     display_name: 'renamed',
     config: { sign_up_enabled: false, domains: [{ domain: 'https://c.example', handler_path: '/h' }] },
   });
   expect(changed.body).toMatchObject({ display_name: 'renamed', config: { sign_up_enabled: false } });
   expect(changed.body.config.domains).toEqual([{ domain: 'https://c.example', handler_path: '/h' }]);
-  expect(known(await stack.call('PATCH', path, project.admin, { config: { magic_link_enabled: true } }))).toEqual([
+  expect(known(await provider.call('PATCH', path, project.admin, { config: { magic_link_enabled: true } }))).toEqual([
     400,
     'SCHEMA_ERROR',
   ]);
-  expect((await stack.call('GET', '/projects/current', project.client)).body.display_name).toBe('renamed');
-  await stack.call('PATCH', path, project.admin, { config: { sign_up_enabled: true, domains: [] } });
+  expect((await provider.call('GET', '/projects/current', project.client)).body.display_name).toBe('renamed');
+  await provider.call('PATCH', path, project.admin, { config: { sign_up_enabled: true, domains: [] } });
 });

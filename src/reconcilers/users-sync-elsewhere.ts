@@ -3,24 +3,31 @@
  * users are read, because a webhook may be lost. A provider that fails is left alone for longer and longer.
  */
 import { randomUUID } from 'node:crypto';
+import type { ProviderProject, ProviderUser } from '../auth-client/client.ts';
 import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
 import type { Providers } from '../auth-client/providers.ts';
 import { providerAccess } from '../core/auth-integration.ts';
 import { type Core, readScope } from '../core/context.ts';
+import type { Tx } from '../db/client.ts';
+import { type Follower, follow } from '../db/follow.ts';
 import {
   type ClaimedIntegration,
   claimIntegrationsToFollow,
+  deleteUserHint,
   endFollowing,
   type FollowLease,
+  insertGoneUser,
+  insertSeenUsers,
   recordFollowFailure,
   releaseFollowing,
+  renewFollowLease,
+  selectPresentUserIds,
+  selectUserHints,
   userHintsChannel,
-} from '../db/auth-following.ts';
-import { type Follower, follow } from '../db/follow.ts';
+} from '../db/users-sync.ts';
 import type { Logger } from '../lib/log.ts';
-import { LeaseLost, UsersReader } from './users-reader.ts';
 
-export interface ProviderUsersParts {
+export interface UsersSyncElsewhereParts {
   readonly core: Core;
   readonly providers: Providers;
   readonly log: Logger;
@@ -35,14 +42,16 @@ const retryMsMax = 5 * 60_000;
 /** A key that was revoked and a project that is gone do not come back by themselves. */
 const lockedOutRetryMs = 60 * 60_000;
 const errorLengthMax = 500;
+const hintsAtOnce = 100;
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-export class ProviderUsers {
-  readonly #parts: ProviderUsersParts;
+export class UsersSyncElsewhere {
+  readonly #parts: UsersSyncElsewhereParts;
   readonly #stopping = new AbortController();
   readonly #busy = new Set<Promise<void>>();
   #follower: Follower | null = null;
 
-  constructor(parts: ProviderUsersParts) {
+  constructor(parts: UsersSyncElsewhereParts) {
     this.#parts = parts;
   }
 
@@ -121,3 +130,82 @@ export class ProviderUsers {
     await recordFollowFailure(core.database.sql, lease, { error, waitMs });
   }
 }
+
+class LeaseLost extends Error {}
+
+interface UsersReaderParts {
+  readonly core: Core;
+  readonly log: Logger;
+  readonly project: ProviderProject;
+  readonly providerProjectId: string;
+  readonly lease: FollowLease;
+}
+
+/**
+ * Reads users and records what differs from what was known. One reader at a time, by a lease that every write proves:
+ * what is written is in the order in which it was read.
+ */
+class UsersReader {
+  readonly #parts: UsersReaderParts;
+
+  constructor(parts: UsersReaderParts) {
+    this.#parts = parts;
+  }
+
+  /** Those that somebody has named since they were last read. */
+  async readHinted(): Promise<void> {
+    const { core, log, providerProjectId } = this.#parts;
+    const { sql } = core.database;
+    for (;;) {
+      const hints = await selectUserHints(sql, providerProjectId, hintsAtOnce);
+      if (hints.length === 0) return;
+      for (const hint of hints) {
+        await this.#readOne(hint.userId).catch((error) => {
+          // It would be refused again, and must not keep the others waiting; the next reading of all sees to it.
+          if (!isProviderFailure(error, 'refused')) throw error;
+          log.warn({ err: error, providerProjectId }, 'the auth provider refuses to show a user');
+        });
+        await deleteUserHint(sql, providerProjectId, hint);
+      }
+    }
+  }
+
+  /**
+   * All of them. Pages shift while they are read, so a user that was on none of them is asked for by id before it
+   * counts as deleted; and a user that is new since the reading began is not among those that are missed.
+   */
+  async readAll(): Promise<void> {
+    const { core, project, providerProjectId } = this.#parts;
+    const missing = new Set(await selectPresentUserIds(core.database.sql, providerProjectId));
+    for await (const page of project.users()) {
+      for (const { id } of page) missing.delete(requireId(id).toLowerCase());
+      await this.#write((tx) => insertSeenUsers(tx, providerProjectId, page));
+      await this.readHinted();
+    }
+    for (const id of missing) await this.#readOne(id);
+  }
+
+  async #readOne(userId: string): Promise<void> {
+    const { project, providerProjectId } = this.#parts;
+    const user: ProviderUser | null = await project.findUser(userId);
+    if (user === null) await this.#write((tx) => insertGoneUser(tx, providerProjectId, userId));
+    // Another user than the one that was asked for is no answer.
+    else if (user.id.toLowerCase() !== userId.toLowerCase()) throw otherUser();
+    else await this.#write((tx) => insertSeenUsers(tx, providerProjectId, [user]));
+  }
+
+  async #write(work: (tx: Tx) => Promise<number>): Promise<void> {
+    const { core, lease } = this.#parts;
+    await core.database.transaction(async (tx) => {
+      if (!(await renewFollowLease(tx, lease))) throw new LeaseLost('somebody else reads these users now');
+      await work(tx);
+    });
+  }
+}
+
+function requireId(id: string): string {
+  if (!uuid.test(id)) throw otherUser();
+  return id;
+}
+
+const otherUser = () => new ProviderError('refused', 'the auth provider answered with a user that has another id');

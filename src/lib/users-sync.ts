@@ -1,4 +1,4 @@
-/** What is copied into a tenant's table of users, and where that is. */
+/** What is copied into a tenant's `users_sync`, and where that is: shapes that the rooms on the way share. */
 
 /** The table that an application's users are copied to. */
 export interface UsersTable {
