@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { CatnapError } from '../../lib/errors.ts';
 import { errorResponse } from '../protocol/messages.ts';
 import { cstring, encodeMessage, int32, ProtocolError } from '../protocol/wire.ts';
-import { asked, hidden, local } from './asked.ts';
-import { ReplyScanner } from './replies.ts';
-import { RequestTranslator } from './requests.ts';
+import { ReplyScanner } from './reply-scanner.ts';
+import { hidden, local, requestKind } from './request-queue.ts';
+import { RequestTranslator } from './request-translator.ts';
 import { ClientStatements, ServerStatements, StatementTable } from './statements.ts';
 
 /** Cuts at the given places, which may repeat and exceed the end. */
@@ -25,7 +25,7 @@ const bound = encodeMessage('2');
 const closed = encodeMessage('3');
 const nothing = Buffer.alloc(0);
 
-/** Things asked, what the server says to them, and what of that the client sees. */
+/** Things requestKind, what the server says to them, and what of that the client sees. */
 interface Exchange {
   readonly kinds: readonly number[];
   readonly says: Buffer;
@@ -38,21 +38,37 @@ function openly(kinds: readonly number[], ...messages: Buffer[]): Exchange {
 }
 
 const exchanges: fc.Arbitrary<Exchange> = fc.oneof(
-  fc.nat({ max: 300 }).map((size) => openly([asked.query], row(size), row(0), complete('SELECT 2'), ready('I'))),
-  fc.constant(openly([asked.query], failed, ready('I'))),
-  fc.constant({ kinds: [asked.query | hidden], says: Buffer.concat([complete('SET'), ready('I')]), sees: nothing }),
+  fc.nat({ max: 300 }).map((size) => openly([requestKind.query], row(size), row(0), complete('SELECT 2'), ready('I'))),
+  fc.constant(openly([requestKind.query], failed, ready('I'))),
+  fc.constant({
+    kinds: [requestKind.query | hidden],
+    says: Buffer.concat([complete('SET'), ready('I')]),
+    sees: nothing,
+  }),
   fc.nat({ max: 300 }).map((size) => {
     const sees = Buffer.concat([bound, row(size), complete('SELECT 1'), ready('I')]);
-    const kinds = [asked.parse | hidden, asked.bind, asked.execute, asked.sync];
+    const kinds = [requestKind.parse | hidden, requestKind.bind, requestKind.execute, requestKind.sync];
     return { kinds, says: Buffer.concat([parsed, sees]), sees };
   }),
   fc.constant({
-    kinds: [asked.parse | local, asked.bind, asked.execute, asked.close | local, asked.sync],
+    kinds: [
+      requestKind.parse | local,
+      requestKind.bind,
+      requestKind.execute,
+      requestKind.close | local,
+      requestKind.sync,
+    ],
     says: Buffer.concat([bound, complete('INSERT 0 1'), ready('I')]),
     sees: Buffer.concat([parsed, bound, complete('INSERT 0 1'), closed, ready('I')]),
   }),
   // After an error nothing up to the Sync is answered, neither by the server nor by us.
-  fc.constant(openly([asked.bind, asked.execute, asked.close | local, asked.parse, asked.sync], failed, ready('I'))),
+  fc.constant(
+    openly(
+      [requestKind.bind, requestKind.execute, requestKind.close | local, requestKind.parse, requestKind.sync],
+      failed,
+      ready('I'),
+    ),
+  ),
 );
 
 function scanner(): { replies: ReplyScanner; output: () => Buffer } {
@@ -73,7 +89,7 @@ describe('replies', () => {
       fc.property(fc.array(exchanges, { maxLength: 12 }), places, (list, edges) => {
         const { replies, output } = scanner();
         for (const { kinds } of list) for (const kind of kinds) replies.expect(kind);
-        replies.answerLocally();
+        replies.sendLocalReplies();
         for (const chunk of cut(Buffer.concat(list.map(({ says }) => says)), edges)) replies.feed(chunk);
         expect(output()).toEqual(Buffer.concat(list.map(({ sees }) => sees)));
         expect(replies.isIdle).toBe(true);
@@ -83,10 +99,10 @@ describe('replies', () => {
 
   it('do not free a server that is in a transaction, or in the middle of an answer', () => {
     const { replies } = scanner();
-    replies.expect(asked.query);
+    replies.expect(requestKind.query);
     replies.feed(ready('T'));
     expect(replies.isIdle).toBe(false);
-    replies.expect(asked.query);
+    replies.expect(requestKind.query);
     const answer = Buffer.concat([complete('COMMIT'), ready('I')]);
     for (const byte of answer.subarray(0, -1)) {
       replies.feed(Buffer.from([byte]));
@@ -94,18 +110,18 @@ describe('replies', () => {
     }
     replies.feed(answer.subarray(-1));
     expect(replies.isIdle).toBe(true);
-    replies.expect(asked.parse);
+    replies.expect(requestKind.parse);
     replies.feed(parsed);
     expect(replies.isIdle).toBe(false);
   });
 
   it('of a COPY in the extended protocol leave out the Sync that the server has read over', () => {
     const { replies } = scanner();
-    for (const kind of [asked.bind, asked.execute, asked.sync]) replies.expect(kind);
+    for (const kind of [requestKind.bind, requestKind.execute, requestKind.sync]) replies.expect(kind);
     replies.feed(Buffer.concat([bound, encodeMessage('G', Buffer.from([0, 0, 0]))]));
-    replies.expect(asked.sync);
-    replies.expect(asked.copyEnd);
-    replies.expect(asked.sync);
+    replies.expect(requestKind.sync);
+    replies.expect(requestKind.copyEnd);
+    replies.expect(requestKind.sync);
     replies.feed(complete('COPY 1'));
     expect(replies.isIdle).toBe(false);
     replies.feed(ready('I'));
@@ -116,13 +132,13 @@ describe('replies', () => {
     const { replies } = scanner();
     const undone: string[] = [];
     const note = (name: string) => ({ undo: () => undone.push(name) });
-    for (const name of ['first', 'second', 'third']) replies.expect(asked.parse, note(name));
+    for (const name of ['first', 'second', 'third']) replies.expect(requestKind.parse, note(name));
     replies.feed(parsed);
     replies.feed(failed);
     expect(undone).toEqual(['third', 'second']);
-    replies.expect(asked.parse, note('ignored'));
+    replies.expect(requestKind.parse, note('ignored'));
     expect(undone).toEqual(['third', 'second', 'ignored']);
-    replies.expect(asked.sync);
+    replies.expect(requestKind.sync);
     replies.feed(ready('I'));
     expect(replies.isIdle).toBe(true);
   });
@@ -140,7 +156,7 @@ describe('replies', () => {
     expect(fatal).toBe(1);
   });
 
-  it('of a server that says what it was not asked are refused', () => {
+  it('of a server that says what it was not requestKind are refused', () => {
     expect(() => scanner().replies.feed(parsed)).toThrow(ProtocolError);
     expect(() => scanner().replies.feed(Buffer.from([0x44, 0, 0, 0, 3]))).toThrow(ProtocolError);
   });

@@ -39,7 +39,7 @@ describe('a pool connects', () => {
     expect(await pool.connect(signal)).toBe(before);
     right = after;
     await expect(pool.connect(signal)).rejects.toMatchObject({ kind: 'password_wrong' });
-    keys.note(after);
+    keys.record(after);
     expect(await pool.connect(signal)).toBe(after);
     expect(tried).toEqual([before, before, after]);
   });
@@ -48,7 +48,7 @@ describe('a pool connects', () => {
     const { tried, connect } = server(() => after);
     const keys = new ProvenKeys();
     const pool = keys.use(after, connect);
-    keys.note(before);
+    keys.record(before);
     expect(await pool.connect(signal)).toBe(after);
     expect(await pool.connect(signal)).toBe(after);
     expect(tried).toEqual([before, after, after]);
@@ -60,7 +60,7 @@ describe('a pool connects', () => {
     const pool = keys.use(before, connect);
     for (const stranger of [identity('x', 'ben'), identity('x', 'ann', 'ep-b')]) {
       keys.use(stranger, connect);
-      keys.note(stranger);
+      keys.record(stranger);
     }
     await pool.connect(signal);
     expect(tried).toEqual([before]);
@@ -73,7 +73,7 @@ describe('a pool connects', () => {
       tries += 1;
       throw new CatnapError('unavailable', 'no');
     });
-    keys.note(after);
+    keys.record(after);
     await expect(pool.connect(signal)).rejects.toThrow('no');
     expect(tries).toBe(1);
   });
@@ -82,7 +82,7 @@ describe('a pool connects', () => {
     const { tried, connect } = server(() => before);
     const keys = new ProvenKeys();
     keys.use(before, connect).release();
-    keys.note(after);
+    keys.record(after);
     await keys.use(before, connect).connect(signal);
     expect(tried).toEqual([before]);
   });

@@ -11,10 +11,10 @@ import { createLogger } from '../../lib/log.ts';
 import { defaultLimits } from '../kit/limits.ts';
 import { Budgets } from '../permits/budget.ts';
 import { cstring, encodeMessage, FrameBuffer, int32 } from '../protocol/wire.ts';
+import { errorField, severityField, sqlStateField } from './error-fields.ts';
 import { Pool } from './pool.ts';
-import { errorField, severityField, sqlStateField } from './reply-bodies.ts';
-import { valuesOf } from './server-connection.ts';
-import { PooledSession } from './session.ts';
+import { PooledSession } from './pooled-session.ts';
+import { readTrackedValues } from './tracked-settings.ts';
 
 const query = (text: string) => encodeMessage('Q', cstring(text));
 const parse = encodeMessage('P', cstring(''), cstring('select 1'), Buffer.from([0, 0]));
@@ -114,7 +114,7 @@ async function open(path: string): Promise<Socket> {
 function start(): Client {
   const client = new Client();
   new PooledSession({
-    ...{ stream: client, pool, values: valuesOf(Buffer.alloc(0)), cancelMs: 100 },
+    ...{ stream: client, pool, values: readTrackedValues(Buffer.alloc(0)), cancelMs: 100 },
     ...{ onActivity: () => {}, onRefusal: () => {}, onClosed: () => {} },
   });
   return client;
