@@ -1,4 +1,4 @@
-/** A proxy in front of the tests' own Postgres, with a scripted control plane: one endpoint, `ep-a`. */
+/** Proxies in front of the tests' own Postgres, with a scripted control plane that knows one endpoint, `ep-a`. */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
@@ -10,21 +10,18 @@ import { inject } from 'vitest';
 import { type Certificates, ensureCertificates } from '../../src/lib/certificates.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { buildVerifier } from '../../src/lib/scram-verifier.ts';
 import type { ControlPlane, DialAddress } from '../../src/proxy/kit/control-plane.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from '../../src/proxy/listener.ts';
 import { MessageStream } from '../../src/proxy/protocol/message-stream.ts';
 import {
   type BackendKey,
   cancelRequest,
-  parseAuthentication,
   parseBackendKeyData,
   parseErrorResponse,
-  saslInitialResponse,
   startupMessage,
 } from '../../src/proxy/protocol/messages.ts';
-import { scramMechanism, startClientExchange } from '../../src/proxy/protocol/scram.ts';
 import { cstring, encodeMessage } from '../../src/proxy/protocol/wire.ts';
+import { learnVerifier } from './learn-verifier.ts';
 
 export const psqlVersion = findPsql();
 
@@ -39,7 +36,7 @@ function findPsql(): number {
 export interface RawClient {
   readonly messages: MessageStream;
   readonly key: BackendKey;
-  /** ParameterStatus as it was reported. */
+  /** The ParameterStatus messages of the login. */
   readonly parameters: Map<string, string>;
 }
 
@@ -47,7 +44,7 @@ export interface StartedProxy extends RunningProxy {
   readonly wakes: string[];
 }
 
-/** What one test file needs: certificates, the verifier of the tests' role, and everything to be undone. */
+/** What one test file needs: certificates, the verifier of the tests' role, and a list of what to clean up. */
 export class PooledProxies {
   readonly system = inject('systemDatabase');
   readonly role = {
@@ -65,9 +62,13 @@ export class PooledProxies {
 
   async prepare(): Promise<void> {
     this.#directory = await mkdtemp(join(tmpdir(), 'catnap-pool-'));
-    const names = { domain: 'localhost', region: 'local', clock: systemClock };
-    this.#certificates = await ensureCertificates({ directory: this.#directory, ...names });
-    this.verifier = await this.#learnVerifier();
+    this.#certificates = await ensureCertificates({
+      directory: this.#directory,
+      domain: 'localhost',
+      region: 'local',
+      clock: systemClock,
+    });
+    this.verifier = await learnVerifier(this.system);
   }
 
   async dispose(): Promise<void> {
@@ -102,8 +103,13 @@ export class PooledProxies {
           return wake(endpointId);
         },
       },
-      ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock },
-      ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
+      bind: '127.0.0.1',
+      port: 0,
+      tls: () => certificates,
+      clock: systemClock,
+      domain: 'localhost',
+      region: 'local',
+      log: createLogger({ level: 'silent', role: 'proxy' }),
       ...options,
     });
     this.onCleanup(() => proxy.close());
@@ -117,7 +123,10 @@ export class PooledProxies {
 
   async client(proxy: RunningProxy, options: pg.ClientConfig = {}): Promise<pg.Client> {
     const client = new pg.Client({
-      ...{ host: '127.0.0.1', port: proxy.port, ...this.role, options: 'endpoint=ep-a-pooler' },
+      host: '127.0.0.1',
+      port: proxy.port,
+      ...this.role,
+      options: 'endpoint=ep-a-pooler',
       ...options,
     });
     client.on('error', () => {});
@@ -126,7 +135,7 @@ export class PooledProxies {
     return client;
   }
 
-  /** Protocol by hand, for what drivers hide. */
+  /** A client that speaks the protocol itself, for what drivers hide. */
   async raw(proxy: RunningProxy, parameters: Record<string, string> = {}): Promise<RawClient> {
     const socket = connectTcp(proxy.port, '127.0.0.1');
     this.onCleanup(() => socket.destroy());
@@ -152,19 +161,5 @@ export class PooledProxies {
     socket.end(cancelRequest(key));
     socket.resume();
     await new Promise((resolve) => socket.once('close', resolve));
-  }
-
-  /** The login of the tests may not read pg_authid; but any client is told salt and count, the rest is arithmetic. */
-  async #learnVerifier(): Promise<string> {
-    const socket = connectTcp(this.system.path);
-    const messages = new MessageStream(socket, 10_000);
-    messages.write(startupMessage([['user', this.system.username]]));
-    await messages.readMessage();
-    messages.write(saslInitialResponse(scramMechanism, startClientExchange().first));
-    const answer = parseAuthentication((await messages.readMessage()).body);
-    socket.destroy();
-    const [, salt = '', iterations = ''] =
-      answer.kind === 'sasl_continue' ? (/s=([^,]+),i=(\d+)/.exec(answer.data) ?? []) : [];
-    return buildVerifier(this.system.password, Buffer.from(salt, 'base64'), Number(iterations));
   }
 }

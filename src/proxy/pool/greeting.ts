@@ -1,45 +1,43 @@
 /**
- * What a pooled client is greeted with: the settings that a server reports, with the client's own values. A server is
- * asked once for each combination of values; clients after that are greeted from memory.
+ * What a pooled client gets at the end of its login: the settings that a server reports, with the values that the
+ * client asked for. A server is needed once for each combination of values; later clients are greeted from memory.
  */
 import { CatnapError } from '../../lib/errors.ts';
 import { ComputeRefusal } from '../compute/session.ts';
 import { errorResponse, parseErrorResponse } from '../protocol/messages.ts';
 import { cstring, encodeMessage } from '../protocol/wire.ts';
+import type { Pool, Waiter } from './pool.ts';
+import type { ServerConnection, ServerLoss } from './server-connection.ts';
 import {
   applicationNameIndex,
   changeSql,
   cleanApplicationName,
-  type Tracked,
+  readParameters,
+  type TrackedValues,
   trackedIndex,
   withValue,
-} from './parameters.ts';
-import type { Pool, Waiter } from './pool.ts';
-import { readParameters, type ServerConnection, type ServerLoss } from './server-connection.ts';
+} from './tracked-settings.ts';
 
 export interface Greeting {
-  readonly values: Tracked;
-  /** ParameterStatus of everything but the application's name. */
+  readonly values: TrackedValues;
+  /** ParameterStatus messages; in the memory of the pool without that of the application name. */
   readonly bytes: Buffer;
 }
 
-/** Combinations kept for one pool; drivers send a handful. */
+/** Combinations that a pool remembers; drivers send a handful. */
 const greetingsMax = 100;
 const lossesMax = 5;
 
-/** Rejects with what the client is to be told. */
-export async function greet(
-  pool: Pool,
-  wanted: ReadonlyMap<number, string>,
-  signal: AbortSignal,
-): Promise<{ values: Tracked; bytes: Buffer }> {
+/** Rejects with the error for the client. */
+export async function greet(pool: Pool, wanted: ReadonlyMap<number, string>, signal: AbortSignal): Promise<Greeting> {
+  // Clients differ in the application name most often, and every server takes it, so it is added afterwards.
   const application = cleanApplicationName(wanted.get(applicationNameIndex) ?? '');
-  const asked = new Map(wanted);
-  asked.delete(applicationNameIndex);
-  const key = JSON.stringify([...asked].sort(([a], [b]) => a - b));
+  const others = new Map(wanted);
+  others.delete(applicationNameIndex);
+  const key = JSON.stringify([...others].sort(([a], [b]) => a - b));
   let greeting = pool.greetings.get(key);
   if (greeting === undefined) {
-    greeting = await learn(pool, asked, signal);
+    greeting = await requestGreeting(pool, others, signal);
     const [oldest] = pool.greetings.keys();
     if (pool.greetings.size >= greetingsMax && oldest !== undefined) pool.greetings.delete(oldest);
     pool.greetings.set(key, greeting);
@@ -50,29 +48,29 @@ export async function greet(
   };
 }
 
-function learn(pool: Pool, wanted: ReadonlyMap<number, string>, signal: AbortSignal): Promise<Greeting> {
+function requestGreeting(pool: Pool, wanted: ReadonlyMap<number, string>, signal: AbortSignal): Promise<Greeting> {
   return new Promise((resolve, reject) => {
-    const learner = new Learner(pool, wanted, (outcome) => {
+    const request = new GreetingRequest(pool, wanted, (outcome) => {
       signal.removeEventListener('abort', onAbort);
       if ('error' in outcome) reject(outcome.error);
       else resolve(outcome.greeting);
     });
     const onAbort = () => {
-      pool.withdraw(learner);
+      pool.withdraw(request);
       reject(signal.reason);
     };
     if (signal.aborted) return reject(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
-    learner.start();
+    request.start();
   });
 }
 
 type Outcome = { readonly greeting: Greeting } | { readonly error: unknown };
 
-/** Takes a server, sets the values there, and reads what they have become. */
-class Learner implements Waiter {
-  /** None: whatever the server has is fine, since all are set below. */
-  readonly values: Tracked = [];
+/** Takes a server, sets the values there, and reads how the server reports them. */
+class GreetingRequest implements Waiter {
+  /** None: the server may come with any values, since all of them are set below. */
+  readonly values: TrackedValues = [];
   readonly #pool: Pool;
   readonly #wanted: ReadonlyMap<number, string>;
   readonly #finish: (outcome: Outcome) => void;
@@ -93,9 +91,9 @@ class Learner implements Waiter {
   onServer(server: ServerConnection): void {
     this.#server = server;
     let values = server.loginValues;
-    for (const [at, value] of this.#wanted) values = withValue(values, at, value);
+    for (const [index, value] of this.#wanted) values = withValue(values, index, value);
     const sql = changeSql(server.values, values);
-    if (sql === '') this.onServerAnswered();
+    if (sql === '') this.onServerDone();
     else server.writeHidden(sql);
   }
 
@@ -103,29 +101,34 @@ class Learner implements Waiter {
     this.#finish({ error });
   }
 
-  onServerAnswered(): void {
+  onServerDone(): void {
     const server = this.#server;
     if (server?.isFree !== true) return;
     const { values } = server;
     const messages = readParameters(server.greeting)
       .filter(({ name }) => trackedIndex(name) !== applicationNameIndex)
       .map(({ name, value }) => parameterStatus(name, values[trackedIndex(name) ?? -1] ?? value));
-    this.#leave();
+    this.#server = null;
+    this.#pool.release(server);
     this.#finish({ greeting: { values, bytes: Buffer.concat(messages) } });
   }
 
   onServerError(body: Buffer): void {
     const report = parseErrorResponse(body);
     this.#finish({ error: new ComputeRefusal(report, errorResponse(report)) });
-    // Half of the settings may be set; they are all known, so the server is as good as before.
+    // Some of the settings may be set. The server has reported them, so it can be used as before.
   }
 
-  /** It was about to stop, most likely: the next one waits until the compute is back. */
+  /** Most likely the server was about to stop: the next one waits until the compute is back. */
   onServerLost({ cause }: ServerLoss): void {
     this.#server = null;
     this.#losses += 1;
     if (this.#losses < lossesMax) return void this.start();
     this.#finish({ error: new CatnapError('unavailable', "Couldn't connect to compute node", { cause }) });
+  }
+
+  onServerFatal(): boolean {
+    return true;
   }
 
   onServerBytes(): boolean {
@@ -134,15 +137,6 @@ class Learner implements Waiter {
   onServerDrain(): void {}
   onServerParameter(): void {}
   onServerCommand(): void {}
-  onServerFatal(): boolean {
-    return true;
-  }
-
-  #leave(): void {
-    const server = this.#server;
-    this.#server = null;
-    if (server !== null) this.#pool.release(server);
-  }
 }
 
 function parameterStatus(name: string, value: string): Buffer {

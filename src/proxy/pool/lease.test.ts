@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PooledProxies } from '../../../test/helpers/pooled-proxy.ts';
+import { bind, execute, parse, query, sync } from '../../../test/helpers/postgres-messages.ts';
 import { createLogger } from '../../lib/log.ts';
 import { deriveKeys, parseVerifier } from '../../lib/scram-verifier.ts';
 import type { Identity } from '../client/authenticate.ts';
@@ -7,14 +8,12 @@ import { createWaker } from '../compute/wake.ts';
 import { limitsFor } from '../kit/limits.ts';
 import { Budgets } from '../permits/budget.ts';
 import { parseErrorResponse } from '../protocol/messages.ts';
-import { cstring, encodeMessage, int32 } from '../protocol/wire.ts';
 import type { Lease } from './lease.ts';
 import { createPools, type Pools } from './pools.ts';
 
 const proxies = new PooledProxies();
 let identity: Identity;
 let pools: Pools;
-const { signal } = new AbortController();
 
 beforeAll(async () => {
   await proxies.prepare();
@@ -43,11 +42,12 @@ afterAll(async () => {
   await proxies.dispose();
 });
 
-const parameters = () => new Map([['database', proxies.role.database]]);
-const query = (text: string) => encodeMessage('Q', cstring(text));
-const sync = encodeMessage('S');
+function take({ database = proxies.role.database, signal = new AbortController().signal } = {}): Promise<Lease> {
+  return pools.lease({ identity, parameters: new Map([['database', database]]), signal });
+}
 
-async function answer(lease: Lease): Promise<{ types: string; rows: string[] }> {
+/** Everything up to ReadyForQuery: the types of the messages, the first column of rows, the SQLSTATE of errors. */
+async function receiveReply(lease: Lease): Promise<{ types: string; rows: string[] }> {
   let types = '';
   const rows: string[] = [];
   for (;;) {
@@ -59,87 +59,74 @@ async function answer(lease: Lease): Promise<{ types: string; rows: string[] }> 
   }
 }
 
+async function backendPid(lease: Lease): Promise<string | undefined> {
+  lease.send(query('select pg_backend_pid()'));
+  const { types, rows } = await receiveReply(lease);
+  expect(types).toBe('TDCZ');
+  return rows[0];
+}
+
 describe('a lease', () => {
-  it('speaks the protocol, and goes back to be lent again', async () => {
-    const first = await pools.lease({ identity, parameters: parameters(), signal });
-    first.send(query('select pg_backend_pid()'));
-    const { types, rows } = await answer(first);
-    expect(types).toBe('TDCZ');
-    const parse = encodeMessage('P', cstring('mine'), cstring('select $1::text'), Buffer.from([0, 0]));
-    const bind = (text: string) =>
-      encodeMessage(
-        'B',
-        cstring(''),
-        cstring('mine'),
-        Buffer.from([0, 0, 0, 1]),
-        int32(text.length),
-        Buffer.from(text),
-        Buffer.from([0, 0]),
-      );
-    const execute = encodeMessage('E', cstring(''), int32(0));
-    first.send(Buffer.concat([parse, bind('one'), execute, bind('two'), execute, sync]));
-    expect(await answer(first)).toEqual({ types: '12DC2DCZ', rows: ['one', 'two'] });
+  it('speaks the protocol, and its connection is used again after its release', async () => {
+    const first = await take();
+    const pid = await backendPid(first);
+    const executeWith = (value: string) => Buffer.concat([bind('mine', [value]), execute()]);
+    first.send(Buffer.concat([parse('mine', 'select $1::text'), executeWith('one'), executeWith('two'), sync]));
+    expect(await receiveReply(first)).toEqual({ types: '12DC2DCZ', rows: ['one', 'two'] });
     expect(first.isIdle).toBe(true);
     first.release();
-    const second = await pools.lease({ identity, parameters: parameters(), signal });
-    second.send(query('select pg_backend_pid()'));
-    expect((await answer(second)).rows).toEqual(rows);
-    // What the first had prepared is not the second's.
-    second.send(Buffer.concat([bind('x'), sync]));
-    expect((await answer(second)).rows).toEqual(['26000']);
+    const second = await take();
+    expect(await backendPid(second)).toBe(pid);
+    // The second lease does not have the statement that the first has prepared.
+    second.send(Buffer.concat([bind('mine', ['x']), sync]));
+    expect((await receiveReply(second)).rows).toEqual(['26000']);
     second.release();
   });
 
-  it('that is given up in a transaction takes its server with it', async () => {
-    const lease = await pools.lease({ identity, parameters: parameters(), signal });
+  it('that is released in a transaction closes its connection', async () => {
+    const lease = await take();
     lease.send(query('begin; create temporary table left_behind (n int); select pg_backend_pid()'));
-    const { rows } = await answer(lease);
+    const [pid] = (await receiveReply(lease)).rows;
     lease.release();
-    const next = await pools.lease({ identity, parameters: parameters(), signal });
-    next.send(query('select pg_backend_pid()'));
-    expect((await answer(next)).rows).not.toEqual(rows);
+    const next = await take();
+    expect(await backendPid(next)).not.toBe(pid);
     next.release();
   });
 
-  it('whose server goes before it has begun is carried out by another', async () => {
-    for (const moment of ['before it is lent', 'before it is asked']) {
-      const before = await pools.lease({ identity, parameters: parameters(), signal });
-      before.send(query('select pg_backend_pid()'));
-      const [pid] = (await answer(before)).rows;
-      before.release();
-      const kill = () => proxies.direct`select pg_terminate_backend(${Number(pid)})`;
-      if (moment === 'before it is lent') await kill();
-      const lease = await pools.lease({ identity, parameters: parameters(), signal });
-      if (moment === 'before it is asked') await kill();
-      lease.send(query('select pg_backend_pid()'));
-      const { types, rows } = await answer(lease);
-      expect(types).toBe('TDCZ');
-      expect(rows).not.toEqual([pid]);
+  it('gets another server if its own stops before the first request', async () => {
+    for (const moment of ['before the lease', 'before the request']) {
+      const earlier = await take();
+      const pid = await backendPid(earlier);
+      earlier.release();
+      const stopServer = () => proxies.direct`select pg_terminate_backend(${Number(pid)})`;
+      if (moment === 'before the lease') await stopServer();
+      const lease = await take();
+      if (moment === 'before the request') await stopServer();
+      expect(await backendPid(lease)).not.toBe(pid);
       lease.release();
     }
   });
 
-  it('that has begun gets the error of its server', async () => {
-    const lease = await pools.lease({ identity, parameters: parameters(), signal });
+  it('that is in a transaction when its server stops gets an error', async () => {
+    const lease = await take();
     lease.send(query('begin'));
-    await answer(lease);
+    await receiveReply(lease);
     lease.send(query('select pg_terminate_backend(pg_backend_pid())'));
-    await expect(answer(lease)).rejects.toThrow();
+    await expect(receiveReply(lease)).rejects.toThrow();
     lease.release();
   });
 
-  it('is refused in the words of the compute', async () => {
-    const absent = pools.lease({ identity, parameters: new Map([['database', 'absent']]), signal });
-    await expect(absent).rejects.toMatchObject({ sqlState: '3D000' });
+  it('that the compute refuses is rejected with the error of the compute', async () => {
+    await expect(take({ database: 'absent' })).rejects.toMatchObject({ sqlState: '3D000' });
   });
 
-  it('is not waited for by somebody who has left', async () => {
-    const leaving = new AbortController();
-    const held = await pools.lease({ identity, parameters: parameters(), signal });
+  it('is rejected when its caller stops waiting', async () => {
+    const caller = new AbortController();
+    const held = await take();
     held.send(query('begin'));
-    await answer(held);
-    const waiting = pools.lease({ identity, parameters: parameters(), signal: leaving.signal });
-    leaving.abort(new Error('gone'));
+    await receiveReply(held);
+    const waiting = take({ signal: caller.signal });
+    caller.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
     held.release();
   });

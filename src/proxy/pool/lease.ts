@@ -1,37 +1,48 @@
-/** One server connection lent to somebody inside the proxy, message by message. `pools.ts` says how to use it. */
-
+/**
+ * One server connection for code inside the proxy, message by message:
+ *
+ *     const lease = await pools.lease({ identity, parameters, signal });
+ *     lease.send(messages);                           // frontend messages, any number, named statements included
+ *     const { type, body } = await lease.receive();   // backend messages, in order, up to ReadyForQuery and beyond
+ *     lease.release();
+ *
+ * Always release, also after an error. A connection that is outside of a transaction goes back to its pool. In the
+ * middle of a query or a transaction it is cancelled and closed.
+ */
 import { ComputeRefusal } from '../compute/session.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { parseErrorResponse } from '../protocol/messages.ts';
 import { encodeMessage, FrameBuffer, type Message } from '../protocol/wire.ts';
-import { FirstRequest, isCrashNotice } from './first-request.ts';
-import type { Tracked } from './parameters.ts';
+import { dropsStatements } from './command-tags.ts';
 import type { Pool, Waiter } from './pool.ts';
-import { RequestTranslator } from './requests.ts';
+import { RequestTranslator } from './request-translator.ts';
+import { isCrashNotice, ResendBuffer } from './resend-buffer.ts';
 import type { ServerConnection, ServerLoss } from './server-connection.ts';
 import { ClientStatements } from './statements.ts';
+import type { TrackedValues } from './tracked-settings.ts';
 
-/** Unread answers beyond this make the server wait. */
+/** The server is not read from while there are more unread bytes than this. */
 const unreadBytesMax = 1_000_000;
 const messageBytesMax = 0x3fff_ffff;
 
 export class Lease implements Waiter {
-  readonly values: Tracked;
+  readonly values: TrackedValues;
   readonly #pool: Pool;
   readonly #cancelMs: number;
   readonly #statements: ClientStatements;
   readonly #translator: RequestTranslator;
   readonly #frames = new FrameBuffer();
-  readonly #first = new FirstRequest();
+  readonly #resend = new ResendBuffer();
   #server: ServerConnection | null = null;
   #hasSent = false;
-  /** What another server is waited for with, after one has gone. */
+  /** What the next server gets, while the lease waits for one after a loss. */
   #held: Buffer | null = null;
   #failure: Error | null = null;
+  /** Wakes up `receive`. */
   #wake: (() => void) | null = null;
   #isReleased = false;
 
-  private constructor(pool: Pool, values: Tracked, cancelMs: number) {
+  private constructor(pool: Pool, values: TrackedValues, cancelMs: number) {
     this.#pool = pool;
     this.values = values;
     this.#cancelMs = cancelMs;
@@ -39,22 +50,22 @@ export class Lease implements Waiter {
     this.#translator = new RequestTranslator(this.#statements);
   }
 
-  /** Takes over the caller's place among the pool's clients. */
-  static take(pool: Pool, values: Tracked, signal: AbortSignal, cancelMs: number): Promise<Lease> {
+  /** The caller has counted itself in `pool.clients`; from now on `release` takes care of that. */
+  static take(pool: Pool, values: TrackedValues, signal: AbortSignal, cancelMs: number): Promise<Lease> {
     const lease = new Lease(pool, values, cancelMs);
     return new Promise((resolve, reject) => {
       const onAbort = () => {
         pool.withdraw(lease);
         reject(signal.reason);
       };
-      const settle = () => signal.removeEventListener('abort', onAbort);
+      const stopListening = () => signal.removeEventListener('abort', onAbort);
       lease.onServer = (server) => {
-        settle();
+        stopListening();
         lease.#server = server;
         resolve(lease);
       };
       lease.onNoServer = (error) => {
-        settle();
+        stopListening();
         reject(error);
       };
       if (signal.aborted) return reject(signal.reason);
@@ -64,11 +75,11 @@ export class Lease implements Waiter {
     });
   }
 
-  /** Set while a server is waited for. */
+  /** Both are set whenever the lease waits for a server. */
   onServer: (server: ServerConnection) => void = () => {};
   onNoServer: (error: unknown) => void = () => {};
 
-  /** Everything sent is answered, and no transaction is open. */
+  /** Every reply has been received, and no transaction is open. */
   get isIdle(): boolean {
     return this.#server?.isFree === true && this.#frames.length === 0;
   }
@@ -77,20 +88,16 @@ export class Lease implements Waiter {
     const server = this.#server;
     if (this.#held !== null) this.#held = Buffer.concat([this.#held, messages]);
     if (server === null) return;
-    if (this.#hasSent) this.#first.add(messages);
-    else this.#first.begin(messages, null, server.isEnding);
+    if (this.#hasSent) this.#resend.add(messages);
+    else this.#resend.start(messages, null, server.isEnding);
     this.#hasSent = true;
-    this.#pass(server, messages);
-  }
-
-  #pass(server: ServerConnection, messages: Buffer): void {
     for (const part of this.#translator.translate(messages, server)) server.write(part);
-    server.replies.answerLocally();
+    server.replies.sendLocalReplies();
   }
 
   /**
-   * Rejects when the connection is lost, or released, and with ProtocolError at a message longer than `maxBytes`. A
-   * FATAL error of the server comes as a message first.
+   * Rejects when the connection is lost or released, and with a ProtocolError for a message longer than `maxBytes`. A
+   * FATAL error of the server is received as a message first.
    */
   async receive(maxBytes = messageBytesMax): Promise<Message> {
     for (;;) {
@@ -100,7 +107,7 @@ export class Lease implements Waiter {
         return message;
       }
       if (this.#failure !== null) throw this.#failure;
-      // One message may be longer than what makes the server wait.
+      // A single message may be longer than `unreadBytesMax`.
       this.#server?.resume();
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -122,26 +129,25 @@ export class Lease implements Waiter {
     this.#fail(new Error('BUG: the lease was released'));
     if (this.#held !== null) this.#pool.withdraw(this);
     if (server === null) return;
-    if (server.isFree && !this.#translator.isMidMessage) return void this.#pool.release(server);
-    void server.cancel(this.#cancelMs).catch(() => {});
-    server.leave();
-    server.destroy();
+    if (server.isFree && !this.#translator.isMidMessage) this.#pool.release(server);
+    else server.abort(this.#cancelMs);
   }
 
   onServerBytes(bytes: Buffer): boolean {
-    if (this.#first.bytes !== null && isCrashNotice(bytes)) return true;
-    this.#first.bytes = null;
+    if (this.#resend.bytes !== null && isCrashNotice(bytes)) return true;
+    this.#resend.bytes = null;
     this.#frames.push(Buffer.from(bytes));
     this.#notify();
     return this.#frames.length < unreadBytesMax;
   }
 
+  /** Takes another server and sends the request again, if the lost server had not read it. */
   onServerLost({ cause }: ServerLoss): void {
     this.#server = null;
-    const again = this.#hasSent ? this.#first.takeAgain(cause) : Buffer.alloc(0);
-    if (again === null || this.#isReleased) return void this.#fail(new PeerGone(cause));
+    const unread = this.#hasSent ? this.#resend.takeForResend(cause) : Buffer.alloc(0);
+    if (unread === null || this.#isReleased) return void this.#fail(new PeerGone(cause));
     this.#translator.rewind();
-    this.#held = again;
+    this.#held = unread;
     this.#hasSent = false;
     this.onServer = (next) => {
       const held = this.#held;
@@ -157,21 +163,22 @@ export class Lease implements Waiter {
     if (server !== null) this.onServer(server);
   }
 
-  /** Settings that the pool could not make: the lease is of no use. */
-  onServerError(body: Buffer, wasHidden: boolean): void {
-    if (wasHidden) this.#fail(new ComputeRefusal(parseErrorResponse(body), encodeMessage('E', body)));
+  /** If the pool's own query fails, the server does not have the settings, and the lease cannot be used. */
+  onServerError(body: Buffer, isOwnQuery: boolean): void {
+    if (isOwnQuery) this.#fail(new ComputeRefusal(parseErrorResponse(body), encodeMessage('E', body)));
   }
 
   onServerFatal(body: Buffer): boolean {
-    return this.#first.isRefusedBy(body);
+    return this.#resend.noteFatal(body);
   }
-  onServerAnswered(): void {}
-  onServerDrain(): void {}
-  onServerParameter(): void {}
 
   onServerCommand(tag: string): void {
-    if (tag === 'DISCARD ALL' || tag === 'DEALLOCATE ALL') this.#statements.clear();
+    if (dropsStatements(tag)) this.#statements.clear();
   }
+
+  onServerDone(): void {}
+  onServerDrain(): void {}
+  onServerParameter(): void {}
 
   #fail(error: Error): void {
     this.#failure ??= error;

@@ -1,4 +1,4 @@
-/** Pooled hosts, with real drivers and a real Postgres behind; only the control plane is scripted. */
+/** Pooled hostnames with real drivers and a real Postgres; only the control plane is scripted. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
@@ -10,8 +10,8 @@ import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { PooledProxies, psqlVersion, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
+import { query } from '../../../test/helpers/postgres-messages.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
-import { cstring, encodeMessage } from '../protocol/wire.ts';
 
 const run = promisify(execFile);
 const proxies = new PooledProxies();
@@ -21,7 +21,7 @@ beforeAll(() => proxies.prepare());
 afterAll(() => proxies.dispose());
 afterEach(() => proxies.cleanUp());
 
-/** A proxy whose server takes `sessions`; one pool may have nine tenths of them. */
+/** A proxy whose server takes that many sessions, of which one pool may have nine tenths. */
 const startWith = (sessions: number, limits: Partial<ProxyLimits> = {}) =>
   proxies.start({ wake: async () => ({ ...proxies.compute, sessions }) }, { limits });
 
@@ -35,8 +35,17 @@ function driver(proxy: StartedProxy, options: postgres.Options<Record<string, ne
   return sql;
 }
 
+/** Waits until the application's query is in `pg_sleep`. */
+async function untilSleeping(application: string): Promise<void> {
+  await eventually(async () => {
+    const rows = await direct`select 1 from pg_stat_activity where application_name = ${application}
+      and wait_event = 'PgSleep'`;
+    expect(rows).toHaveLength(1);
+  });
+}
+
 describe('transactions', () => {
-  it('take turns on few servers, whatever the number of clients', async () => {
+  it('of many clients share a few servers', async () => {
     const proxy = await startWith(5);
     const clients = await Promise.all(Array.from({ length: 200 }, () => proxies.client(proxy)));
     expect(new Set(await Promise.all(clients.map(pid))).size).toBeLessThanOrEqual(4);
@@ -54,7 +63,8 @@ describe('transactions', () => {
 
   it('keep their server from begin to commit, also after an error', async () => {
     const proxy = await startWith(10);
-    const [one, other] = [await proxies.client(proxy), await proxies.client(proxy)];
+    const one = await proxies.client(proxy);
+    const other = await proxies.client(proxy);
     await one.query('begin');
     const mine = await pid(one);
     expect(await pid(other)).not.toBe(mine);
@@ -64,7 +74,7 @@ describe('transactions', () => {
     expect(await value(one, 'select 1')).toBe(1);
   });
 
-  it('of a client that is killed are rolled back, and their server is not used again', async () => {
+  it('of a client that dies are rolled back, and their server is not used again', async () => {
     const proxy = await startWith(10);
     await direct`create table if not exists pool_killed (n int)`;
     proxies.onCleanup(() => direct`drop table pool_killed`);
@@ -74,11 +84,7 @@ describe('transactions', () => {
     const mine = await pid(victim);
     const busy = await proxies.client(proxy, { application_name: 'busy-victim' });
     const sleeping = busy.query('select pg_sleep(60)').catch(() => {});
-    await eventually(async () => {
-      const rows = await direct`select 1 from pg_stat_activity where application_name = 'busy-victim'
-        and wait_event = 'PgSleep'`;
-      expect(rows).toHaveLength(1);
-    });
+    await untilSleeping('busy-victim');
     for (const client of [victim, busy]) streamOf(client).destroy();
     await sleeping;
     await eventually(async () => {
@@ -91,13 +97,13 @@ describe('transactions', () => {
   });
 });
 
-/** What the driver keeps to itself. */
+/** The socket of the driver, which is not part of its API. */
 function streamOf(client: pg.Client): Duplex {
   return (client as pg.Client & { connection: { stream: Duplex } }).connection.stream;
 }
 
 describe('prepared statements', () => {
-  it('of pg live on through transactions and servers', async () => {
+  it('of pg survive the end of a transaction and a change of server', async () => {
     const proxy = await startWith(4);
     const clients = await Promise.all(Array.from({ length: 12 }, () => proxies.client(proxy)));
     const servers = new Set<unknown>();
@@ -117,7 +123,7 @@ describe('prepared statements', () => {
     expect(servers.size).toBeGreaterThan(1);
   });
 
-  it('of postgres.js work with what it does by default, pipelined too', async () => {
+  it('of postgres.js work with its default options, pipelined too', async () => {
     const sql = driver(await startWith(4), { max: 3 });
     const numbers = Array.from({ length: 60 }, (_, n) => n);
     const found = await Promise.all(numbers.map((n) => sql`select ${n}::int as n, ${'x'.repeat(n)}::text as text`));
@@ -142,7 +148,7 @@ describe('prepared statements', () => {
     expect(kept).toBe(3);
   });
 
-  it('that fail are told as Postgres tells it, and can be repaired', async () => {
+  it('that fail report the error of Postgres, and can be prepared again', async () => {
     const client = await proxies.client(await startWith(4));
     await expect(client.query({ name: 'bad', text: 'select nothing from nowhere' })).rejects.toMatchObject({
       code: '42P01',
@@ -156,7 +162,7 @@ describe('prepared statements', () => {
     expect((await client.query({ name: 'bad', text: 'select 1 as n' })).rows).toEqual([{ n: 1 }]);
   });
 
-  it('are prepared anew after DISCARD ALL and DEALLOCATE ALL', async () => {
+  it('are prepared again after DISCARD ALL and DEALLOCATE ALL', async () => {
     const proxy = await startWith(4);
     const sql = driver(proxy);
     for (const command of ['discard all', 'deallocate all']) {
@@ -168,19 +174,19 @@ describe('prepared statements', () => {
     }
   });
 
-  it('of a table that has changed since can be prepared again', async () => {
+  it('can be prepared again after their table has changed', async () => {
     const proxy = await startWith(4);
     await direct`create table if not exists pool_changing (a int)`;
     proxies.onCleanup(() => direct`drop table pool_changing`);
     const client = await proxies.client(proxy);
-    const query = (name: string) => client.query({ name, text: 'select * from pool_changing' });
-    await query('before');
+    const select = (name: string) => client.query({ name, text: 'select * from pool_changing' });
+    await select('before');
     await direct`alter table pool_changing add column b int`;
-    await expect(query('before')).rejects.toMatchObject({ code: '0A000' });
-    expect((await query('after')).fields.map(({ name }) => name)).toEqual(['a', 'b']);
+    await expect(select('before')).rejects.toMatchObject({ code: '0A000' });
+    expect((await select('after')).fields.map(({ name }) => name)).toEqual(['a', 'b']);
   });
 
-  it('serve drizzle', async () => {
+  it('work with drizzle', async () => {
     const client = await proxies.client(await startWith(4));
     const db = drizzle(client);
     const answer = await db.transaction(async (tx) => tx.execute(fragment`select ${41}::int + 1 as n`));
@@ -196,13 +202,16 @@ describe('settings', () => {
     await one.query("set timezone to 'Asia/Tokyo'");
     await one.query('set datestyle to german');
     for (let i = 0; i < 3; i++) {
-      const ask = "select current_setting('TimeZone') || ' ' || current_setting('application_name')";
-      expect(await Promise.all([value(one, ask), value(other, ask)])).toEqual(['Asia/Tokyo one', 'UTC other']);
+      const settings = "select current_setting('TimeZone') || ' ' || current_setting('application_name')";
+      expect(await Promise.all([value(one, settings), value(other, settings)])).toEqual([
+        'Asia/Tokyo one',
+        'UTC other',
+      ]);
     }
     expect(await value(one, "select date '2026-02-01'::text")).toBe('01.02.2026');
   });
 
-  it('of the startup packet are honoured, all of them', async () => {
+  it('of the startup packet are all applied', async () => {
     const proxy = await startWith(4);
     const strange = await proxies.client(proxy, { options: '-c search_path=strange endpoint=ep-a-pooler' });
     const plain = await proxies.client(proxy);
@@ -224,7 +233,8 @@ describe('settings', () => {
 
   it('made with SET do not reach another client, and neither does a role', async () => {
     const proxy = await startWith(1);
-    const [one, other] = [await proxies.client(proxy), await proxies.client(proxy)];
+    const one = await proxies.client(proxy);
+    const other = await proxies.client(proxy);
     const before = await value(other, 'show search_path');
     await one.query('set search_path to leaked');
     await one.query('set role none');
@@ -239,7 +249,7 @@ describe('settings', () => {
 });
 
 describe('the budget', () => {
-  it('makes clients wait for a server, and tells those who wait too long', async () => {
+  it('makes clients wait for a server, and refuses those that wait too long', async () => {
     const proxy = await startWith(1, { queueMs: 300 });
     const holder = await proxies.client(proxy);
     const waiter = await proxies.client(proxy);
@@ -255,7 +265,7 @@ describe('the budget', () => {
     expect(await served).toBe(7);
   });
 
-  it('is shared by roles, databases and direct sessions', async () => {
+  it('is shared by pools and direct sessions', async () => {
     const proxy = await startWith(3);
     const count = async () =>
       Number((await direct`select count(*) from pg_stat_activity where application_name = 'counted'`)[0]?.count);
@@ -268,7 +278,7 @@ describe('the budget', () => {
     const third = await proxies.client(proxy, another);
     expect(await value(third, 'select 3')).toBe(3);
     expect(await count()).toBe(3);
-    // The third server is idle in its pool; a direct session takes its place.
+    // The third server is idle in its pool; the pool closes it, and a direct session gets its permit.
     const straight = await proxies.client(proxy, { application_name: 'counted', options: 'endpoint=ep-a' });
     expect(await value(straight, 'select 4')).toBe(4);
     expect(await count()).toBe(3);
@@ -280,7 +290,7 @@ describe('the budget', () => {
     expect(await count()).toBe(3);
   });
 
-  it('bounds the clients of an endpoint', async () => {
+  it('limits the clients of an endpoint', async () => {
     const proxy = await startWith(4, { pooledPerEndpoint: 2 });
     await proxies.client(proxy);
     await proxies.client(proxy);
@@ -292,30 +302,35 @@ describe('the budget', () => {
 });
 
 describe('COPY', () => {
-  it.skipIf(psqlVersion === 0)('goes in and out, and an error in the middle leaves the session whole', async () => {
-    const proxy = await startWith(2);
-    await direct`create table if not exists pool_copied (n int, text text)`;
-    proxies.onCleanup(() => direct`drop table pool_copied`);
-    const child = spawn('psql', [proxies.uri(proxy), '-XAtq', '-v', 'ON_ERROR_STOP=0'], { stdio: 'pipe' });
-    let output = '';
-    child.stdout.on('data', (chunk) => (output += chunk));
-    child.stderr.on('data', (chunk) => (output += chunk));
-    child.stdin.write('copy pool_copied from stdin;\n');
-    for (let n = 0; n < 2_000; n++) child.stdin.write(`${n}\t${'x'.repeat(200)}\n`);
-    child.stdin.write('\\.\nselect count(*), sum(n) from pool_copied;\n');
-    child.stdin.write('copy pool_copied from stdin;\n');
-    for (let n = 0; n < 2_000; n++) child.stdin.write(`not a number\t${'x'.repeat(200)}\n`);
-    child.stdin.write("\\.\nselect 'still ' || 'here';\ncopy (select * from pool_copied where n < 3) to stdout;\n");
-    child.stdin.end('begin; copy pool_copied from stdin;\n1\tone\n\\.\nrollback; select count(*) from pool_copied;\n');
-    await once(child, 'close');
-    expect(output).toContain('2000|1999000');
-    expect(output).toContain('invalid input syntax for type integer');
-    expect(output).toContain('still here');
-    expect(output).toContain(`2\t${'x'.repeat(200)}`);
-    expect(output.trim().endsWith('2000')).toBe(true);
-  });
+  it.skipIf(psqlVersion === 0)(
+    'works in both directions, and an error in the middle leaves the session usable',
+    async () => {
+      const proxy = await startWith(2);
+      await direct`create table if not exists pool_copied (n int, text text)`;
+      proxies.onCleanup(() => direct`drop table pool_copied`);
+      const child = spawn('psql', [proxies.uri(proxy), '-XAtq', '-v', 'ON_ERROR_STOP=0'], { stdio: 'pipe' });
+      let output = '';
+      child.stdout.on('data', (chunk) => (output += chunk));
+      child.stderr.on('data', (chunk) => (output += chunk));
+      child.stdin.write('copy pool_copied from stdin;\n');
+      for (let n = 0; n < 2_000; n++) child.stdin.write(`${n}\t${'x'.repeat(200)}\n`);
+      child.stdin.write('\\.\nselect count(*), sum(n) from pool_copied;\n');
+      child.stdin.write('copy pool_copied from stdin;\n');
+      for (let n = 0; n < 2_000; n++) child.stdin.write(`not a number\t${'x'.repeat(200)}\n`);
+      child.stdin.write("\\.\nselect 'still ' || 'here';\ncopy (select * from pool_copied where n < 3) to stdout;\n");
+      child.stdin.end(
+        'begin; copy pool_copied from stdin;\n1\tone\n\\.\nrollback; select count(*) from pool_copied;\n',
+      );
+      await once(child, 'close');
+      expect(output).toContain('2000|1999000');
+      expect(output).toContain('invalid input syntax for type integer');
+      expect(output).toContain('still here');
+      expect(output).toContain(`2\t${'x'.repeat(200)}`);
+      expect(output.trim().endsWith('2000')).toBe(true);
+    },
+  );
 
-  it('of postgres.js works as a stream', async () => {
+  it('works as a stream of postgres.js', async () => {
     const proxy = await startWith(2);
     await direct`create table if not exists pool_streamed (n int)`;
     proxies.onCleanup(() => direct`drop table pool_streamed`);
@@ -332,16 +347,12 @@ describe('COPY', () => {
 });
 
 describe('cancel', () => {
-  it('reaches what the client runs, and never another client on the same server', async () => {
+  it('reaches the query of the client, and never another client on the same server', async () => {
     const proxy = await startWith(1);
     const one = await proxies.raw(proxy, { application_name: 'pool-cancel' });
     const other = await proxies.client(proxy, { application_name: 'pool-other' });
-    one.messages.write(encodeMessage('Q', cstring('select pg_sleep(60)')));
-    await eventually(async () => {
-      const rows = await direct`select 1 from pg_stat_activity where application_name = 'pool-cancel'
-        and wait_event = 'PgSleep'`;
-      expect(rows).toHaveLength(1);
-    });
+    one.messages.write(query('select pg_sleep(60)'));
+    await untilSleeping('pool-cancel');
     await proxies.cancel(proxy, { ...one.key, secret: one.key.secret ^ 1 });
     await proxies.cancel(proxy, one.key);
     const types: string[] = [];
@@ -358,7 +369,8 @@ describe.skipIf(psqlVersion === 0)('psql', () => {
     const proxy = await startWith(4);
     const { stdout } = await run('psql', [
       `${proxies.uri(proxy)}&sslmode=require&channel_binding=require`,
-      ...['-XAtc', 'select 40 + 2'],
+      '-XAtc',
+      'select 40 + 2',
     ]);
     expect(stdout.trim()).toBe('42');
   });

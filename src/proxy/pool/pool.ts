@@ -1,7 +1,7 @@
 /**
- * The server connections of one endpoint, role and database (and password, and startup settings), and the queue of
- * those who want one. Connections are opened as they are needed, within the endpoint's budget, and given back after
- * each transaction.
+ * The server connections of one endpoint, role and database (and password, and startup parameters), and the line of
+ * waiters that want one. A connection is opened when a waiter needs it and the endpoint's budget grants a permit; it
+ * comes back after each transaction.
  */
 import { CatnapError, errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -10,57 +10,62 @@ import { ComputeRefusal } from '../compute/session.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import type { BudgetMember, EndpointBudget } from '../permits/budget.ts';
 import type { Greeting } from './greeting.ts';
-import { changeSql, type Tracked } from './parameters.ts';
 import { ServerConnection, type ServerUser } from './server-connection.ts';
 import { StatementTable } from './statements.ts';
+import type { TrackedValues } from './tracked-settings.ts';
 import { WaitingLine } from './waiting-line.ts';
 
-/** Somebody who wants a server. */
+/** Wants a server connection, and becomes its user. */
 export interface Waiter extends ServerUser {
   /** The settings that the server must have. */
-  readonly values: Tracked;
+  readonly values: TrackedValues;
   onServer(server: ServerConnection): void;
+  /** The wait is over without a server; `error` is for the client. */
   onNoServer(error: unknown): void;
 }
 
 export interface PoolOptions {
   readonly endpointId: string;
-  /** What it is called in the budget. */
+  /** What the budget calls this pool. */
   readonly name: string;
   readonly budget: EndpointBudget;
-  /** Wakes the endpoint if need be, and logs in there. */
+  /** Logs in to the endpoint's server, and wakes it first if necessary. */
   readonly connect: (signal: AbortSignal) => Promise<ComputeLogin>;
   readonly limits: ProxyLimits;
   readonly log: Logger;
 }
 
-/** Logins at once: a burst of clients is served sooner by a few connections than by as many as there are clients. */
+/** Logins at the same time: a burst of clients is served sooner by a few connections than by one for each client. */
 const openingMax = 4;
-/** Connections of one pool until the endpoint has said how many it takes. */
+/** Connections of one pool while the endpoint's limit is not known. */
 const unknownLimit = 20;
-/** So many are opened as soon as somebody waits; more than this only help where transactions wait for something. */
+/** This many connections are opened without delay. More of them only help when transactions wait for something. */
 const eagerServers = 16;
-/** Then one must have waited this long: a short transaction comes sooner to its turn than to a login. */
+/** Beyond that, a waiter must have waited this long: a short transaction ends sooner than a login takes. */
 const growAfterMs = 100;
+/** Between two logins at a server that is full. */
 const fullRetryMs = 100;
-const tooManyState = '53300';
+const tooManyConnections = '53300';
 
 export class Pool implements BudgetMember {
   readonly statements = new StatementTable();
   readonly greetings = new Map<string, Greeting>();
   readonly endpointId: string;
   readonly name: string;
-  /** Clients that may come back for a server. */
+  /** How many clients may come back for a server. */
   clients = 0;
   readonly #options: PoolOptions;
+  /** Free connections; the one at the end was used last. */
   readonly #idle: ServerConnection[] = [];
-  readonly #all = new Set<ServerConnection>();
+  readonly #servers = new Set<ServerConnection>();
   readonly #waiting = new WaitingLine<Waiter>();
   readonly #abort = new AbortController();
+  /** Permits that the budget has not granted yet. */
   #requested = 0;
+  /** Logins under way. */
   #opening = 0;
-  #patience: NodeJS.Timeout | null = null;
-  #retry: NodeJS.Timeout | null = null;
+  #waitTimer: NodeJS.Timeout | null = null;
+  #growTimer: NodeJS.Timeout | null = null;
 
   constructor(options: PoolOptions) {
     this.endpointId = options.endpointId;
@@ -74,27 +79,23 @@ export class Pool implements BudgetMember {
   }
 
   get isUnused(): boolean {
-    return this.clients === 0 && this.#all.size === 0 && this.#waiting.size === 0 && this.#opening === 0;
+    return this.clients === 0 && this.#servers.size === 0 && this.#waiting.size === 0 && this.#opening === 0;
   }
 
-  get counts(): { readonly servers: number; readonly idle: number; readonly waiting: number } {
-    return { servers: this.#all.size, idle: this.#idle.length, waiting: this.#waiting.size };
-  }
-
-  /** A server at once, or null: then `onServer` or `onNoServer` follows. */
+  /** Returns a server at once, or null: then `onServer` or `onNoServer` follows. */
   take(waiter: Waiter): ServerConnection | null {
     const server = this.#waiting.size === 0 ? this.#popIdle() : undefined;
     if (server !== undefined) {
-      this.#hand(server, waiter);
+      server.assign(waiter, waiter.values);
       return server;
     }
     this.#waiting.add(waiter, Date.now());
-    this.#watchPatience();
+    this.#startWaitTimer();
     this.#grow();
     return null;
   }
 
-  /** One that has said that it stops, or has closed, is in the list until its socket is gone: nothing begins there. */
+  /** A retired connection stays in the list until its socket is closed, but no transaction starts on it. */
   #popIdle(): ServerConnection | undefined {
     for (;;) {
       const server = this.#idle.pop();
@@ -103,42 +104,42 @@ export class Pool implements BudgetMember {
     }
   }
 
-  /** The waiter does not want one any more. */
+  /** The waiter does not want a server any more. */
   withdraw(waiter: Waiter): void {
     this.#waiting.remove(waiter);
   }
 
-  /** Takes a free server back, for the next in the queue. */
+  /** Takes back a free server, for the next waiter. */
   release(server: ServerConnection): void {
-    server.leave();
+    server.unassign();
     this.#offer(server);
   }
 
   giveUpIdle(): void {
-    // The one at the bottom was idle longest.
+    // The first one has been idle longest.
     this.#idle.shift()?.close();
   }
 
-  /** No connection of now is used for another transaction: their server is about to go. */
+  /** The endpoint's server is about to stop: no present connection is used for another transaction. */
   retireAll(): void {
     for (const server of this.#idle.splice(0)) server.close();
-    for (const server of this.#all) server.isRetired = true;
+    for (const server of this.#servers) server.isRetired = true;
   }
 
-  /** Closes what has been idle for long. */
+  /** Closes connections that have been idle for too long. */
   sweep(now: number): void {
     const { serverIdleMs } = this.#options.limits;
     const kept = this.#idle.filter((server) => now - server.idleSince < serverIdleMs);
-    const old = this.#idle.filter((server) => now - server.idleSince >= serverIdleMs);
+    const expired = this.#idle.filter((server) => now - server.idleSince >= serverIdleMs);
     this.#idle.splice(0, this.#idle.length, ...kept);
-    for (const server of old) server.close();
+    for (const server of expired) server.close();
   }
 
   close(): void {
     this.#abort.abort(new Error('the pool is closed'));
-    if (this.#patience) clearTimeout(this.#patience);
-    if (this.#retry) clearTimeout(this.#retry);
-    for (const server of this.#all) server.close();
+    if (this.#waitTimer) clearTimeout(this.#waitTimer);
+    if (this.#growTimer) clearTimeout(this.#growTimer);
+    for (const server of this.#servers) server.close();
     this.#options.budget.leave(this);
   }
 
@@ -148,47 +149,33 @@ export class Pool implements BudgetMember {
     return Number.isFinite(limit) ? Math.max(1, Math.floor(limit * poolShare)) : unknownLimit;
   }
 
+  /** Gives a free server to the first waiter, or keeps it, or closes it when it is old or its permit is needed. */
   #offer(server: ServerConnection): void {
     const { budget, limits } = this.#options;
     if (server.isClosing) return;
     const now = Date.now();
-    const isOld = now - server.bornAt > limits.serverLifeMs;
-    const isWanted = budget.isWanted(this, this.#all.size, this.#waiting.size > 0);
+    const isOld = now - server.openedAt > limits.serverLifeMs;
+    const isWanted = budget.isWanted(this, this.#servers.size, this.#waiting.size > 0);
     if (server.isRetired || isOld || isWanted) return void server.close();
     const waiter = this.#waiting.shift();
     if (waiter === null) {
       server.idleSince = now;
       return void this.#idle.push(server);
     }
-    this.#hand(server, waiter);
+    server.assign(waiter, waiter.values);
     waiter.onServer(server);
   }
 
-  /** Makes the server what the user expects, in front of whatever it sends. */
-  #hand(server: ServerConnection, waiter: Waiter): void {
-    server.take(waiter);
-    let sql = '';
-    if (server.leftovers !== 'none' && server.lastUser !== waiter) {
-      if (server.leftovers === 'more') {
-        server.writeHidden('DISCARD ALL');
-        server.statements.clear();
-      } else sql = 'SET SESSION AUTHORIZATION DEFAULT;RESET ALL;';
-      server.leftovers = 'none';
-      server.values = server.loginValues;
-    }
-    sql += changeSql(server.values, waiter.values);
-    if (sql !== '') server.writeHidden(sql);
-  }
-
+  /** Requests permits for as many connections as there are waiters, within the limits. */
   #grow(): void {
     const { budget } = this.#options;
-    // Who begins in a pool that has closed waits for the end of its own connection, which is near.
-    if (this.#retry !== null || this.#abort.signal.aborted) return;
+    // A client that starts in a closed pool waits for its own connection to close, which takes milliseconds.
+    if (this.#growTimer !== null || this.#abort.signal.aborted) return;
     for (;;) {
       const coming = this.#opening + this.#requested;
-      const total = this.#all.size + coming;
+      const total = this.#servers.size + coming;
       if (coming >= openingMax || coming >= this.#waiting.size || total >= this.#max) return;
-      if (total >= eagerServers && this.#growLater()) return;
+      if (total >= eagerServers && this.#mustWaitToGrow()) return;
       this.#requested += 1;
       budget.request(() => {
         this.#requested -= 1;
@@ -197,21 +184,21 @@ export class Pool implements BudgetMember {
     }
   }
 
-  /** True when nobody has waited long enough; then it is looked at again. */
-  #growLater(): boolean {
+  /** Whether no waiter has waited long enough; then `grow` runs again at the right time. */
+  #mustWaitToGrow(): boolean {
     const leftMs = (this.#waiting.firstSince ?? 0) + growAfterMs - Date.now();
-    if (leftMs > 0) this.#retryAfter(leftMs);
+    if (leftMs > 0) this.#growAfter(leftMs);
     return leftMs > 0;
   }
 
-  #retryAfter(ms: number): void {
-    this.#retry ??= setTimeout(() => {
-      this.#retry = null;
+  #growAfter(ms: number): void {
+    this.#growTimer ??= setTimeout(() => {
+      this.#growTimer = null;
       this.#grow();
     }, ms);
   }
 
-  /** Holds a place of the budget, and gives it back when the connection is gone or was never made. */
+  /** Opens a connection with a granted permit. The permit goes back when the connection is closed or was never open. */
   async #open(): Promise<void> {
     const { budget, connect } = this.#options;
     const startedAt = Date.now();
@@ -222,58 +209,50 @@ export class Pool implements BudgetMember {
       const server = new ServerConnection(login, {
         table: this.statements,
         statementsMax: this.#options.limits.statementsPerServer,
-        onGone: (gone) => this.#onGone(gone),
+        onClosed: (closed) => this.#onServerClosed(closed),
       });
       this.#opening -= 1;
-      this.#all.add(server);
+      this.#servers.add(server);
       this.#offer(server);
     } catch (thrown) {
       this.#opening -= 1;
       budget.release(this);
-      this.#failed(thrown, startedAt);
+      this.#onOpenFailed(thrown, startedAt);
     }
     this.#grow();
   }
 
-  #failed(thrown: unknown, startedAt: number): void {
-    const isFull = thrown instanceof ComputeRefusal && thrown.sqlState === tooManyState;
+  #onOpenFailed(thrown: unknown, startedAt: number): void {
+    const isFull = thrown instanceof ComputeRefusal && thrown.sqlState === tooManyConnections;
     this.#options.log[isFull ? 'debug' : 'info'](
       { endpointId: this.endpointId, reason: errorText(thrown) },
       'a pooled connection could not be opened',
     );
-    // A backend whose client has gone may still be finishing; the queue's own patience bounds the wait.
-    if (isFull) return void this.#retryAfter(fullRetryMs);
-    // Those who came later get a try of their own.
-    for (const waiter of this.#leaving(startedAt)) waiter.onNoServer(thrown);
+    // A backend whose client has left may still be finishing. How long waiters wait is limited by `queueMs` anyway.
+    if (isFull) return void this.#growAfter(fullRetryMs);
+    // Waiters that came after this attempt had started get an attempt of their own.
+    for (const waiter of this.#waiting.shiftSince(startedAt)) waiter.onNoServer(thrown);
   }
 
-  /** Takes those out of the queue who came by then. */
-  *#leaving(cameBy: number): Generator<Waiter> {
-    for (let since = this.#waiting.firstSince; since !== null && since <= cameBy; since = this.#waiting.firstSince) {
-      const waiter = this.#waiting.shift();
-      if (waiter !== null) yield waiter;
-    }
-  }
-
-  #onGone(server: ServerConnection): void {
-    this.#all.delete(server);
-    const at = this.#idle.indexOf(server);
-    if (at !== -1) this.#idle.splice(at, 1);
+  #onServerClosed(server: ServerConnection): void {
+    this.#servers.delete(server);
+    const index = this.#idle.indexOf(server);
+    if (index !== -1) this.#idle.splice(index, 1);
     this.#options.budget.release(this);
     this.#grow();
   }
 
-  /** One timer for the whole queue: who came first runs out of patience first. */
-  #watchPatience(): void {
-    if (this.#patience !== null) return;
+  /** One timer for the whole line: the first waiter is the first to have waited too long. */
+  #startWaitTimer(): void {
+    if (this.#waitTimer !== null) return;
     const since = this.#waiting.firstSince;
     if (since === null) return;
     const { queueMs } = this.#options.limits;
-    this.#patience = setTimeout(
+    this.#waitTimer = setTimeout(
       () => {
-        this.#patience = null;
-        for (const waiter of this.#leaving(Date.now() - queueMs)) waiter.onNoServer(waitedTooLong(queueMs));
-        this.#watchPatience();
+        this.#waitTimer = null;
+        for (const waiter of this.#waiting.shiftSince(Date.now() - queueMs)) waiter.onNoServer(waitedTooLong(queueMs));
+        this.#startWaitTimer();
       },
       Math.max(1, since + queueMs - Date.now()),
     );

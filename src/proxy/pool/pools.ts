@@ -1,46 +1,56 @@
 /**
- * All pools of one proxy. Pooled clients (`pool/session.ts`) and whoever else speaks to computes on behalf of a proven
- * client get their server connections here.
+ * All pools of one proxy. The pooled sessions of clients and SQL over HTTP get their server connections here.
  *
- * For a user inside the proxy, such as SQL over HTTP:
+ * A map of this folder, in the order in which a transaction passes through it:
  *
- *     const lease = await pools.lease({ identity, parameters, signal });   // waits: wake, queue, login
- *     lease.send(messages);                    // frontend messages, any number, named statements included
- *     const { type, body } = await lease.receive();   // backend messages, in order, up to ReadyForQuery and beyond
- *     lease.release();                         // back into the pool if it stands at ReadyForQuery 'I', else closed
+ *     start-session.ts       an authenticated client finds its pool (below) and is greeted (`greeting.ts`)
+ *     pooled-session.ts      the client's bytes arrive; the first of a transaction take a server from the pool
+ *     pool.ts                hands out an idle server, or puts the client into the waiting line (`waiting-line.ts`),
+ *                            gets a permit from the endpoint's budget and opens a connection (`proven-keys.ts`)
+ *     server-connection.ts   is reset if another client has left something, and set to the client's settings
+ *                            (`tracked-settings.ts`)
+ *     resend-buffer.ts       keeps the first request, in case the server goes before it has read it
+ *     request-translator.ts  cuts the bytes into requests (`message-types.ts`) and renames prepared statements
+ *                            (`statements.ts`, `chunk-editor.ts`)
+ *     request-queue.ts       notes each request, which then goes to the server
+ *     reply-scanner.ts       matches the replies with the requests, hides those that the client did not ask for, and
+ *                            reads command tags (`command-tags.ts`) and errors (`error-fields.ts`)
+ *     pooled-session.ts      writes the replies to the client; when the server is free, it goes back to the pool
  *
- * `identity` is what `authenticate.ts` gives back; `parameters` are those of a startup packet (`user`, `database`,
- * `options`, …). `lease` rejects with what the client is to be told: a CatnapError or a ComputeRefusal. Always release,
- * also after an error; release may be called in the middle of a query, which is then cancelled.
+ * `lease.ts` is the counterpart of `pooled-session.ts` for code inside the proxy, such as SQL over HTTP.
  */
 import { createHash } from 'node:crypto';
+import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Identity } from '../client/authenticate.ts';
 import { connectToCompute } from '../compute/session.ts';
 import type { Waker } from '../compute/wake.ts';
+import type { ControlPlane } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import type { Budgets } from '../permits/budget.ts';
 import { greet } from './greeting.ts';
 import { Lease } from './lease.ts';
-import { splitParameters } from './parameters.ts';
 import { Pool } from './pool.ts';
 import { ProvenKeys } from './proven-keys.ts';
+import { splitParameters } from './tracked-settings.ts';
 
 export interface LeaseRequest {
   readonly identity: Identity;
+  /** As in a startup packet: `user`, `database`, `options`, …. */
   readonly parameters: ReadonlyMap<string, string>;
   readonly signal: AbortSignal;
 }
 
 export interface Pools {
-  /** The pool that a client's login and parameters lead to; kept while it has clients or connections. */
+  /** The pool for a client's login and parameters; it exists while it has clients or connections. */
   open(identity: Identity, parameters: ReadonlyMap<string, string>): Pool;
-  /** A client that wants no pool has proved a password: pools of its role can use that. */
+  /** A client of a direct session has proved a password, which the pools of its role can use. */
   noteProof(identity: Identity): void;
+  /** Waits for a wake, the waiting line and a login if necessary. Rejects with the error for the client. */
   lease(request: LeaseRequest): Promise<Lease>;
-  /** The endpoint's server is about to stop, or has stopped: no transaction is begun there any more. */
+  /** The endpoint's server is about to stop, or has stopped: no new transaction starts there. */
   retire(endpointId: string): void;
-  /** Endpoints that have pools, for whoever watches their routes. */
+  /** The endpoints that have pools. */
   endpointIds(): ReadonlySet<string>;
   close(): void;
 }
@@ -56,13 +66,13 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
     const { endpointId } = identity.route;
     const { login } = splitParameters(withDatabase(identity, parameters));
     const key = poolKey(identity, login);
-    proven.note(identity);
+    proven.record(identity);
     const found = pools.get(key);
     if (found !== undefined) return found.pool;
     const { connect, release } = proven.use(identity, (by, signal) =>
       connectToCompute({ identity: by, parameters: login, waker, limits, signal }),
     );
-    // Without what the key tells about a password.
+    // The name leaves this process, and a hash does not reveal what the key says about the password.
     const name = createHash('sha256').update(key).digest('base64url').slice(0, 22);
     const pool = new Pool({ endpointId, name, budget: budgets.of(endpointId), connect, limits, log });
     pools.set(key, { pool, releaseKeys: release });
@@ -84,7 +94,7 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
 
   return {
     open,
-    noteProof: (identity) => proven.note(identity),
+    noteProof: (identity) => proven.record(identity),
     async lease({ identity, parameters, signal }) {
       const pool = open(identity, parameters);
       pool.clients += 1;
@@ -109,12 +119,30 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
   };
 }
 
-/** Without a name the database is the role's, as in Postgres; the two forms must lead to one pool. */
+/** Retires the connections of an endpoint as soon as its route is closed, before its server stops. */
+export function watchRoutes(controlPlane: ControlPlane, pools: Pools, log: Logger): void {
+  controlPlane.onChange?.((changed) => {
+    for (const endpointId of pools.endpointIds()) {
+      if (changed === null || changed === endpointId) void retireIfClosed(endpointId);
+    }
+  });
+
+  async function retireIfClosed(endpointId: string): Promise<void> {
+    try {
+      if ((await controlPlane.findAddress(endpointId)) === null) pools.retire(endpointId);
+    } catch (thrown) {
+      // The server itself will report that it stops.
+      log.warn({ endpointId, reason: errorText(thrown) }, 'the route of an endpoint could not be read');
+    }
+  }
+}
+
+/** As in Postgres, the default database has the name of the role. Both forms must lead to the same pool. */
 function withDatabase(identity: Identity, parameters: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([['database', identity.role], ...parameters, ['user', identity.role]]);
 }
 
-/** Never shared: endpoint, role, the password that was proved, database, and what else the server is told at login. */
+/** Clients share a pool only if they agree in endpoint, role, proved password, database and login parameters. */
 function poolKey({ route, verifier }: Identity, login: ReadonlyMap<string, string>): string {
   const parameters = [...login].sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([route.endpointId, verifier.storedKey.toString('base64'), parameters]);

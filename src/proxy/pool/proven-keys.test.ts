@@ -11,78 +11,81 @@ function identity(password: string, role = 'ann', endpointId = 'ep-a'): Identity
   if (!verifier) throw new Error('no verifier');
   const { storedKey, serverKey } = verifier;
   return {
-    ...{ route: { endpointId, pooled: true }, role, verifier },
+    route: { endpointId, pooled: true },
+    role,
+    verifier,
     keys: { clientKey: Buffer.alloc(32), storedKey, serverKey },
     facts: { verifier: null, disabled: false, allowedIps: [] },
   };
 }
 
-/** A server that takes one password, and remembers who came. */
-function server(right: () => Identity) {
+/** A server that accepts one identity, and remembers which ones were tried. */
+function server(accepted: () => Identity) {
   const tried: Identity[] = [];
   const connect = async (by: Identity): Promise<Identity> => {
     tried.push(by);
-    if (by !== right()) throw passwordWrong(by.role);
+    if (by !== accepted()) throw passwordWrong(by.role);
     return by;
   };
   return { tried, connect };
 }
 
-describe('a pool connects', () => {
-  const [before, after] = [identity('before'), identity('after')];
+describe('a pool', () => {
+  const before = identity('before');
+  const after = identity('after');
 
-  it('with its own keys, and with newer ones once somebody has proved them', async () => {
-    let right = before;
-    const { tried, connect } = server(() => right);
+  it('connects with its own keys, and with newer ones once a client has proved them', async () => {
+    let accepted = before;
+    const { tried, connect } = server(() => accepted);
     const keys = new ProvenKeys();
     const pool = keys.use(before, connect);
     expect(await pool.connect(signal)).toBe(before);
-    right = after;
+    accepted = after;
     await expect(pool.connect(signal)).rejects.toMatchObject({ kind: 'password_wrong' });
-    keys.note(after);
+    keys.record(after);
     expect(await pool.connect(signal)).toBe(after);
     expect(tried).toEqual([before, before, after]);
   });
 
-  it('with its own when the newest proof was of an older password', async () => {
+  it('connects with its own keys when the newest proof was of an older password', async () => {
     const { tried, connect } = server(() => after);
     const keys = new ProvenKeys();
     const pool = keys.use(after, connect);
-    keys.note(before);
+    keys.record(before);
     expect(await pool.connect(signal)).toBe(after);
     expect(await pool.connect(signal)).toBe(after);
     expect(tried).toEqual([before, after, after]);
   });
 
-  it('never with those of another role or endpoint', async () => {
+  it('never connects with the keys of another role or endpoint', async () => {
     const { tried, connect } = server(() => before);
     const keys = new ProvenKeys();
     const pool = keys.use(before, connect);
-    for (const stranger of [identity('x', 'ben'), identity('x', 'ann', 'ep-b')]) {
-      keys.use(stranger, connect);
-      keys.note(stranger);
+    for (const other of [identity('x', 'ben'), identity('x', 'ann', 'ep-b')]) {
+      keys.use(other, connect);
+      keys.record(other);
     }
     await pool.connect(signal);
     expect(tried).toEqual([before]);
   });
 
-  it('and another failure is not taken for a changed password', async () => {
+  it('does not take another failure for a changed password', async () => {
     const keys = new ProvenKeys();
     let tries = 0;
     const pool = keys.use(before, async () => {
       tries += 1;
       throw new CatnapError('unavailable', 'no');
     });
-    keys.note(after);
+    keys.record(after);
     await expect(pool.connect(signal)).rejects.toThrow('no');
     expect(tries).toBe(1);
   });
 
-  it('and nothing is kept behind the last of them', async () => {
+  it('leaves no keys behind when it is the last of its role', async () => {
     const { tried, connect } = server(() => before);
     const keys = new ProvenKeys();
     keys.use(before, connect).release();
-    keys.note(after);
+    keys.record(after);
     await keys.use(before, connect).connect(signal);
     expect(tried).toEqual([before]);
   });

@@ -1,27 +1,27 @@
 /**
- * The newest keys that anybody has proved for a role of an endpoint. A pooled client proves its password once and then
- * has many server connections, one after the other. When the role's password has changed meanwhile, the server refuses
- * the keys of that proof; those of a client that has logged in since are as good, because both are the same role.
+ * The newest keys that a client has proved for a role of an endpoint. A pooled client proves its password once and then
+ * uses many server connections, one after the other. If the role's password changes meanwhile, the server refuses the
+ * keys of that proof. The keys of a client that has logged in since then are as good, because both are the same role.
  */
 import { CatnapError } from '../../lib/errors.ts';
 import type { Identity } from '../client/authenticate.ts';
 
 interface Proof {
   newest: Identity;
-  /** Pools that may ask for it. */
+  /** How many pools use it. */
   users: number;
 }
 
 export class ProvenKeys {
   readonly #proofs = new Map<string, Proof>();
 
-  /** Somebody has just proved this; it is kept only while a pool may need it. */
-  note(identity: Identity): void {
+  /** A client has just proved this identity. It is remembered only while a pool may need it. */
+  record(identity: Identity): void {
     const proof = this.#proofs.get(nameOf(identity));
     if (proof !== undefined) proof.newest = identity;
   }
 
-  /** For a new pool; what it gets back connects with whatever keys the server takes. */
+  /** For a new pool: returns a `connect` that uses the keys which the server accepts. */
   use<T>(own: Identity, connect: (identity: Identity, signal: AbortSignal) => Promise<T>) {
     const name = nameOf(own);
     const proof = this.#proofs.get(name) ?? { newest: own, users: 0 };
@@ -33,7 +33,7 @@ export class ProvenKeys {
         try {
           return await connect(newest, signal);
         } catch (thrown) {
-          // A slow login may have brought keys of the password before this one.
+          // A slow login may have recorded the keys of an older password last.
           if (!isPasswordWrong(thrown) || isSamePassword(newest, own)) throw thrown;
           const connected = await connect(own, signal);
           if (proof.newest === newest) proof.newest = own;

@@ -1,86 +1,91 @@
 /**
- * One connection of a pool to its server. It belongs to one user at a time; between two users it is idle, and what
- * the server says then is for nobody. The user hears what is meant for it, and when the server is free.
+ * One server connection of a pool. It has one user at a time, which gets the replies that are meant for it and learns
+ * when the server is free. Between two users it is idle, and what the server sends then goes to nobody.
  */
 import type { Socket } from 'node:net';
 import { type CancelTarget, forwardCancel } from '../compute/cancel.ts';
 import type { ComputeLogin } from '../compute/login.ts';
-import { FrameBuffer, ProtocolError } from '../protocol/wire.ts';
+import { ProtocolError } from '../protocol/wire.ts';
 import { onChunks } from '../sockets/chunks.ts';
 import { type Writer, writerTo } from '../sockets/straight-writer.ts';
-import { asked, hidden } from './asked.ts';
-import { type Tracked, trackedIndex, trackedNames, withValue } from './parameters.ts';
-import { ReplyScanner } from './replies.ts';
-import type { ReplyEvents } from './reply-events.ts';
+import { dropsStatements, type Leftovers, leftoversAfter } from './command-tags.ts';
+import { requestTypes } from './message-types.ts';
+import { type ReplyEvents, ReplyScanner } from './reply-scanner.ts';
+import { hidden, requestKind } from './request-queue.ts';
 import { ServerStatements, type StatementTable } from './statements.ts';
+import { changeSql, readTrackedValues, type TrackedValues, trackedIndex, withValue } from './tracked-settings.ts';
 
+/** The session, lease or query that has the connection. */
 export interface ServerUser {
-  /** Bytes for the client; valid during the call only. False asks to be spared until `resume`. */
+  /** Bytes for the client, valid during the call only. Returns false to get no more of them until `resume`. */
   onServerBytes(bytes: Buffer): boolean;
-  /** Everything that was asked is answered; the server may be free, or in the middle of a transaction. */
-  onServerAnswered(): void;
-  /** The server may take bytes again. */
+  /** The server has replied to every request. It is free, or in the middle of a transaction. */
+  onServerDone(): void;
+  /** The server takes bytes again, after `write` has returned false. */
   onServerDrain(): void;
-  onServerParameter(at: number, value: string): void;
+  /** A tracked setting has changed. */
+  onServerParameter(index: number, value: string): void;
   onServerCommand(tag: string): void;
-  onServerError(body: Buffer, wasHidden: boolean): void;
-  /** The server ends the connection with an error; true keeps the error from the client. */
+  /** `isOwnQuery`: a query of the proxy failed, not one of the client. */
+  onServerError(body: Buffer, isOwnQuery: boolean): void;
+  /** The server ends the connection with an error. Returns true when the client should not get it. */
   onServerFatal(body: Buffer): boolean;
   onServerLost(loss: ServerLoss): void;
 }
 
-/** The connection is gone, and what its user had asked of it. */
+/** How a connection was lost, and what its user was waiting for. */
 export interface ServerLoss {
-  /** That of the socket, if there was one. */
+  /** The error of the socket, if there was one. */
   readonly cause: Error | null;
-  /** The user has got the beginning of a message, and will not get the rest. */
+  /** The user has the beginning of a message, and will not get the rest. */
   readonly isMidMessage: boolean;
-  /** As `ReplyScanner.owed` says. */
-  readonly owed: number | null;
+  /** As `ReplyScanner.readyOwed`. */
+  readonly readyOwed: number | null;
 }
 
-const terminateMessage = Buffer.from([0x58, 0, 0, 0, 4]);
-/** How long a server may take to say goodbye. */
-const farewellMs = 2_000;
+const terminateMessage = Buffer.from([requestTypes.terminate, 0, 0, 0, 4]);
+/** How long a server may take to close its side. */
+const closeMs = 2_000;
 let lastTurn = 0;
 
 export class ServerConnection implements ReplyEvents {
   readonly replies = new ReplyScanner(this);
   readonly statements: ServerStatements;
-  readonly target: CancelTarget;
-  /** ParameterStatus messages of the login. */
+  /** The ParameterStatus messages of the login. */
   readonly greeting: Buffer;
-  /** Settings right after the login, which a reset brings back. */
-  readonly loginValues: Tracked;
-  readonly bornAt = Date.now();
-  values: Tracked;
+  /** The settings right after the login, which a reset brings back. */
+  readonly loginValues: TrackedValues;
+  readonly openedAt = Date.now();
+  values: TrackedValues;
   turn = 0;
   idleSince = 0;
-  /** It will not be used again. */
+  /** The connection will not be given to another user. */
   isRetired = false;
-  /** What its users may have left in the session; a different user wants it gone. */
-  leftovers: 'none' | 'settings' | 'more' = 'none';
-  lastUser: ServerUser | null = null;
+  /** What earlier users may have left in the session; it is reset before a different user gets it. */
+  #leftovers: Leftovers = 'none';
+  #lastUser: ServerUser | null = null;
   #user: ServerUser | null = null;
   readonly #socket: Socket;
   readonly #writer: Writer;
+  readonly #cancelTarget: CancelTarget;
   #cause: Error | null = null;
+  /** Cancel requests under way. */
   #cancels = 0;
   #isClosing = false;
   #isEnding = false;
-  readonly #onGone: (server: ServerConnection) => void;
+  readonly #onClosed: (server: ServerConnection) => void;
 
   constructor(
     login: ComputeLogin,
-    options: { table: StatementTable; statementsMax: number; onGone: (server: ServerConnection) => void },
+    options: { table: StatementTable; statementsMax: number; onClosed: (server: ServerConnection) => void },
   ) {
     this.#socket = login.socket;
-    this.target = { address: login.address, key: login.key };
+    this.#cancelTarget = { address: login.address, key: login.key };
     this.greeting = login.greeting;
-    this.loginValues = valuesOf(login.greeting);
+    this.loginValues = readTrackedValues(login.greeting);
     this.values = this.loginValues;
     this.statements = new ServerStatements(options.table, options.statementsMax);
-    this.#onGone = options.onGone;
+    this.#onClosed = options.onClosed;
     const socket = this.#socket;
     onChunks(socket, this.#onData);
     this.#writer = writerTo(socket, () => this.#user?.onServerDrain());
@@ -92,12 +97,13 @@ export class ServerConnection implements ReplyEvents {
       this.#markEnding();
       socket.destroy();
     });
-    socket.on('close', () => this.#gone());
+    socket.on('close', () => this.#onSocketClosed());
     socket.resume();
     if (!socket.writable) this.#markEnding();
-    if (socket.destroyed) process.nextTick(() => this.#gone());
+    if (socket.destroyed) process.nextTick(() => this.#onSocketClosed());
   }
 
+  /** The server can be given to another user. */
   get isFree(): boolean {
     return this.replies.isIdle && this.#cancels === 0;
   }
@@ -106,75 +112,87 @@ export class ServerConnection implements ReplyEvents {
     return this.#isClosing;
   }
 
-  /** It reads nothing of what is written to it from now on. */
+  /** The server has ended the connection, and reads nothing of what is written from now on. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
 
-  get user(): ServerUser | null {
-    return this.#user;
-  }
-
-  take(user: ServerUser): void {
-    if (this.#user !== null) throw new Error('BUG: the server has a user');
+  /** Gives the connection to a user, with these settings and without what a different user has left behind. */
+  assign(user: ServerUser, values: TrackedValues): void {
+    if (this.#user !== null) throw new Error('BUG: the server connection already has a user');
     this.#user = user;
     lastTurn += 1;
     this.turn = lastTurn;
+    let sql = '';
+    if (this.#leftovers !== 'none' && this.#lastUser !== user) {
+      if (this.#leftovers === 'state') {
+        this.writeHidden('DISCARD ALL');
+        this.statements.clear();
+      } else sql = 'SET SESSION AUTHORIZATION DEFAULT;RESET ALL;';
+      this.#leftovers = 'none';
+      this.values = this.loginValues;
+    }
+    sql += changeSql(this.values, values);
+    if (sql !== '') this.writeHidden(sql);
   }
 
-  /** The user is gone; the connection may go on if it is free. */
-  leave(): void {
-    this.lastUser = this.#user;
+  /** Takes the connection from its user. If it is free, it can be assigned again. */
+  unassign(): void {
+    this.#lastUser = this.#user;
     this.#user = null;
     if (this.#socket.isPaused()) this.#socket.resume();
   }
 
-  /** False when the user should wait for `onServerDrain`. */
+  /** Returns false when the user should wait for `onServerDrain`. */
   write(bytes: Buffer): boolean {
     return this.#writer.write(bytes);
   }
 
-  /** A query of our own, whose answers nobody sees. */
+  /** Sends a query of the proxy, whose reply the client does not get. */
   writeHidden(sql: string): void {
     const text = Buffer.from(`${sql}\0`);
-    const header = Buffer.from([0x51, 0, 0, 0, 0]);
+    const header = Buffer.from([requestTypes.query, 0, 0, 0, 0]);
     header.writeUInt32BE(text.length + 4, 1);
-    this.replies.expect(asked.query | hidden);
+    this.replies.expect(requestKind.query | hidden);
     this.write(Buffer.concat([header, text]));
   }
 
-  pause(): void {
-    this.#socket.pause();
-  }
-
+  /** Reads from the server again, after `onServerBytes` has returned false. */
   resume(): void {
     this.#socket.resume();
   }
 
-  /** Cancels what runs. Until that is through, the connection is not free: the cancel could hit the next user. */
+  /** Cancels what runs. The connection is not free until that is done: the cancel could hit the next user. */
   async cancel(timeoutMs: number): Promise<void> {
-    if (!this.replies.isAsked) return;
+    if (!this.replies.isReplyDue) return;
     this.#cancels += 1;
     try {
-      await forwardCancel(this.target, timeoutMs);
+      await forwardCancel(this.#cancelTarget, timeoutMs);
     } finally {
       this.#cancels -= 1;
-      if (!this.replies.isAsked) this.#user?.onServerAnswered();
+      if (!this.replies.isReplyDue) this.#user?.onServerDone();
     }
   }
 
-  /** Says goodbye; `onGone` follows when the server has gone too. */
+  /** Sends Terminate; `onClosed` follows when the server has closed its side too. */
   close(): void {
     this.isRetired = true;
     if (this.#isClosing) return;
     this.#isClosing = true;
     if (this.#socket.writable) this.#socket.end(terminateMessage);
-    const timer = setTimeout(() => this.#socket.destroy(), farewellMs);
+    const timer = setTimeout(() => this.#socket.destroy(), closeMs);
     this.#socket.once('close', () => clearTimeout(timer));
     this.#socket.resume();
   }
 
-  destroy(): void {
+  /** Takes the connection from its user in the middle of something: cancels what runs, and closes at once. */
+  abort(cancelMs: number): void {
+    void this.cancel(cancelMs).catch(() => {});
+    this.unassign();
+    this.#destroy();
+  }
+
+  #destroy(): void {
     this.isRetired = true;
     this.#isClosing = true;
     this.#socket.destroy();
@@ -185,24 +203,21 @@ export class ServerConnection implements ReplyEvents {
   }
 
   onParameter(name: string, value: string): void {
-    const at = trackedIndex(name);
-    if (at === undefined) return;
-    this.values = withValue(this.values, at, value);
-    this.#user?.onServerParameter(at, value);
+    const index = trackedIndex(name);
+    if (index === undefined) return;
+    this.values = withValue(this.values, index, value);
+    this.#user?.onServerParameter(index, value);
   }
 
   onCommand(tag: string): void {
-    if (tag === 'DISCARD ALL' || tag === 'DEALLOCATE ALL') this.statements.clear();
-    if (tag === 'SET') this.leftovers = this.leftovers === 'more' ? 'more' : 'settings';
-    else if (tag === 'LISTEN' || tag === 'LOAD' || tag === 'PREPARE' || tag.startsWith('DECLARE')) {
-      this.leftovers = 'more';
-    }
+    if (dropsStatements(tag)) this.statements.clear();
+    this.#leftovers = leftoversAfter(tag, this.#leftovers);
     this.#user?.onServerCommand(tag);
   }
 
   onFatal(body: Buffer): boolean {
     this.isRetired = true;
-    // Whoever still has it has got all its answers: it is no concern of theirs.
+    // A user that still has the connection has all its replies already, so the error is none of its business.
     if (this.replies.isIdle) {
       this.#markEnding();
       return true;
@@ -210,8 +225,8 @@ export class ServerConnection implements ReplyEvents {
     return this.#user?.onServerFatal(body) ?? true;
   }
 
-  onError(body: Buffer, wasHidden: boolean): void {
-    this.#user?.onServerError(body, wasHidden);
+  onError(body: Buffer, isOwnQuery: boolean): void {
+    this.#user?.onServerError(body, isOwnQuery);
   }
 
   #onData = (chunk: Buffer): void => {
@@ -220,9 +235,9 @@ export class ServerConnection implements ReplyEvents {
     } catch (thrown) {
       if (!(thrown instanceof ProtocolError)) throw thrown;
       this.#cause = thrown;
-      return void this.destroy();
+      return void this.#destroy();
     }
-    if (!this.replies.isAsked) this.#user?.onServerAnswered();
+    if (!this.replies.isReplyDue) this.#user?.onServerDone();
   };
 
   #markEnding(): void {
@@ -230,36 +245,15 @@ export class ServerConnection implements ReplyEvents {
     this.#isEnding = true;
   }
 
-  #gone(): void {
+  #onSocketClosed(): void {
     this.isRetired = true;
     this.#isClosing = true;
-    const { isMidMessage, owed } = this.replies;
+    const { isMidMessage, readyOwed } = this.replies;
     this.replies.abandon();
     this.statements.clear();
     const user = this.#user;
     this.#user = null;
-    this.#onGone(this);
-    user?.onServerLost({ cause: this.#cause, isMidMessage, owed });
+    this.#onClosed(this);
+    user?.onServerLost({ cause: this.#cause, isMidMessage, readyOwed });
   }
-}
-
-/** The tracked values among the ParameterStatus messages of a greeting. */
-export function valuesOf(greeting: Buffer): Tracked {
-  const values: string[] = trackedNames.map(() => '');
-  for (const { name, value } of readParameters(greeting)) {
-    const at = trackedIndex(name);
-    if (at !== undefined) values[at] = value;
-  }
-  return values;
-}
-
-export function readParameters(greeting: Buffer): { name: string; value: string }[] {
-  const frames = new FrameBuffer();
-  frames.push(greeting);
-  const found: { name: string; value: string }[] = [];
-  for (let message = frames.nextMessage(greeting.length); message; message = frames.nextMessage(greeting.length)) {
-    const [name = '', value = ''] = message.body.toString('utf8').split('\0');
-    if (message.type === 'S') found.push({ name, value });
-  }
-  return found;
 }

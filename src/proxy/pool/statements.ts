@@ -1,15 +1,15 @@
 /**
- * Prepared statements of pooled clients. A client's names are its own; on servers a statement has one name for its
- * content, so that all clients of a pool that prepare the same text share what a server has prepared.
+ * Prepared statements of pooled clients. Each client has names of its own. On servers each distinct text has one name,
+ * so all clients of a pool that prepare the same text share what a server has prepared.
  */
 
 export class Statement {
-  /** Name on servers. */
+  /** The name on servers. */
   readonly name: Buffer;
-  /** Of a Parse message, after the name: text and parameter types. */
+  /** The part of a Parse message behind the name: text and parameter types. */
   readonly content: Buffer;
   readonly key: string;
-  /** Clients and servers that hold it. */
+  /** How many clients and servers have it. */
   holders = 0;
 
   constructor(id: number, content: Buffer, key: string) {
@@ -19,17 +19,13 @@ export class Statement {
   }
 }
 
-/** The statements of one pool, each once. */
+/** The statements of one pool, each of them once. */
 export class StatementTable {
   readonly #byContent = new Map<string, Statement>();
   #lastId = 0;
 
-  get size(): number {
-    return this.#byContent.size;
-  }
-
-  /** The caller becomes a holder. */
-  hold(content: Buffer): Statement {
+  /** Counts the caller as a holder, until `release`. */
+  acquire(content: Buffer): Statement {
     const key = content.toString('latin1');
     let statement = this.#byContent.get(key);
     if (statement === undefined) {
@@ -41,22 +37,23 @@ export class StatementTable {
     return statement;
   }
 
-  letGo(statement: Statement): void {
+  release(statement: Statement): void {
     statement.holders -= 1;
     if (statement.holders === 0 && this.#byContent.get(statement.key) === statement) {
       this.#byContent.delete(statement.key);
     }
   }
 
-  /** What servers have prepared went stale: the same text prepared again is a new statement. */
+  /** What servers have prepared is stale: the same text, prepared again, becomes a new statement. */
   forgetAll(): void {
     this.#byContent.clear();
   }
 }
 
-/** What one client has prepared, by its own names. */
+/** What one client has prepared, by the client's own names. */
 export class ClientStatements {
   readonly #table: StatementTable;
+  /** Null until the client prepares something: many clients never do. */
   #byName: Map<string, Statement> | null = null;
   #bytes = 0;
 
@@ -64,7 +61,7 @@ export class ClientStatements {
     this.#table = table;
   }
 
-  /** Bytes of text that the client makes us keep. */
+  /** Bytes of text that are kept for the client. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -74,24 +71,25 @@ export class ClientStatements {
   }
 
   add(name: string, content: Buffer): Statement {
-    const statement = this.#table.hold(content);
+    const statement = this.#table.acquire(content);
     this.#put(name, statement);
     return statement;
   }
 
-  /** Takes a statement back that `remove` gave up. */
+  /** Undoes `remove`. */
   restore(name: string, statement: Statement): void {
     if (this.find(name) !== undefined) return;
     statement.holders += 1;
     this.#put(name, statement);
   }
 
+  /** With `expected`, removes the name only if it still means that statement. */
   remove(name: string, expected?: Statement): void {
     const statement = this.find(name);
     if (statement === undefined || (expected !== undefined && expected !== statement)) return;
     this.#byName?.delete(name);
     this.#bytes -= statement.content.length;
-    this.#table.letGo(statement);
+    this.#table.release(statement);
   }
 
   clear(): void {
@@ -105,7 +103,7 @@ export class ClientStatements {
   }
 }
 
-/** What one server has prepared; the one used longest ago goes first. */
+/** What one server has prepared. When there are too many, the least recently used statement goes first. */
 export class ServerStatements {
   readonly #table: StatementTable;
   readonly #max: number;
@@ -118,7 +116,7 @@ export class ServerStatements {
 
   has(statement: Statement): boolean {
     if (!this.#prepared.has(statement)) return false;
-    // Order matters only when somebody will have to go.
+    // The order only matters when the limit is near.
     if (this.#prepared.size * 2 > this.#max) {
       this.#prepared.delete(statement);
       this.#prepared.add(statement);
@@ -126,7 +124,7 @@ export class ServerStatements {
     return true;
   }
 
-  /** The statement that has to be closed for it, if any. */
+  /** Returns the statement that has to be closed to make room, if any. */
   add(statement: Statement): Statement | null {
     let evicted: Statement | null = null;
     if (this.#prepared.size >= this.#max) {
@@ -139,7 +137,7 @@ export class ServerStatements {
   }
 
   remove(statement: Statement): void {
-    if (this.#prepared.delete(statement)) this.#table.letGo(statement);
+    if (this.#prepared.delete(statement)) this.#table.release(statement);
   }
 
   clear(): void {

@@ -4,29 +4,29 @@ import { WaitingLine } from './waiting-line.ts';
 
 const steps = fc.array(
   fc.oneof(
-    fc.record({ what: fc.constant('add'), who: fc.nat({ max: 20 }) }),
-    fc.record({ what: fc.constant('remove'), who: fc.nat({ max: 20 }) }),
-    fc.record({ what: fc.constant('shift'), who: fc.constant(0) }),
+    fc.record({ action: fc.constant('add'), waiter: fc.nat({ max: 20 }) }),
+    fc.record({ action: fc.constant('remove'), waiter: fc.nat({ max: 20 }) }),
+    fc.record({ action: fc.constant('shift'), waiter: fc.constant(0) }),
   ),
   { maxLength: 200 },
 );
 
-it('serves in the order of coming, less those who have left', () => {
+it('serves waiters in the order in which they came, except those that have left', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const line = new WaitingLine<number>();
       const model = new Map<number, number>();
-      list.forEach(({ what, who }, time) => {
+      list.forEach(({ action, waiter }, time) => {
         const [first] = model;
-        if (what === 'shift') {
+        if (action === 'shift') {
           expect(line.shift()).toBe(first?.[0] ?? null);
           if (first) model.delete(first[0]);
-        } else if (what === 'remove') {
-          line.remove(who);
-          model.delete(who);
+        } else if (action === 'remove') {
+          line.remove(waiter);
+          model.delete(waiter);
         } else {
-          line.add(who, time);
-          if (!model.has(who)) model.set(who, time);
+          line.add(waiter, time);
+          if (!model.has(waiter)) model.set(waiter, time);
         }
         expect(line.size).toBe(model.size);
         expect(line.firstSince).toBe([...model.values()][0] ?? null);
@@ -35,7 +35,7 @@ it('serves in the order of coming, less those who have left', () => {
   );
 });
 
-it('goes on for ever', () => {
+it('keeps the order over many times its length', () => {
   const line = new WaitingLine<number>();
   for (let n = 0; n < 3_000; n++) line.add(n, n);
   for (let n = 0; n < 10_000; n++) {
@@ -43,4 +43,14 @@ it('goes on for ever', () => {
     line.add(n + 3_000, n);
   }
   expect(line.size).toBe(3_000);
+});
+
+it('removes the waiters that have waited since a given time', () => {
+  const line = new WaitingLine<string>();
+  for (const [waiter, since] of [['first', 10] as const, ['second', 20] as const, ['third', 30] as const]) {
+    line.add(waiter, since);
+  }
+  line.remove('first');
+  expect([...line.shiftSince(20)]).toEqual(['second']);
+  expect(line.firstSince).toBe(30);
 });

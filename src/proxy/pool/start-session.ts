@@ -1,16 +1,13 @@
-/** From a proven client of a `-pooler` host to a session: find its pool, greet it, hand it over. */
+/** Starts the session of an authenticated client of a `-pooler` hostname: finds its pool and completes its login. */
 import { CatnapError } from '../../lib/errors.ts';
 import type { Identity } from '../client/authenticate.ts';
 import type { CancelKeys } from '../compute/cancel.ts';
 import type { MessageStream } from '../protocol/message-stream.ts';
 import { authenticationOk, backendKeyData } from '../protocol/messages.ts';
-import { encodeMessage } from '../protocol/wire.ts';
 import { greet } from './greeting.ts';
-import { splitParameters } from './parameters.ts';
+import { PooledSession, readyForQuery } from './pooled-session.ts';
 import type { Pools } from './pools.ts';
-import { PooledSession } from './session.ts';
-
-const readyForQuery = encodeMessage('Z', Buffer.from('I'));
+import { splitParameters } from './tracked-settings.ts';
 
 export interface PooledClientOptions {
   readonly identity: Identity;
@@ -25,7 +22,7 @@ export interface PooledClientOptions {
   readonly onClosed: () => void;
 }
 
-/** Rejects with what the client is to be told; then it is still the caller's. */
+/** Rejects with the error for the client, whose connection then still belongs to the caller. */
 export async function startPooledSession(options: PooledClientOptions): Promise<PooledSession> {
   const { identity, parameters, messages, pools, signal } = options;
   if (parameters.has('replication')) {

@@ -1,0 +1,136 @@
+/**
+ * The requests that a server has not replied to yet, oldest first. Each is one small number: what was requested, and
+ * flags for what happens to the reply. A request may also carry a change to the statement tables, which is undone if
+ * the server rejects or skips the request.
+ */
+
+/** What was requested. The numbers only have to differ, and to be below the flags. */
+export const requestKind = {
+  parse: 1,
+  bind: 2,
+  describe: 3,
+  execute: 4,
+  close: 5,
+  sync: 6,
+  query: 7,
+  /** CopyDone or CopyFail, which have no reply of their own. */
+  copyEnd: 8,
+} as const;
+
+/** Selects the kind of a request without its flags. */
+export const kindMask = 15;
+/** Flag: the proxy sent the request on its own account, so the client does not get the reply. */
+export const hidden = 16;
+/** Flag: the server does not get the request; the proxy replies once all earlier requests have their replies. */
+export const local = 32;
+
+/** A change that was made in the statement tables when the request was sent, in the belief that it would succeed. */
+export interface StatementChange {
+  undo(): void;
+}
+
+export class RequestQueue {
+  readonly #requests: number[] = [];
+  readonly #changes: (StatementChange | null)[] = [];
+  /** Requests before this index have their reply. */
+  #head = 0;
+
+  get isEmpty(): boolean {
+    return this.#head === this.#requests.length;
+  }
+
+  /** The oldest request with its flags; 0 when there is none. */
+  get front(): number {
+    return this.#requests[this.#head] ?? 0;
+  }
+
+  get frontKind(): number {
+    return (this.#requests[this.#head] ?? 0) & kindMask;
+  }
+
+  frontHas(flag: number): boolean {
+    return ((this.#requests[this.#head] ?? 0) & flag) !== 0;
+  }
+
+  push(request: number, change: StatementChange | null): void {
+    this.#requests.push(request);
+    this.#changes.push(change);
+  }
+
+  /** Removes the oldest request, and the ends of COPYs that follow it: they have no reply to wait for. */
+  pop(): void {
+    do {
+      this.#changes[this.#head] = null;
+      this.#head += 1;
+    } while (this.#requests[this.#head] === requestKind.copyEnd);
+    if (this.#head < this.#requests.length) return;
+    this.#requests.length = 0;
+    this.#changes.length = 0;
+    this.#head = 0;
+  }
+
+  /** Removes everything up to the first request that ends with ReadyForQuery. Returns that request, or 0. */
+  popThroughReady(): number {
+    while (this.#head < this.#requests.length) {
+      const request = this.#requests[this.#head] ?? 0;
+      this.pop();
+      if (endsWithReady(request)) return request;
+    }
+    return 0;
+  }
+
+  /** How many ReadyForQuery the client will get for the requests in the queue. */
+  countReady(): number {
+    let count = 0;
+    for (let i = this.#head; i < this.#requests.length; i++) {
+      const request = this.#requests[i] ?? 0;
+      if (endsWithReady(request) && (request & hidden) === 0) count += 1;
+    }
+    return count;
+  }
+
+  /** The server skips everything before the next Sync. Returns false when no Sync was sent yet. */
+  skipToSync(): boolean {
+    let sync = this.#head;
+    while (sync < this.#requests.length && ((this.#requests[sync] ?? 0) & kindMask) !== requestKind.sync) sync += 1;
+    const isFound = sync < this.#requests.length;
+    this.#undoUntil(sync);
+    return isFound;
+  }
+
+  /** No request will be replied to. */
+  abandon(): void {
+    this.#undoUntil(this.#requests.length);
+  }
+
+  /** Whether the client has ended the COPY that the server is about to read. */
+  get hasCopyEnd(): boolean {
+    return this.#requests.indexOf(requestKind.copyEnd, this.#head) !== -1;
+  }
+
+  /** Removes every Sync up to the end of a COPY: the server ignores them there. Returns whether there was one. */
+  removeSyncsInCopy(): boolean {
+    let isRemoved = false;
+    for (let i = this.#head; i < this.#requests.length && this.#requests[i] !== requestKind.copyEnd; i++) {
+      if (this.#requests[i] !== requestKind.sync) continue;
+      this.#requests.splice(i, 1);
+      this.#changes.splice(i, 1);
+      i -= 1;
+      isRemoved = true;
+    }
+    return isRemoved;
+  }
+
+  /** Removes the requests before the index `end` and undoes their changes, latest first. */
+  #undoUntil(end: number): void {
+    for (let i = end - 1; i >= this.#head; i--) this.#changes[i]?.undo();
+    this.#requests.splice(0, end);
+    this.#changes.splice(0, end);
+    this.#head = 0;
+  }
+}
+
+function endsWithReady(request: number): boolean {
+  const kind = request & kindMask;
+  return kind === requestKind.sync || kind === requestKind.query;
+}
