@@ -22,8 +22,8 @@ import type { ControlPlane } from './kit/control-plane.ts';
 import type { ProxyLimits } from './kit/limits.ts';
 import type { ProxyMetrics } from './kit/metrics.ts';
 import type { Budgets } from './permits/budget.ts';
-import { takePlace } from './permits/direct-permit.ts';
-import type { EndpointSlots } from './permits/slots.ts';
+import type { ClientPermits } from './permits/client-permits.ts';
+import { takePermit } from './permits/take-permit.ts';
 import { startPooledSession } from './pool/pooled-client.ts';
 import type { Pools } from './pool/pools.ts';
 import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
@@ -44,8 +44,8 @@ export interface ConnectionContext {
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
   readonly waitingRoom: WaitingRoom;
-  readonly slots: EndpointSlots;
-  readonly pooledSlots: EndpointSlots;
+  readonly directClients: ClientPermits;
+  readonly pooledClients: ClientPermits;
   readonly budgets: Budgets;
   readonly pools: Pools;
   readonly waker: Waker;
@@ -126,9 +126,9 @@ export class ClientConnection {
     const provenAt = performance.now();
     requireAccess(identity.facts, this.#address);
     requirePresent(packet);
-    const { activity, log, metrics, slots, pooledSlots } = this.#context;
+    const { activity, log, metrics, directClients, pooledClients } = this.#context;
     activity.note(endpointId);
-    const releaseSlot = await (pooled ? pooledSlots : slots).take(endpointId);
+    const releaseClient = await (pooled ? pooledClients : directClients).take(endpointId);
     try {
       const session = await (pooled ? this.#pool(client) : this.#connect(client));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
@@ -137,9 +137,9 @@ export class ClientConnection {
       this.#messages = null;
       this.#session = session;
       this.#abort = spent;
-      return { closed: session.closed.then(releaseSlot) };
+      return { closed: session.closed.then(releaseClient) };
     } catch (thrown) {
-      releaseSlot();
+      releaseClient();
       throw thrown;
     }
   }
@@ -149,7 +149,7 @@ export class ClientConnection {
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
     pools.noteProof(identity);
-    const releasePlace = await takePlace(budgets.of(endpointId), limits.placeMs, signal);
+    const releasePermit = await takePermit(budgets.of(endpointId), limits.permitMs, signal);
     try {
       const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });
       if (signal.aborted) compute.socket.destroy();
@@ -158,9 +158,9 @@ export class ClientConnection {
       const { done, terminate } = startSession({
         ...{ messages, compute, cancelKeys, cancelMs: limits.dialMs, onClientBytes },
       });
-      return { terminate, closed: done.then(releasePlace) };
+      return { terminate, closed: done.then(releasePermit) };
     } catch (thrown) {
-      releasePlace();
+      releasePermit();
       throw thrown;
     }
   }

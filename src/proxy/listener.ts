@@ -22,10 +22,9 @@ import type { ControlPlane } from './kit/control-plane.ts';
 import { divideLimits, limitsFor, type ProxyLimits } from './kit/limits.ts';
 import { noMetrics, type ProxyMetrics } from './kit/metrics.ts';
 import { Budgets } from './permits/budget.ts';
-import type { PlaceChannel } from './permits/messages.ts';
+import { createLocalClientPermits, createSharedClientPermits, tooManyPooled } from './permits/client-permits.ts';
+import type { PermitChannel } from './permits/messages.ts';
 import { shareBudgets } from './permits/shared-budget.ts';
-import { createSharedSlots } from './permits/shared-slots.ts';
-import { createEndpointSlots, tooManyPooled } from './permits/slots.ts';
 import { createPools } from './pool/pools.ts';
 import { watchRoutes } from './pool/routes.ts';
 import { type ErrorReport, errorResponse } from './protocol/messages.ts';
@@ -52,8 +51,8 @@ export interface ProxyOptions {
   readonly limits?: Partial<ProxyLimits>;
   /** All proxies of the port, and which one this is; without it there is no other, and no SQL over HTTP. */
   readonly siblings?: Siblings;
-  /** To the broker of what they share; needed when there are several. */
-  readonly places?: PlaceChannel;
+  /** To the broker of the permits that the proxies share; needed when there are several. */
+  readonly permits?: PermitChannel;
   readonly metrics?: ProxyMetrics;
 }
 
@@ -102,9 +101,9 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
 
 function buildContext(options: ProxyOptions): ConnectionContext {
   const { controlPlane, clock, log } = options;
-  const { places, siblings } = options;
+  const { permits, siblings } = options;
   const limits = divideLimits(limitsFor(options.bind, options.limits), siblings?.sockets.length ?? 1);
-  const budgets = places ? shareBudgets('servers', places) : new Budgets();
+  const budgets = permits ? shareBudgets('servers', permits) : new Budgets();
   const waker = withLimits(createWaker(controlPlane, limits.wakeMs), budgets);
   const pools = createPools({ waker, budgets, limits, log });
   watchRoutes(controlPlane, pools, log);
@@ -119,10 +118,10 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     mockVerifier: createMockVerifiers(options.mockSecret ?? randomBytes(32)),
     attempts: createAttempts(clock, limits.failuresPerMinute),
     waitingRoom: createWaitingRoom({ inAll: limits.unproven, perAddress: limits.unprovenPerAddress }),
-    slots: createEndpointSlots(limits.connectionsPerEndpoint),
-    pooledSlots: places
-      ? createSharedSlots(places, limits.pooledPerEndpoint, tooManyPooled)
-      : createEndpointSlots(limits.pooledPerEndpoint, tooManyPooled),
+    directClients: createLocalClientPermits(limits.connectionsPerEndpoint),
+    pooledClients: permits
+      ? createSharedClientPermits(permits, limits.pooledPerEndpoint, tooManyPooled)
+      : createLocalClientPermits(limits.pooledPerEndpoint, tooManyPooled),
     budgets,
     pools,
     waker,

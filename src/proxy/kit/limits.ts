@@ -24,8 +24,8 @@ export interface ProxyLimits {
   /** Authenticated connections of one endpoint, direct ones and pooled ones. */
   readonly connectionsPerEndpoint: number;
   readonly pooledPerEndpoint: number;
-  /** How long a direct session waits for a place that a pool gives up. */
-  readonly placeMs: number;
+  /** How long a direct session waits for a permit that a pool gives up. */
+  readonly permitMs: number;
   /** How long a pooled client waits for a server, whatever the reason. */
   readonly queueMs: number;
   /** Part of the server's connections that one pool may have. */
@@ -70,7 +70,7 @@ export const defaultLimits: ProxyLimits = {
   unprovenPerAddress: 1_000,
   connectionsPerEndpoint: 4_000,
   pooledPerEndpoint: 10_000,
-  placeMs: 1_000,
+  permitMs: 1_000,
   queueMs: 120_000,
   poolShare: 0.9,
   serverIdleMs: 120_000,
@@ -89,7 +89,7 @@ export const defaultLimits: ProxyLimits = {
 
 /**
  * For one of several proxies: a part of what bounds the machine's memory or a stranger's guesses. What an endpoint has
- * is counted over all of them (`places`), and the other bounds are each proxy's own.
+ * is counted over all of them (`permits`), and the other bounds are each proxy's own.
  */
 export function divideLimits(limits: ProxyLimits, proxies: number): ProxyLimits {
   return {

@@ -20,7 +20,7 @@ import type { Activity } from '../kit/activity.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import type { ProxyMetrics } from '../kit/metrics.ts';
-import type { EndpointSlots } from '../permits/slots.ts';
+import type { ClientPermits } from '../permits/client-permits.ts';
 import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
@@ -53,7 +53,7 @@ export interface SqlOverHttpParts {
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
   readonly waitingRoom: WaitingRoom;
-  readonly pooledSlots: EndpointSlots;
+  readonly pooledClients: ClientPermits;
   readonly pools: Pools;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
@@ -137,7 +137,7 @@ async function serve(
 
 /** The headers come first and hold all that a stranger needs to be told no; its body is then never kept. */
 async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, signal: AbortSignal) {
-  const { limits, pooledSlots, activity, held } = context;
+  const { limits, pooledClients, activity, held } = context;
   const target = readTarget(request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
@@ -147,7 +147,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
   }
   const { endpointId } = target.route;
-  const releaseSlot = await pooledSlots.take(endpointId);
+  const releaseClient = await pooledClients.take(endpointId);
   const share = held.begin(endpointId);
   response.once('close', share.end);
   if (response.closed) share.end();
@@ -161,7 +161,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     return { body: text, options: body.kind === 'batch' ? options.batch : null };
   } finally {
     activity.note(endpointId);
-    releaseSlot();
+    releaseClient();
   }
 }
 
