@@ -1,14 +1,14 @@
 /** A proxy's way to the broker in the parent, over Node's own channel. */
-import { isPlaceTell, type PlaceChannel } from '../proxy/permits/messages.ts';
+import { isPermitAnswer, type PermitChannel } from '../proxy/permits/messages.ts';
 
-export function placeChannel(): PlaceChannel {
+export function placeChannel(): PermitChannel {
   return {
-    send: (ask) => {
-      process.send?.(ask, () => {});
+    send: (request) => {
+      process.send?.(request, () => {});
     },
-    onTell: (listener) => {
+    onAnswer: (listener) => {
       process.on('message', (message) => {
-        if (isPlaceTell(message)) listener(message);
+        if (isPermitAnswer(message)) listener(message);
       });
     },
   };

@@ -22,7 +22,7 @@ export async function startProxyRole({ core, log, init, certificate }: RoleParts
     region: config.region,
     siblings: { number: init.proxyNumber, sockets: init.proxySockets },
     metrics: createProxyMetrics(init.proxyNumber),
-    ...(init.proxySockets.length > 1 && { places: placeChannel() }),
+    ...(init.proxySockets.length > 1 && { permits: placeChannel() }),
     // From the key file, so that made-up salts survive a restart as real ones do.
     mockSecret: createHmac('sha256', init.secretKey).update('salts of roles that do not exist').digest(),
   });

@@ -1,6 +1,6 @@
 /**
- * One client from accept to close: negotiate, find out which endpoint, authenticate, check access, connect, copy. Owns
- * the client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
+ * One client from accept to close: negotiate, find its endpoint, authenticate, check access, connect, copy. Owns the
+ * client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
  */
 import type { Socket } from 'node:net';
 import { isLoopback } from '../lib/config.ts';
@@ -11,8 +11,8 @@ import type { Attempts } from './client/attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
 import { negotiate, type OpenClient } from './client/negotiate.ts';
-import { asksForPast, chooseRoute, type HostNames } from './client/route.ts';
-import type { WaitingRoom } from './client/waiting-room.ts';
+import { chooseRoute, type HostnameParts, requirePresent } from './client/route.ts';
+import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
 import { connectToCompute, startSession } from './compute/session.ts';
@@ -22,8 +22,8 @@ import type { ControlPlane } from './kit/control-plane.ts';
 import type { ProxyLimits } from './kit/limits.ts';
 import type { ProxyMetrics } from './kit/metrics.ts';
 import type { Budgets } from './permits/budget.ts';
-import { takePlace } from './permits/direct-permit.ts';
-import type { EndpointSlots } from './permits/slots.ts';
+import type { ClientPermits } from './permits/client-permits.ts';
+import { takePermit } from './permits/take-permit.ts';
 import type { Pools } from './pool/pools.ts';
 import { startPooledSession } from './pool/start-session.ts';
 import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
@@ -36,16 +36,16 @@ import type { TlsContext } from './sockets/tls.ts';
 export interface ConnectionContext {
   readonly controlPlane: ControlPlane;
   readonly tlsContext: () => TlsContext;
-  readonly names: HostNames;
+  readonly names: HostnameParts;
   readonly allowPlaintext: boolean;
   readonly limits: ProxyLimits;
   readonly log: Logger;
   readonly metrics: ProxyMetrics;
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
-  readonly waitingRoom: WaitingRoom;
-  readonly slots: EndpointSlots;
-  readonly pooledSlots: EndpointSlots;
+  readonly unauthenticated: UnauthenticatedConnections;
+  readonly directClients: ClientPermits;
+  readonly pooledClients: ClientPermits;
   readonly budgets: Budgets;
   readonly pools: Pools;
   readonly waker: Waker;
@@ -59,7 +59,7 @@ interface RunningSession {
 
 type Terminable = Pick<Splice, 'terminate'>;
 
-/** In the place of what only a login can use. */
+/** Replaces the controller of a login that is over, so that nothing of the login stays in memory. */
 const spent = new AbortController();
 
 interface AdmittedClient {
@@ -73,16 +73,16 @@ export class ClientConnection {
   readonly #context: ConnectionContext;
   readonly #address: string;
   #abort = new AbortController();
-  readonly #leaveWaitingRoom: () => void;
-  /** Null while nothing we could write would be understood: in a TLS handshake, and once a session runs. */
+  readonly #leaveUnauthenticated: () => void;
+  /** Null while the client could not read a message of ours: during a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
   #session: Terminable | null = null;
-  /** For the log; known once the client has proved that it may know. */
+  /** For the log; set once the client is authenticated. */
   #endpointId: string | undefined;
 
-  constructor(socket: Socket, context: ConnectionContext, leaveWaitingRoom: () => void) {
+  constructor(socket: Socket, context: ConnectionContext, leaveUnauthenticated: () => void) {
     this.#socket = socket;
-    this.#leaveWaitingRoom = leaveWaitingRoom;
+    this.#leaveUnauthenticated = leaveUnauthenticated;
     this.#context = context;
     this.#address = plainAddress(socket.remoteAddress ?? '');
   }
@@ -91,17 +91,17 @@ export class ClientConnection {
   async serve(): Promise<void> {
     try {
       const session = await this.#begin();
-      // Nothing of the login is held while the session lasts: ten thousand idle clients would feel it.
+      // The login must not stay in memory while the session lasts: with ten thousand idle clients it would add up.
       await session?.closed;
     } catch (thrown) {
       await this.#refuse(thrown);
     } finally {
-      this.#leaveWaitingRoom();
+      this.#leaveUnauthenticated();
       this.#socket.destroy();
     }
   }
 
-  /** Tells the client that the proxy is going, wherever the connection stands. */
+  /** Tells the client that the proxy is closing, whatever state the connection is in. */
   shutDown(): void {
     if (this.#session) {
       this.#session.terminate(errorResponse(administratorCommand), this.#context.limits.closeMs);
@@ -114,58 +114,61 @@ export class ClientConnection {
     this.#socket.destroy();
   }
 
-  /** Up to a running session; null when there is none to be had. */
+  /** Resolves with the running session; null when the connection was only a cancel request. */
   async #begin(): Promise<RunningSession | null> {
     const acceptedAt = performance.now();
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return null;
-    this.#leaveWaitingRoom();
+    this.#leaveUnauthenticated();
     const { identity, packet } = client;
     const { endpointId, pooled } = identity.route;
     this.#endpointId = endpointId;
     const provenAt = performance.now();
     requireAccess(identity.facts, this.#address);
-    requirePresent(packet);
-    const { activity, log, metrics, slots, pooledSlots } = this.#context;
+    requirePresent(packet.parameters.get('options'));
+    const { activity, log, metrics, directClients, pooledClients } = this.#context;
     activity.note(endpointId);
-    const releaseSlot = await (pooled ? pooledSlots : slots).take(endpointId);
+    const releaseClient = await (pooled ? pooledClients : directClients).take(endpointId);
     try {
-      const session = await (pooled ? this.#pool(client) : this.#connect(client));
+      const session = await (pooled ? this.#startPooled(client) : this.#startDirect(client));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
       metrics.sessionStarted(times);
       log.debug({ endpointId, ...times }, 'a session began');
       this.#messages = null;
       this.#session = session;
       this.#abort = spent;
-      return { closed: session.closed.then(releaseSlot) };
+      return { closed: session.closed.then(releaseClient) };
     } catch (thrown) {
-      releaseSlot();
+      releaseClient();
       throw thrown;
     }
   }
 
-  async #connect({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startDirect({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
     const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
     pools.noteProof(identity);
-    const releasePlace = await takePlace(budgets.of(endpointId), limits.placeMs, signal);
+    const releasePermit = await takePermit(budgets.of(endpointId), limits.permitMs, signal);
     try {
       const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });
       if (signal.aborted) compute.socket.destroy();
       signal.throwIfAborted();
-      const onClientBytes = () => activity.note(endpointId);
       const { done, terminate } = startSession({
-        ...{ messages, compute, cancelKeys, cancelMs: limits.dialMs, onClientBytes },
+        messages,
+        compute,
+        cancelKeys,
+        cancelMs: limits.dialMs,
+        onClientBytes: () => activity.note(endpointId),
       });
-      return { terminate, closed: done.then(releasePlace) };
+      return { terminate, closed: done.then(releasePermit) };
     } catch (thrown) {
-      releasePlace();
+      releasePermit();
       throw thrown;
     }
   }
 
-  async #pool({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startPooled({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
     const { limits, activity, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     let onClosed = () => {};
@@ -173,7 +176,12 @@ export class ClientConnection {
       onClosed = resolve;
     });
     const session = await startPooledSession({
-      ...{ identity, parameters: packet.parameters, messages, pools, cancelKeys, onClosed },
+      identity,
+      parameters: packet.parameters,
+      messages,
+      pools,
+      cancelKeys,
+      onClosed,
       signal: this.#abort.signal,
       cancelMs: limits.dialMs,
       onActivity: () => activity.note(endpointId),
@@ -227,7 +235,7 @@ export class ClientConnection {
     }
   }
 
-  /** Answers by closing, like Postgres, whether the key was right or not. */
+  /** Like Postgres, answers by closing the connection, whether the key was right or not. */
   async #cancel(key: BackendKey): Promise<void> {
     const { cancelKeys, log } = this.#context;
     try {
@@ -243,7 +251,7 @@ export class ClientConnection {
       () => this.#interrupt(new CatnapError('unauthenticated', 'Authentication timed out')),
       this.#context.limits.authenticationMs,
     );
-    // An interruption ends the reading from the client by itself; a control plane that hangs must be left behind.
+    // An interruption ends a read from the client by itself, but not a call to a control plane that hangs.
     const interrupted = new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
@@ -267,7 +275,7 @@ export class ClientConnection {
     else this.#socket.destroy();
   }
 
-  /** A pooled session that ends with an error of ours. */
+  /** A pooled session has ended with an error of the proxy's own. */
   #noteRefusal(thrown: unknown, sqlState: string): void {
     const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(thrown) };
     this.#context.log.info(facts, 'a pooled session ended');
@@ -276,7 +284,7 @@ export class ClientConnection {
 
   async #refuse(thrown: unknown): Promise<void> {
     const { log, metrics } = this.#context;
-    // An interruption surfaces as whatever it broke; the reason of the interruption is the truth.
+    // After an interruption `thrown` is whatever it broke; the reason of the interruption is the one to report.
     const reason = this.#abort.signal.aborted ? this.#abort.signal.reason : thrown;
     const { level, sqlState, response } = describeRefusal(reason);
     const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(reason) };
@@ -286,10 +294,4 @@ export class ClientConnection {
     const messages = this.#messages;
     if (messages) await sayFarewell(messages.release(), response);
   }
-}
-
-/** Point-in-time connections are not built; the options word that asks for one must not be ignored. */
-function requirePresent(packet: StartupPacket): void {
-  if (!asksForPast(packet.parameters.get('options') ?? '')) return;
-  throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
 }

@@ -433,7 +433,7 @@ describe('limits', () => {
 
   it('those who have not proved anything have room of their own, by address and in all', async () => {
     const full = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
-    for (const limits of [{ unprovenPerAddress: 2 }, { unproven: 2 }]) {
+    for (const limits of [{ unauthenticatedPerAddress: 2 }, { unauthenticated: 2 }]) {
       const proxy = await start({ wake: () => new Promise(() => {}) }, { limits });
       const silent = await open(proxy);
       const proven = await open(proxy);

@@ -1,6 +1,6 @@
 /**
- * The proxy: one TCP port for all computes. Accepts, counts and closes connections; what happens on one is
- * `connection.ts`.
+ * The proxy: one TCP port for all computes. Accepts, counts and closes connections; `connection.ts`
+ * serves each of them.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { plainAddress } from './client/access.ts';
 import { createAttempts } from './client/attempts.ts';
 import { createMockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
-import { createWaitingRoom } from './client/waiting-room.ts';
+import { createUnauthenticatedConnections } from './client/unauthenticated.ts';
 import { createCancelKeys } from './compute/cancel.ts';
 import { ownSocket, type Siblings } from './compute/siblings.ts';
 import { createWaker, type Waker } from './compute/wake.ts';
@@ -22,10 +22,9 @@ import type { ControlPlane } from './kit/control-plane.ts';
 import { divideLimits, limitsFor, type ProxyLimits } from './kit/limits.ts';
 import { noMetrics, type ProxyMetrics } from './kit/metrics.ts';
 import { Budgets } from './permits/budget.ts';
-import type { PlaceChannel } from './permits/messages.ts';
+import { createLocalClientPermits, createSharedClientPermits, tooManyPooled } from './permits/client-permits.ts';
+import type { PermitChannel } from './permits/messages.ts';
 import { shareBudgets } from './permits/shared-budget.ts';
-import { createSharedSlots } from './permits/shared-slots.ts';
-import { createEndpointSlots, tooManyPooled } from './permits/slots.ts';
 import { createPools, watchRoutes } from './pool/pools.ts';
 import { type ErrorReport, errorResponse } from './protocol/messages.ts';
 import { createTlsContexts, type TlsSource } from './sockets/tls.ts';
@@ -41,33 +40,36 @@ export interface ProxyOptions {
   readonly tls: TlsSource;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Hosts are `<endpoint>.<region>.<domain>`. */
+  /** Hostnames are `<endpoint>.<region>.<domain>`. */
   readonly domain: string;
   readonly region: string;
-  /** Whether a connection may go without TLS; when not said, only on a loopback bind. */
+  /** Whether connections without TLS are allowed; by default only on a loopback bind. */
   readonly allowPlaintext?: boolean;
-  /** Salts of roles that do not exist come from it. Give one that survives a restart, or a restart tells them apart. */
+  /**
+   * The salts of roles that do not exist are derived from it. It must survive a restart: if those salts changed and the
+   * real ones did not, a client could tell which roles exist.
+   */
   readonly mockSecret?: Buffer;
   readonly limits?: Partial<ProxyLimits>;
-  /** All proxies of the port, and which one this is; without it there is no other, and no SQL over HTTP. */
+  /** All proxies of the port, and which of them this is. Without it there is one proxy, and no SQL over HTTP. */
   readonly siblings?: Siblings;
-  /** To the broker of what they share; needed when there are several. */
-  readonly places?: PlaceChannel;
+  /** To the broker of the permits that the proxies share; needed when there are several. */
+  readonly permits?: PermitChannel;
   readonly metrics?: ProxyMetrics;
 }
 
 export interface RunningProxy {
   readonly port: number;
-  /** Stops accepting, tells every client, closes within the grace, reports the last activity. */
+  /** Stops accepting, tells every client, closes all connections within `closeMs`, reports the last activity. */
   close(): Promise<void>;
 }
 
 const keepAliveMs = 60_000;
 const noRoom: ErrorReport = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
-/** How many clients at once are told that there is no room; more are dropped by the system without a word. */
+/** How many clients at once are sent this refusal; Node drops connections beyond that. */
 const refusalsMax = 100;
 
-/** Rejects with the system error when the port cannot be had, and when key and certificate are no pair. */
+/** Rejects with the system error when the port is not available, and when key and certificate do not match. */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const context = buildContext(options);
   const connections = new Set<ClientConnection>();
@@ -78,7 +80,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   server.maxConnections = context.limits.connections + refusalsMax;
   let sql: SqlOverHttp | null = null;
   try {
-    // A key that does not fit its certificate should fail the start, not the first client.
+    // A key that does not match its certificate should fail the start, not the first client.
     context.tlsContext();
     await listen(server, options);
     if (options.siblings) sql = await startSqlOverHttp(ownSocket(options.siblings), context);
@@ -101,10 +103,10 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
 
 function buildContext(options: ProxyOptions): ConnectionContext {
   const { controlPlane, clock, log } = options;
-  const { places, siblings } = options;
+  const { permits, siblings } = options;
   const limits = divideLimits(limitsFor(options.bind, options.limits), siblings?.sockets.length ?? 1);
-  const budgets = places ? shareBudgets('servers', places) : new Budgets();
-  const waker = withLimits(createWaker(controlPlane, limits.wakeMs), budgets);
+  const budgets = permits ? shareBudgets('servers', permits) : new Budgets();
+  const waker = learnLimitsOnWake(createWaker(controlPlane, limits.wakeMs), budgets);
   const pools = createPools({ waker, budgets, limits, log });
   watchRoutes(controlPlane, pools, log);
   return {
@@ -117,11 +119,14 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     metrics: options.metrics ?? noMetrics,
     mockVerifier: createMockVerifiers(options.mockSecret ?? randomBytes(32)),
     attempts: createAttempts(clock, limits.failuresPerMinute),
-    waitingRoom: createWaitingRoom({ inAll: limits.unproven, perAddress: limits.unprovenPerAddress }),
-    slots: createEndpointSlots(limits.connectionsPerEndpoint),
-    pooledSlots: places
-      ? createSharedSlots(places, limits.pooledPerEndpoint, tooManyPooled)
-      : createEndpointSlots(limits.pooledPerEndpoint, tooManyPooled),
+    unauthenticated: createUnauthenticatedConnections({
+      total: limits.unauthenticated,
+      perAddress: limits.unauthenticatedPerAddress,
+    }),
+    directClients: createLocalClientPermits(limits.connectionsPerEndpoint),
+    pooledClients: permits
+      ? createSharedClientPermits(permits, limits.pooledPerEndpoint, tooManyPooled)
+      : createLocalClientPermits(limits.pooledPerEndpoint, tooManyPooled),
     budgets,
     pools,
     waker,
@@ -130,8 +135,8 @@ function buildContext(options: ProxyOptions): ConnectionContext {
   };
 }
 
-/** Each wake tells how many sessions the server takes now. */
-function withLimits(waker: Waker, budgets: Budgets): Waker {
+/** Each wake reports how many sessions the server takes now. */
+function learnLimitsOnWake(waker: Waker, budgets: Budgets): Waker {
   return {
     async wake(endpointId, signal) {
       const address = await waker.wake(endpointId, signal);
@@ -142,17 +147,17 @@ function withLimits(waker: Waker, budgets: Budgets): Waker {
 }
 
 function accept(socket: Socket, connections: Set<ClientConnection>, context: ConnectionContext): void {
-  const { limits, metrics, waitingRoom } = context;
+  const { limits, metrics, unauthenticated } = context;
   socket.on('error', () => {});
   const address = plainAddress(socket.remoteAddress ?? '');
-  const leaveWaitingRoom = connections.size < limits.connections ? waitingRoom.enter(address) : null;
-  if (leaveWaitingRoom === null) {
+  const leaveUnauthenticated = connections.size < limits.connections ? unauthenticated.enter(address) : null;
+  if (leaveUnauthenticated === null) {
     metrics.connectionRefused(noRoom.sqlState);
-    // Before it has said a word: a proxy without room has no room to listen either.
+    // Sent before the first packet of the client, which a proxy without room has no room to read.
     void sayFarewell(socket, errorResponse(noRoom)).then(() => socket.destroy());
     return;
   }
-  const connection = new ClientConnection(socket, context, leaveWaitingRoom);
+  const connection = new ClientConnection(socket, context, leaveUnauthenticated);
   connections.add(connection);
   metrics.connectionOpened();
   void connection.serve().then(() => {
@@ -174,7 +179,7 @@ async function closeConnections(server: Server, connections: Set<ClientConnectio
 async function listen(server: Server, { bind, port, portFd }: ProxyOptions): Promise<void> {
   server.listen(portFd == null ? { host: bind, port } : { fd: portFd });
   await once(server, 'listening');
-  // The system gives a socket any port whose own was taken when it was bound.
+  // If the port was taken when the socket was bound, the system has picked another one.
   if (port !== 0 && portOf(server) !== port) throw new Error(`port ${port} on ${bind} is taken`);
 }
 

@@ -1,4 +1,4 @@
-/** A proxy's numbers, which the API asks for when it is scraped. Each proxy has a label with its number. */
+/** The metrics of one proxy, which the API asks for when it is scraped. Each proxy has a label with its number. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ProxyMetrics } from './kit/metrics.ts';
 
@@ -28,12 +28,14 @@ export function createProxyMetrics(number: number): ProxyMetrics {
   const authentication = new Histogram({
     name: 'catnap_proxy_authentication_seconds',
     help: 'Time from accepting a client to its proven password.',
-    ...{ buckets, registers },
+    buckets,
+    registers,
   });
   const connect = new Histogram({
     name: 'catnap_proxy_connect_seconds',
     help: 'Time from there to its session, a wake included.',
-    ...{ buckets, registers },
+    buckets,
+    registers,
   });
   return {
     connectionOpened: () => open.inc(),

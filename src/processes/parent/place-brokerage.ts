@@ -1,11 +1,11 @@
 /**
- * The broker of what several proxies share (`proxy/places`), here because the parent sees at once when one of them
+ * The broker of what several proxies share (`proxy/permits`), here because the parent sees at once when one of them
  * ends. With one proxy there is nothing to share, and it is never asked.
  */
 import type { ChildProcess } from 'node:child_process';
 import { defaultLimits } from '../../proxy/kit/limits.ts';
-import { PlaceBroker } from '../../proxy/permits/broker.ts';
-import { isPlaceAsk, type PlaceTell, type Space } from '../../proxy/permits/messages.ts';
+import { PermitBroker } from '../../proxy/permits/broker.ts';
+import { isPermitRequest, type PermitAnswer, type PermitKind } from '../../proxy/permits/messages.ts';
 
 export interface PlaceBrokerage {
   /** Serves a new proxy process until it ends. */
@@ -14,23 +14,23 @@ export interface PlaceBrokerage {
 
 export function createPlaceBrokerage(): PlaceBrokerage {
   const { poolShare } = defaultLimits;
-  const brokers: Readonly<Record<Space, PlaceBroker>> = {
-    servers: new PlaceBroker({ space: 'servers', poolShare, ahead: 4 }),
-    clients: new PlaceBroker({ space: 'clients', poolShare: 1, ahead: 64 }),
+  const brokers: Readonly<Record<PermitKind, PermitBroker>> = {
+    servers: new PermitBroker({ permit: 'servers', poolShare, ahead: 4 }),
+    clients: new PermitBroker({ permit: 'clients', poolShare: 1, ahead: 64 }),
   };
   return {
     serve(child) {
       const holder = {
-        tell(message: PlaceTell) {
+        send(answer: PermitAnswer) {
           // A callback, because a child that is gone is an error nobody else would handle.
-          if (child.connected) child.send(message, () => {});
+          if (child.connected) child.send(answer, () => {});
         },
       };
       child.on('message', (message) => {
-        if (isPlaceAsk(message)) brokers[message.space].ask(holder, message);
+        if (isPermitRequest(message)) brokers[message.permit].handle(holder, message);
       });
       child.once('exit', () => {
-        for (const broker of Object.values(brokers)) broker.leave(holder);
+        for (const broker of Object.values(brokers)) broker.remove(holder);
       });
     },
   };

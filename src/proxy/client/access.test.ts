@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { defaultLimits, limitsFor } from '../kit/limits.ts';
-import { createEndpointSlots } from '../permits/slots.ts';
 import { isAllowed, plainAddress, requireAccess } from './access.ts';
 import { createAttempts } from './attempts.ts';
 
@@ -55,19 +54,6 @@ describe('attempts', () => {
     expect(attempts.isExhausted('2001:db8:1::1')).toBe(false);
     nowMs = 60_000;
     expect(attempts.isExhausted('10.0.0.1')).toBe(false);
-  });
-});
-
-describe('slots', () => {
-  it('are given back once', () => {
-    const slots = createEndpointSlots(1);
-    const release = slots.take('ep-a');
-    expect(() => slots.take('ep-a')).toThrow('Too many connections to this endpoint. Please try again later.');
-    slots.take('ep-b');
-    release();
-    release();
-    slots.take('ep-a');
-    expect(() => slots.take('ep-a')).toThrow();
   });
 });
 

@@ -1,6 +1,6 @@
 /**
- * Proves that a client knows the password of its role, before anything is looked up that a stranger could feel.
- * An unknown endpoint, an unknown role and a wrong password take the same steps and give the same answer.
+ * Checks that a client knows the password of its role. Nobody learns more than that without it: an unknown endpoint, an
+ * unknown role and a wrong password take the same steps and get the same answer.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { CatnapError } from '../../lib/errors.ts';
@@ -38,11 +38,11 @@ export interface Identity {
 export interface AuthenticateOptions {
   readonly messages: MessageStream;
   readonly role: string;
-  /** Null: the password must say which endpoint. */
+  /** Null when the endpoint must be named in the password. */
   readonly route: Route | null;
   /** Hash of our certificate on a TLS connection whose client can bind to it. */
   readonly channelBinding: Buffer | null;
-  /** Whether a password may cross this connection in clear: TLS, or both ends on this machine. */
+  /** Whether a password may be sent over this connection in clear: with TLS, or if both ends are on this machine. */
   readonly mayAskPassword: boolean;
   readonly controlPlane: ControlPlane;
   readonly mockVerifier: MockVerifiers;
@@ -60,7 +60,7 @@ export function passwordWrong(role: string): CatnapError {
 async function authenticateByScram(options: AuthenticateOptions, route: Route): Promise<Identity> {
   const { messages, role, channelBinding } = options;
   const lookup = findLogin(options, route);
-  // Looked at below; until then a rejection is not "unhandled".
+  // Awaited below; until then a rejection must not count as unhandled.
   lookup.catch(() => {});
   const offered = offeredMechanisms(channelBinding);
   messages.write(authenticationSasl(offered));
@@ -87,10 +87,10 @@ async function authenticateByPassword(options: AuthenticateOptions): Promise<Ide
   messages.write(authenticationCleartextPassword);
   const form = parsePasswordForm(parsePassword(await readResponse(messages)));
   if (!form) throw new CatnapError('unauthenticated', endpointMissing);
-  return provePassword({ ...options, route: form.route, password: form.password });
+  return verifyPassword({ ...options, route: form.route, password: form.password });
 }
 
-export interface PasswordProof {
+export interface PasswordLogin {
   readonly role: string;
   readonly route: Route;
   readonly password: Buffer;
@@ -99,15 +99,15 @@ export interface PasswordProof {
   readonly passwordIterations: number;
 }
 
-/** For a password that the client has shown: it is used here and kept nowhere. */
-export async function provePassword(proof: PasswordProof): Promise<Identity> {
-  const { role, route } = proof;
-  let { facts, verifier } = await findLogin(proof, route);
-  if (verifier.iterations > proof.passwordIterations) {
+/** For a password that the client has sent in clear: it is used here and kept nowhere. */
+export async function verifyPassword(login: PasswordLogin): Promise<Identity> {
+  const { role, route } = login;
+  let { facts, verifier } = await findLogin(login, route);
+  if (verifier.iterations > login.passwordIterations) {
     facts = null;
-    verifier = proof.mockVerifier(route.endpointId, role);
+    verifier = login.mockVerifier(route.endpointId, role);
   }
-  const keys = await deriveKeys(proof.password, verifier.salt, verifier.iterations);
+  const keys = await deriveKeys(login.password, verifier.salt, verifier.iterations);
   const matches = timingSafeEqual(keys.storedKey, verifier.storedKey);
   if (!matches || !facts) throw passwordWrong(role);
   return { route, role, keys, verifier, facts };
@@ -127,7 +127,7 @@ async function findLogin(
   try {
     facts = await controlPlane.findLogin(route.endpointId, role);
   } catch (cause) {
-    // One text whatever the cause: the client is still a stranger.
+    // One text whatever the cause: the client is not authenticated yet.
     throw new CatnapError('unavailable', 'Control plane request failed', { cause });
   }
   const verifier = facts?.verifier ? parseVerifier(facts.verifier) : null;
@@ -142,7 +142,7 @@ async function readResponse(messages: MessageStream): Promise<Buffer> {
 
 export type MockVerifiers = (endpointId: string, role: string) => ScramVerifier;
 
-/** The same question always gets the same salt, as it would from a role that exists. */
+/** The same endpoint and role always get the same salt, as they would if the role existed. */
 export function createMockVerifiers(secret: Buffer): MockVerifiers {
   return (endpointId, role) => {
     const derive = (what: string) => hmac(secret, `${what}\0${endpointId}\0${role}`);

@@ -1,11 +1,11 @@
-/** The last words to a client. */
+/** The last message to a client. */
 import type { Duplex } from 'node:stream';
 
-/** How long a client has to read them and to close its side. */
+/** How long a client has to read it and to close its side. */
 const farewellMs = 2_000;
 
-/** Ends our half and reads the other to its end: closing with unread bytes would throw our last words away. */
-export function sayFarewell(stream: Duplex, words: Buffer): Promise<void> {
+/** Ends our half and reads the other to its end: closing with unread bytes would discard the message on its way. */
+export function sayFarewell(stream: Duplex, message: Buffer): Promise<void> {
   return new Promise((resolve) => {
     if (stream.destroyed) return resolve();
     const timer = setTimeout(resolve, farewellMs);
@@ -13,7 +13,7 @@ export function sayFarewell(stream: Duplex, words: Buffer): Promise<void> {
       clearTimeout(timer);
       resolve();
     });
-    stream.end(words);
+    stream.end(message);
     stream.resume();
   });
 }

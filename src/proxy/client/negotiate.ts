@@ -1,6 +1,6 @@
 /**
  * From an accepted socket to a startup or cancel packet: answers SSLRequest and GSSENCRequest, upgrades to TLS in
- * place, takes TLS that starts without being asked for, and settles the protocol version.
+ * place, accepts TLS without an SSLRequest, and negotiates the protocol version.
  */
 import type { Socket } from 'node:net';
 import { MessageStream } from '../protocol/message-stream.ts';
@@ -10,7 +10,7 @@ import { ProtocolError } from '../protocol/wire.ts';
 import { alpnProtocol, type TlsContext, upgradeToTls } from '../sockets/tls.ts';
 
 export interface SecureFacts {
-  /** Host name the client asked for in its TLS hello. */
+  /** The hostname that the client asked for in its TLS hello. */
   readonly serverName: string | null;
   readonly channelBinding: Buffer | null;
 }
@@ -25,7 +25,7 @@ export interface OpenClient {
 export interface NegotiateOptions {
   readonly tlsContext: () => TlsContext;
   readonly startupBytes: number;
-  /** Told each time the reader changes; null while TLS is being set up and no answer could be understood. */
+  /** Called when the reader changes; null while TLS is being set up, when the client could not read an answer. */
   readonly onReader: (messages: MessageStream | null) => void;
 }
 
@@ -42,7 +42,7 @@ export async function negotiate(socket: Socket, options: NegotiateOptions): Prom
     options.onReader(null);
     const context = options.tlsContext();
     const tlsSocket = await upgradeToTls(socket, context);
-    // Without ALPN, TLS that starts unasked could be another protocol's, led here by somebody in the middle.
+    // Without ALPN, TLS without an SSLRequest could be another protocol's, redirected here by somebody in the middle.
     if (directly && tlsSocket.alpnProtocol !== alpnProtocol) {
       tlsSocket.destroy();
       throw new ProtocolError('direct TLS connection without ALPN');
@@ -57,7 +57,7 @@ export async function negotiate(socket: Socket, options: NegotiateOptions): Prom
     const packet = parseFirstPacket(await messages.readPacket());
     if (packet.kind === 'ssl') {
       if (secure) throw new ProtocolError('TLS is already in use');
-      // Bytes sent before the handshake are nobody's: accepting them would let a third party speak first.
+      // Bytes before the handshake may be from somebody in the middle: they must not count as the client's.
       if (messages.unreadBytes > 0) throw new ProtocolError('received unencrypted data after SSL request');
       messages.write(Buffer.from('S'));
       await secureNow(false);
@@ -66,13 +66,13 @@ export async function negotiate(socket: Socket, options: NegotiateOptions): Prom
       gssAsked = true;
       messages.write(Buffer.from('N'));
     } else {
-      if (packet.kind === 'startup') settleVersion(messages, packet);
+      if (packet.kind === 'startup') answerVersion(messages, packet);
       return { messages, secure, packet };
     }
   }
 }
 
-function settleVersion(messages: MessageStream, packet: StartupPacket): void {
+function answerVersion(messages: MessageStream, packet: StartupPacket): void {
   if (packet.minorVersion === 0 && packet.extensions.length === 0) return;
   messages.write(negotiateProtocolVersion(packet.extensions));
 }

@@ -1,16 +1,17 @@
 /**
  * Which endpoint a client means: the first label of the TLS server name, a word in the `options` parameter, or a
- * prefix of the password. Pure; nothing here knows which endpoints exist, so nothing here can tell.
+ * prefix of the password. Pure: nothing here knows which endpoints exist, so nothing here can reveal it.
  */
 import { CatnapError } from '../../lib/errors.ts';
 
 export interface Route {
   readonly endpointId: string;
-  /** Asked for by the `-pooler` host. */
+  /** The name of the endpoint ended in `-pooler`. */
   readonly pooled: boolean;
 }
 
-export interface HostNames {
+/** Hostnames are `<endpoint>.<region>.<domain>`. */
+export interface HostnameParts {
   readonly domain: string;
   readonly region: string;
 }
@@ -20,8 +21,12 @@ export const endpointMissing =
   'the endpoint ID (first part of the domain name) as a parameter: ' +
   "'?options=endpoint%3D<endpoint-id>'. See more at https://neon.tech/sni";
 
-/** Null when neither the server name nor the options say anything. */
-export function chooseRoute(serverName: string | null, options: string | undefined, names: HostNames): Route | null {
+/** Null when neither the server name nor the options name an endpoint. */
+export function chooseRoute(
+  serverName: string | null,
+  options: string | undefined,
+  names: HostnameParts,
+): Route | null {
   const fromName = serverName === null ? null : endpointOfServerName(serverName, names);
   const fromOptions = endpointOfOptions(options ?? '');
   const byName = fromName === null ? null : asRoute(fromName);
@@ -33,15 +38,15 @@ export function chooseRoute(serverName: string | null, options: string | undefin
   return byName ?? byOptions;
 }
 
-/** First label of a name below our domain; the names of the region and the domain themselves mean no endpoint. */
-export function endpointOfServerName(serverName: string, names: HostNames): string | null {
+/** First label of a name below our domain; the names of the region and of the domain itself are no endpoint's. */
+export function endpointOfServerName(serverName: string, names: HostnameParts): string | null {
   const name = serverName.toLowerCase().replace(/\.$/, '');
   const dot = name.indexOf('.');
   if (dot <= 0 || name === names.domain || name === `${names.region}.${names.domain}`) return null;
   const label = name.slice(0, dot);
   const rest = name.slice(dot + 1);
   if (rest !== names.domain && !rest.endsWith(`.${names.domain}`)) return null;
-  // The hosts of SQL over HTTP.
+  // The hostnames of SQL over HTTP.
   if (label === 'api' || label === 'apiauth') return null;
   return label;
 }
@@ -57,7 +62,7 @@ export interface PasswordRoute {
   readonly password: Buffer;
 }
 
-/** `endpoint=ID;PASSWORD` or `endpoint=ID$PASSWORD`; the first `;` wins over any `$`. Null when it is no such text. */
+/** `endpoint=ID;PASSWORD` or `endpoint=ID$PASSWORD`; the first `;` wins over any `$`. Null for any other text. */
 export function parsePasswordForm(bytes: Buffer): PasswordRoute | null {
   const prefix = ['endpoint=', 'project='].find((word) => bytes.subarray(0, word.length).equals(Buffer.from(word)));
   if (prefix === undefined) return null;
@@ -70,20 +75,26 @@ export function parsePasswordForm(bytes: Buffer): PasswordRoute | null {
   };
 }
 
-/** What stays for the compute after the words meant for the proxy are out; null when nothing does. */
+/** The options for the compute, without the words that are meant for the proxy; null when none are left. */
 export function stripOptions(options: string): string | null {
   const kept: string[] = [];
   for (const word of splitWords(options)) {
     if (!proxyWord.test(withoutEscapes(word))) kept.push(word);
-    // `-c endpoint=…` is two words; without its second half the first would swallow the next.
+    // `-c endpoint=…` is two words; a `-c` that stayed would take the next word as its own.
     else if (kept.at(-1) === '-c') kept.pop();
   }
   return kept.length > 0 ? kept.join(' ') : null;
 }
 
-/** `neon_lsn` and `neon_timestamp` ask for the past; serving the present instead would be a wrong answer. */
+/** `neon_lsn` and `neon_timestamp` ask for a point in the past. */
 export function asksForPast(options: string): boolean {
   return splitWords(options).some((word) => /^(neon|catnap)_(lsn|timestamp)[:=]/.test(withoutEscapes(word)));
+}
+
+/** Ignoring the words that ask for the past would serve the present instead, which would be a wrong answer. */
+export function requirePresent(options = ''): void {
+  if (!asksForPast(options)) return;
+  throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
 }
 
 const endpointWord = /^(?:endpoint|project)=(.*)$/s;
@@ -101,7 +112,7 @@ function refusal(message: string): CatnapError {
   return new CatnapError('unauthenticated', message);
 }
 
-/** Words as Postgres splits them: at white space, unless a backslash stands before it. Escapes are left in. */
+/** Words as Postgres splits them: at white space, unless a backslash precedes it. Escapes are left in. */
 function splitWords(options: string): string[] {
   return options.match(/(?:\\.|\\$|[^\\ \t\n\v\f\r])+/gs) ?? [];
 }

@@ -1,7 +1,7 @@
 /**
  * Cancel keys. Each session gets a random key of the proxy's own, so that a client learns nothing about the compute's
- * processes, and a cancel request reaches the one backend that its key was issued for. The key holds the number of
- * the proxy that issued it, since the request may come to another one.
+ * processes, and a cancel request reaches only the backend that its key was issued for. The key contains the number of
+ * the proxy that issued it, since the request may arrive at another one.
  */
 import { randomInt, timingSafeEqual } from 'node:crypto';
 import type { DialAddress } from '../kit/control-plane.ts';
@@ -14,7 +14,7 @@ export interface CancelTarget {
   readonly key: BackendKey;
 }
 
-/** Whatever a client can cancel: a direct session's backend, or what a pooled client has running at the moment. */
+/** What a client can cancel: the backend of a direct session, or the current query of a pooled client. */
 export interface Cancellable {
   cancel(): Promise<void>;
 }
@@ -22,9 +22,9 @@ export interface Cancellable {
 export interface CancelKeys {
   /** The key stays valid until `revoke`. */
   issue(cancellable: Cancellable): { readonly key: BackendKey; revoke(): void };
-  /** What the key was issued for here. */
+  /** What this proxy issued the key for. */
   findOwn(key: BackendKey): Cancellable | undefined;
-  /** The same, or what passes the request on to the proxy that issued the key. */
+  /** The same; for a key of another proxy, something that passes the request on to that proxy. */
   find(key: BackendKey): Cancellable | undefined;
 }
 
@@ -33,11 +33,11 @@ interface Issued {
   readonly cancellable: Cancellable;
 }
 
-/** Numbers of proxies that a key has room for. */
-const numbers = 16;
+/** How many proxies a key can distinguish. */
+const proxiesMax = 16;
 
 export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }, passOnMs = 0): CancelKeys {
-  // By the half of a key that drivers print; the other half is compared without telling how much of it was right.
+  // By the half of a key that drivers print; the other half is compared in constant time.
   const issued = new Map<number, Issued>();
   const findOwn = (key: BackendKey) => {
     const found = issued.get(key.processId);
@@ -53,7 +53,7 @@ export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }
     },
     findOwn,
     find(key) {
-      const number = key.processId % numbers;
+      const number = key.processId % proxiesMax;
       const socketPath = siblings.sockets[number];
       if (number === siblings.number || socketPath === undefined) return findOwn(key);
       return { cancel: () => passCancelOn(socketPath, key, passOnMs) };
@@ -61,7 +61,7 @@ export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }
   };
 }
 
-/** Resolves when the compute has taken the request (it answers by closing) or the deadline has passed. */
+/** Resolves when the compute has accepted the request, which it shows by closing, or when the deadline has passed. */
 export async function forwardCancel(target: CancelTarget, timeoutMs: number): Promise<void> {
   const deadline = startDeadline(timeoutMs);
   try {
@@ -77,9 +77,9 @@ export async function forwardCancel(target: CancelTarget, timeoutMs: number): Pr
   }
 }
 
-/** Random but for the proxy's number; with the secret, 59 bits. Drivers print it as a process id: it stays positive. */
+/** Random except for the proxy's number: 59 bits with the secret. Positive, as drivers print it as a process id. */
 function randomId(number: number): number {
-  return randomInt(1, 2 ** 31 / numbers) * numbers + number;
+  return randomInt(1, 2 ** 31 / proxiesMax) * proxiesMax + number;
 }
 
 function isSameSecret(one: number, other: number): boolean {

@@ -1,4 +1,4 @@
-/** Opens a socket to a compute, within a deadline and only while somebody wants it. */
+/** Opens a socket to a compute, and the deadline for it. */
 import { connect, type Socket } from 'node:net';
 import type { DialAddress } from '../kit/control-plane.ts';
 
@@ -8,17 +8,17 @@ export function dial(address: DialAddress, signal: AbortSignal): Promise<Socket>
     if (signal.aborted) return reject(signal.reason);
     const options = address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port };
     const socket = connect({ ...options, noDelay: true, keepAlive: true, allowHalfOpen: true });
-    const settle = () => {
+    const removeListeners = () => {
       signal.removeEventListener('abort', onAbort);
       socket.off('connect', onConnect);
       socket.off('error', onError);
     };
     const onConnect = () => {
-      settle();
+      removeListeners();
       resolve(socket);
     };
     const onError = (error: Error) => {
-      settle();
+      removeListeners();
       socket.destroy();
       reject(error);
     };
@@ -32,23 +32,23 @@ export function dial(address: DialAddress, signal: AbortSignal): Promise<Socket>
 }
 
 export interface Deadline {
-  /** Fires at the deadline, or with the parent. */
+  /** Aborts at the deadline, or with the outer signal. */
   readonly signal: AbortSignal;
   clear(): void;
 }
 
 /** AbortSignal.timeout would keep its timer after success; at a thousand logins a second that adds up. */
-export function startDeadline(ms: number, parent?: AbortSignal): Deadline {
+export function startDeadline(ms: number, outer?: AbortSignal): Deadline {
   const controller = new AbortController();
-  const onParent = () => controller.abort(parent?.reason);
+  const onOuter = () => controller.abort(outer?.reason);
   const timer = setTimeout(() => controller.abort(new Error(`no answer within ${ms} ms`)), ms);
-  parent?.addEventListener('abort', onParent, { once: true });
-  if (parent?.aborted) onParent();
+  outer?.addEventListener('abort', onOuter, { once: true });
+  if (outer?.aborted) onOuter();
   return {
     signal: controller.signal,
     clear() {
       clearTimeout(timer);
-      parent?.removeEventListener('abort', onParent);
+      outer?.removeEventListener('abort', onOuter);
     },
   };
 }

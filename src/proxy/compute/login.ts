@@ -1,6 +1,6 @@
 /**
- * Logs in at a compute as the client, with the keys that the client proved to know, up to ReadyForQuery. How it went
- * is a value, because each outcome is handled differently.
+ * Logs in at a compute as the client, with the keys that the client has proved to know, up to ReadyForQuery. The
+ * outcome is a value, because each kind of it is handled differently.
  */
 import type { Socket } from 'node:net';
 import type { ScramKeys, ScramVerifier } from '../../lib/scram-verifier.ts';
@@ -25,7 +25,7 @@ export interface ComputeLogin {
   readonly socket: Socket;
   readonly address: DialAddress;
   readonly key: BackendKey;
-  /** ParameterStatus and notices in the order they came, ready to be passed on. */
+  /** ParameterStatus messages and notices in the order they came, ready to be passed on. */
   readonly greeting: Buffer;
   /** The closing ReadyForQuery. */
   readonly ready: Buffer;
@@ -33,9 +33,9 @@ export interface ComputeLogin {
 
 export type LoginOutcome =
   | ComputeLogin
-  /** Nothing answers there, or not yet: worth another try. */
+  /** Nothing answers at the address, or not yet: worth another try. */
   | { readonly kind: 'not_ready'; readonly cause: unknown }
-  /** The compute said no for a reason that the client should read as it is. */
+  /** The compute refused the login; the client gets its ErrorResponse as it is. */
   | { readonly kind: 'refused'; readonly report: ErrorReport; readonly response: Buffer }
   /** The role's password is no longer the one that the client proved. */
   | { readonly kind: 'password_differs' };
@@ -49,9 +49,9 @@ export interface LoginOptions {
   readonly signal: AbortSignal;
 }
 
-/** A server greets with settings and notices; more than this is not a greeting. */
+/** Bound of one message: a server sends only settings and notices before ReadyForQuery. */
 const messageBytesMax = 1_000_000;
-/** Starting up, shutting down, in recovery; and being shut down while we were at it. */
+/** Starting up, shutting down or in recovery; and shut down or crashed during the login. */
 const notReadyStates: ReadonlySet<string> = new Set(['57P03', '57P01', '57P02']);
 const passwordState = '28P01';
 
@@ -94,7 +94,7 @@ async function converse(messages: MessageStream, socket: Socket, options: LoginO
   }
 }
 
-/** Null when logged in. A server that asks for no proof has proved nothing itself, so it is not accepted either. */
+/** Null when logged in. A server that asks for no proof has not proved itself either, so it is not accepted. */
 async function runScram(messages: MessageStream, options: LoginOptions): Promise<LoginOutcome | null> {
   const exchange = startClientExchange();
   let expectedServerFinal: string | null = null;

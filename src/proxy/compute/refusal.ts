@@ -1,11 +1,11 @@
-/** What a client is told, and how loudly the log says it, when its connection cannot go on. */
+/** The error for a client whose connection cannot go on, and the level at which it is logged. */
 import { CatnapError } from '../../lib/errors.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { type ErrorReport, errorResponse } from '../protocol/messages.ts';
 import { ProtocolError } from '../protocol/wire.ts';
 import { ComputeRefusal } from './session.ts';
 
-/** Postgres' own words for a shutdown. */
+/** The message of Postgres for a shutdown. */
 export const administratorCommand: ErrorReport = {
   sqlState: '57P01',
   message: 'terminating connection due to administrator command',
@@ -22,7 +22,7 @@ export class ShuttingDown extends Error {
 export interface Refusal {
   readonly level: 'debug' | 'info' | 'error';
   readonly sqlState: string;
-  /** Null when there is nobody to tell. */
+  /** Null when the client is gone. */
   readonly response: Buffer | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * From a proven client to a working session: find the compute awake, log in there as the client, hand the greeting
- * over and start copying.
+ * From an authenticated client to a running session: wake the compute, log in there as the client, pass its greeting on
+ * and start copying.
  */
 import { delay } from '../../lib/clock.ts';
 import { CatnapError } from '../../lib/errors.ts';
@@ -27,11 +27,11 @@ export class ComputeRefusal extends Error {
   }
 }
 
-/** Between two wakes of a compute that should be awake and is not there. */
+/** The first and the longest pause between two wakes of a compute that should be awake and cannot be reached. */
 const firstPauseMs = 10;
 const pauseMsMax = 250;
 
-/** Rejects with what the client is to be told, or with the signal's reason. */
+/** Rejects with an error for the client, or with the signal's reason. */
 export async function connectToCompute(options: {
   identity: Identity;
   parameters: ReadonlyMap<string, string>;
@@ -43,7 +43,7 @@ export async function connectToCompute(options: {
   const { keys, verifier, route } = identity;
   const parameters = forwardedParameters(options.parameters);
   let cause: unknown;
-  // An address is stale right after a suspend, and after an accident until that is noticed and repaired.
+  // An address is stale right after a suspend, and after a crash until the crash is noticed and repaired.
   const giveUpAt = Date.now() + limits.unreachableMs;
   for (let wakes = 0; wakes < 2 || Date.now() < giveUpAt; wakes++) {
     if (wakes > 1) await delay(Math.min(pauseMsMax, firstPauseMs * 2 ** wakes), signal);
@@ -65,10 +65,10 @@ function requireOpen(outcome: Exclude<LoginOutcome, { kind: 'not_ready' }>, role
   return outcome;
 }
 
-/** What the client said, less what was meant for the proxy. */
+/** The client's startup parameters, without those that are meant for the proxy. */
 export function forwardedParameters(parameters: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const kept = new Map(parameters);
-  // Some drivers send every parameter of the URL on; the compute would refuse this one as unknown.
+  // Some drivers send every parameter of the URL; the compute would refuse this one as unknown.
   kept.delete('channel_binding');
   const options = stripOptions(kept.get('options') ?? '');
   if (options === null) kept.delete('options');
@@ -76,7 +76,7 @@ export function forwardedParameters(parameters: ReadonlyMap<string, string>): Re
   return kept;
 }
 
-/** Hands the compute to the client. The cancel key lives as long as the session. */
+/** Connects the client to the compute. The cancel key is valid as long as the session lasts. */
 export function startSession(options: {
   messages: MessageStream;
   compute: ComputeLogin;

@@ -1,20 +1,20 @@
 /**
- * The proxies that share one port. Each has a socket of the machine beside it, where the API passes requests for SQL
- * on and where the others pass on cancel requests: a client's request to cancel is a connection of its own, and the
- * system may give it to any of them.
+ * The proxies that share one port. Each also listens on a unix socket, to which the API passes requests for SQL over
+ * HTTP and the other proxies pass cancel requests: a client sends a cancel request over a new connection, and the
+ * system may give that to any of the proxies.
  */
 import { Agent, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
 import type { BackendKey } from '../protocol/messages.ts';
 
 export interface Siblings {
-  /** Which of them this is, from 0 on. */
+  /** Which of them this is, counted from 0. */
   readonly number: number;
   readonly sockets: readonly string[];
 }
 
 export const cancelPath = '/cancel';
 export const metricsPath = '/metrics';
-/** Requests at once for one sibling; more wait. How many can wait is bounded where strangers are. */
+/** Requests at once to one sibling; more wait, at most as many as there may be unauthenticated connections. */
 const passedOnAtOnce = 16;
 const keyTextMax = 30;
 const agent = new Agent({ keepAlive: true, maxSockets: passedOnAtOnce });
@@ -25,7 +25,7 @@ export function ownSocket({ number, sockets }: Siblings): string {
   return path;
 }
 
-/** Resolves when the sibling has done what it could, is not there, or the time is over: there is nothing to tell. */
+/** Resolves when the sibling has answered, cannot be reached, or the time is over: a cancel request has no result. */
 export function passCancelOn(socketPath: string, key: BackendKey, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const body = `${key.processId} ${key.secret}`;
@@ -33,14 +33,14 @@ export function passCancelOn(socketPath: string, key: BackendKey, timeoutMs: num
     const request = openRequest({ agent, socketPath, path: cancelPath, method: 'POST', headers });
     request.setTimeout(timeoutMs, () => request.destroy());
     request.once('response', (response) => response.resume());
-    // A sibling that is not there has taken its sessions along.
+    // The sessions of a sibling that is gone are gone with it.
     request.on('error', () => {});
     request.once('close', () => resolve());
     request.end(body);
   });
 }
 
-/** Answers a sibling. */
+/** Handles a cancel request that a sibling has passed on. */
 export async function serveCancel(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,6 +1,6 @@
 /**
- * One wake per endpoint at a time, shared by everybody who waits for it. Each waiter has its own patience; the wake
- * itself goes on without it, since the next client will want the compute too.
+ * One wake per endpoint at a time, shared by all clients that wait for it. Each client waits for a limited time; the
+ * wake itself goes on without it, since the next client will want the compute too.
  */
 import { CatnapError } from '../../lib/errors.ts';
 import type { ControlPlane, DialAddress } from '../kit/control-plane.ts';
@@ -22,7 +22,7 @@ export function createWaker(controlPlane: ControlPlane, wakeMs: number): Waker {
       clearTimeout(timer);
       if (underWay.get(endpointId) === started) underWay.delete(endpointId);
     };
-    // A wake that never answers must not hold up those who come after its first waiters gave up.
+    // A wake that never answers must not hold up clients that come after the first ones gave up.
     const timer = setTimeout(forget, wakeMs);
     timer.unref();
     started.then(forget, forget);
@@ -30,7 +30,7 @@ export function createWaker(controlPlane: ControlPlane, wakeMs: number): Waker {
   };
 
   return {
-    wake: (endpointId, signal) => withPatience(join(endpointId), wakeMs, signal),
+    wake: (endpointId, signal) => waitFor(join(endpointId), wakeMs, signal),
   };
 }
 
@@ -43,22 +43,22 @@ async function askToWake(controlPlane: ControlPlane, endpointId: string): Promis
   }
 }
 
-function withPatience<T>(shared: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
+function waitFor<T>(shared: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const settle = () => {
+    const stopWaiting = () => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
     };
     const onAbort = () => {
-      settle();
+      stopWaiting();
       reject(signal.reason);
     };
     const timer = setTimeout(() => {
-      settle();
+      stopWaiting();
       reject(new CatnapError('unavailable', `The compute did not wake within ${ms / 1000} seconds; please try again`));
     }, ms);
     signal.addEventListener('abort', onAbort, { once: true });
-    shared.then(resolve, reject).finally(settle);
+    shared.then(resolve, reject).finally(stopWaiting);
     if (signal.aborted) onAbort();
   });
 }

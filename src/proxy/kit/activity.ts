@@ -1,6 +1,6 @@
 /**
- * When each endpoint was last used, kept in memory and reported in batches. The first use after a pause is reported
- * at once: a compute that is about to be put to sleep must learn of it before, not a second later.
+ * When each endpoint was last used, kept in memory and reported in batches. The first use after a pause is reported at
+ * once: the compute may be about to be suspended, and a second later would be too late.
  */
 import type { Clock } from '../../lib/clock.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { ControlPlane } from './control-plane.ts';
 
 export interface Activity {
-  /** Called for every chunk from a client, so it only stores a number. */
+  /** Called for every chunk from a client, so it must be cheap. */
   note(endpointId: string): void;
   /** Stops the timer and sends what is left. */
   close(): Promise<void>;
@@ -35,7 +35,7 @@ export function startActivity(options: {
       for (const [endpointId, at] of batch) if (!seen.has(endpointId)) seen.set(endpointId, at);
     }
   };
-  // One report at a time: a slow system database must not collect a queue of them.
+  // One report at a time: they must not queue up at a slow system database.
   let busy = false;
   const report = () => {
     if (busy) return;

@@ -1,35 +1,36 @@
 /**
- * The few questions the proxy may ask. `main.ts` hands it an object of this shape; in tests it is a scripted one.
+ * What the proxy asks of the rest of Catnap. The process that starts the proxy passes an implementation in; tests pass
+ * a scripted one.
  */
 export type DialAddress = (
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
 ) & {
-  /** Sessions that the server takes from clients; not said means that nobody counts. */
+  /** How many sessions the server takes from clients; without it they are not limited. */
   readonly sessions?: number;
 };
 
 export interface LoginFacts {
-  /** SCRAM verifier of the role, that of the server while it is awake; null when it has none or does not exist. */
+  /** The role's SCRAM verifier, as the server has it while awake. Null when the role has none or does not exist. */
   readonly verifier: string | null;
   readonly disabled: boolean;
-  /** Single addresses, CIDR blocks or `a-b` ranges; empty means everybody. */
+  /** Single addresses, CIDR blocks or `a-b` ranges; an empty list allows every address. */
   readonly allowedIps: readonly string[];
 }
 
 export interface ControlPlane {
-  /** Null when there is no such endpoint; the proxy then goes through the motions all the same. */
+  /** Null when there is no such endpoint; the proxy then authenticates against a mock verifier, and refuses. */
   findLogin(endpointId: string, role: string): Promise<LoginFacts | null>;
   /**
-   * The address of a server that answers, waking it if need be. Rejects with a CatnapError whose message is for the
-   * client. The proxy asks once per endpoint at a time, however many clients wait.
+   * The address of a server that answers, waking it if needed. Rejects with a CatnapError whose message is for the
+   * client. The proxy has one call per endpoint under way at a time, however many clients wait.
    */
   wake(endpointId: string): Promise<DialAddress>;
   /** The address if the compute is awake now, without waking anything. */
   findAddress(endpointId: string): Promise<DialAddress | null>;
   /**
-   * Calls back when something has changed about an endpoint, its route perhaps; null means any of them. Cheap and
-   * imprecise: the proxy then looks itself.
+   * Calls back when something about an endpoint has changed, perhaps its route; null means any endpoint. The call is
+   * only a hint: the proxy then checks the route.
    */
   onChange?(listener: (endpointId: string | null) => void): void;
   /** Activity seen since the last report, by endpoint; sent in batches. */

@@ -1,16 +1,16 @@
-/** Every bound of the proxy in one place. */
+/** All limits of the proxy. */
 import { isLoopback } from '../../lib/config.ts';
 
 export interface ProxyLimits {
   /** Largest packet before and during authentication; Postgres itself takes 10,000. */
   readonly startupBytes: number;
-  /** From accept to proven password, TLS included. */
+  /** From accept to the end of authentication, TLS included. */
   readonly authenticationMs: number;
   /** How long one client waits for its endpoint to wake. */
   readonly wakeMs: number;
   /** One connect and login at a compute. */
   readonly dialMs: number;
-  /** How long a compute that should be awake may be out of reach before its clients are told so. */
+  /** How long a compute that should be awake may be unreachable before its clients get an error. */
   readonly unreachableMs: number;
   /** Tries at one address before the endpoint is asked to wake again. */
   readonly dialAttempts: number;
@@ -18,42 +18,43 @@ export interface ProxyLimits {
   readonly dialRetryMs: number;
   /** Open client connections, whatever their state. */
   readonly connections: number;
-  /** Those that have not proved anything: in all, and of one address (IPv6: one /64; not limited on loopback). */
-  readonly unproven: number;
-  readonly unprovenPerAddress: number;
+  /** Those that have not authenticated yet: in all, and of one address (IPv6: one /64; not limited on loopback). */
+  readonly unauthenticated: number;
+  readonly unauthenticatedPerAddress: number;
   /** Authenticated connections of one endpoint, direct ones and pooled ones. */
   readonly connectionsPerEndpoint: number;
   readonly pooledPerEndpoint: number;
-  /** How long a direct session waits for a place that a pool gives up. */
-  readonly placeMs: number;
+  /** How long a direct session waits for a permit that a pool gives up. */
+  readonly permitMs: number;
   /** How long a pooled client waits for a server, whatever the reason. */
   readonly queueMs: number;
   /** Part of the server's connections that one pool may have. */
   readonly poolShare: number;
-  /** A pooled server connection is closed after this long without use, and at the end of this life. */
+  /** A pooled server connection is closed after being idle this long, and at this age. */
   readonly serverIdleMs: number;
   readonly serverLifeMs: number;
   /** Prepared statements kept on one pooled server connection. */
   readonly statementsPerServer: number;
   /**
-   * Failed authentications of one address (IPv6: one /64) in a minute; past it the address is refused unheard. Not
-   * limited on a loopback bind, where all clients share an address and one with a stale password would lock out all.
+   * Failed authentications of one address (IPv6: one /64) in a minute; beyond that its connections are refused before
+   * they authenticate. Not limited on a loopback bind, where all clients share an address, and one client with a stale
+   * password would lock out all of them.
    */
   readonly failuresPerMinute: number;
-  /** A cleartext password costs this many rounds of HMAC at most; the count is the tenant's to choose. */
+  /** Most rounds of HMAC spent on checking a cleartext password; a tenant chooses the count of its verifiers. */
   readonly passwordIterations: number;
   /** Body of a request for SQL over HTTP. */
   readonly httpRequestBytes: number;
   /** Body of its reply, and the largest row in it. */
   readonly httpResponseBytes: number;
-  /** Bytes of such bodies that are in memory: in all, and for one endpoint. */
+  /** Bytes of such bodies that are held in memory: in all, and for one endpoint. */
   readonly httpHeldBytes: number;
   readonly httpHeldBytesPerEndpoint: number;
-  /** How long a caller may take nothing of its reply. */
+  /** How long a caller may go without reading any of its reply. */
   readonly httpFetchMs: number;
   /** Between two reports of activity. */
   readonly activityMs: number;
-  /** How long close() lets sessions reach the end of a message, and a told client take its leave. */
+  /** How long close() waits for sessions to reach the end of a message, and for clients to close their side. */
   readonly closeMs: number;
 }
 
@@ -66,11 +67,11 @@ export const defaultLimits: ProxyLimits = {
   dialAttempts: 5,
   dialRetryMs: 4,
   connections: 50_000,
-  unproven: 5_000,
-  unprovenPerAddress: 1_000,
+  unauthenticated: 5_000,
+  unauthenticatedPerAddress: 1_000,
   connectionsPerEndpoint: 4_000,
   pooledPerEndpoint: 10_000,
-  placeMs: 1_000,
+  permitMs: 1_000,
   queueMs: 120_000,
   poolShare: 0.9,
   serverIdleMs: 120_000,
@@ -88,8 +89,8 @@ export const defaultLimits: ProxyLimits = {
 };
 
 /**
- * For one of several proxies: a part of what bounds the machine's memory or a stranger's guesses. What an endpoint has
- * is counted over all of them (`places`), and the other bounds are each proxy's own.
+ * For one of several proxies: its part of the limits on the machine's memory and on guesses at passwords. The
+ * connections of an endpoint are counted over all proxies (`permits`), and the other limits hold for each proxy.
  */
 export function divideLimits(limits: ProxyLimits, proxies: number): ProxyLimits {
   return {
@@ -102,6 +103,6 @@ export function divideLimits(limits: ProxyLimits, proxies: number): ProxyLimits 
 
 export function limitsFor(bind: string, changes: Partial<ProxyLimits> = {}): ProxyLimits {
   const unbounded = Number.POSITIVE_INFINITY;
-  const local = isLoopback(bind) ? { failuresPerMinute: unbounded, unprovenPerAddress: unbounded } : {};
+  const local = isLoopback(bind) ? { failuresPerMinute: unbounded, unauthenticatedPerAddress: unbounded } : {};
   return { ...defaultLimits, ...local, ...changes };
 }

@@ -1,12 +1,12 @@
-/** What the proxy tells about itself while it works; whoever starts it decides where the numbers go. */
+/** The events that the proxy counts; the process that starts the proxy decides where the numbers go. */
 export interface ProxyMetrics {
   connectionOpened(): void;
   connectionClosed(): void;
-  /** A client was sent away with an error. */
+  /** A client was refused with an error. */
   connectionRefused(sqlState: string): void;
-  /** A client reached its compute; `connectMs` holds the wake, if there was one. */
+  /** A client reached its compute; `connectMs` includes the wake, if there was one. */
   sessionStarted(times: { readonly authenticationMs: number; readonly connectMs: number }): void;
-  /** All numbers as JSON, for whoever asks at the proxy's socket. */
+  /** All numbers as JSON; served on the proxy's own socket. */
   scrape(): Promise<string>;
 }
 

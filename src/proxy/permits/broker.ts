@@ -1,234 +1,240 @@
 /**
- * Shares the places of each endpoint among proxies, so that together they never have more than there are. It grants
- * what is wanted as long as there is some; when there is not, it lets everybody know, and who has idle ones gives them
- * back. Who has least comes first. The places of a proxy that is gone are free at once.
+ * The broker of permits in the parent process; the scheme is described in `budget.ts`. It keeps a ledger for each
+ * endpoint: how many permits each proxy holds and wants, for each of its members. As long as there are permits it
+ * grants what is wanted, to the account that holds the fewest first; when there are none, it reports the shortage to
+ * every proxy of the endpoint.
  */
 import {
   directMember,
-  type Lack,
   noShortage,
-  type PlaceAsk,
-  type PlaceTell,
+  type PermitAnswer,
+  type PermitKind,
+  type PermitRequest,
   type Shortage,
-  type Space,
+  type UnmetDemand,
 } from './messages.ts';
 
 export interface BrokerOptions {
-  readonly space: Space;
-  /** Part of the places that one pool may have, in all proxies together. */
+  readonly permit: PermitKind;
+  /** Part of the permits that one pool may have, in all proxies together. */
   readonly poolShare: number;
-  /** Granted beyond what was wanted, to direct sessions while there are plenty, so that not each of them asks. */
+  /** Granted to direct sessions beyond what was wanted, while there are plenty, so that not every session asks. */
   readonly ahead: number;
 }
 
 /** A proxy, as the broker sees it. */
-export interface Holder {
-  tell(message: PlaceTell): void;
+export interface PermitHolder {
+  send(answer: PermitAnswer): void;
 }
 
+/** What one member of the budget has in one proxy. */
 interface Account {
-  readonly holder: Holder;
+  readonly holder: PermitHolder;
   readonly member: string;
   held: number;
   wanted: number;
 }
 
-/** The places of one endpoint. */
-interface Pot {
+/** The permits of one endpoint. */
+interface Ledger {
   limit: number;
   held: number;
-  readonly accounts: Map<Holder, Map<string, Account>>;
-  /** What each pool has in all proxies. A tenant may have many pools, and this process little time. */
+  readonly accounts: Map<PermitHolder, Map<string, Account>>;
+  /** What each pool holds in all proxies. Kept, because a tenant may have many pools and the parent little time. */
   readonly heldByPool: Map<string, number>;
-  /** Those that want some; who was given one goes to the end. */
+  /** Accounts that want permits. One that was granted a permit and wants more moves to the end. */
   readonly wanting: Set<Account>;
-  /** As it was last told, and to whom. */
-  told: string;
-  readonly toldTo: Set<Holder>;
+  /** The last report of a shortage, as JSON, and the proxies that it was sent to. */
+  reported: string;
+  readonly reportedTo: Set<PermitHolder>;
 }
 
 const noShortageText = JSON.stringify(noShortage);
 /** More than any server takes. */
 const unbounded = 1_000_000;
-/** "Plenty" means that an eighth of what is free is enough. */
-const plenty = 8;
+/** At most one in so many free permits is granted ahead. */
+const freeForOneAhead = 8;
 
-export class PlaceBroker {
+export class PermitBroker {
   readonly #options: BrokerOptions;
-  readonly #pots = new Map<string, Pot>();
+  readonly #ledgers = new Map<string, Ledger>();
 
   constructor(options: BrokerOptions) {
     this.#options = options;
   }
 
-  /** Endpoints of which somebody has or wants places. */
+  /** Number of endpoints for which a proxy holds or wants permits. */
   get size(): number {
-    return this.#pots.size;
+    return this.#ledgers.size;
   }
 
-  /** Places that are granted now. */
+  /** Permits that are granted now. */
   held(endpointId: string): number {
-    return this.#pots.get(endpointId)?.held ?? 0;
+    return this.#ledgers.get(endpointId)?.held ?? 0;
   }
 
-  ask(holder: Holder, message: PlaceAsk): void {
-    const { endpointId } = message;
-    const pot = this.#pots.get(endpointId) ?? newPot();
-    this.#pots.set(endpointId, pot);
-    if (message.ask === 'limit') this.#learn(endpointId, pot, message.limit);
+  handle(holder: PermitHolder, request: PermitRequest): void {
+    const { endpointId } = request;
+    const ledger = this.#ledgers.get(endpointId) ?? createLedger();
+    this.#ledgers.set(endpointId, ledger);
+    if (request.request === 'limit') this.#changeLimit(endpointId, ledger, request.limit);
     else {
-      const account = accountOf(pot, holder, message.member);
-      if (message.ask === 'want') {
-        if (message.limit !== null && pot.limit === Number.POSITIVE_INFINITY) pot.limit = message.limit;
-        account.wanted = Math.max(0, account.wanted + message.count);
-        if (account.wanted > 0) pot.wanting.add(account);
-        else pot.wanting.delete(account);
-      } else hold(pot, account, -Math.min(account.held, message.count));
-      if (account.held === 0 && account.wanted === 0) this.#forget(endpointId, pot, account);
+      const account = accountOf(ledger, holder, request.member);
+      if (request.request === 'want') {
+        if (request.limit !== null && ledger.limit === Number.POSITIVE_INFINITY) ledger.limit = request.limit;
+        account.wanted = Math.max(0, account.wanted + request.count);
+        if (account.wanted > 0) ledger.wanting.add(account);
+        else ledger.wanting.delete(account);
+      } else addHeld(ledger, account, -Math.min(account.held, request.count));
+      if (account.held === 0 && account.wanted === 0) this.#closeAccount(endpointId, ledger, account);
     }
-    this.#serve(endpointId, pot);
+    this.#grantWanted(endpointId, ledger);
   }
 
-  /** The proxy is gone, and with it every connection that it had. */
-  leave(holder: Holder): void {
-    for (const [endpointId, pot] of this.#pots) {
-      for (const account of pot.accounts.get(holder)?.values() ?? []) {
-        hold(pot, account, -account.held);
-        pot.wanting.delete(account);
+  /** The proxy has ended, and its connections with it. */
+  remove(holder: PermitHolder): void {
+    for (const [endpointId, ledger] of this.#ledgers) {
+      for (const account of ledger.accounts.get(holder)?.values() ?? []) {
+        addHeld(ledger, account, -account.held);
+        ledger.wanting.delete(account);
       }
-      pot.accounts.delete(holder);
-      pot.toldTo.delete(holder);
-      this.#serve(endpointId, pot);
+      ledger.accounts.delete(holder);
+      ledger.reportedTo.delete(holder);
+      this.#grantWanted(endpointId, ledger);
     }
   }
 
-  /** Whoever has nothing here does not hear of a shortage any more, and so must not remember one. */
-  #forget(endpointId: string, pot: Pot, { holder, member }: Account): void {
-    const accounts = pot.accounts.get(holder);
+  /** A proxy without accounts gets no more reports about the endpoint, so the last one must not say "shortage". */
+  #closeAccount(endpointId: string, ledger: Ledger, { holder, member }: Account): void {
+    const accounts = ledger.accounts.get(holder);
     accounts?.delete(member);
     if (accounts?.size !== 0) return;
-    pot.accounts.delete(holder);
-    if (!pot.toldTo.delete(holder) || pot.told === noShortageText) return;
-    holder.tell({ tell: 'short', ...this.#place(endpointId), shortage: noShortage });
+    ledger.accounts.delete(holder);
+    if (!ledger.reportedTo.delete(holder) || ledger.reported === noShortageText) return;
+    holder.send({ answer: 'shortage', ...this.#subject(endpointId), shortage: noShortage });
   }
 
-  #learn(endpointId: string, pot: Pot, limit: number): void {
-    if (pot.limit === limit) return;
-    pot.limit = limit;
-    for (const holder of pot.accounts.keys()) holder.tell({ tell: 'limit', ...this.#place(endpointId), limit });
+  #changeLimit(endpointId: string, ledger: Ledger, limit: number): void {
+    if (ledger.limit === limit) return;
+    ledger.limit = limit;
+    for (const holder of ledger.accounts.keys()) holder.send({ answer: 'limit', ...this.#subject(endpointId), limit });
   }
 
-  #serve(endpointId: string, pot: Pot): void {
+  #grantWanted(endpointId: string, ledger: Ledger): void {
     const granted = new Map<Account, number>();
-    for (let account = this.#next(pot); account !== undefined; account = this.#next(pot)) {
+    for (let account = this.#next(ledger); account !== undefined; account = this.#next(ledger)) {
       account.wanted -= 1;
-      pot.wanting.delete(account);
-      if (account.wanted > 0) pot.wanting.add(account);
-      const count = 1 + (pot.wanting.size === 0 ? this.#ahead(pot, account) : 0);
-      hold(pot, account, count);
+      ledger.wanting.delete(account);
+      if (account.wanted > 0) ledger.wanting.add(account);
+      const count = 1 + (ledger.wanting.size === 0 ? this.#ahead(ledger, account) : 0);
+      addHeld(ledger, account, count);
       granted.set(account, (granted.get(account) ?? 0) + count);
     }
-    const limit = Number.isFinite(pot.limit) ? pot.limit : null;
+    const limit = Number.isFinite(ledger.limit) ? ledger.limit : null;
     for (const [{ holder, member }, count] of granted) {
-      holder.tell({ tell: 'grant', ...this.#place(endpointId), member, count, limit });
+      holder.send({ answer: 'grant', ...this.#subject(endpointId), member, count, limit });
     }
-    this.#tellShortage(endpointId, pot);
-    if (pot.accounts.size === 0) this.#pots.delete(endpointId);
+    this.#reportShortage(endpointId, ledger);
+    if (ledger.accounts.size === 0) this.#ledgers.delete(endpointId);
   }
 
-  /** Who has least; among equals, who has waited longest. */
-  #next(pot: Pot): Account | undefined {
-    if (pot.held >= pot.limit) return undefined;
+  /** The account that holds the fewest; among equals, the one that has waited longest. */
+  #next(ledger: Ledger): Account | undefined {
+    if (ledger.held >= ledger.limit) return undefined;
     let poorest: Account | undefined;
-    for (const account of pot.wanting) {
-      if (this.#isAtBound(pot, account.member)) continue;
-      if (poorest === undefined || need(account) < need(poorest)) poorest = account;
+    for (const account of ledger.wanting) {
+      if (this.#isAtPoolMax(ledger, account.member)) continue;
+      if (poorest === undefined || rank(account) < rank(poorest)) poorest = account;
     }
     return poorest;
   }
 
-  #ahead(pot: Pot, account: Account): number {
-    if (account.member !== directMember || !Number.isFinite(pot.limit)) return 0;
-    return Math.min(this.#options.ahead, Math.floor((pot.limit - pot.held - 1) / plenty));
+  #ahead(ledger: Ledger, account: Account): number {
+    if (account.member !== directMember || !Number.isFinite(ledger.limit)) return 0;
+    return Math.min(this.#options.ahead, Math.floor((ledger.limit - ledger.held - 1) / freeForOneAhead));
   }
 
-  #poolMax(pot: Pot): number {
-    return Math.max(1, Math.floor(pot.limit * this.#options.poolShare));
-  }
-
-  #isAtBound(pot: Pot, member: string): boolean {
+  #isAtPoolMax(ledger: Ledger, member: string): boolean {
     if (member === directMember) return false;
-    return (pot.heldByPool.get(member) ?? 0) >= this.#poolMax(pot);
+    const poolMax = Math.max(1, Math.floor(ledger.limit * this.#options.poolShare));
+    return (ledger.heldByPool.get(member) ?? 0) >= poolMax;
   }
 
-  #tellShortage(endpointId: string, pot: Pot): void {
-    const shortage = this.#shortage(pot);
+  #reportShortage(endpointId: string, ledger: Ledger): void {
+    const shortage = this.#shortage(ledger);
     const text = JSON.stringify(shortage);
-    for (const holder of pot.accounts.keys()) {
-      if (text === (pot.toldTo.has(holder) ? pot.told : noShortageText)) continue;
-      holder.tell({ tell: 'short', ...this.#place(endpointId), shortage });
+    for (const holder of ledger.accounts.keys()) {
+      if (text === (ledger.reportedTo.has(holder) ? ledger.reported : noShortageText)) continue;
+      holder.send({ answer: 'shortage', ...this.#subject(endpointId), shortage });
     }
-    pot.told = text;
-    for (const holder of pot.accounts.keys()) pot.toldTo.add(holder);
+    ledger.reported = text;
+    for (const holder of ledger.accounts.keys()) ledger.reportedTo.add(holder);
   }
 
-  #shortage(pot: Pot): Shortage {
-    let any: Lack = noShortage.any;
-    const members: Record<string, Lack> = {};
-    for (const account of pot.wanting) {
+  #shortage(ledger: Ledger): Shortage {
+    let endpoint: UnmetDemand = noShortage.endpoint;
+    const pools: Record<string, UnmetDemand> = {};
+    for (const account of ledger.wanting) {
       const { member } = account;
-      if (this.#isAtBound(pot, member)) members[member] = addTo(members[member], account, fairTo(account, pot));
-      else any = addTo(any, account, fairTo(account, pot));
+      const fairShare = fairShareBeside(account, ledger);
+      if (this.#isAtPoolMax(ledger, member)) pools[member] = addDemand(pools[member], account, fairShare);
+      else endpoint = addDemand(endpoint, account, fairShare);
     }
-    return { any, members };
+    return { endpoint, pools };
   }
 
-  #place(endpointId: string): { space: Space; endpointId: string } {
-    return { space: this.#options.space, endpointId };
+  #subject(endpointId: string): { permit: PermitKind; endpointId: string } {
+    return { permit: this.#options.permit, endpointId };
   }
 }
 
-/** A direct session is one of many that want one place each. */
-function need({ member, held }: Account): number {
+/** Direct sessions come first: each of them wants a single permit, however many the account holds. */
+function rank({ member, held }: Account): number {
   return member === directMember ? 0 : held;
 }
 
 /**
- * What a busy pool may keep while the account waits. One more than the account has: a place that moved would otherwise
- * be wanted back, and connections would be closed and opened for ever. For a direct session, the pools' even share.
+ * How many connections a busy pool may keep while the account waits: one more than the account has. If a permit moved
+ * for less, the pool would want it back, and connections would be closed and opened for ever. While a direct session
+ * waits, a pool may keep an even share of the endpoint.
  */
-function fairTo(account: Account, pot: Pot): number {
+function fairShareBeside(account: Account, ledger: Ledger): number {
   if (account.member !== directMember) return account.held + 1;
   let pools = 0;
-  for (const accounts of pot.accounts.values()) pools += accounts.size - (accounts.has(directMember) ? 1 : 0);
-  return Math.max(1, Math.floor(Math.min(pot.limit, unbounded) / Math.max(1, pools)));
+  for (const accounts of ledger.accounts.values()) pools += accounts.size - (accounts.has(directMember) ? 1 : 0);
+  return Math.max(1, Math.floor(Math.min(ledger.limit, unbounded) / Math.max(1, pools)));
 }
 
-function addTo(lack: Lack | undefined, { wanted }: Account, share: number): Lack {
-  if (lack === undefined || lack.count === 0) return { count: wanted, share };
-  return { count: lack.count + wanted, share: Math.min(lack.share, share) };
+function addDemand(demand: UnmetDemand | undefined, { wanted }: Account, fairShare: number): UnmetDemand {
+  if (demand === undefined || demand.count === 0) return { count: wanted, fairShare };
+  return { count: demand.count + wanted, fairShare: Math.min(demand.fairShare, fairShare) };
 }
 
-function hold(pot: Pot, account: Account, count: number): void {
+function addHeld(ledger: Ledger, account: Account, count: number): void {
   account.held += count;
-  pot.held += count;
+  ledger.held += count;
   if (account.member === directMember || count === 0) return;
-  const held = (pot.heldByPool.get(account.member) ?? 0) + count;
-  if (held > 0) pot.heldByPool.set(account.member, held);
-  else pot.heldByPool.delete(account.member);
+  const held = (ledger.heldByPool.get(account.member) ?? 0) + count;
+  if (held > 0) ledger.heldByPool.set(account.member, held);
+  else ledger.heldByPool.delete(account.member);
 }
 
-function accountOf(pot: Pot, holder: Holder, member: string): Account {
-  const accounts = pot.accounts.get(holder) ?? new Map<string, Account>();
-  pot.accounts.set(holder, accounts);
+function accountOf(ledger: Ledger, holder: PermitHolder, member: string): Account {
+  const accounts = ledger.accounts.get(holder) ?? new Map<string, Account>();
+  ledger.accounts.set(holder, accounts);
   const account = accounts.get(member) ?? { holder, member, held: 0, wanted: 0 };
   accounts.set(member, account);
   return account;
 }
 
-function newPot(): Pot {
+function createLedger(): Ledger {
   return {
-    ...{ limit: Number.POSITIVE_INFINITY, held: 0, accounts: new Map(), heldByPool: new Map() },
-    ...{ wanting: new Set(), told: noShortageText, toldTo: new Set() },
+    limit: Number.POSITIVE_INFINITY,
+    held: 0,
+    accounts: new Map(),
+    heldByPool: new Map(),
+    wanting: new Set(),
+    reported: noShortageText,
+    reportedTo: new Set(),
   };
 }

@@ -1,81 +1,90 @@
 /**
- * What several proxies and the broker of their places say to each other. A place is the right to have one connection:
- * to a server (`servers`), or of a pooled client (`clients`). It is the broker's until it is granted to one proxy, for
- * one member: direct sessions, or one pool.
+ * The messages between the proxies and the broker of their permits (the scheme is described in `budget.ts`), and the
+ * check of what a proxy sends.
  */
-export const spaces = ['servers', 'clients'] as const;
-export type Space = (typeof spaces)[number];
 
-/** Sessions that are no pool's. */
+/** What a permit is for: a connection to a server, or the connection of a pooled client. They are counted apart. */
+export const permitKinds = ['servers', 'clients'] as const;
+export type PermitKind = (typeof permitKinds)[number];
+
+/** The member of a budget that stands for all sessions without a pool. */
 export const directMember = '';
 
-interface Place {
-  readonly space: Space;
+/** Not `kind`, by which the other messages of the same channel are told apart. */
+interface Subject {
+  readonly permit: PermitKind;
   readonly endpointId: string;
 }
 
-export type PlaceAsk = Place &
+/** From a proxy to the broker. */
+export type PermitRequest = Subject &
   (
     | {
-        /** So many more are wanted; a negative number takes back what was said. */
-        readonly ask: 'want';
+        /** That many more are wanted; a negative count withdraws earlier requests. */
+        readonly request: 'want';
         readonly member: string;
         readonly count: number;
+        /** Null while this proxy does not know it. */
         readonly limit: number | null;
       }
-    | { readonly ask: 'return'; readonly member: string; readonly count: number }
-    /** How many there are in all; null while nobody knows. */
-    | { readonly ask: 'limit'; readonly limit: number }
+    | { readonly request: 'return'; readonly member: string; readonly count: number }
+    /** This proxy has learned how many permits the endpoint has in all. */
+    | { readonly request: 'limit'; readonly limit: number }
   );
 
-/** What is wanted and cannot be had: by anybody, and by pools that are at their own bound. */
-export interface Shortage {
-  readonly any: Lack;
-  readonly members: Readonly<Record<string, Lack>>;
-}
-
-export interface Lack {
-  readonly count: number;
-  /** What a busy pool of one proxy may keep meanwhile. */
-  readonly share: number;
-}
-
-export type PlaceTell = Place &
+/** From the broker to a proxy. */
+export type PermitAnswer = Subject &
   (
-    | { readonly tell: 'grant'; readonly member: string; readonly count: number; readonly limit: number | null }
-    | { readonly tell: 'limit'; readonly limit: number }
-    /** In place of the one before. */
-    | { readonly tell: 'short'; readonly shortage: Shortage }
+    | { readonly answer: 'grant'; readonly member: string; readonly count: number; readonly limit: number | null }
+    | { readonly answer: 'limit'; readonly limit: number }
+    /** Replaces the shortage that was reported before. */
+    | { readonly answer: 'shortage'; readonly shortage: Shortage }
   );
 
-export interface PlaceChannel {
-  send(ask: PlaceAsk): void;
-  onTell(listener: (tell: PlaceTell) => void): void;
+/** Permits that are wanted and cannot be granted now. */
+export interface Shortage {
+  /** Because the endpoint has none left. */
+  readonly endpoint: UnmetDemand;
+  /** Because the pool of that name already has as many as one pool may have. */
+  readonly pools: Readonly<Record<string, UnmetDemand>>;
 }
 
-export const noShortage: Shortage = { any: { count: 0, share: 1 }, members: {} };
+export interface UnmetDemand {
+  readonly count: number;
+  /** How many connections a busy pool of one proxy may keep while others wait. */
+  readonly fairShare: number;
+}
+
+export const noShortage: Shortage = { endpoint: { count: 0, fairShare: 1 }, pools: {} };
+
+/** A proxy's connection to the broker. */
+export interface PermitChannel {
+  send(request: PermitRequest): void;
+  onAnswer(listener: (answer: PermitAnswer) => void): void;
+}
 
 const nameLengthMax = 200;
 const countMax = 100_000;
 
-/** Proxies talk to strangers, so what they say is looked at. */
-export function isPlaceAsk(message: unknown): message is PlaceAsk {
-  if (!isObject(message) || !spaces.some((space) => space === message.space) || !isName(message.endpointId))
+/** A proxy reads bytes from unauthenticated clients, so the parent does not trust the messages that it sends. */
+export function isPermitRequest(message: unknown): message is PermitRequest {
+  if (!isObject(message) || !permitKinds.some((kind) => kind === message.permit) || !isName(message.endpointId))
     return false;
-  if (message.ask === 'limit') return isCount(message.limit);
+  if (message.request === 'limit') return isCount(message.limit);
   if (!isName(message.member)) return false;
-  if (message.ask === 'return') return isCount(message.count);
+  if (message.request === 'return') return isCount(message.count);
   const { count, limit } = message;
   return (
-    message.ask === 'want' &&
+    message.request === 'want' &&
     typeof count === 'number' &&
     isCount(Math.abs(count)) &&
     (limit === null || isCount(limit))
   );
 }
 
-export function isPlaceTell(message: unknown): message is PlaceTell {
-  return isObject(message) && 'tell' in message && 'space' in message;
+/** The parent process is trusted; this only separates the broker's answers from the parent's other messages. */
+export function isPermitAnswer(message: unknown): message is PermitAnswer {
+  return isObject(message) && 'answer' in message && 'permit' in message;
 }
 
 function isName(value: unknown): value is string {

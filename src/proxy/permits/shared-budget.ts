@@ -1,55 +1,53 @@
 /**
- * One proxy's side of an endpoint's budget that it shares with others. It uses the places that it was granted, keeps
- * those that became free for the next who wants one, and gives them back when somebody elsewhere waits.
+ * One proxy's side of a budget that several proxies share; the scheme is described in `budget.ts`. It uses the permits
+ * that the broker granted, keeps those that became free for the next connection, and returns them when a member of
+ * the budget waits for one in another proxy.
  */
-import { type BudgetMember, Budgets, type EndpointBudget } from './budget.ts';
+import { type BudgetMember, Budgets, type EndpointBudget, type PendingRequest, richestIn } from './budget.ts';
 import {
   directMember,
   noShortage,
-  type PlaceAsk,
-  type PlaceChannel,
-  type PlaceTell,
+  type PermitAnswer,
+  type PermitChannel,
+  type PermitKind,
+  type PermitRequest,
   type Shortage,
-  type Space,
 } from './messages.ts';
 
 /** The budgets of one proxy among several. */
-export function shareBudgets(space: Space, channel: PlaceChannel): Budgets {
-  const send = (ask: PlaceAsk) => channel.send(ask);
-  const budgets = new Budgets((endpointId) => new SharedBudget({ space, endpointId, send }));
-  channel.onTell((message) => {
-    if (message.space !== space) return;
-    const { endpointId } = message;
+export function shareBudgets(permit: PermitKind, channel: PermitChannel): Budgets {
+  const send = (request: PermitRequest) => channel.send(request);
+  const budgets = new Budgets((endpointId) => new SharedBudget({ permit, endpointId, send }));
+  channel.onAnswer((answer) => {
+    if (answer.permit !== permit) return;
+    const { endpointId } = answer;
     const budget = budgets.find(endpointId);
-    if (budget instanceof SharedBudget) budget.hear(message);
-    // Nobody here wants it any more.
-    else if (message.tell === 'grant')
-      send({ ask: 'return', space, endpointId, member: message.member, count: message.count });
+    if (budget instanceof SharedBudget) budget.receive(answer);
+    else if (answer.answer === 'grant') {
+      // The budget was swept after its last request was withdrawn.
+      send({ request: 'return', permit, endpointId, member: answer.member, count: answer.count });
+    }
   });
   return budgets;
 }
 
+/** What one member has in this proxy. */
 interface Account {
-  /** Granted by the broker. */
+  /** Permits that the broker granted, in use or not. */
   held: number;
   used: number;
-  /** Idle connections that were asked to go, and whose places will come back. */
-  leaving: number;
-  readonly requests: Set<Request>;
-}
-
-interface Request {
-  grant(): void;
+  /** Idle connections that were asked to close, and will release their permits. */
+  closing: number;
+  readonly requests: Set<PendingRequest>;
 }
 
 interface SharedBudgetOptions {
-  readonly space: Space;
+  readonly permit: PermitKind;
   readonly endpointId: string;
-  readonly send: (ask: PlaceAsk) => void;
+  readonly send: (request: PermitRequest) => void;
 }
 
 class SharedBudget implements EndpointBudget {
-  /** Unknown, and so without bound, until the endpoint has been reached once. */
   #limit = Number.POSITIVE_INFINITY;
   #shortage: Shortage = noShortage;
   readonly #options: SharedBudgetOptions;
@@ -71,14 +69,14 @@ class SharedBudget implements EndpointBudget {
   }
 
   get isUnused(): boolean {
-    const isIdle = (account: Account) => account.held === 0 && account.requests.size === 0;
-    return this.#members.size === 0 && [...this.#accounts.values()].every(isIdle);
+    const isEmpty = (account: Account) => account.held === 0 && account.requests.size === 0;
+    return this.#members.size === 0 && [...this.#accounts.values()].every(isEmpty);
   }
 
   learnLimit(limit: number): void {
     if (limit === this.#limit) return;
     this.#limit = limit;
-    this.#options.send({ ask: 'limit', ...this.#place, limit });
+    this.#options.send({ request: 'limit', ...this.#subject, limit });
   }
 
   join(member: BudgetMember): void {
@@ -90,10 +88,10 @@ class SharedBudget implements EndpointBudget {
   }
 
   isWanted(member: BudgetMember, size: number, isBusy: boolean): boolean {
-    const { any, members } = this.#shortage;
-    const own = members[member.name];
-    const isLacking = any.count > 0 && (!isBusy || size > any.share);
-    return isLacking || (own !== undefined && own.count > 0 && (!isBusy || size > own.share));
+    const { endpoint, pools } = this.#shortage;
+    const own = pools[member.name];
+    const isWantedByOthers = endpoint.count > 0 && (!isBusy || size > endpoint.fairShare);
+    return isWantedByOthers || (own !== undefined && own.count > 0 && (!isBusy || size > own.fairShare));
   }
 
   request(grant: () => void, member?: BudgetMember): () => void {
@@ -104,7 +102,7 @@ class SharedBudget implements EndpointBudget {
       grant();
       return () => {};
     }
-    const request: Request = { grant };
+    const request: PendingRequest = { grant };
     account.requests.add(request);
     this.#want(name, 1);
     return () => {
@@ -116,21 +114,21 @@ class SharedBudget implements EndpointBudget {
     const name = nameOf(member);
     const account = this.#account(name);
     account.used -= 1;
-    account.leaving = Math.max(0, account.leaving - 1);
-    if (this.#isLacking(name)) this.#giveBack(name, account, 1);
-    else if (this.#grant(account)) this.#want(name, -1);
+    account.closing = Math.max(0, account.closing - 1);
+    if (this.#isShort(name)) this.#giveBack(name, account, 1);
+    else if (this.#grantPending(account)) this.#want(name, -1);
   }
 
-  hear(message: PlaceTell): void {
-    if (message.tell === 'limit') this.#limit = message.limit;
-    else if (message.tell === 'grant') this.#receive(message.member, message.count, message.limit);
+  receive(answer: PermitAnswer): void {
+    if (answer.answer === 'limit') this.#limit = answer.limit;
+    else if (answer.answer === 'grant') this.#addGranted(answer.member, answer.count, answer.limit);
     else {
-      this.#shortage = message.shortage;
-      this.#makeRoom();
+      this.#shortage = answer.shortage;
+      this.#relieveShortage();
     }
   }
 
-  /** Gives back what nobody here uses. */
+  /** Returns the permits that nobody here uses. */
   sweep(): void {
     for (const [name, account] of this.#accounts) {
       this.#giveBack(name, account, account.held - account.used);
@@ -138,15 +136,16 @@ class SharedBudget implements EndpointBudget {
     }
   }
 
-  #receive(name: string, count: number, limit: number | null): void {
+  #addGranted(name: string, count: number, limit: number | null): void {
     if (limit !== null) this.#limit = limit;
     const account = this.#account(name);
     account.held += count;
-    while (this.#grant(account));
-    if (this.#isLacking(name)) this.#giveBack(name, account, account.held - account.used);
+    while (this.#grantPending(account));
+    if (this.#isShort(name)) this.#giveBack(name, account, account.held - account.used);
   }
 
-  #grant(account: Account): boolean {
+  /** False when nobody waits, or no permit is free. */
+  #grantPending(account: Account): boolean {
     const [request] = account.requests;
     if (request === undefined || account.used >= account.held) return false;
     account.requests.delete(request);
@@ -155,59 +154,58 @@ class SharedBudget implements EndpointBudget {
     return true;
   }
 
-  /** Somebody waits: free places go at once, those of idle connections when these are gone. */
-  #makeRoom(): void {
+  /** Returns free permits at once. The permits of idle connections follow when those are closed. */
+  #relieveShortage(): void {
     for (const [name, account] of this.#accounts) {
-      if (this.#isLacking(name)) this.#giveBack(name, account, account.held - account.used);
+      if (this.#isShort(name)) this.#giveBack(name, account, account.held - account.used);
     }
-    const { any, members } = this.#shortage;
-    for (const [name, { count }] of Object.entries(members)) {
+    const { endpoint, pools } = this.#shortage;
+    for (const [name, { count }] of Object.entries(pools)) {
       const pool = [...this.#members].filter((member) => member.name === name);
-      for (let n = this.#accounts.get(name)?.leaving ?? 0; n < count && this.#giveUpIdle(pool); n++);
+      for (let n = this.#accounts.get(name)?.closing ?? 0; n < count && this.#closeIdle(pool); n++);
     }
-    let leaving = 0;
-    for (const account of this.#accounts.values()) leaving += account.leaving;
-    for (let n = leaving; n < any.count && this.#giveUpIdle(this.#members); n++);
+    let closing = 0;
+    for (const account of this.#accounts.values()) closing += account.closing;
+    for (let n = closing; n < endpoint.count && this.#closeIdle(this.#members); n++);
   }
 
-  /** False when there is none. */
-  #giveUpIdle(members: Iterable<BudgetMember>): boolean {
-    let richest: BudgetMember | null = null;
-    for (const member of members) if (member.idleCount > (richest?.idleCount ?? 0)) richest = member;
+  /** False when no connection is idle. */
+  #closeIdle(members: Iterable<BudgetMember>): boolean {
+    const richest = richestIn(members);
     if (richest === null) return false;
-    this.#account(richest.name).leaving += 1;
+    this.#account(richest.name).closing += 1;
     richest.giveUpIdle();
     return true;
   }
 
-  #isLacking(name: string): boolean {
-    const { any, members } = this.#shortage;
-    return any.count > 0 || (members[name]?.count ?? 0) > 0;
+  #isShort(name: string): boolean {
+    const { endpoint, pools } = this.#shortage;
+    return endpoint.count > 0 || (pools[name]?.count ?? 0) > 0;
   }
 
   #giveBack(name: string, account: Account, count: number): void {
     if (count <= 0) return;
     account.held -= count;
-    this.#options.send({ ask: 'return', ...this.#place, member: name, count });
+    this.#options.send({ request: 'return', ...this.#subject, member: name, count });
   }
 
   #want(member: string, count: number): void {
     const limit = Number.isFinite(this.#limit) ? this.#limit : null;
-    this.#options.send({ ask: 'want', ...this.#place, member, count, limit });
+    this.#options.send({ request: 'want', ...this.#subject, member, count, limit });
   }
 
   #account(name: string): Account {
     let account = this.#accounts.get(name);
     if (account === undefined) {
-      account = { held: 0, used: 0, leaving: 0, requests: new Set() };
+      account = { held: 0, used: 0, closing: 0, requests: new Set() };
       this.#accounts.set(name, account);
     }
     return account;
   }
 
-  get #place(): { readonly space: Space; readonly endpointId: string } {
-    const { space, endpointId } = this.#options;
-    return { space, endpointId };
+  get #subject(): { readonly permit: PermitKind; readonly endpointId: string } {
+    const { permit, endpointId } = this.#options;
+    return { permit, endpointId };
   }
 }
 

@@ -1,11 +1,12 @@
 /**
  * Reads packets and messages from a socket during handshakes, on either side of the proxy, and gives the socket back
- * with every unread byte still in it. It keeps listening between reads, so a peer that leaves is noticed at once.
+ * with every unread byte still in it. It keeps listening between reads, so that it notices at once when the peer
+ * leaves.
  */
 import type { Duplex } from 'node:stream';
 import { FrameBuffer, type Message } from './wire.ts';
 
-/** The peer closed the connection; there is nobody left to tell. */
+/** The peer closed the connection; an error could not be sent to it any more. */
 export class PeerGone extends Error {
   constructor(cause?: unknown) {
     super('the peer closed the connection', { cause });
@@ -13,7 +14,7 @@ export class PeerGone extends Error {
   }
 }
 
-/** What a client may send ahead of our answers before we stop listening to it. */
+/** How much a client may send ahead of our answers before we stop reading. */
 const unreadBytesMax = 65_536;
 
 export class MessageStream {
@@ -31,7 +32,7 @@ export class MessageStream {
     stream.on('end', this.#onEnd);
     stream.on('close', this.#onEnd);
     stream.on('error', this.#fail);
-    // Never taken off: an error between two owners of the socket would end the process.
+    // Never removed: an error between two owners of the socket would end the process.
     stream.on('error', () => {});
     stream.resume();
     if (stream.destroyed) this.#fail(new Error('already closed'));
@@ -82,7 +83,7 @@ export class MessageStream {
     this.#wait = null;
   }
 
-  /** Stops listening. The stream is paused and holds what was not read. */
+  /** Stops listening. The stream is paused and still has the bytes that were not read. */
   release(): Duplex {
     this.stream.off('data', this.#onData);
     this.stream.off('end', this.#onEnd);

@@ -1,6 +1,6 @@
 /**
- * The messages that the proxy itself speaks, in both roles: backend towards clients, frontend towards computes. After
- * the hand-over to `splice.ts` nothing is decoded any more.
+ * The messages that the proxy itself sends and reads on both sides: as a backend towards clients, as a frontend towards
+ * computes. Once `splice.ts` has the connection, nothing is decoded any more.
  */
 import { cstring, encodeMessage, FieldReader, int32, ProtocolError } from './wire.ts';
 
@@ -37,7 +37,7 @@ export function authenticationSaslFinal(data: string): Buffer {
   return encodeMessage('R', int32(12), Buffer.from(data));
 }
 
-/** Says that 3.0 is spoken and which `_pq_.` parameters are not understood. */
+/** Announces version 3.0, and the `_pq_.` parameters that are not supported. */
 export function negotiateProtocolVersion(unknownParameters: readonly string[]): Buffer {
   return encodeMessage('v', int32(protocolVersion), int32(unknownParameters.length), ...unknownParameters.map(cstring));
 }
@@ -56,7 +56,7 @@ export function errorResponse(report: ErrorReport): Buffer {
 
 export interface SaslInitialResponse {
   readonly mechanism: string;
-  /** Null when the client wants to be asked first. */
+  /** Null when the client waits for an empty challenge first. */
   readonly data: string | null;
 }
 
@@ -69,7 +69,7 @@ export function parseSaslInitialResponse(body: Buffer): SaslInitialResponse {
   return { mechanism, data };
 }
 
-/** The bytes of a PasswordMessage, less the closing zero. */
+/** The bytes of a PasswordMessage, without the closing zero. */
 export function parsePassword(body: Buffer): Buffer {
   if (body.indexOf(0) !== body.length - 1) throw new ProtocolError('invalid password packet size');
   return body.subarray(0, -1);

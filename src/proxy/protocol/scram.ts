@@ -25,10 +25,10 @@ export interface ClientFirst {
   readonly bound: boolean;
 }
 
-/** Checks that the client's idea of channel binding fits the mechanism it chose and what was offered. */
+/** Checks that the client's channel binding flag fits the mechanism that it chose and those that were offered. */
 export function parseClientFirst(text: string, mechanism: string, offered: readonly string[]): ClientFirst {
   if (!offered.includes(mechanism)) throw new ProtocolError('client selected an invalid SASL mechanism');
-  // gs2 flag, no authorization identity, then name and nonce; an unknown mandatory extension (m=) has no place here.
+  // gs2 flag, no authorization identity, then name and nonce; an unknown mandatory extension (m=) is not accepted.
   const match = /^((n|y|p=([A-Za-z0-9.-]+)),,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]=[^,]*)*)$/.exec(text);
   if (!match) throw new ProtocolError('malformed SCRAM message');
   const [, gs2Header = '', flag = '', binding, bare = '', nonce = ''] = match;
@@ -37,7 +37,7 @@ export function parseClientFirst(text: string, mechanism: string, offered: reado
     throw new ProtocolError('malformed SCRAM message: channel binding does not fit the mechanism');
   }
   if (bound && binding !== bindingType) throw new ProtocolError('unsupported SCRAM channel-binding type');
-  // "y" means that the client saw no PLUS on offer; if there was, somebody in between took it out.
+  // "y" means that the client was offered no PLUS; if it was offered, somebody in the middle has removed it.
   if (flag === 'y' && offered.includes(scramPlusMechanism)) {
     throw new ProtocolError('SCRAM channel binding negotiation error');
   }
@@ -110,7 +110,7 @@ export interface ClientProof {
   readonly expectedServerFinal: string;
 }
 
-/** Null when the server's salt or count is not the verifier's: its password has changed, our key does not fit it. */
+/** Null when salt or count differ from the verifier's: the password has changed, and our key does not fit it. */
 export function proveToServer(
   exchange: ClientExchange,
   serverFirst: string,

@@ -1,17 +1,17 @@
 /**
  * The first packets of a connection, as values: what the client asks for and with which parameters. Pure parsing;
- * answering is `negotiate.ts`.
+ * `negotiate.ts` answers.
  */
 import { type BackendKey, requestCodes } from './messages.ts';
 import { FieldReader, ProtocolError } from './wire.ts';
 
 export interface StartupPacket {
   readonly kind: 'startup';
-  /** Minor version that the client asked for; the proxy speaks 0. */
+  /** The minor version that the client asked for; the proxy supports 0. */
   readonly minorVersion: number;
   /** Run-time parameters by name; of a repeated name the last counts, as in Postgres. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** Names of `_pq_.` protocol extensions, none of which the proxy knows. */
+  /** Names of `_pq_.` protocol extensions; the proxy supports none. */
   readonly extensions: readonly string[];
 }
 

@@ -1,7 +1,7 @@
 /**
  * Frames of the Postgres protocol: cutting a byte stream into them and reading the fields inside one. Every length
- * that a peer states is checked against a bound before anything is kept or allocated for it. What the messages mean
- * is in `messages.ts`.
+ * that a peer states is checked against a bound before anything is kept or allocated for it. The meaning of the
+ * messages is in `messages.ts`.
  */
 
 /** The peer broke the protocol; the message is safe to show to it. */
@@ -38,7 +38,7 @@ export function cstring(text: string): Buffer {
   return Buffer.from(`${text}\0`, 'utf8');
 }
 
-/** Collects chunks and gives back whole frames, whatever the chunking was. */
+/** Collects chunks and returns whole frames, however the bytes were cut into chunks. */
 export class FrameBuffer {
   #chunks: Buffer[] = [];
   #length = 0;
@@ -57,7 +57,7 @@ export class FrameBuffer {
     return this.#chunks[0]?.[0] ?? null;
   }
 
-  /** The next packet without a type byte (the form before authentication), its length word taken off. */
+  /** The next packet without a type byte (the form before authentication), without its length word. */
   nextPacket(maxBytes: number): Buffer | null {
     if (this.#length < 4) return null;
     const length = this.#peek(4).readUInt32BE(0);
@@ -77,7 +77,7 @@ export class FrameBuffer {
     return { type: String.fromCharCode(frame[0] ?? 0), body: frame.subarray(5) };
   }
 
-  /** Everything not yet given back; the buffer is empty afterwards. */
+  /** Everything that was not returned yet; the buffer is empty afterwards. */
   takeRest(): Buffer {
     return this.#take(this.#length);
   }
@@ -104,7 +104,7 @@ export class FrameBuffer {
   }
 }
 
-/** Reads fields of one body in order; running off the end is a ProtocolError, never an exception of Buffer. */
+/** Reads the fields of one body in order; reading past the end throws a ProtocolError, never an error of Buffer. */
 export class FieldReader {
   readonly #body: Buffer;
   #at = 0;
@@ -140,7 +140,7 @@ export class FieldReader {
     return bytes;
   }
 
-  /** Refuses what is not UTF-8: it could not be passed on unchanged. */
+  /** Refuses bytes that are not UTF-8: they could not be passed on unchanged. */
   cstring(): string {
     const bytes = this.cstringBytes();
     const text = bytes.toString('utf8');

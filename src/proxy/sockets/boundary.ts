@@ -1,28 +1,28 @@
 /**
- * Whether a server stands between two messages, told from nothing but the last bytes that it sent. A direct session is
- * not parsed, so this is asked only when the proxy has something of its own to say.
+ * Whether a server is between two messages, judged by nothing but the last bytes that it sent. A direct session is not
+ * parsed, so this is used only when the proxy has a message of its own to insert.
  */
 
 const code = (letter: string) => letter.charCodeAt(0);
 const headerBytes = 5;
 const readyForQuery = code('Z');
 const readyBytes = headerBytes + 1;
-/** Whatever a server says; bytes in the middle of a row rarely look like it. */
+/** Types of all messages from a server; bytes in the middle of a row rarely look like them. */
 const serverTypes: ReadonlySet<number> = new Set([...'123ACDEGHIKNRSTVWZcdnstv'].map(code));
-/** A longer chunk is not kept for its own sake. */
+/** A longer chunk is not kept in memory; whether an answer ends with it is decided at once. */
 const keptBytesMax = 4_096;
 const nothing = Buffer.alloc(0);
 const middle = Buffer.alloc(1);
 
-/** What of a chunk has to be kept to ask about it later. */
+/** The bytes to keep for a later call of `isBetweenMessages`. */
 export function lastBytes(chunk: Buffer): Buffer {
   if (chunk.length <= keptBytesMax) return chunk;
   return endsAnswer(chunk) ? nothing : middle;
 }
 
 /**
- * True at the end of an answer, and after whole messages that came in one piece: what an idle session is told, and
- * what a COPY begins with. False in the middle of a long answer, where nobody who has not counted can know.
+ * True at the end of an answer, and after whole messages that came in one piece, such as a notice to an idle session or
+ * the start of a COPY. False in the middle of a long answer, where only counting all messages could tell.
  */
 export function isBetweenMessages(last: Buffer): boolean {
   if (endsAnswer(last)) return true;

@@ -1,12 +1,12 @@
 /**
- * Hears what a socket receives on the shortest way. A Readable keeps account of each chunk, announces it and looks for
- * more, which for a small message is much of what it costs to pass it on. A chunk that arrives while nothing is
- * buffered and nobody has paused the stream is handed over before all that; every other one takes the ordinary way, so
- * pausing, backpressure and the end are those of the stream.
+ * Receives the chunks of a socket with as little work as possible. A Readable accounts for each chunk, emits it and
+ * reads on, which for a small message is much of the cost of passing it on. A chunk that arrives while nothing is
+ * buffered and the stream is not paused goes to the listener before all that. Every other chunk takes the ordinary
+ * way, so pausing, backpressure and the end work as they do in any stream.
  */
 import type { Duplex } from 'node:stream';
 
-/** The function stops the listening; what comes then is for the next listener. */
+/** The returned function stops listening; later chunks are for the next listener. */
 export function onChunks(stream: Duplex, listener: (chunk: Buffer) => void): () => void {
   const { push } = stream;
   stream.on('data', listener);

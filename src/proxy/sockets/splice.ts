@@ -1,7 +1,7 @@
 /**
  * Copies bytes between a client and a compute, both ways, with backpressure, until both sides are closed. It does not
- * look at them: only when the proxy itself ends the session do the last ones tell where its words can be put without
- * tearing a message apart.
+ * parse them. Only when the proxy itself ends the session do the last bytes decide where its own message can go
+ * without splitting another one.
  */
 import type { Duplex } from 'node:stream';
 import { isBetweenMessages, lastBytes } from './boundary.ts';
@@ -12,8 +12,8 @@ export interface Splice {
   /** Resolves when both sockets are closed; never rejects. */
   readonly done: Promise<void>;
   /**
-   * Ends the session. An idle client gets `farewell` at once, another one at the end of its answer, which is cut short
-   * when half of the grace has passed; who has not reached an end by then is closed without a word.
+   * Ends the session. An idle client gets `farewell` at once, a busy one at the end of its answer. After half of the
+   * grace the query is cancelled; a client whose answer still has no end after all of it is closed without a message.
    */
   terminate(farewell: Buffer, graceMs: number): void;
 }
@@ -23,11 +23,11 @@ export interface SpliceOptions {
   readonly compute: Duplex;
   /** Called for every chunk. */
   readonly onClientBytes: () => void;
-  /** Makes the compute stop what it does; may fail. */
+  /** Cancels the compute's current query; may fail. */
   readonly interrupt: () => Promise<void>;
 }
 
-/** How long a client that we have closed towards may keep its own half open. */
+/** How long a client may keep its own half open after we have closed ours. */
 const lingerMs = 5_000;
 const nothing = Buffer.alloc(0);
 
@@ -67,14 +67,14 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
   client.once('close', () => compute.destroy());
   compute.once('close', () => {
     if (client.writable) client.end();
-    // With the compute gone nobody takes what the client says, and its end would go unnoticed.
+    // The compute is gone: what the client sends must still be read, or its end would go unnoticed.
     stopClient();
     client.resume();
   });
   client.resume();
   compute.resume();
 
-  // Either may have gone in the moment before its listeners were in place.
+  // Either socket may have closed before its listeners were in place.
   if (client.destroyed) compute.destroy();
   if (compute.destroyed && client.writable) client.end();
 

@@ -1,21 +1,21 @@
 /**
- * Writes to a socket on the shortest way. A Writable keeps account of each chunk and plans a tick for its callback,
- * which for a small message is much of what it costs to pass it on; mostly the system takes the bytes at once and
- * there is nothing to account for. So a chunk that finds nothing waiting goes to the socket itself. Order is kept: the
- * socket carries out what it is given one after the other, the end of the stream too.
+ * Writes to a socket with as little work as possible. A Writable accounts for each chunk and schedules a tick for its
+ * callback, which for a small message is much of the cost of passing it on; mostly the system takes the bytes at once
+ * and there is nothing to account for. So a chunk goes straight to the socket when nothing is queued before it. Order
+ * is kept: the socket carries out writes one after the other, and the end of the stream after them.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 
 export interface Writer {
-  /** False when not all is on its way; `onDrain` follows. To a closed stream nothing is written, and that is all. */
+  /** False when the system has not taken all bytes; `onDrain` follows. Does nothing when the stream is closed. */
   write(bytes: Buffer): boolean;
-  /** The other side has not taken what was written. */
+  /** Some of what was written has not been taken yet. */
   readonly isFull: boolean;
 }
 
-/** TLS has always something under way, and a stream of another kind is not a socket: they are written to as streams. */
+/** A TLS socket always has a write under way, and other streams are not sockets: those are written to as streams. */
 export function writerTo(stream: Duplex, onDrain: () => void): Writer {
   const isPlain = stream instanceof Socket && !(stream instanceof TLSSocket);
   const writer = isPlain ? new StraightWriter(stream, onDrain) : new StreamWriter(stream);
@@ -36,12 +36,12 @@ class StreamWriter implements Writer {
 
   write(bytes: Buffer): boolean {
     const stream = this.#stream;
-    // A full buffer that is empty right after has been taken all the same.
+    // `write` returns false for a chunk above the high-water mark even if the system has taken it at once.
     return !stream.writable || stream.write(bytes) || stream.writableLength === 0;
   }
 }
 
-/** What a Writable calls with each chunk when nothing else is under way. */
+/** The method that a Writable calls with each chunk when no other write is under way. */
 interface Sink {
   _write(bytes: Buffer, encoding: string, done: (error?: Error | null) => void): void;
 }
@@ -52,7 +52,7 @@ class StraightWriter extends StreamWriter {
   readonly #onDrain: () => void;
   #isWriting = false;
   #isTaken = false;
-  /** Writes that the system has not taken whole. */
+  /** Writes that the system has not fully taken. */
   #unfinished = 0;
 
   constructor(socket: Socket, onDrain: () => void) {

@@ -15,7 +15,7 @@ export interface TlsMaterial {
   readonly cert: string;
 }
 
-/** Asked for each new TLS connection, so that a renewed certificate needs no restart. */
+/** Called for each new TLS connection, so that a renewed certificate needs no restart. */
 export type TlsSource = () => TlsMaterial;
 
 export interface TlsContext {
@@ -38,7 +38,7 @@ export function createTlsContexts(source: TlsSource): () => TlsContext {
   };
 }
 
-/** Takes the socket over, with the bytes that it has not delivered yet. PeerGone if the handshake fails. */
+/** Takes over the socket and the bytes that it has not delivered yet. Rejects with PeerGone if the handshake fails. */
 export function upgradeToTls(socket: Socket, context: TlsContext): Promise<TLSSocket> {
   const secured = new TLSSocket(socket, {
     isServer: true,
@@ -46,18 +46,18 @@ export function upgradeToTls(socket: Socket, context: TlsContext): Promise<TLSSo
     ALPNProtocols: [alpnProtocol],
   });
   return new Promise((resolve, reject) => {
-    const settle = () => {
+    const removeListeners = () => {
       secured.off('secure', onSecure);
       secured.off('error', onError);
       secured.off('close', onClose);
     };
     const onSecure = () => {
-      settle();
+      removeListeners();
       resolve(secured);
     };
     const onError = (error: Error) => {
-      settle();
-      // Later errors of the same socket have nobody else to hear them.
+      removeListeners();
+      // Later errors of the socket would have no listener, which ends the process.
       secured.on('error', () => {});
       secured.destroy();
       reject(new PeerGone(error));

@@ -1,5 +1,5 @@
 /**
- * Runs statements of one request on a server session and writes their results as JSON text. Extended protocol, text
+ * Runs the statements of one request on a server session and writes their results as JSON text. Extended protocol, text
  * both ways; one statement at a time, so that the first error ends a batch.
  */
 import { CatnapError } from '../../lib/errors.ts';
@@ -8,7 +8,7 @@ import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError
 import { beginStatement, type SqlBody, type SqlOptions, type SqlStatement } from './request.ts';
 import { jsonOfValue } from './values.ts';
 
-/** Postgres refused a statement; `fields` are those of its ErrorResponse, by their letters. */
+/** Postgres refused a statement; `fields` are those of its ErrorResponse, by letter. */
 export class StatementFailed extends Error {
   readonly fields: ReadonlyMap<string, string>;
 
@@ -26,7 +26,7 @@ export class ResponseTooLarge extends Error {
   }
 }
 
-/** The statement was carried out, or not, but cannot be answered over HTTP. */
+/** A statement that cannot be answered over HTTP, whether it was carried out or not. */
 export class UnfitStatement extends Error {
   constructor(message: string) {
     super(message);
@@ -35,30 +35,30 @@ export class UnfitStatement extends Error {
 }
 
 /** A session at a server, message by message. */
-export interface ServerTalk {
+export interface ServerSession {
   send(messages: Buffer): void;
-  /** ProtocolError when the message is longer than that. */
+  /** Rejects with a ProtocolError when the message is longer. */
   receive(maxBytes: number): Promise<Message>;
 }
 
-/** Counts what is kept for the reply, all statements together. */
-export interface Budget {
+/** Counts the bytes that are kept for the reply, over all statements. */
+export interface ReplyBytes {
   readonly max: number;
   used: number;
-  /** Told of every byte that is kept; may refuse. */
+  /** Called for all bytes that are kept; throws when there is no room for them. */
   readonly hold?: (bytes: number) => void;
 }
 
 /** The reply's body. */
 export async function executeBody(
-  server: ServerTalk,
+  server: ServerSession,
   body: SqlBody,
   options: SqlOptions,
-  budget: Budget,
+  replyBytes: ReplyBytes,
 ): Promise<string> {
   if (body.kind === 'single') {
-    const { json, status } = await runStatement(server, body.statement, options, budget);
-    // Nobody else can end it: the next request may meet another session.
+    const { json, status } = await runStatement(server, body.statement, options, replyBytes);
+    // No later request can end the transaction: it may run on another session.
     if (status !== 'I') throw new UnfitStatement('a transaction needs a batch: send its statements as `queries`');
     return json;
   }
@@ -66,7 +66,7 @@ export async function executeBody(
   const results: string[] = [];
   try {
     for (const statement of body.statements) {
-      const { json, status } = await runStatement(server, statement, options, budget);
+      const { json, status } = await runStatement(server, statement, options, replyBytes);
       results.push(json);
       if (status === 'I') throw new UnfitStatement('a statement of the batch ended its transaction');
     }
@@ -84,33 +84,33 @@ interface StatementResult {
   readonly status: string;
 }
 
-/** What triggers have to say at a commit comes along. */
+/** For BEGIN, COMMIT and the like: at a commit, deferred triggers may send notices. */
 const noticeBytesMax = 10 * 1024 * 1024;
 
-async function runCommand(server: ServerTalk, text: string): Promise<StatementResult> {
+async function runCommand(server: ServerSession, text: string): Promise<StatementResult> {
   const plain = { rawText: true, arrayMode: true };
   return runStatement(server, { query: text, params: [], arrayMode: true }, plain, { max: noticeBytesMax, used: 0 });
 }
 
 async function runStatement(
-  server: ServerTalk,
+  server: ServerSession,
   statement: SqlStatement,
   options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,
-  budget: Budget,
+  replyBytes: ReplyBytes,
 ): Promise<StatementResult> {
   server.send(encodeStatement(statement));
-  const result = new ResultText(statement.arrayMode ?? options.arrayMode, options.rawText, budget);
+  const result = new ResultText(statement.arrayMode ?? options.arrayMode, options.rawText, replyBytes);
   let failure: StatementFailed | null = null;
   let unfit: UnfitStatement | null = null;
   for (;;) {
-    const message = await readNext(server, budget).catch((thrown) => {
-      // A server that ends a session says why and closes.
+    const message = await readNext(server, replyBytes).catch((thrown) => {
+      // A server that ends a session sends the reason before it closes.
       throw failure ?? thrown;
     });
     if (message.type === 'E') failure = new StatementFailed(readErrorFields(message.body));
     else if (message.type === 'G') {
       server.send(encodeMessage('f', cstring('COPY FROM STDIN is not possible over HTTP')));
-      // A server that waits for data skips the Sync that came with the statement.
+      // A server that waits for COPY data skips the Sync that came with the statement.
       server.send(sync);
     } else if (message.type === 'H') unfit = new UnfitStatement('COPY TO STDOUT is not possible over HTTP');
     else if (message.type === 'Z') {
@@ -121,12 +121,12 @@ async function runStatement(
   }
 }
 
-async function readNext(server: ServerTalk, budget: Budget): Promise<Message> {
+async function readNext(server: ServerSession, replyBytes: ReplyBytes): Promise<Message> {
   try {
-    return await server.receive(budget.max);
+    return await server.receive(replyBytes.max);
   } catch (thrown) {
-    // The bound of one message is that of the whole reply.
-    if (thrown instanceof ProtocolError) throw new ResponseTooLarge(budget.max);
+    // The bound of one message is the bound of the whole reply.
+    if (thrown instanceof ProtocolError) throw new ResponseTooLarge(replyBytes.max);
     if (!(thrown instanceof PeerGone)) throw thrown;
     throw new CatnapError('unavailable', 'the connection to the compute was lost', { cause: thrown });
   }
@@ -168,23 +168,23 @@ interface Column {
 class ResultText {
   readonly #arrayMode: boolean;
   readonly #rawText: boolean;
-  readonly #budget: Budget;
+  readonly #replyBytes: ReplyBytes;
   readonly #rows: string[] = [];
   #columns: readonly Column[] = [];
   #fields = '';
   #tag = '';
 
-  constructor(arrayMode: boolean, rawText: boolean, budget: Budget) {
+  constructor(arrayMode: boolean, rawText: boolean, replyBytes: ReplyBytes) {
     this.#arrayMode = arrayMode;
     this.#rawText = rawText;
-    this.#budget = budget;
+    this.#replyBytes = replyBytes;
   }
 
   take({ type, body }: Message): void {
-    if (type === 'D') this.#rows.push(this.#spend(this.#row(new FieldReader(body))));
+    if (type === 'D') this.#rows.push(this.#keep(this.#row(new FieldReader(body))));
     else if (type === 'T') this.#describe(new FieldReader(body));
     else if (type === 'C') this.#tag = new FieldReader(body).cstring();
-    // All else (completions, notices, parameter changes) has no place in the reply.
+    // Everything else (completions, notices, parameter changes) is not part of the reply.
   }
 
   finish(): string {
@@ -212,7 +212,7 @@ class ResultText {
     }
     const lastOf = new Map(columns.map(({ name }, at) => [name, at]));
     this.#columns = columns.map((column, at) => ({ ...column, isShown: lastOf.get(column.name) === at }));
-    this.#fields = this.#spend(fields.join(','));
+    this.#fields = this.#keep(fields.join(','));
   }
 
   #row(reader: FieldReader): string {
@@ -229,11 +229,11 @@ class ResultText {
     return this.#arrayMode ? `[${values.join(',')}]` : `{${values.join(',')}}`;
   }
 
-  #spend(text: string): string {
+  #keep(text: string): string {
     const bytes = Buffer.byteLength(text) + 1;
-    this.#budget.used += bytes;
-    if (this.#budget.used > this.#budget.max) throw new ResponseTooLarge(this.#budget.max);
-    this.#budget.hold?.(bytes);
+    this.#replyBytes.used += bytes;
+    if (this.#replyBytes.used > this.#replyBytes.max) throw new ResponseTooLarge(this.#replyBytes.max);
+    this.#replyBytes.hold?.(bytes);
     return text;
   }
 }
@@ -247,7 +247,7 @@ export function readErrorFields(body: Buffer): ReadonlyMap<string, string> {
   return fields;
 }
 
-/** Leaves nothing of a caller behind on a session that others use after it. */
-export async function forget(server: ServerTalk): Promise<void> {
+/** Resets the session, so that nothing of this caller is left for the next one. */
+export async function resetSession(server: ServerSession): Promise<void> {
   await runCommand(server, 'DISCARD ALL');
 }

@@ -1,26 +1,26 @@
 /**
- * What the proxy keeps in memory for SQL over HTTP: bodies of requests that wait for their turn, and replies that
- * nobody has fetched yet. Each is small; without a bound on all of them one endpoint could take the whole machine.
+ * The memory that the proxy uses for SQL over HTTP: bodies of requests that wait for their turn, and replies that were
+ * not read yet. Each is small, but without a bound on all of them one endpoint could use up the machine's memory.
  */
 import { CatnapError } from '../../lib/errors.ts';
 
 export interface HeldBytes {
-  /** One request's share. */
+  /** Starts counting for one request. */
   begin(endpointId: string): Share;
 }
 
 export interface Share {
   /** Throws when there is no room. */
   hold(bytes: number): void;
-  /** Gives all of it back; what is held afterwards is not counted. */
+  /** Stops counting; all bytes of the request are free again. */
   end(): void;
 }
 
-export function createHeldBytes(max: { readonly inAll: number; readonly perEndpoint: number }): HeldBytes {
+export function createHeldBytes(max: { readonly total: number; readonly perEndpoint: number }): HeldBytes {
   const held = new Map<string, number>();
-  let inAll = 0;
+  let total = 0;
   const add = (endpointId: string, bytes: number) => {
-    inAll += bytes;
+    total += bytes;
     const ofEndpoint = (held.get(endpointId) ?? 0) + bytes;
     if (ofEndpoint > 0) held.set(endpointId, ofEndpoint);
     else held.delete(endpointId);
@@ -32,7 +32,7 @@ export function createHeldBytes(max: { readonly inAll: number; readonly perEndpo
       return {
         hold(bytes) {
           if (isOver) return;
-          if (inAll + bytes > max.inAll || (held.get(endpointId) ?? 0) + bytes > max.perEndpoint) {
+          if (total + bytes > max.total || (held.get(endpointId) ?? 0) + bytes > max.perEndpoint) {
             throw new CatnapError('too_many_connections', 'too much is being sent over HTTP at once; try again');
           }
           own += bytes;

@@ -3,7 +3,7 @@
  * whatever a double cannot hold, and a rounded bigint is a wrong answer.
  */
 
-/** No text of Postgres can hold a zero byte, so nothing that a caller may send looks like this. */
+/** Postgres text cannot contain a zero byte, so no valid parameter looks like this. */
 const longNumberMark = '\0number:';
 const stringOrLongNumber = /"(?:[^"\\]+|\\.)*"|-?\d[\d.eE+-]{15,}/g;
 const markedNumber = /"\\u0000number:([^"]*)"/g;
@@ -11,14 +11,14 @@ const markedNumber = /"\\u0000number:([^"]*)"/g;
 export function parseJson(text: string): unknown {
   if (!/[\d.]{16}/.test(text)) return JSON.parse(text);
   const marked = text.replace(stringOrLongNumber, (token) => {
-    // What is no number at all must go on being a syntax error.
+    // Text that is no number must stay a syntax error.
     if (token.startsWith('"') || !/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(token)) return token;
     return JSON.stringify(`${longNumberMark}${token}`);
   });
   return JSON.parse(marked);
 }
 
-/** Null stands for SQL NULL. Arrays become array literals, objects JSON, all else its plain text. */
+/** Null stands for SQL NULL. Arrays become array literals, objects become JSON, everything else its plain text. */
 export function parameterText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string') return withoutMark(value);

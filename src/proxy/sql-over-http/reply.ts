@@ -1,4 +1,4 @@
-/** Replies of SQL over HTTP: what a failure looks like, and the headers that let pages of any origin read it. */
+/** Replies of SQL over HTTP: the body of a failure, and the headers that let pages of any origin read a reply. */
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { CatnapError } from '../../lib/errors.ts';
@@ -10,7 +10,7 @@ export interface HttpFailure {
   readonly status: number;
   readonly body: string;
   readonly sqlState: string;
-  /** A defect, or a part of Catnap that is out of order. */
+  /** Caused by a defect, or by a part of Catnap that is not working. */
   readonly isOurs: boolean;
 }
 
@@ -21,7 +21,7 @@ export class RequestTooLarge extends Error {
   }
 }
 
-/** Names of the driver, and the letters under which Postgres sends them. */
+/** The names that drivers use, and the letters that Postgres uses. */
 const errorFields: Readonly<Record<string, string>> = {
   message: 'M',
   code: 'C',
@@ -51,7 +51,7 @@ export function describeFailure(thrown: unknown): HttpFailure {
   if (thrown instanceof CatnapError) {
     const { sqlState, status } = thrown.facts;
     const isBusy = thrown.kind === 'rate_limited' || thrown.kind === 'too_many_connections';
-    // Drivers read a reason from 400 alone; so all that the caller can put right is 400.
+    // Drivers read the reason only from a 400; so every error that the caller can correct is a 400.
     return failure(isBusy ? 429 : status < 500 || status === 501 ? 400 : 500, sqlState, thrown.message);
   }
   return failure(500, 'XX000', 'internal error');
@@ -77,7 +77,7 @@ export function setCommonHeaders(response: ServerResponse): void {
   response.setHeader('neon-request-id', randomUUID());
 }
 
-/** A browser asks before it sends the headers that name the database. */
+/** A browser sends a preflight request before the request with our headers. */
 export function sendPreflight(response: ServerResponse): void {
   response.setHeader('allow', 'OPTIONS, POST');
   response.setHeader('access-control-allow-methods', 'OPTIONS, POST');

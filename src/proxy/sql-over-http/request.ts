@@ -1,10 +1,10 @@
 /**
- * What a caller of SQL over HTTP asks for, read from its headers and its body. Pure; a fault is a CatnapError that
- * says which part is wrong, with the words that published drivers know.
+ * Reads the headers and the body of a request for SQL over HTTP. Pure; a fault is a CatnapError that says which part is
+ * wrong, in the words that published drivers know.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { CatnapError } from '../../lib/errors.ts';
-import { chooseRoute, endpointMissing, type HostNames, parsePasswordForm, type Route } from '../client/route.ts';
+import { chooseRoute, endpointMissing, type HostnameParts, parsePasswordForm, type Route } from '../client/route.ts';
 import { parameterText, parseJson } from './parameters.ts';
 
 export interface SqlTarget {
@@ -12,12 +12,12 @@ export interface SqlTarget {
   readonly role: string;
   readonly password: Buffer;
   readonly database: string;
-  /** Startup parameters beside user and database. */
+  /** Startup parameters other than user and database. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 export interface SqlOptions {
-  /** Values as Postgres text, whatever their type. */
+  /** Return values as Postgres text, whatever their type. */
   readonly rawText: boolean;
   readonly arrayMode: boolean;
   readonly batch: BatchOptions;
@@ -32,7 +32,7 @@ export interface BatchOptions {
 export interface SqlStatement {
   readonly query: string;
   readonly params: readonly (string | null)[];
-  /** Null: as the header says. */
+  /** Null: as the header of the request says. */
   readonly arrayMode: boolean | null;
 }
 
@@ -42,7 +42,7 @@ export type SqlBody =
 
 /** Bind counts parameters in 16 bits. */
 const paramsMax = 65_535;
-/** Header value, and the words of BEGIN. */
+/** By the value of the header: the level for BEGIN. */
 const isolationLevels: ReadonlyMap<string, string> = new Map([
   ['ReadUncommitted', 'READ UNCOMMITTED'],
   ['ReadCommitted', 'READ COMMITTED'],
@@ -50,7 +50,7 @@ const isolationLevels: ReadonlyMap<string, string> = new Map([
   ['Serializable', 'SERIALIZABLE'],
 ]);
 
-export function readTarget(headers: IncomingHttpHeaders, names: HostNames): SqlTarget {
+export function readTarget(headers: IncomingHttpHeaders, names: HostnameParts): SqlTarget {
   const url = connectionUrl(headers['neon-connection-string']);
   const role = decoded(url.username);
   const database = decoded(url.pathname.slice(1));
@@ -74,7 +74,7 @@ export function readTarget(headers: IncomingHttpHeaders, names: HostNames): SqlT
   return { route, role, password: form?.password ?? given, database, parameters };
 }
 
-/** The scheme is taken off first: only for schemes that it knows does URL tell host and path apart as we need it. */
+/** Parsed with the scheme `http`: URL parses hostname and path as we need them only for schemes that it knows. */
 function connectionUrl(header: string | string[] | undefined): URL {
   if (typeof header !== 'string' || header === '') throw fault('invalid header: neon-connection-string');
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):(\/\/.*)$/is.exec(header) ?? [];
@@ -130,15 +130,15 @@ export function readBody(text: string): SqlBody {
   return { kind: 'batch', statements: value.queries.map((each, at) => readStatement(each, `queries[${at}].`)) };
 }
 
-function readStatement(value: unknown, place: string): SqlStatement {
-  if (!isObject(value) || typeof value.query !== 'string') throw fault(`\`${place}query\` must be a string`);
-  if (value.query.includes('\0')) throw fault(`\`${place}query\` must not contain a zero byte`);
+function readStatement(value: unknown, path: string): SqlStatement {
+  if (!isObject(value) || typeof value.query !== 'string') throw fault(`\`${path}query\` must be a string`);
+  if (value.query.includes('\0')) throw fault(`\`${path}query\` must not contain a zero byte`);
   const params = value.params ?? [];
-  if (!Array.isArray(params)) throw fault(`\`${place}params\` must be an array`);
-  if (params.length > paramsMax) throw fault(`\`${place}params\` must have at most ${paramsMax} values`);
+  if (!Array.isArray(params)) throw fault(`\`${path}params\` must be an array`);
+  if (params.length > paramsMax) throw fault(`\`${path}params\` must have at most ${paramsMax} values`);
   const { arrayMode } = value;
   if (arrayMode !== undefined && arrayMode !== null && typeof arrayMode !== 'boolean') {
-    throw fault(`\`${place}arrayMode\` must be true or false`);
+    throw fault(`\`${path}arrayMode\` must be true or false`);
   }
   return { query: value.query, params: params.map(parameterText), arrayMode: arrayMode ?? null };
 }

@@ -1,9 +1,8 @@
 /**
- * SQL over HTTP: one request is one statement, or one transaction. Listens on the proxy's socket of the machine, which
- * the API passes requests to (and other proxies their cancel requests), and uses what the database port uses: the same
- * proof of the password before anything else, the same limits, the same wake, the same pools.
+ * SQL over HTTP: one request is one statement, or one transaction. Listens on the proxy's unix socket, to which the API
+ * passes requests (and other proxies pass cancel requests), and uses what the database port uses: authentication before
+ * anything else, the same limits, the same wake, the same pools.
  */
-
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,20 +10,20 @@ import { CatnapError, errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { plainAddress, requireAccess } from '../client/access.ts';
 import type { Attempts } from '../client/attempts.ts';
-import { type Identity, type MockVerifiers, provePassword } from '../client/authenticate.ts';
-import { asksForPast, type HostNames } from '../client/route.ts';
-import type { WaitingRoom } from '../client/waiting-room.ts';
+import { type Identity, type MockVerifiers, verifyPassword } from '../client/authenticate.ts';
+import { type HostnameParts, requirePresent } from '../client/route.ts';
+import type { UnauthenticatedConnections } from '../client/unauthenticated.ts';
 import type { CancelKeys } from '../compute/cancel.ts';
 import { cancelPath, metricsPath, serveCancel } from '../compute/siblings.ts';
 import type { Activity } from '../kit/activity.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import type { ProxyMetrics } from '../kit/metrics.ts';
-import type { EndpointSlots } from '../permits/slots.ts';
+import type { ClientPermits } from '../permits/client-permits.ts';
 import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
-import { executeBody, forget, type ServerTalk, StatementFailed } from './execute.ts';
+import { executeBody, resetSession, type ServerSession, StatementFailed } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
   describeFailure,
@@ -36,7 +35,7 @@ import {
 } from './reply.ts';
 import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts';
 
-/** Where the API says whose request it passes on; nobody else reaches this socket. */
+/** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
 
 export interface SqlOverHttp {
@@ -46,14 +45,14 @@ export interface SqlOverHttp {
 /** What it shares with the connections of the database port. */
 export interface SqlOverHttpParts {
   readonly controlPlane: ControlPlane;
-  readonly names: HostNames;
+  readonly names: HostnameParts;
   readonly limits: ProxyLimits;
   readonly log: Logger;
   readonly metrics: ProxyMetrics;
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
-  readonly waitingRoom: WaitingRoom;
-  readonly pooledSlots: EndpointSlots;
+  readonly unauthenticated: UnauthenticatedConnections;
+  readonly pooledClients: ClientPermits;
   readonly pools: Pools;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
@@ -62,13 +61,13 @@ export interface SqlOverHttpParts {
 export async function startSqlOverHttp(path: string, context: SqlOverHttpParts): Promise<SqlOverHttp> {
   const closing = new AbortController();
   const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
-  const held = createHeldBytes({ inAll: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
+  const held = createHeldBytes({ total: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
   const server = createServer((request, response) => {
-    if (request.url === cancelPath) return void passedOn(request, response, context);
+    if (request.url === cancelPath) return void cancelFor(request, response, context);
     if (request.url === metricsPath) return void context.metrics.scrape().then((numbers) => response.end(numbers));
     void serve(request, response, { ...context, held }, closing.signal);
   });
-  // What a process that was killed has left behind.
+  // The socket of an earlier process that was killed.
   await rm(path, { force: true });
   server.listen(path);
   await once(server, 'listening');
@@ -85,7 +84,8 @@ export async function startSqlOverHttp(path: string, context: SqlOverHttpParts):
   };
 }
 
-async function passedOn(request: IncomingMessage, response: ServerResponse, context: SqlOverHttpParts): Promise<void> {
+/** For a sibling that has passed a cancel request on. */
+async function cancelFor(request: IncomingMessage, response: ServerResponse, context: SqlOverHttpParts): Promise<void> {
   const { cancelKeys, log } = context;
   try {
     await serveCancel(request, response, async (key) => cancelKeys.findOwn(key)?.cancel());
@@ -106,8 +106,8 @@ async function serve(
   closing: AbortSignal,
 ): Promise<void> {
   setCommonHeaders(response);
-  // Who does not fetch its reply must not make us keep it.
-  const onFetching = () => response.setTimeout(context.limits.httpFetchMs, () => response.destroy());
+  // A caller that does not read its reply must not make us keep it.
+  const limitFetching = () => response.setTimeout(context.limits.httpFetchMs, () => response.destroy());
   const abort = new AbortController();
   const onClosing = () => abort.abort(closing.reason);
   closing.addEventListener('abort', onClosing, { once: true });
@@ -116,7 +116,7 @@ async function serve(
     if (request.method === 'OPTIONS') return sendPreflight(response);
     const { body, options } = await answer(request, response, context, abort.signal);
     if (options !== null) echoBatchHeaders(response, options);
-    onFetching();
+    limitFetching();
     sendJson(response, 200, body);
   } catch (thrown) {
     const reason = abort.signal.aborted ? abort.signal.reason : thrown;
@@ -130,50 +130,52 @@ async function serve(
     sendJson(response, status, body);
   } finally {
     closing.removeEventListener('abort', onClosing);
-    // An answer that came before the whole question: the rest is let go unread.
+    // If the reply came before the end of the request, the rest of the request is discarded.
     request.resume();
   }
 }
 
-/** The headers come first and hold all that a stranger needs to be told no; its body is then never kept. */
+/** The headers alone decide about authentication and access; the body of a refused request is never kept. */
 async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, signal: AbortSignal) {
-  const { limits, pooledSlots, activity, held } = context;
+  const { limits, pooledClients, activity, held } = context;
   const target = readTarget(request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
   const identity = await authenticate(target, address, context);
   requireAccess(identity.facts, address);
-  if (asksForPast(target.parameters.get('options') ?? '')) {
-    throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
-  }
+  requirePresent(target.parameters.get('options'));
   const { endpointId } = target.route;
-  const releaseSlot = await pooledSlots.take(endpointId);
+  const releaseClient = await pooledClients.take(endpointId);
   const share = held.begin(endpointId);
   response.once('close', share.end);
   if (response.closed) share.end();
   try {
     const body = readBody(await readText(request, limits.httpRequestBytes, share.hold));
     activity.note(endpointId);
-    const budget = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
+    const replyBytes = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
     const text = await withSession(identity, target, context, signal, (server) =>
-      executeBody(server, body, options, budget),
+      executeBody(server, body, options, replyBytes),
     );
     return { body: text, options: body.kind === 'batch' ? options.batch : null };
   } finally {
     activity.note(endpointId);
-    releaseSlot();
+    releaseClient();
   }
 }
 
 async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<Identity> {
-  const { attempts, waitingRoom, controlPlane, mockVerifier, limits } = context;
+  const { attempts, unauthenticated, controlPlane, mockVerifier, limits } = context;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
-  const leave = waitingRoom.enter(address);
+  const leave = unauthenticated.enter(address);
   if (leave === null) throw new CatnapError('rate_limited', 'Too many connections attempts');
   try {
-    return await provePassword({
-      ...{ controlPlane, mockVerifier, passwordIterations: limits.passwordIterations },
-      ...{ role: target.role, route: target.route, password: target.password },
+    return await verifyPassword({
+      role: target.role,
+      route: target.route,
+      password: target.password,
+      controlPlane,
+      mockVerifier,
+      passwordIterations: limits.passwordIterations,
     });
   } catch (thrown) {
     if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
@@ -183,13 +185,13 @@ async function authenticate(target: SqlTarget, address: string, context: SqlOver
   }
 }
 
-/** A caller that leaves takes its query along: a session that is given back in the middle of one is cancelled. */
+/** When the caller leaves, its query is cancelled: releasing a lease in the middle of a query cancels the query. */
 async function withSession<T>(
   identity: Identity,
   target: SqlTarget,
   { pools, log }: SqlOverHttpParts,
   signal: AbortSignal,
-  work: (server: ServerTalk) => Promise<T>,
+  work: (server: ServerSession) => Promise<T>,
 ): Promise<T> {
   const parameters = new Map([['user', target.role], ['database', target.database], ...target.parameters]);
   const lease = await pools.lease({ identity, parameters, signal });
@@ -204,16 +206,16 @@ async function withSession<T>(
   }
 }
 
-/** Nobody waits for it. A session that is not between transactions is closed instead. */
+/** The reply does not wait for this. A session that is in a transaction is closed instead. */
 async function giveBack(lease: Lease): Promise<void> {
   try {
-    if (lease.isIdle) await forget(lease);
+    if (lease.isIdle) await resetSession(lease);
   } finally {
     lease.release();
   }
 }
 
-/** Not by iteration: leaving the loop early would destroy the request, and with it the way for the answer. */
+/** Not by iteration: leaving the loop early would destroy the request, and with it the socket for the reply. */
 function readText(request: IncomingMessage, max: number, hold: (bytes: number) => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

@@ -1,6 +1,6 @@
 /**
- * From the text form of Postgres values to JSON text. Numbers and JSON are written as Postgres wrote them, digit by
- * digit; only callers who ask for typed values meet this, the driver takes everything as text.
+ * From the text form of Postgres values to JSON text. Numbers and JSON are copied digit by digit. Used only for callers
+ * that ask for typed values; the usual driver takes everything as text.
  */
 
 const boolType = 16;
@@ -46,10 +46,10 @@ export function jsonOfValue(text: string, typeId: number): string {
   return elementType === undefined ? JSON.stringify(text) : jsonOfArray(text, elementType);
 }
 
-/** Array literals as Postgres prints them: `{1,NULL,{2}}`, `{"a b"}`, with bounds in front if they are unusual. */
+/** Array literals as Postgres prints them: `{1,NULL,{2}}`, `{"a b"}`, with bounds in front unless they start at 1. */
 function jsonOfArray(literal: string, elementType: number): string {
   let json = '';
-  // Bounds hold no brace: `[0:1]={1,2}`.
+  // Bounds contain no brace: `[0:1]={1,2}`.
   for (let at = literal.indexOf('{'); at < literal.length && at >= 0; ) {
     const character = literal.charAt(at);
     if (character === '{' || character === '}' || character === ',') {

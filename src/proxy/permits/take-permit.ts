@@ -1,23 +1,24 @@
-/** A direct session's place in its endpoint's budget. */
+/** Waits for a permit for one connection that belongs to no pool; see `budget.ts`. */
 import { CatnapError } from '../../lib/errors.ts';
 import type { EndpointBudget } from './budget.ts';
 
+/** The message of Postgres. */
 const serverIsFull = 'sorry, too many clients already';
 
-/** The function gives the place back. Rejects when none is free in time, in Postgres' own words or the given ones. */
-export function takePlace(
+/** Resolves with the function that releases the permit. Rejects with `refusal` when there is none within `ms`. */
+export function takePermit(
   budget: EndpointBudget,
   ms: number,
   signal: AbortSignal,
   refusal = serverIsFull,
 ): Promise<() => void> {
   return new Promise((resolve, reject) => {
-    const settle = () => {
+    const stopWaiting = () => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
     };
     const giveUp = (reason: unknown) => {
-      settle();
+      stopWaiting();
       withdraw();
       reject(reason);
     };
@@ -25,7 +26,7 @@ export function takePlace(
     const timer = setTimeout(() => giveUp(new CatnapError('too_many_connections', refusal)), ms);
     signal.addEventListener('abort', onAbort, { once: true });
     const withdraw = budget.request(() => {
-      settle();
+      stopWaiting();
       resolve(() => budget.release());
     });
   });

@@ -1,4 +1,4 @@
-/** Two proxies with a broker between them, and a real Postgres behind: what they have of it together. */
+/** Two proxies with a broker between them, in front of a real Postgres: the connections that they have together. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { PooledProxies, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
-import { type Holder, PlaceBroker } from './broker.ts';
-import type { PlaceChannel, PlaceTell } from './messages.ts';
+import { PermitBroker, type PermitHolder } from './broker.ts';
+import type { PermitAnswer, PermitChannel } from './messages.ts';
 
 const proxies = new PooledProxies();
 beforeAll(() => proxies.prepare());
@@ -16,35 +16,35 @@ afterAll(() => proxies.dispose());
 afterEach(() => proxies.cleanUp());
 
 interface SharingProxy extends StartedProxy {
-  /** As the parent sees its end. */
-  leave(): void;
+  /** As when the parent process sees the proxy die. */
+  leaveBroker(): void;
 }
 
 async function startTwo(sessions: number, limits: Partial<ProxyLimits> = {}): Promise<[SharingProxy, SharingProxy]> {
   const directory = await mkdtemp(join(tmpdir(), 'catnap-share-'));
   proxies.onCleanup(() => rm(directory, { recursive: true, force: true }));
   const brokers = {
-    servers: new PlaceBroker({ space: 'servers', poolShare: 0.9, ahead: 4 }),
-    clients: new PlaceBroker({ space: 'clients', poolShare: 1, ahead: 64 }),
+    servers: new PermitBroker({ permit: 'servers', poolShare: 0.9, ahead: 4 }),
+    clients: new PermitBroker({ permit: 'clients', poolShare: 1, ahead: 64 }),
   };
   const sockets = [join(directory, '0'), join(directory, '1')];
   const start = async (number: number): Promise<SharingProxy> => {
-    const listeners: ((tell: PlaceTell) => void)[] = [];
-    const holder: Holder = {
-      tell: (message) => setImmediate(() => listeners.forEach((listener) => void listener(message))),
+    const listeners: ((answer: PermitAnswer) => void)[] = [];
+    const holder: PermitHolder = {
+      send: (answer) => setImmediate(() => listeners.forEach((listener) => void listener(answer))),
     };
-    const places: PlaceChannel = {
-      send: (ask) => setImmediate(() => brokers[ask.space].ask(holder, ask)),
-      onTell: (listener) => listeners.push(listener),
+    const permits: PermitChannel = {
+      send: (request) => setImmediate(() => brokers[request.permit].handle(holder, request)),
+      onAnswer: (listener) => listeners.push(listener),
     };
     const wake = async () => ({ ...proxies.compute, sessions });
-    const proxy = await proxies.start({ wake }, { siblings: { number, sockets }, places, limits });
-    return { ...proxy, leave: () => Object.values(brokers).forEach((broker) => void broker.leave(holder)) };
+    const proxy = await proxies.start({ wake }, { siblings: { number, sockets }, permits, limits });
+    return { ...proxy, leaveBroker: () => Object.values(brokers).forEach((broker) => void broker.remove(holder)) };
   };
   return [await start(0), await start(1)];
 }
 
-const name = 'shared-places';
+const name = 'shared-permits';
 const pooled = (proxy: StartedProxy) => proxies.client(proxy, { application_name: name });
 const straight = (proxy: StartedProxy) => proxies.client(proxy, { application_name: name, options: 'endpoint=ep-a' });
 const value = async (client: pg.Client, text: string) => Object.values((await client.query(text)).rows[0])[0];
@@ -54,7 +54,7 @@ async function servers(): Promise<number> {
   return Number(rows[0]?.n);
 }
 
-it('one pool has nine tenths in both together, and direct sessions the rest', async () => {
+it('one pool has nine tenths of the permits in both proxies together, and direct sessions the rest', async () => {
   const [one, other] = await startTwo(10);
   const clients = await Promise.all(Array.from({ length: 24 }, (_, n) => pooled(n % 2 === 0 ? one : other)));
   let begun = 0;
@@ -64,13 +64,13 @@ it('one pool has nine tenths in both together, and direct sessions the rest', as
   expect(await servers()).toBe(10);
   await expect(straight(one)).rejects.toMatchObject({ code: '53300', message: 'sorry, too many clients already' });
   expect(begun).toBe(9);
-  // Each that ends lets another begin, in either proxy.
+  // Each transaction that ends lets another one begin, in either proxy.
   await Promise.all(clients.map((client, n) => all[n]?.then(() => client.query('commit'))));
   expect(begun).toBe(24);
   expect(await servers()).toBeLessThanOrEqual(10);
 });
 
-it('idle connections of the one make room for the other', async () => {
+it('idle connections of one proxy are closed for the other', async () => {
   const [one, other] = await startTwo(4);
   const clients = await Promise.all([pooled(one), pooled(one), pooled(one)]);
   await Promise.all(clients.map((client) => client.query('select pg_sleep(0.1)')));
@@ -86,16 +86,16 @@ it('idle connections of the one make room for the other', async () => {
   expect((await held)?.rows).toEqual([{ n: 6 }]);
 });
 
-it('what one has is free when it is gone', async () => {
+it('the permits of a proxy are free when it is gone', async () => {
   const [one, other] = await startTwo(2);
   const sessions = [await straight(one), await straight(one)];
   await expect(straight(other)).rejects.toMatchObject({ code: '53300' });
   for (const session of sessions) await session.end();
-  one.leave();
+  one.leaveBroker();
   expect(await value(await straight(other), 'select 7')).toBe(7);
 });
 
-it('the clients of an endpoint are counted in both', async () => {
+it('the clients of an endpoint are counted over both proxies', async () => {
   const [one, other] = await startTwo(4, { pooledPerEndpoint: 3 });
   const clients = [await pooled(one), await pooled(other), await pooled(one)];
   const refusal = { code: '53300', message: 'no more connections allowed' };
