@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { blankOut, importsOf, readSources, type SourceFile } from './helpers/source-files.ts';
+import { testBlocksOf } from './helpers/test-blocks.ts';
 
 const all = readSources(['src', 'test', 'scripts', 'console']);
 const product = all.filter((file) => file.path.startsWith('src/') && !file.isTest);
@@ -223,6 +224,58 @@ describe('words', () => {
     const code = blankOut(text);
     expect(code.split('\n').map((line) => line.includes('any'))).toEqual([false, false, true]);
     expect(code).toHaveLength(text.length);
+  });
+});
+
+/** Tests, what they share, and the contract that every driver is held to. */
+const inTests = (file: SourceFile) => file.isTest || /^(test|src\/compute\/contract)\//.test(file.path);
+
+/** Beside `expect` and functions that have it in their name: these throw unless what they are given holds. */
+const assertions = /\b(expect\w*|fc\.assert|untilBusyWith|restoreAndKill)\b/;
+/** Playwright's own way to say that something must be seen. */
+const pageAssertions = /\.(waitFor|waitForURL)\(/;
+
+/** Their cases without an assertion are being mended. */
+const notYet = ['src/proxy/listener.test.ts', 'src/proxy/compute/siblings.test.ts'];
+
+describe('tests', () => {
+  test('assert something, each of them', () => {
+    const files = all.filter((file) => inTests(file) && !notYet.includes(file.path));
+    const hasAssertion = (file: SourceFile, code: string) =>
+      assertions.test(code) || (file.path.startsWith('test/console/') && pageAssertions.test(code));
+    const mute = files.flatMap((file) =>
+      testBlocksOf(file.code)
+        .filter(({ code }) => !hasAssertion(file, code))
+        .map(({ line }) => `${file.path}:${line}`),
+    );
+    expect(mute).toEqual([]);
+    expect(files.flatMap((file) => testBlocksOf(file.code)).length).toBeGreaterThan(1_000);
+  });
+
+  test('do not sleep: helpers/eventually.ts has a name for each reason to let time pass', () => {
+    const files = all.filter((file) => inTests(file) && file.path !== 'test/helpers/eventually.ts');
+    const sleeps = /(?<!\.)\b(delay|sleep)\(|\bsetTimeout\(\s*(resolve|done|\w+,)|\bwaitForTimeout\(/;
+    const found = linesOf(files, (file) => file.code).filter(({ line }) => sleeps.test(line));
+    expect(found.map(({ place, line }) => `${place}: ${line.trim()}`)).toEqual([]);
+    const importing = files.filter((file) => file.imports.includes('node:timers/promises'));
+    expect(importing.map((file) => file.path)).toEqual([]);
+  });
+
+  test('are found in every form they have', () => {
+    const text = [
+      "test('a', () => f(1));",
+      "it.each([[1, (2)]])('b %s', async () => { await g(); });",
+      "  test.runIf(isRoot())('c', { timeout: 1 }, () => {",
+      '    h(")");',
+      '  });',
+      "test.core.transaction(() => no()); latest('d', no); suite.test('e', no); // test('f', no)",
+    ];
+    const found = testBlocksOf(blankOut(text.join('\n')));
+    expect(found.map(({ line, code }) => [line, code.replaceAll(/\s+/g, ' ')])).toEqual([
+      [1, ' , () => f(1)'],
+      [2, ' , async () => { await g(); }'],
+      [3, ' , { timeout: 1 }, () => { h( ); }'],
+    ]);
   });
 });
 

@@ -56,8 +56,12 @@ describe('the data home', () => {
     await ensureHome(config);
     await rm(join(config.home, 'builds'), { recursive: true });
     await mkdir(join(place.path, 'shared'));
+    await chmod(join(place.path, 'shared'), 0o750);
     await symlink(join(place.path, 'shared'), join(config.home, 'builds'));
-    await ensureHome(config);
+    const layout = await ensureHome(config);
+    expect((await lstat(layout.builds)).isSymbolicLink()).toBe(true);
+    // What the link leads to is used by others too, so its mode is theirs to say.
+    expect((await lstat(join(place.path, 'shared'))).mode & 0o777).toBe(0o750);
   });
 
   test.runIf(asRoot)('as root, a home that other users cannot reach is refused', async () => {

@@ -80,10 +80,12 @@ async function floodWith(scope: Parameters<typeof enqueue>[0], projectId: Projec
 }
 
 test('a wake finds a lane free however much else there is to do', async () => {
-  const { suspend, wake } = await makeSleeper();
+  const { suspend, wake, look } = await makeSleeper();
   await suspend();
   await drain(made.core, driver);
+  expect((await look())?.currentState).toBe('idle');
   await whileFlooded(wake);
+  expect((await look())?.currentState).toBe('active');
 });
 
 test('however many proxies ask for a wake at once, and whoever holds the project, one start is queued', async () => {
@@ -131,11 +133,14 @@ test('what a wake has to wait for is hurried too', async () => {
 });
 
 test('a start that was asked for over the API is hurried by a client who comes', async () => {
-  const { suspend, start, wake } = await makeSleeper();
+  const { suspend, start, wake, look } = await makeSleeper();
   await suspend();
   await drain(made.core, driver);
+  const before = (await look())?.generation ?? 0;
   await whileFlooded(async () => {
     await start();
     await wake();
   });
+  // One start: the wake has hurried the one that was queued.
+  expect(await look()).toMatchObject({ currentState: 'active', generation: before + 1 });
 });

@@ -1,8 +1,7 @@
 /** Users on their way into a database that is restored, that refuses or hangs, while Catnap is killed. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
 import { AuthApp, readMetric } from '../helpers/auth-app.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, randomMoment, thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { type SmtpServer, startSmtpServer } from '../helpers/smtp-server.ts';
 
@@ -139,7 +138,7 @@ describe('sign-ups while Catnap is killed', () => {
       if (outcome === 'answer 200') acknowledged.push(email);
       else {
         lastFailure = outcome;
-        await delay(20);
+        await thinkTime(20);
       }
     }
   }
@@ -165,7 +164,7 @@ describe('sign-ups while Catnap is killed', () => {
     for (let round = 0; round < killRounds; round++) {
       for (const kill of [() => killRole('api'), () => killRole('worker'), () => program.killHard()]) {
         await more();
-        await delay(Math.random() * 200);
+        await randomMoment(200);
         await kill();
       }
       await program.start();

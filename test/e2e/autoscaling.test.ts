@@ -3,8 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, letRun, thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -60,7 +59,7 @@ async function underLoad(hosts: readonly string[], work: () => Promise<void>) {
         () => outcome.done++,
         (error: Error) => outcome.failures.push(error.message),
       );
-      await delay(20);
+      await thinkTime(20);
     }
     await client.end();
   };
@@ -130,7 +129,7 @@ describe('sizes', () => {
         for (;;) {
           await upAndDown();
           if ((await sizeChanges()) >= steps) return;
-          await delay(4_000 * scaleDownSeconds);
+          await letRun(4_000 * scaleDownSeconds);
         }
       });
       expect(failures).toEqual([]);

@@ -4,8 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, randomMoment, thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -63,7 +62,7 @@ function readThroughPool() {
       const reply = await client.query<{ value: string }>('select value from t').catch(complain);
       const value = reply?.rows[0]?.value;
       if (value !== undefined && value !== found.seen.at(-1)) found.seen.push(value);
-      await delay(5);
+      await thinkTime(5);
     }
     await client.end();
   })();
@@ -163,7 +162,7 @@ async function untilMoment(isThere: (names: readonly string[]) => boolean): Prom
   const giveUpAt = Date.now() + 5_000;
   // Without a pause: the moment between two renames is short. Whoever misses it kills at another one.
   while (!isThere(readdirSync(folder('branches'))) && Date.now() < giveUpAt) {
-    if (Math.random() < 0.01) await delay(0);
+    if (Math.random() < 0.01) await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
@@ -205,8 +204,8 @@ describe('kill -9 during a restore', () => {
       for (const pid of await program.rolePids('worker')) process.kill(pid, 'SIGKILL');
     };
     for (let round = 0; round < rounds; round++) {
-      await restoreAndKill(`worker ${round}`, killWorker, () => delay(Math.random() * 1_000));
-      await restoreAndKill(`catnap ${round}`, killCatnap, () => delay(Math.random() * 1_000));
+      await restoreAndKill(`worker ${round}`, killWorker, () => randomMoment(1_000));
+      await restoreAndKill(`catnap ${round}`, killCatnap, () => randomMoment(1_000));
     }
   });
 });

@@ -7,7 +7,7 @@ import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
+import { thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -95,7 +95,7 @@ class Counter extends Writable {
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     const isFirst = this.bytes === 0;
     this.bytes += chunk.length;
-    if (isFirst && this.#pauseMs > 0) void delay(this.#pauseMs).then(done);
+    if (isFirst && this.#pauseMs > 0) void thinkTime(this.#pauseMs).then(done);
     else done();
   }
 }

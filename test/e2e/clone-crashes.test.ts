@@ -2,8 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, randomMoment } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -61,7 +60,7 @@ describe('kill -9 during a copy', () => {
     const started = await ask(uri, 'select pg_postmaster_start_time()');
     for (let round = 0; round < 3; round++) {
       const { body } = await makeBranch(`round ${round}`);
-      await delay(Math.random() * 800);
+      await randomMoment(800);
       await program.killHard();
       await program.start();
       await expectWhole(body.branch, body.endpoints[0].id);
@@ -74,7 +73,7 @@ describe('kill -9 during a copy', () => {
   it('of the worker is the same', { timeout: 120_000 }, async () => {
     for (let round = 0; round < 2; round++) {
       const { body } = await makeBranch(`worker ${round}`);
-      await delay(Math.random() * 600);
+      await randomMoment(600);
       for (const pid of await program.rolePids('worker')) process.kill(pid, 'SIGKILL');
       await expectWhole(body.branch, body.endpoints[0].id);
       await removeBranch(body.branch.id);
@@ -85,7 +84,7 @@ describe('kill -9 during a copy', () => {
   it('of the parent’s server fails the copy, which then succeeds', { timeout: 120_000 }, async () => {
     for (let round = 0; round < 2; round++) {
       const { body } = await makeBranch(`server ${round}`);
-      await delay(Math.random() * 600);
+      await randomMoment(600);
       for (const pid of await program.serverPids(primaryId)) process.kill(pid, 'SIGKILL');
       await expectWhole(body.branch, body.endpoints[0].id);
       expect(await ask(uri, 'select count(*) from t')).toBe(rows);
@@ -98,14 +97,14 @@ describe('kill -9 during a copy', () => {
     for (let round = 0; round < 2; round++) {
       const input = { endpoint: { branch_id: branchId, type: 'read_only' } };
       const { body } = await program.api('POST', `/projects/${projectId}/endpoints`, input);
-      await delay(Math.random() * 800);
+      await randomMoment(800);
       await program.killHard();
       await program.start();
       const { id } = body.endpoint;
       await program.settle(projectId, 60_000);
       expect(await ask(uriOf(id), 'select count(*) from t')).toBe(rows);
       await program.api('DELETE', `/projects/${projectId}/endpoints/${id}`);
-      await delay(Math.random() * 100);
+      await randomMoment(100);
       await program.killHard();
       await program.start();
       await eventually(async () => expect(await readdir(folder('endpoints'))).toEqual([primaryId]), {

@@ -1,7 +1,6 @@
 /** Kill anything at any time: afterwards everything is finished or visibly failed, and tenants never noticed. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, randomMoment } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -33,7 +32,7 @@ describe('kill -9', () => {
         (project) => made.push(project),
         () => {},
       );
-      await delay(Math.random() * 400);
+      await randomMoment(400);
       await program.killHard();
       await request;
       await program.start();

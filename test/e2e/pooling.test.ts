@@ -2,8 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, stays } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -99,8 +98,7 @@ describe('clients of the pooled host', () => {
     await program.api('POST', path('/suspend'));
     await eventually(async () => expect(await state()).toBe('idle'));
     expect(await program.serverPids(endpointId)).toEqual([]);
-    await delay(50);
-    expect(await state()).toBe('idle');
+    await stays(async () => expect(await state()).toBe('idle'), 50);
     expect((await one.query({ name: 'kept', text: 'select 1 as n' })).rows).toEqual([{ n: 1 }]);
     expect((await other.query('select 2 as n')).rows).toEqual([{ n: 2 }]);
     expect(await state()).toBe('active');

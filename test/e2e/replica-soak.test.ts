@@ -5,8 +5,7 @@
  */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, letRun, randomMoment, thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -65,7 +64,7 @@ async function write(client: pg.Client): Promise<void> {
   }
   await client.query(`begin; insert into t values (${n}, 'a'); insert into t values (${n}, 'b'); commit`);
   acknowledged = n;
-  await delay(1);
+  await thinkTime(1);
 }
 
 const seen = new Map<number, number>();
@@ -76,7 +75,7 @@ async function read(client: pg.Client): Promise<void> {
   for (const { n, sides } of rows) seen.set(n, Math.min(sides, seen.get(n) ?? 2));
   const shown = Math.max(0, ...rows.map(({ n }: { n: number }) => n));
   behind.push(Math.max(0, highest - shown));
-  await delay(10);
+  await thinkTime(10);
 }
 
 async function disturb(counts: Record<string, number>): Promise<void> {
@@ -88,7 +87,7 @@ async function disturb(counts: Record<string, number>): Promise<void> {
     },
   };
   while (!isOver) {
-    await delay(300 + Math.random() * 1_200);
+    await randomMoment(1_200, 300);
     const [name = '', act] = Object.entries(ways)[Math.floor(Math.random() * 3)] ?? [];
     counts[name] = (counts[name] ?? 0) + 1;
     await act?.().catch(() => {});
@@ -98,7 +97,7 @@ async function disturb(counts: Record<string, number>): Promise<void> {
 it(`shows only what was committed, and catches up (${seconds} s)`, { timeout: (seconds + 90) * 1_000 }, async () => {
   const counts: Record<string, number> = {};
   const work = [keepAt(uri, write), keepAt(replicaUri(), read), disturb(counts)];
-  await delay(seconds * 1_000);
+  await letRun(seconds * 1_000);
   isOver = true;
   const [writerBroken, readerBroken] = await Promise.all(work);
   await program.settle(projectId, 60_000);

@@ -4,8 +4,7 @@
  */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { delay } from '../../src/lib/clock.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, letRun, randomMoment, stays } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -55,7 +54,7 @@ describe('a compute that sleeps and wakes', () => {
       const times: number[] = [];
       for (let cycle = 1; cycle <= cycles; cycle++) {
         expect((await program.api('POST', `${endpoint.path}/suspend`)).body.operations).toHaveLength(1);
-        await delay(Math.random() * 120);
+        await randomMoment(120);
         const askedAt = performance.now();
         expect(
           await ask(endpoint.uri, 'insert into visits default values returning (select count(*) from visits)'),
@@ -79,7 +78,7 @@ describe('a compute that sleeps and wakes', () => {
       const endpoint = await makeEndpoint({ suspend_timeout_seconds: 1 });
       for (let cycle = 0; cycle < Math.max(3, cycles / 10); cycle++) {
         await ask(endpoint.uri, 'select 1');
-        await delay(900 + Math.random() * 1_100);
+        await randomMoment(1_100, 900);
         const client = new pg.Client({ connectionString: endpoint.uri });
         let cut: Error | null = null;
         client.on('error', (error) => {
@@ -87,8 +86,7 @@ describe('a compute that sleeps and wakes', () => {
         });
         await client.connect();
         expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
-        await delay(300);
-        expect(cut).toBeNull();
+        await stays(() => expect(cut).toBeNull(), 300);
         expect((await client.query('select 2 as two')).rows).toEqual([{ two: 2 }]);
         await client.end();
       }
@@ -126,10 +124,10 @@ describe('races', () => {
     for (let turn = 0; turn < 4; turn++) {
       const act = turn % 2 === 0 ? 'restart' : 'suspend';
       const clients = Array.from({ length: 8 }, async () => {
-        await delay(Math.random() * 80);
+        await randomMoment(80);
         return ask(endpoint.uri, 'select answer from kept').catch((error) => String(error.code ?? error.message));
       });
-      await delay(Math.random() * 40);
+      await randomMoment(40);
       await program.api('POST', `${endpoint.path}/${act}`);
       for (const outcome of await Promise.all(clients)) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       expect((await program.serverPids(endpoint.id)).length).toBeLessThan(2);
@@ -146,7 +144,7 @@ describe('races', () => {
       await program.api('POST', `${endpoint.path}/suspend`);
       await endpoint.until('idle');
       const client = ask(endpoint.uri, 'select pg_sleep(0.5)').catch((error) => String(error.code ?? error.message));
-      await delay(headStartMs);
+      await letRun(headStartMs);
       expect((await program.api('DELETE', endpoint.path)).status).toBe(200);
       expect(['', '57P01', '42704', '57P03']).toContain(await client);
       await eventually(async () => expect(await program.serverPids(endpoint.id)).toEqual([]));

@@ -1,6 +1,7 @@
 /**
  * A browser for the tests of the console: the one from npm, which has no window to draw and so takes a quarter less
- * processor time, or the system's Chromium where that one does not run. CATNAP_TEST_BROWSER chooses `npm` or `system`.
+ * processor time, or the system's Chromium where that one does not run. CATNAP_TEST_BROWSER chooses: `npm`, `system`,
+ * or the path of another Chromium.
  */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -49,9 +50,10 @@ const args = ['--no-sandbox', '--disable-dev-shm-usage'];
 
 async function launch(folder: string): Promise<Browser> {
   const wanted = process.env.CATNAP_TEST_BROWSER;
-  const ofSystem = systemBrowsers.find((path) => wanted !== 'npm' && existsSync(path));
+  const own = wanted?.startsWith('/') ? wanted : undefined;
+  const ofSystem = own ?? systemBrowsers.find((path) => wanted !== 'npm' && existsSync(path));
   if (ofSystem === undefined) return launchFromNpm(folder);
-  if (wanted !== 'system') {
+  if (own === undefined && wanted !== 'system') {
     try {
       return await launchFromNpm(folder);
     } catch {

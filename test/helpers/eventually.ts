@@ -1,17 +1,51 @@
-/** Waiting without sleeping: tries until it holds or the deadline passes, then fails with the last reason. */
+/**
+ * How tests deal with time. This is the one file in which they may let it pass: what a test waits for is polled until
+ * it holds, and each other reason to pause has a name that says it.
+ */
 import { delay } from '../../src/lib/clock.ts';
 
-export async function eventually<T>(
-  check: () => Promise<T> | T,
-  options: { deadlineMs?: number; everyMs?: number } = {},
-): Promise<T> {
+interface Polling {
+  readonly deadlineMs?: number;
+  readonly everyMs?: number;
+}
+
+const usualPollMs = 20;
+
+/** Tries until it holds or the deadline passes, then fails with the last reason. */
+export async function eventually<T>(check: () => Promise<T> | T, options: Polling = {}): Promise<T> {
   const giveUpAt = Date.now() + (options.deadlineMs ?? 15_000);
   for (;;) {
     try {
       return await check();
     } catch (error) {
       if (Date.now() > giveUpAt) throw error;
-      await delay(options.everyMs ?? 20);
+      await delay(options.everyMs ?? usualPollMs);
     }
   }
+}
+
+/** Proves that something does not happen: checks now and until the time is over, and fails with the first check. */
+export async function stays(check: () => Promise<void> | void, forMs: number): Promise<void> {
+  const endsAt = Date.now() + forMs;
+  for (;;) {
+    await check();
+    const leftMs = endsAt - Date.now();
+    if (leftMs <= 0) return;
+    await delay(Math.min(leftMs, usualPollMs));
+  }
+}
+
+/** Before an accident that may happen at any moment of what has just begun. */
+export function randomMoment(withinMs: number, notBeforeMs = 0): Promise<void> {
+  return delay(notBeforeMs + Math.random() * withinMs);
+}
+
+/** Between two requests of a client that makes load, which is to leave others some of the machine. */
+export function thinkTime(ms: number): Promise<void> {
+  return delay(ms);
+}
+
+/** While something runs that is measured over this time, or that gets this much of a start. */
+export function letRun(ms: number): Promise<void> {
+  return delay(ms);
 }

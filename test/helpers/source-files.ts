@@ -1,6 +1,6 @@
 /** The project's own sources as the tidiness test sees them: text, code without comments and strings, imports. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface SourceFile {
@@ -19,11 +19,16 @@ export interface SourceFile {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 export function readSources(folders: readonly string[]): SourceFile[] {
-  return folders.flatMap((folder) =>
-    readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
-      .filter((entry) => entry.isFile() && /\.(ts|tsx|mts)$/.test(entry.name))
-      .map((entry) => readSource(relative(root, join(entry.parentPath, entry.name)))),
-  );
+  return folders.flatMap(sourcesIn).map(readSource);
+}
+
+/** Packages are somebody else's sources. */
+function sourcesIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : sourcesIn(path);
+    return /\.(ts|tsx|mts)$/.test(entry.name) ? [path] : [];
+  });
 }
 
 function readSource(path: string): SourceFile {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Cgroups } from '../../src/compute/local/host/cgroups/compute-groups.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
-import { delay } from '../../src/lib/clock.ts';
 import { type Config, readConfig } from '../../src/lib/config.ts';
+import { eventually } from './eventually.ts';
 
 export interface TempHome {
   readonly path: string;
@@ -53,5 +53,9 @@ async function removeGroups(home: string): Promise<void> {
     () => undefined,
     async () => null,
   );
-  for (let tries = 0; tries < 100 && (await groups.removeStale()) > 0; tries++) await delay(20);
+  const noneLeft = async () => {
+    if ((await groups.removeStale()) > 0) throw new Error('there are control groups left');
+  };
+  // What is still there then is removed by the next one that cleans up.
+  await eventually(noneLeft, { deadlineMs: 2_000 }).catch(() => undefined);
 }

@@ -8,9 +8,9 @@ import { cp, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { randomMoment, thinkTime } from '../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../test/helpers/local-subject.ts';
 import { type LoopDisk, makeLoopDisk, whyNoLoopDisk } from '../../../../test/helpers/loop-disk.ts';
-import { delay } from '../../../lib/clock.ts';
 import { newBranchId, newEndpointId } from '../../../lib/ids.ts';
 import { Bench, ownerAndDatabase, password } from '../../contract/bench.ts';
 import type { ComputeObservation } from '../../interface/driver.ts';
@@ -115,7 +115,7 @@ function describeClones(onXfs: boolean): void {
     timeout: 60_000 + clones * 10_000,
   }, async () => {
     for (let round = 0; round < clones; round++) {
-      await delay(Math.random() * 150);
+      await randomMoment(150);
       const before = writers.acknowledged();
       const child = { branchId: newBranchId(), endpointId: newEndpointId() };
       const isSample = round % checkEvery === checkEvery - 1;
@@ -255,7 +255,7 @@ class Writers {
         await tx`INSERT INTO commits VALUES (${writer}, ${n})`;
       });
       this.#done[writer] = n;
-      await delay(1);
+      await thinkTime(1);
     }
   }
 }

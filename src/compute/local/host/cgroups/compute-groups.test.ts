@@ -1,9 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually } from '../../../../../test/helpers/eventually.ts';
+import { eventually, letRun } from '../../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../../test/helpers/local-subject.ts';
-import { delay } from '../../../../lib/clock.ts';
 import { Bench, limits, ownerAndDatabase, password } from '../../../contract/bench.ts';
 import type { ComputeObservation, ComputeSample } from '../../../interface/driver.ts';
 import { Cgroups } from './compute-groups.ts';
@@ -151,7 +150,7 @@ async function preferTree(pid: number | null): Promise<void> {
 /** Over a time in which what is carried over from one period to the next makes little. */
 async function coresUsed(sample: () => Promise<ComputeSample[]>): Promise<number[]> {
   const [before, begin] = [await sample(), performance.now()];
-  await delay(3_000);
+  await letRun(3_000);
   const [after, end] = [await sample(), performance.now()];
   return after.map(({ cpuSeconds }, index) => {
     return (cpuSeconds - (before[index]?.cpuSeconds ?? 0)) / ((end - begin) / 1_000);

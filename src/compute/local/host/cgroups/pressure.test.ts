@@ -2,9 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually } from '../../../../../test/helpers/eventually.ts';
+import { eventually, letRun } from '../../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../../test/helpers/local-subject.ts';
-import { delay } from '../../../../lib/clock.ts';
 import { Bench, limits, ownerAndDatabase } from '../../../contract/bench.ts';
 import { Cgroups } from './compute-groups.ts';
 
@@ -48,7 +47,7 @@ describe.skipIf(problem !== null)(`neighbours (${problem ?? 'permitted'})`, () =
     await eventually(
       async () => {
         const before = await used();
-        await delay(2_000);
+        await letRun(2_000);
         const after = await used();
         const [small = 0, large = 0] = after.map((seconds, index) => seconds - (before[index] ?? 0));
         expect(large / small).toBeGreaterThan(1.6);

@@ -35,8 +35,13 @@ test('copies that a dead Catnap has begun go, and nothing else', async () => {
   }
 });
 
-test('a home without projects has none', async () => {
+test('a home without projects has none, and is left as it is', async () => {
   const home = await mkdtemp(join(tmpdir(), 'cn-left-'));
-  await removeUnfinishedCopies(createLayout(home));
-  await rm(home, { recursive: true });
+  try {
+    await writeFile(join(home, '.kept'), '');
+    await expect(removeUnfinishedCopies(createLayout(home))).resolves.toBeUndefined();
+    expect(await readdir(home)).toEqual(['.kept']);
+  } finally {
+    await rm(home, { recursive: true });
+  }
 });
