@@ -50,7 +50,9 @@ export function describeUsers(bench: () => Bench): void {
     const running = await ready(b);
     const [ann, bob] = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b'];
     const changes = [
-      ...[change(1, ann, 'created'), change(2, bob, 'created', 'Bob'), change(3, ann, 'updated', 'Anna')],
+      change(1, ann, 'created'),
+      change(2, bob, 'created', 'Bob'),
+      change(3, ann, 'updated', 'Anna'),
       change(4, bob, 'deleted', 'Bob'),
     ];
     expect(await b.driver.syncUsers(b.ref, table, inBatches([]))).toBe(0);
