@@ -40,13 +40,33 @@ const walls: readonly { readonly from: RegExp; readonly to: RegExp; readonly why
     why: 'which driver there is stays unknown above it',
   },
   { from: /^src\/compute\/local\/driver\//, to: /^src\/compute\/local\/host\//, why: 'the driver has no rights' },
+  {
+    from: /^src\/compute\/local\/driver\//,
+    to: /^src\/(?!compute\/(local\/(driver|channel)|interface|server)\/|lib\/)/,
+    why: 'the driver is its channel and SQL',
+  },
+  {
+    from: /^src\/compute\/local\/driver\//,
+    to: /^node:(fs|child_process|worker_threads)\b/,
+    why: 'files and processes are the work of the host',
+  },
   { from: /^src\/compute\/local\/host\//, to: /^src\/compute\/local\/driver\//, why: 'the host runs no SQL' },
   { from: /^src\/compute\/local\/host\//, to: /^src\/compute\/server\//, why: 'the host runs no SQL' },
   { from: /^src\/compute\/local\/host\//, to: /^postgres$/, why: 'the host runs no SQL' },
   {
+    from: /^src\/compute\/local\/host\//,
+    to: /^(?!src\/compute\/(local\/(host|channel)|interface)\/|src\/lib\/|node:(?!net$|tls$|https?$))/,
+    why: 'the host connects to nothing',
+  },
+  {
     from: /^src\/compute\/local\/channel\//,
     to: /^src\/compute\/(local\/(driver|host)|server)\//,
     why: 'both halves use it',
+  },
+  {
+    from: /^src\/compute\/(interface|server|schema-dump)\//,
+    to: /^src\/compute\/(local|fake|contract)\//,
+    why: 'every driver uses it',
   },
 ];
 

@@ -35,7 +35,10 @@ export interface DriverSubject {
 export const password = 'npg_contract';
 export const tempDiskBytes = 20 * 1024 ** 3;
 export const limits: ComputeLimits = {
-  ...{ cpus: 2, memoryBytes: 1024 ** 3, processes: 200, mayGrow: false },
+  cpus: 2,
+  memoryBytes: 1024 ** 3,
+  processes: 200,
+  mayGrow: false,
   settings: {},
 };
 export const verifier = buildVerifier(password);

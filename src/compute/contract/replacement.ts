@@ -1,4 +1,4 @@
-/** The part of the contract about a branch whose data are exchanged. */
+/** The part of the contract about a branch whose data is exchanged. */
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { type Bench, noChange, ownerAndDatabase } from './bench.ts';

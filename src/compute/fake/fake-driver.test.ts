@@ -35,8 +35,16 @@ describe('the fake driver', () => {
 async function withBranch(options: FakeOptions = {}): Promise<{ driver: FakeDriver; spec: ComputeSpec }> {
   const driver = new FakeDriver(options);
   const spec: ComputeSpec = {
-    ...{ projectId: newProjectId(), branchId: newBranchId(), endpointId: newEndpointId(), tenantUid: null },
-    ...{ generation: 1, pgVersion: 17, settings: {}, tempDiskBytes: 1_048_576, limits, adminSecret: newSecret() },
+    projectId: newProjectId(),
+    branchId: newBranchId(),
+    endpointId: newEndpointId(),
+    tenantUid: null,
+    generation: 1,
+    pgVersion: 17,
+    settings: {},
+    tempDiskBytes: 1_048_576,
+    limits,
+    adminSecret: newSecret(),
   };
   await driver.createBranch({ ...spec, source: { kind: 'template' } });
   return { driver, spec };
@@ -45,7 +53,8 @@ async function withBranch(options: FakeOptions = {}): Promise<{ driver: FakeDriv
 function fakeSubject(options: FakeOptions): DriverSubject {
   const driver = new FakeDriver(options);
   return {
-    ...{ driver, pgVersion: 17 },
+    driver,
+    pgVersion: 17,
     reopen: () => new FakeDriver({ ...options, world: driver }),
     newTenant: () => ({ projectId: newProjectId(), tenantUid: null }),
     kill: ({ endpointId }) => driver.kill(endpointId),

@@ -153,7 +153,10 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (compute?.process?.generation === spec.generation) return ifRunning(spec, compute);
     const answersAt = performance.now() + (this.#options.startupMs ?? 0);
     const started = {
-      ...{ ref: refOf(spec), generation: spec.generation, settings: spec.settings, readOnly },
+      ref: refOf(spec),
+      generation: spec.generation,
+      settings: spec.settings,
+      readOnly,
       limits: spec.limits,
       process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
     };

@@ -44,15 +44,27 @@ export function ifRunning(ref: ComputeRef, compute: FakeCompute): ComputeObserva
 
 export function observation(ref: ComputeRef, compute: FakeCompute | undefined): ComputeObservation {
   const { endpointId, projectId } = ref;
-  if (!compute?.process)
+  if (!compute?.process) {
     return {
-      ...{ endpointId, projectId, state: 'absent', generation: 0, pid: null },
-      ...{ release: null, isEnforced: false, address: null },
+      endpointId,
+      projectId,
+      state: 'absent',
+      generation: 0,
+      pid: null,
+      release: null,
+      isEnforced: false,
+      address: null,
     };
+  }
   const { pid, generation, answersAt } = compute.process;
   const running = performance.now() >= answersAt;
   return {
-    ...{ endpointId, projectId, generation, pid, release: 'fake', isEnforced: true },
+    endpointId,
+    projectId,
+    generation,
+    pid,
+    release: 'fake',
+    isEnforced: true,
     state: running ? 'running' : 'starting',
     address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
   };
@@ -61,9 +73,19 @@ export function observation(ref: ComputeRef, compute: FakeCompute | undefined): 
 /** What it is held to, and nothing used but what a test says. */
 export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): ComputeSample {
   return {
-    ...{ endpointId: compute.ref.endpointId, isEnforced: true, cpuSeconds: 0, periods: 0, throttledPeriods: 0 },
-    ...{ usedBytes: 0, cacheBytes: 0, workingSetBytes: 0, refaultBytes: 0, oomKills: 0, isPaused: false },
-    ...{ cpus: compute.limits.cpus, memoryLimitBytes: compute.limits.memoryBytes },
+    endpointId: compute.ref.endpointId,
+    isEnforced: true,
+    cpuSeconds: 0,
+    periods: 0,
+    throttledPeriods: 0,
+    usedBytes: 0,
+    cacheBytes: 0,
+    workingSetBytes: 0,
+    refaultBytes: 0,
+    oomKills: 0,
+    isPaused: false,
+    cpus: compute.limits.cpus,
+    memoryLimitBytes: compute.limits.memoryBytes,
     waitsAtLimit: compute.limits.mayGrow,
     ...usage,
   };
@@ -74,8 +96,12 @@ export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | n
   if (!compute?.process) return null;
   compute.timesMeasured = (compute.timesMeasured ?? 0) + 1;
   return {
-    ...{ connectionsActive: 1, connectionsIdle: 2, connectionsMax: 112, transactions: 10 * compute.timesMeasured },
-    ...{ blocksHit: 900 * compute.timesMeasured, blocksRead: 100 * compute.timesMeasured },
+    connectionsActive: 1,
+    connectionsIdle: 2,
+    connectionsMax: 112,
+    transactions: 10 * compute.timesMeasured,
+    blocksHit: 900 * compute.timesMeasured,
+    blocksRead: 100 * compute.timesMeasured,
     wal: compute.readOnly
       ? null
       : { bytes: 1_024 * compute.timesMeasured, position: 2 * 16_777_216 + 1_024 * compute.timesMeasured },
@@ -101,7 +127,9 @@ export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): Branc
   const source = sourceId === null ? null : sourceOf(world, spec, sourceId);
   const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0, bytesShared: 0 };
   world.branches.set(spec.branchId, {
-    ...{ projectId: spec.projectId, pgVersion: spec.pgVersion, receipt },
+    projectId: spec.projectId,
+    pgVersion: spec.pgVersion,
+    receipt,
     roles: new Map(source?.roles),
     databases: new Map(source?.databases),
     users: new Map(source?.users),

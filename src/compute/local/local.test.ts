@@ -72,7 +72,8 @@ describe('the local driver on Postgres 18', () => {
       await driver.configure(ref, {
         roles: [{ name: 'owner', verifier: buildVerifier('pw') }],
         databases: [{ name: 'app', renameFrom: null, ownerName: 'owner' }],
-        ...{ dropDatabases: [], dropRoles: [] },
+        dropDatabases: [],
+        dropRoles: [],
       });
       await driver.suspend(ref, 1);
       await driver.start({ ...spec, generation: 2 });

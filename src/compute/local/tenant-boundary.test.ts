@@ -116,7 +116,8 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     await driver.configure(ref, {
       roles: [{ name: 'owner', verifier: buildVerifier('pw') }],
       databases: [{ name: 'app', renameFrom: null, ownerName: 'owner' }],
-      ...{ dropDatabases: [], dropRoles: [] },
+      dropDatabases: [],
+      dropRoles: [],
     });
     await ask('CREATE TABLE t (line text)');
   });

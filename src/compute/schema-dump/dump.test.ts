@@ -66,7 +66,10 @@ describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) =
       const said = JSON.parse(await dump('app', b.adminSecret, { programPath: folder }));
       expect(said).toEqual({
         args: ['--schema-only', '--no-password'],
-        ...{ database: 'app', reads: '1', isSuperuser: 'off', cannotWrite: '42501' },
+        database: 'app',
+        reads: '1',
+        isSuperuser: 'off',
+        cannotWrite: '42501',
       });
       expect(await dump('app', b.adminSecret, { binDirectory: folder })).toBe(JSON.stringify(said));
       await writeFile(join(folder, 'pg_dump'), '#!/bin/sh\necho "pg_dump (PostgreSQL) 99.0"; test "$1" = --version');

@@ -35,8 +35,15 @@ export function dumpByProgram(
   limits: DumpLimits,
 ): Promise<string> {
   const environment = {
-    ...{ PGHOST: dirname(socketPath), PGPORT: '5432', PGUSER: login.username, PGPASSWORD: login.password },
-    ...{ PGDATABASE: login.database, PGOPTIONS: options, PGAPPNAME: 'catnap', PGSSLMODE: 'disable', LC_ALL: 'C' },
+    PGHOST: dirname(socketPath),
+    PGPORT: '5432',
+    PGUSER: login.username,
+    PGPASSWORD: login.password,
+    PGDATABASE: login.database,
+    PGOPTIONS: options,
+    PGAPPNAME: 'catnap',
+    PGSSLMODE: 'disable',
+    LC_ALL: 'C',
   };
   return run(program, ['--schema-only', '--no-password'], environment, limits);
 }

@@ -47,7 +47,11 @@ export async function dumpByWasm({ socket, greeting }: WireSession, limits: Dump
     Atomics.notify(new Int32Array(signal), 0);
   };
   const input = {
-    ...{ wasm: program.wasm, greeting, signal, port: theirs, bytesMax: limits.bytesMax },
+    wasm: program.wasm,
+    greeting,
+    signal,
+    port: theirs,
+    bytesMax: limits.bytesMax,
     args: ['--schema-only'],
   };
   // The library names its own file, which decides where it looks for others.
@@ -57,7 +61,12 @@ ${program.library}
 })(module.exports, require);
     (${runDump.toString()})(module.exports);`;
   const worker = new Worker(text, {
-    ...{ eval: true, workerData: input, transferList: [theirs], env: {}, stdout: true, stderr: true },
+    eval: true,
+    workerData: input,
+    transferList: [theirs],
+    env: {},
+    stdout: true,
+    stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: 256 },
   });
   try {

@@ -1,6 +1,6 @@
 /**
- * A session of Postgres's wire protocol with its socket left open to whoever wants to speak on it: logged in with
- * SCRAM-SHA-256, and what the server said about itself kept, to be told again.
+ * A session of Postgres's wire protocol with its socket left open for the caller to speak on: logged in with
+ * SCRAM-SHA-256, and with what the server said about itself kept, for the caller to repeat.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';

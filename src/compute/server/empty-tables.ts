@@ -59,7 +59,7 @@ export async function emptyTables(enter: Enter): Promise<void> {
   }
 }
 
-/** After it, what lies in other files than these belongs to nobody, and the log goes on in a new segment. */
+/** After this call any other file belongs to no table, and the WAL goes on in a new segment. */
 export async function listFiles(enter: Enter): Promise<KeptFiles> {
   const kept: { database: number; filenodes: number[] | null }[] = [];
   const all = await enter(

@@ -29,7 +29,7 @@ export function isVerifierOf(secret: string, verifier: string | null): boolean {
   return salt !== undefined && buildVerifier(secret, Buffer.from(salt, 'base64'), adminScramIterations) === verifier;
 }
 
-/** Postgres tells the time of the lag only while something is on its way; with nothing to replay there is none. */
+/** Postgres reports the time of the lag only while something is on its way; with nothing to replay there is none. */
 export async function observeSlot(sql: Session, slot: string): Promise<ReplicaObservation> {
   const [found] = await sql<{ alive: boolean; bytes: number | null; seconds: number | null }[]>`
     SELECT restart_lsn IS NOT NULL AND wal_status IS DISTINCT FROM 'lost' AS alive,

@@ -39,7 +39,7 @@ export async function readWork(sql: Session): Promise<WorkObservation> {
     FROM pg_stat_activity
     WHERE ${clientsOwn(sql)} AND NOT ${atRest(sql)}
     ORDER BY since LIMIT 1`;
-  // An open session says when it was last at work; one that was closed has told the proxy so.
+  // An open session says when it was last at work; one that was closed was reported by the proxy.
   const [ended] = await sql<{ at: Date | null }[]>`
     SELECT max(state_change) AS at FROM pg_stat_activity
     WHERE ${clientsOwn(sql)} AND backend_type = 'client backend' AND state = 'idle'`;

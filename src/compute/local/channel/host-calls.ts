@@ -79,7 +79,7 @@ export interface HostCalls {
   abandonLiveClone(token: string): Promise<void>;
   /** A server that only Catnap's login can reach: the path of its socket, or null for a branch that is still empty. */
   openPrivateServer(ref: PrivateServer): Promise<string | null>;
-  /** Stops it, and removes what old contents may lie in; with a list, also the files that are not in it. */
+  /** Stops it, and removes files that may hold old contents; with a list, also the files that are not in it. */
   closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;

@@ -24,7 +24,7 @@ const checkEvery = 4;
 const accounts = 500;
 const startBalance = 1_000;
 
-/** The extension is not to be had in our builds, but its library is there. */
+/** Our builds do not offer the extension, but its library is there. */
 const amcheck = `
   CREATE FUNCTION bt_index_check(regclass, boolean) RETURNS void AS '$libdir/amcheck' LANGUAGE C STRICT;
   CREATE FUNCTION verify_heapam(regclass, boolean DEFAULT false, boolean DEFAULT true, text DEFAULT 'none',
@@ -76,7 +76,7 @@ function describeClones(onXfs: boolean): void {
   /** What is wrong with a copy; empty when nothing is. */
   async function faults(on: ComputeObservation, acknowledged: readonly number[]): Promise<string[]> {
     const found: string[] = [];
-    // Without the index, then with it: the two must tell the same.
+    // Without the index, then with it: both must return the same.
     for (const scan of ['SET enable_indexscan = off; SET enable_indexonlyscan = off;', 'SET enable_seqscan = off;']) {
       const count = 'SELECT sum(balance)::int AS sum, count(*)::int AS count FROM accounts WHERE id > 0';
       const sum = (await bench.query(on, `${scan} ${count}`))?.flat().at(-1) as { sum: number; count: number };
@@ -207,7 +207,9 @@ function describeClones(onXfs: boolean): void {
     const written = writers.acknowledged();
     await expect.poll(() => writers.acknowledged().every((n, index) => n > (written[index] ?? 0) + 20)).toBe(true);
     await bench.query(sourceServer, 'CHECKPOINT', {
-      ...{ username: 'catnap_admin', password: bench.adminSecret, database: 'catnap' },
+      username: 'catnap_admin',
+      password: bench.adminSecret,
+      database: 'catnap',
     });
     for (const name of ['global', 'pg_wal', 'pg_xact']) await copy(name);
     for (const name of await readdir(source)) if (!skipped.includes(name)) await copy(name);

@@ -1,4 +1,4 @@
-/** What the host knows of a compute, as the driver tells it. */
+/** Turns what the host knows of a compute into what the driver reports. */
 import type { ComputeAddress, ComputeObservation } from '../../interface/driver.ts';
 import type { EndpointRef, HostedCompute } from '../channel/host-calls.ts';
 
@@ -15,7 +15,8 @@ export function observation(
   answers: boolean,
 ): ComputeObservation {
   return {
-    ...{ endpointId, projectId },
+    endpointId,
+    projectId,
     state: answers ? 'running' : 'starting',
     generation: compute.process?.generation ?? 0,
     pid: compute.process?.pid ?? null,

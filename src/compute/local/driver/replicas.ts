@@ -1,6 +1,6 @@
 /**
- * The driver's part of read replicas: data for a hot standby, copied from the running primary as a branch's are, and
- * the end of a replica, which must leave no slot behind: a slot that nobody uses keeps WAL.
+ * The driver's part of read replicas: data for a hot standby, copied from the running primary as a branch's is, and
+ * the removal of a replica, which must leave no slot behind: a slot that nobody uses keeps WAL.
  */
 
 import {
@@ -16,7 +16,7 @@ import { dropSlot, ensureReplicationRole, makeSlot, observeSlot } from '../../se
 import type { HostCalls, HostedCompute } from '../channel/host-calls.ts';
 import { checkpointMsMax, cloneInSession } from './live-clone.ts';
 
-/** Keeps the data that are there if they can go on, else copies the primary's. */
+/** Keeps the data that is there if the replica can go on from it, else copies the primary's. */
 export async function buildReplica(host: HostCalls, spec: ComputeSpec, anew: boolean): Promise<ReplicaData> {
   const seen = (await host.inspect(spec))?.seenGeneration ?? 0;
   if (spec.generation < seen) throw new StaleGenerationError(spec.endpointId, spec.generation, seen);

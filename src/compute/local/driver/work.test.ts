@@ -15,8 +15,12 @@ const clients: pg.Client[] = [];
 /** Background work of its own accord would disturb the other tests. */
 const settings = { wal_level: 'logical', autovacuum: 'off' };
 const eagerVacuum = {
-  ...{ ...settings, autovacuum: 'on', autovacuum_naptime: '1s', autovacuum_vacuum_cost_delay: '100ms' },
-  ...{ autovacuum_vacuum_cost_limit: '1', autovacuum_vacuum_threshold: '1' },
+  ...settings,
+  autovacuum: 'on',
+  autovacuum_naptime: '1s',
+  autovacuum_vacuum_cost_delay: '100ms',
+  autovacuum_vacuum_cost_limit: '1',
+  autovacuum_vacuum_threshold: '1',
 };
 
 beforeAll(async () => {
@@ -75,7 +79,10 @@ describe('a server', () => {
     const { pid } = (await client.query('select pg_backend_pid() as pid')).rows[0];
     const running = client.query('select pg_sleep(60)').catch(() => {});
     expect(await untilBusyWith('query')).toMatchObject({
-      ...{ description: `a query of owner (pid ${pid})`, pid, role: 'owner', slot: null },
+      description: `a query of owner (pid ${pid})`,
+      pid,
+      role: 'owner',
+      slot: null,
       applicationName: 'the test',
     });
     await (await connect()).query('select pg_cancel_backend($1)', [pid]);

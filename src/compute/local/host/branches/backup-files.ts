@@ -82,7 +82,9 @@ async function copyWal({ source, target, owner }: BackupPaths, end: BackupEnd): 
   const wanted = segmentsBetween(end.firstSegment, end.lastSegment);
   const to = join(target, 'pg_wal');
   const wal = await copyTree(join(source, 'pg_wal'), to, {
-    ...{ owner, sourceOwner: owner, live: true },
+    owner,
+    sourceOwner: owner,
+    live: true,
     skip: (path) => !wanted.has(path) && !historyPattern.test(path),
   });
   const copied = new Set(await readdir(to));

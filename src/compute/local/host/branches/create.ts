@@ -97,7 +97,7 @@ export async function publishData(making: {
     await chown(directory, 0, tenantUid);
     await chmod(directory, 0o710);
   }
-  // Everything must be on disk before anybody is told that the branch is there.
+  // Everything must be on disk before the branch is reported as made.
   await syncTree(directory);
   await renameDurably(directory, home);
 }

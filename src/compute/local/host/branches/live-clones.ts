@@ -1,8 +1,8 @@
 /**
  * The host's part of copying a running server's directory. The driver holds the backup open by SQL and calls twice:
  * `begin` copies everything but the WAL, `finish` adds what the end of the backup says. In between nothing is locked,
- * and nothing is visible: the copy lies in a directory that only the parent can enter. What a worker that died left
- * there goes with the next attempt, or with the removal of what it was for.
+ * and nothing is visible: the copy is in a directory that only the parent can enter. What a worker that died left
+ * there is removed by the next attempt, or with the branch or endpoint that it was for.
  */
 
 import { randomBytes } from 'node:crypto';

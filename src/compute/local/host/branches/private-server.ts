@@ -34,11 +34,16 @@ export interface PrivateServerParts {
 
 /** Room for a lock on every table, index and sequence of a large schema; no WAL file is used a second time. */
 const settings = {
-  ...{ autovacuum: 'off', max_connections: '10', max_locks_per_transaction: '8192', wal_recycle: 'off' },
-  ...{ max_prepared_transactions: '64', track_activities: 'off', shared_buffers: '64MB' },
+  autovacuum: 'off',
+  max_connections: '10',
+  max_locks_per_transaction: '8192',
+  wal_recycle: 'off',
+  max_prepared_transactions: '64',
+  track_activities: 'off',
+  shared_buffers: '64MB',
 };
 
-/** Path of its socket; null when nothing was ever put into the branch, which still has the template's own secret. */
+/** Path of its socket; null for a branch that still has the template's own secret: nothing was ever put into it. */
 export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateServer): Promise<string | null> {
   const { layout, tenants, locks, majors, uids } = parts;
   const tenantUid = await tenants.check(ref);
@@ -59,14 +64,22 @@ export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateS
     await prepareSocketDirectory(socketDirectory, tenantUid, uids);
     const [configFile, hbaFile] = [join(files, 'postgresql.conf'), join(files, 'pg_hba.conf')];
     const facts = {
-      ...{ major: ref.pgVersion, dataDirectory: data, socketDirectory, hbaFile, label: ref.branchId },
-      ...{ sessionTempBytes: null, replicationDirectory: null, follows: null },
+      major: ref.pgVersion,
+      dataDirectory: data,
+      socketDirectory,
+      hbaFile,
+      label: ref.branchId,
+      sessionTempBytes: null,
+      replicationDirectory: null,
+      follows: null,
     };
     await writeForServer(configFile, renderServerConfig(facts, settings), tenantUid);
     await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
     const { build } = await majors.ready(ref.pgVersion);
     await startPostmaster({
-      ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: tenantUid },
+      program: join(build.bin, 'postgres'),
+      dataDirectory: data,
+      uid: tenantUid,
       logFile: join(files, 'server.log'),
       arguments: ['-c', `config_file=${configFile}`, ...(await recoveryArguments(data))],
     });
@@ -74,7 +87,7 @@ export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateS
   });
 }
 
-/** Stops it and removes whatever old contents may lie in: the log before its end, counters, and files of nobody. */
+/** Stops it and removes whatever may hold old contents: WAL before its end, counters, and files that no table owns. */
 export async function closePrivateServer(
   { layout, tenants, locks }: PrivateServerParts,
   ref: BranchRef,

@@ -25,7 +25,7 @@ export class Spares {
     this.#count = count;
   }
 
-  /** Moves a spare to `target` and gives it to `owner`; null when there is none to be had. */
+  /** Moves a spare to `target` and gives it to `owner`; null when there is none. */
   async take(template: Template, target: string, owner: number | null): Promise<BranchReceipt | null> {
     if (this.#count === 0) return null;
     const started = performance.now();
@@ -79,7 +79,7 @@ async function makeSpare(template: Template, folder: string): Promise<void> {
   }
 }
 
-/** By a rename, so that two who reach for the same one get two. Null when somebody else was faster. */
+/** By a rename, so that of two callers only one gets this spare. Null for the slower one. */
 async function claim(spare: string, target: string): Promise<BranchReceipt | null> {
   try {
     const receipt = JSON.parse(await readFile(receiptOf(spare), 'utf8')) as BranchReceipt;

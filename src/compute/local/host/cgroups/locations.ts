@@ -51,10 +51,9 @@ function openV1(mounts: readonly Mount[], own: ReadonlyMap<string, string>, name
 }
 
 /**
- * A group with processes in it passes no controllers on, except the root of the hierarchy. Catnap's own has some: it
- * itself is in it. So the tree is made in the nearest group above that may be divided, and stays within whatever
- * limits that one has. A service manager may pass on less than it could; for an ordinary user it is the group that was
- * given away to him.
+ * A group with processes in it passes no controllers on, except the root of the hierarchy, and Catnap itself is in its
+ * own group. So the tree is made in the nearest group above that may be divided, and stays within the limits of that
+ * one. A service manager may pass on less than it could; an ordinary user has the group that was delegated to him.
  */
 function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name: string): CgroupTree | null {
   if (mount === undefined) return null;

@@ -23,8 +23,16 @@ export async function readProcessTree(postmaster: number): Promise<GroupCounters
       own.ownBytes +
       sum((process) => process.ownBytes) +
       Math.max(own.sharedBytes, ...others.map((p) => p.sharedBytes)),
-    ...{ periods: 0, throttledPeriods: 0, cacheBytes: 0, workingSetBytes: 0, refaultBytes: 0, oomKills: 0 },
-    ...{ isPaused: false, cpus: null, memoryLimitBytes: null, waitsAtLimit: false },
+    periods: 0,
+    throttledPeriods: 0,
+    cacheBytes: 0,
+    workingSetBytes: 0,
+    refaultBytes: 0,
+    oomKills: 0,
+    isPaused: false,
+    cpus: null,
+    memoryLimitBytes: null,
+    waitsAtLimit: false,
   };
 }
 

@@ -40,7 +40,7 @@ export class CgroupTreeV1 implements CgroupTree {
 
   create(name: string, limits: GroupLimits): string[] {
     for (const folder of this.#folders) makeFolder(folder);
-    // Whoever is outside the tree competes with it as a whole, so it weighs as much as the machine has cores.
+    // Processes outside the tree compete with it as a whole, so it weighs as much as the machine has cores.
     writeFileSync(join(this.#at.cpu, 'cpu.shares'), String(sharesOfOneCpu * availableParallelism()));
     const folders = this.#folders.map((folder) => join(folder, name));
     for (const folder of folders) makeFolder(folder);

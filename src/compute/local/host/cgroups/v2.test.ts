@@ -78,9 +78,18 @@ test('counters are read as the kernel writes them', async () => {
   await writeFile(join(folder, 'memory.current'), '900000000\n');
   await writeFile(join(folder, 'memory.events'), 'low 0\nhigh 7\nmax 3\noom 1\noom_kill 2\noom_group_kill 0\n');
   expect(tree.read(endpointId)).toEqual({
-    ...{ cpuSeconds: 2.5, periods: 40, throttledPeriods: 30, cpus: 0.25, memoryLimitBytes: gib },
-    ...{ usedBytes: used, cacheBytes: 400_000_000, workingSetBytes: 150_000_000, refaultBytes: 10 * 4096 },
-    ...{ oomKills: 2, isPaused: false, waitsAtLimit: false },
+    cpuSeconds: 2.5,
+    periods: 40,
+    throttledPeriods: 30,
+    cpus: 0.25,
+    memoryLimitBytes: gib,
+    usedBytes: used,
+    cacheBytes: 400_000_000,
+    workingSetBytes: 150_000_000,
+    refaultBytes: 10 * 4096,
+    oomKills: 2,
+    isPaused: false,
+    waitsAtLimit: false,
   });
   expect(tree.read('ep-not-there-00000000')).toBeNull();
 });
@@ -144,7 +153,11 @@ test('mounts and own groups of a machine with both versions, and of a container'
   ]);
   const own = parseOwnGroups('4:memory:/a:b\n2:cpu,cpuacct:/docker/abc\n1:name=systemd:/x\n0::/\n');
   expect(Object.fromEntries(own)).toEqual({
-    ...{ memory: '/a:b', cpu: '/docker/abc', cpuacct: '/docker/abc', 'name=systemd': '/x', '': '/' },
+    memory: '/a:b',
+    cpu: '/docker/abc',
+    cpuacct: '/docker/abc',
+    'name=systemd': '/x',
+    '': '/',
   });
 });
 
@@ -172,7 +185,10 @@ test.skipIf(hierarchy === null)(
     const fd = openSync(join(folder, endpointId, 'cgroup.procs'), 'w');
     const shell = enteringShell(1, ['/bin/cat']);
     const server = spawn(shell.program, shell.words, {
-      ...{ cwd: '/', uid: 65_534, gid: 65_534, stdio: ['pipe', 'ignore', 'inherit', fd] },
+      cwd: '/',
+      uid: 65_534,
+      gid: 65_534,
+      stdio: ['pipe', 'ignore', 'inherit', fd],
     });
     closeSync(fd);
     try {

@@ -40,7 +40,7 @@ export class CgroupTreeV2 implements CgroupTree {
     passOn(dirname(this.#folder));
     makeFolder(this.#folder);
     passOn(this.#folder);
-    // Whoever is outside the tree competes with it as a whole, so it weighs as much as the machine has cores.
+    // Processes outside the tree compete with it as a whole, so it weighs as much as the machine has cores.
     writeFileSync(join(this.#folder, 'cpu.weight'), String(weight(availableParallelism())));
     const folder = join(this.#folder, name);
     makeFolder(folder);
@@ -129,7 +129,7 @@ export class CgroupTreeV2 implements CgroupTree {
 
 const controllers = ['cpu', 'memory', 'pids'];
 
-/** What computes need, and a group has not got, or does not pass on. */
+/** The controllers that computes need and that a group lacks, or does not pass on. */
 export function missingControllers(group: string, file: 'cgroup.controllers' | 'cgroup.subtree_control'): string[] {
   const found = (readKernelFile(join(group, file)) ?? '').split(/\s+/);
   return controllers.filter((controller) => !found.includes(controller));

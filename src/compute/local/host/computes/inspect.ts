@@ -17,11 +17,18 @@ export async function inspectCompute(layout: Layout, ref: EndpointRef): Promise<
   const holder = await findHolder(dataDirectory(home), ref.tenantUid);
   const own = holder?.endpointId === endpointId ? holder : null;
   return {
-    ...{ endpointId, projectId, branchId, adminSecret, readOnly },
+    endpointId,
+    projectId,
+    branchId,
+    adminSecret,
+    readOnly,
     seenGeneration: generation,
     process: own && {
-      ...{ pid: own.pid, generation: own.generation, ready: own.ready },
-      ...{ release: own.release, isEnforced: own.isEnforced },
+      pid: own.pid,
+      generation: own.generation,
+      ready: own.ready,
+      release: own.release,
+      isEnforced: own.isEnforced,
     },
     socketPath: socketFile(layout.socketDirectory(endpointId)),
     firstSecret: await readFirstSecret(home),

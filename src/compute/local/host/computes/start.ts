@@ -81,17 +81,22 @@ async function startOnData(
   ]);
   const { enforcement } = disk;
   if (enforcement !== usual) await writeServerConfig({ spec, enforcement, directory, layout });
+  // On the command line, which `findHolder` reads: the process itself is the record of what it was started as.
+  const identity = {
+    config_file: files.configFile,
+    'catnap.endpoint': spec.endpointId,
+    'catnap.generation': spec.generation,
+    'catnap.release': build.name,
+    ...(groupFiles !== null && { 'catnap.limits': 'enforced' }),
+  };
   const start = (onSpawn: () => void) =>
     startPostmaster({
-      ...{ program: join(build.bin, 'postgres'), dataDirectory: data, uid: spec.tenantUid, logFile: files.logFile },
+      program: join(build.bin, 'postgres'),
+      dataDirectory: data,
+      uid: spec.tenantUid,
+      logFile: files.logFile,
       groupFiles,
-      arguments: [
-        ...['-c', `config_file=${files.configFile}`],
-        ...['-c', `catnap.endpoint=${spec.endpointId}`, '-c', `catnap.generation=${spec.generation}`],
-        ...['-c', `catnap.release=${build.name}`],
-        ...(groupFiles === null ? [] : ['-c', 'catnap.limits=enforced']),
-        ...recovery,
-      ],
+      arguments: [...Object.entries(identity).flatMap(([name, value]) => ['-c', `${name}=${value}`]), ...recovery],
       onSpawn,
     });
   const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
@@ -124,7 +129,7 @@ async function startWithDisk(
     process.kill(started.pid, 'SIGHUP');
     return started;
   } finally {
-    // Whoever comes next must not find a disk in the making.
+    // The next call for this endpoint must not find a half-made disk.
     await attaching;
   }
 }

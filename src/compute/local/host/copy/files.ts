@@ -7,11 +7,11 @@
 import type { Stats } from 'node:fs';
 
 export interface FileOptions {
-  /** Who the copy belongs to; null or absent leaves it to the caller's own uid. */
+  /** The owner of the copy; null or absent leaves it to the caller's own uid. */
   readonly owner?: number | null | undefined;
   /**
    * The uid that the source belongs to, when it is not to be trusted: each file is opened without following a link
-   * and must belong to that uid, so that a tenant who plants a link gets back nothing that he could not read himself.
+   * and must belong to that uid, so that a tenant who plants a link gets nothing that was not readable before.
    */
   readonly sourceOwner?: number | null | undefined;
   /** Opens the copy for reading to everybody, keeping links. Without it a link in the source is an error. */
@@ -20,19 +20,19 @@ export interface FileOptions {
   readonly live?: boolean | undefined;
 }
 
-/** Several threads may work on one order: whoever raises `taken` has the files up to there. */
+/** Several threads may work on one order: the one that raises `taken` has the files up to there. */
 export interface CopyOrder {
   readonly source: string;
   readonly target: string;
   readonly paths: readonly string[];
   readonly options: FileOptions;
-  /** Whether blocks can be shared; null where no file has told yet. */
+  /** Whether blocks can be shared; null before the first file has been tried. */
   readonly shares: boolean | null;
   readonly taken: SharedArrayBuffer;
 }
 
 export interface CopyOutcome {
-  /** Whether every file is taken; if not, it stopped to let somebody else's order have a turn. */
+  /** Whether every file is taken; if not, it stopped to give another order a turn. */
   readonly isOver: boolean;
   readonly shares: boolean | null;
   readonly bytesShared: number;

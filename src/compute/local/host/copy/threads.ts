@@ -1,6 +1,6 @@
 /**
- * Threads that copy files, kept for the next copy: starting one takes as long as cloning a thousand files. They make
- * the process wait for them only while they have something to do.
+ * Threads that copy files, kept for the next copy: starting one takes as long as cloning a thousand files. They keep
+ * the process alive only while they have something to do.
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -13,12 +13,12 @@ const idle: Worker[] = [];
 const waiting: ((thread: Worker) => void)[] = [];
 let running = 0;
 
-/** Has them started before the first copy. */
+/** Starts them before the first copy needs them. */
 export function startCopyThreads(): void {
   while (running < copyThreadCount) idle.push(startThread());
 }
 
-/** Works on an order in one thread, for a moment; several calls with the same order share it. */
+/** Works on an order in one thread, for one turn; several calls with the same order share it. */
 export async function copyInThread(order: CopyOrder): Promise<CopyOutcome> {
   const thread = await takeThread();
   thread.ref();
@@ -32,7 +32,7 @@ function startThread(): Worker {
   const options = { eval: true, env: {}, resourceLimits: { maxOldGenerationSizeMb: 64 } };
   const thread = new Worker(`(${runCopies.toString()})()`, options);
   thread.unref();
-  // Whoever asked it hears of it too; without this an error would end the process.
+  // The caller that waits for the thread gets the error too; without this listener it would end the process.
   thread.on('error', () => undefined);
   thread.on('exit', () => replace(thread));
   return thread;

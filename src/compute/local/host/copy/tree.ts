@@ -32,7 +32,7 @@ export async function copyTree(source: string, target: string, options: CopyOpti
   const { skip: _, ...fileOptions } = options;
   const copy = (paths: readonly string[], shares: boolean | null) =>
     copyFiles({ source, target, paths, options: fileOptions, shares });
-  // The first one tells whether blocks can be shared, which decides how much room is needed.
+  // The first one shows whether blocks can be shared, which decides how much room is needed.
   const outcomes: CopyOutcome[] = [];
   let shares: boolean | null = null;
   let next = 0;
@@ -71,7 +71,7 @@ async function copyFiles(files: Omit<CopyOrder, 'taken'>): Promise<CopyOutcome[]
   return outcomes;
 }
 
-/** Walks the source, makes its directories and links in the target, and tells which files there are to copy. */
+/** Walks the source, makes its directories and links in the target, and returns the files that are to be copied. */
 async function makeDirectories(source: string, target: string, options: CopyOptions) {
   const files: string[] = [];
   const directories: string[] = [''];

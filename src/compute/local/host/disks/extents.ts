@@ -1,6 +1,6 @@
 /**
- * Where the blocks of files lie, as the filesystem itself tells (FIEMAP, which Node cannot ask for, so by way of
- * `filefrag` of e2fsprogs). From it: how much of a branch is shared with others, and how torn its files are.
+ * Where the blocks of files are, as the filesystem itself reports it (FIEMAP, which Node cannot call, so `filefrag` of
+ * e2fsprogs does). It shows how much of a branch is shared with others, and how fragmented its files are.
  */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -23,7 +23,7 @@ export interface Extents {
   readonly piecesMax: number;
 }
 
-/** Of all plain files under a directory; null where it cannot be told. */
+/** Of all plain files under a directory; null where the program is missing. */
 export async function measureExtents(directory: string): Promise<Extents | null> {
   const program = programs.find((path) => existsSync(path));
   if (program === undefined) return null;
@@ -31,7 +31,7 @@ export async function measureExtents(directory: string): Promise<Extents | null>
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   const found: Extents[] = [];
   for (let at = 0; at < files.length; at += filesAtOnce) {
-    // A file that a server has removed meanwhile makes the program fail, after it has told about the others.
+    // A file that a server has removed meanwhile makes the program fail, after it has printed the others.
     const script = '"$0" -v "$@" 2>/dev/null || true';
     const args = ['-c', script, program, ...files.slice(at, at + filesAtOnce)];
     found.push(parseExtents(await runProgram('sh', args)));
@@ -51,7 +51,7 @@ export function parseExtents(text: string): Extents {
     const extent = /^\s*\d+:\s*\d+\.\.\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+):(.*)$/.exec(line);
     if (!extent) continue;
     const flags = extent[3] ?? '';
-    // Data that lie with the file's own record have no blocks, and are told in bytes.
+    // Data that is stored in the file's own inode has no blocks, and is printed in bytes.
     const unit = /\binline\b/.test(flags) ? 1 : blockBytes;
     const [from, length] = [Number(extent[1]) * unit, Number(extent[2]) * unit];
     bytes += length;

@@ -9,7 +9,7 @@ import { errorText } from '../../../../lib/errors.ts';
 import { runProgram } from '../../../../lib/run-program.ts';
 import { unmount } from './mounts.ts';
 
-/** Where programs of the superuser live, which no search path of ours has. */
+/** The superuser's programs, in directories that our search path does not have. */
 const makers = ['/usr/sbin/mkfs.ext4', '/sbin/mkfs.ext4', '/usr/local/sbin/mkfs.ext4'];
 const bytesPerInode = 262_144;
 const inodesMin = 256;
@@ -18,7 +18,7 @@ const probeBytes = 1_048_576;
 export interface DiskImage {
   readonly file: string;
   readonly bytes: number;
-  /** Who owns its top directory. */
+  /** The owner of its top directory. */
   readonly uid: number;
 }
 
@@ -38,8 +38,17 @@ export async function makeDiskImage({ file, bytes, uid }: DiskImage): Promise<vo
   }
   const inodes = Math.min(Math.max(inodesMin, Math.ceil(bytes / bytesPerInode)), 2 ** 32 - 1);
   await runProgram(maker, [
-    ...['-q', '-F', '-m', '0', '-N', String(inodes), '-O', '^has_journal,^resize_inode'],
-    ...['-E', `lazy_itable_init=1,nodiscard,root_owner=${uid}:${uid}`, file],
+    '-q',
+    '-F',
+    '-m',
+    '0',
+    '-N',
+    String(inodes),
+    '-O',
+    '^has_journal,^resize_inode',
+    '-E',
+    `lazy_itable_init=1,nodiscard,root_owner=${uid}:${uid}`,
+    file,
   ]);
 }
 

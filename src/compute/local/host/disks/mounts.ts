@@ -1,4 +1,4 @@
-/** What is mounted where, as the kernel tells it, and how it is taken away. Linux alone; elsewhere there is nothing. */
+/** What is mounted where, as the kernel lists it, and how it is unmounted. Linux only: elsewhere the list is empty. */
 import { readFile, realpath } from 'node:fs/promises';
 import { runProgram } from '../../../../lib/run-program.ts';
 

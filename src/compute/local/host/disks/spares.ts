@@ -1,7 +1,7 @@
 /**
- * Disks for temporary files that are made and mounted ahead of time: making and mounting one takes as much of the
- * machine as half a start of Postgres, at the very moment at which somebody waits for that. Taking one is a rename of
- * the folder that it is mounted in. The size that was asked for last is kept ready; none are before the first.
+ * Disks for temporary files that are made and mounted ahead of time: making and mounting one takes as much CPU as half
+ * a start of Postgres, just when a client waits for that start. Taking one is a rename of the folder that it is mounted
+ * in. Disks of the size that was asked for last are kept ready; before the first request there are none.
  */
 import { chownSync, renameSync } from 'node:fs';
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -14,7 +14,7 @@ export const imageName = 'image';
 export const pointName = 'temp';
 export const spareDiskPrefix = '.spare-disk-';
 
-/** Lets the server that took one come up, and its first client be served. */
+/** Until then the server that took one has come up and served its first client. */
 const usualDelayMs = 1_000;
 
 interface SpareDisk {
@@ -45,7 +45,7 @@ export class SpareDisks {
   take(target: string, uid: number, bytes: number): boolean {
     if (this.#count === 0 || this.#closed) return false;
     this.#wantedBytes = bytes;
-    // Not put off by each start anew: with one every half second there would never be any.
+    // A later start does not postpone it: with one every half second no disk would ever be made.
     this.#timer ??= setTimeout(() => this.#refill(), this.#refillDelayMs).unref();
     const index = this.#ready.findIndex((disk) => disk.bytes === bytes);
     const [disk] = index < 0 ? [] : this.#ready.splice(index, 1);
@@ -74,7 +74,7 @@ export class SpareDisks {
     for (const disk of this.#ready.splice(0)) await this.#discard(disk);
   }
 
-  /** One at a time. What fails is tried again after the next start, which makes its own disk and says what is wrong. */
+  /** One at a time. What fails is tried again after the next start, which makes its own disk and logs the reason. */
   #refill(): void {
     this.#timer = undefined;
     const bytes = this.#wantedBytes;
@@ -93,7 +93,7 @@ export class SpareDisks {
   }
 
   async #make(bytes: number): Promise<SpareDisk | null> {
-    // By its real name, which is the one that the kernel lists mounts by.
+    // The real path, which is how the kernel lists mounts.
     const folder = await mkdtemp(join(this.#folder, spareDiskPrefix)).then(
       (path) => realpath(path),
       () => null,

@@ -5,7 +5,7 @@ import { asEndpointId, asProjectId } from '../../../../lib/ids.ts';
 import { type Layout, unfinishedPrefix } from './layout.ts';
 import { discard, idsIn } from './tenant-directories.ts';
 
-/** Nothing takes this long to make; younger things may be somebody's work. */
+/** Nothing takes this long to make; younger things may still be in the making. */
 const abandonedMs = 3_600_000;
 
 export async function removeLeftovers(layout: Layout): Promise<void> {
@@ -21,8 +21,8 @@ export async function removeLeftovers(layout: Layout): Promise<void> {
 }
 
 /**
- * Copies of branches and for replicas that nobody will finish. Only before anything can be asked of this process: it
- * alone makes them, so whatever is there then was begun by one that is dead.
+ * Copies of branches and for replicas that nobody will finish. Call it before this process serves anybody: it alone
+ * makes copies, so those that are there by then were begun by a process that is dead.
  */
 export async function removeUnfinishedCopies(layout: Layout): Promise<void> {
   for (const project of await idsIn(layout.projects)) {

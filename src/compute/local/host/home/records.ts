@@ -16,7 +16,7 @@ export interface EndpointRecord {
   readonly branchId: BranchId;
   /** Kept here, and not asked of the caller each time, so that a restarted Catnap can log in to what it adopts. */
   readonly adminSecret: string;
-  /** A read replica, whose data lie with the endpoint. */
+  /** A read replica, whose data is in the endpoint's directory. */
   readonly readOnly?: boolean;
 }
 
@@ -28,7 +28,7 @@ export const readEndpointRecord = (directory: string) => readJson<EndpointRecord
 export const writeEndpointRecord = (directory: string, record: EndpointRecord) =>
   writeJson(join(directory, 'state.json'), record);
 
-/** The template's secret: there as long as the branch's server may still want it. */
+/** The template's secret: kept as long as the branch's server may still ask for it. */
 export async function readFirstSecret(branchDirectory: string): Promise<string | null> {
   return readText(join(branchDirectory, 'first-secret'));
 }
@@ -41,7 +41,7 @@ export async function removeFirstSecret(branchDirectory: string): Promise<void> 
   await rm(join(branchDirectory, 'first-secret'), { force: true });
 }
 
-/** At a start the last log is put aside once it has grown; two of them exist at most. */
+/** At a start a log that has grown large is put aside; at most two of them exist. */
 export async function rotateLog(logFile: string, maxBytes: number): Promise<void> {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxBytes) await rename(logFile, `${logFile}.1`);
@@ -61,7 +61,7 @@ async function readText(path: string): Promise<string | null> {
   }
 }
 
-/** Renamed into place, so that a reader never sees half of it. At once: four trips to another thread take longer. */
+/** By a rename, so that a reader never sees half of it. Synchronous: four trips to another thread take longer. */
 async function writeJson(path: string, value: unknown): Promise<void> {
   writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600 });
   renameSync(`${path}.new`, path);

@@ -100,7 +100,7 @@ async function buildName(source: string): Promise<string> {
   return `${manifest.version}-${hash(`${platform} ${arch} ${recipe} ${extensionRules} ${program}`)}`;
 }
 
-/** Made beside its place and renamed when complete: a build directory that exists is whole, whoever made it. */
+/** Made beside its target and renamed when complete: a build directory that exists is whole, whatever made it. */
 async function installBuild(source: string, target: string): Promise<void> {
   const folder = dirname(target);
   await mkdir(folder, { recursive: true });
@@ -114,7 +114,7 @@ async function installBuild(source: string, target: string): Promise<void> {
     await syncTree(build);
     await renameDurably(build, target);
   } catch (error) {
-    // Somebody else was faster; theirs is the same.
+    // Another process was faster; its build is the same.
     if (!existsSync(target)) throw error;
   } finally {
     await rm(making, { recursive: true, force: true });

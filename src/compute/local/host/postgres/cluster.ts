@@ -1,6 +1,6 @@
 /**
  * Makes a fresh Postgres cluster in a directory of its own, for the system database and for the template. `initdb`
- * and the single-user mode want a uid that has a passwd entry, which a running server does not; so they run as an
+ * and the single-user mode need a uid that has a passwd entry, which a running server does not; so they run as an
  * ordinary user and the result is given to its owner. No password passes through a file or an argument: roles get
  * theirs as verifiers, over a pipe.
  */
@@ -13,7 +13,7 @@ import type { Build } from './builds.ts';
 export interface ClusterSpec {
   readonly build: Build;
   readonly superuser: string;
-  /** Who the cluster belongs to, or null when Catnap does not run as root. */
+  /** The owner of the cluster, or null when Catnap does not run as root. */
   readonly uid: number | null;
   /** Run in the database `postgres`, one after the other, each its own transaction. */
   readonly statements: readonly string[];
@@ -52,9 +52,18 @@ function initdbArguments({ build, superuser }: ClusterSpec, dataDirectory: strin
   const locale =
     build.major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'] : ['--locale=C'];
   return [
-    ...['--pgdata', dataDirectory, '--username', superuser, '--encoding', 'UTF8', ...locale],
+    '--pgdata',
+    dataDirectory,
+    '--username',
+    superuser,
+    '--encoding',
+    'UTF8',
+    ...locale,
     // Nobody may enter by the file that initdb writes; every server is started with one of ours.
-    ...['--auth=reject', '--data-checksums', '--no-sync', '--no-instructions'],
+    '--auth=reject',
+    '--data-checksums',
+    '--no-sync',
+    '--no-instructions',
   ];
 }
 

@@ -24,7 +24,9 @@ export async function readControlFile(dataDirectory: string): Promise<ControlFac
   const hex = (value: bigint) => value.toString(16).toUpperCase();
   return {
     shutDown: state === 1 || state === 2, // DB_SHUTDOWNED, DB_SHUTDOWNED_IN_RECOVERY
-    ...{ checkpoint, redo: bytes.readBigUInt64LE(40), timeline: bytes.readUInt32LE(48) },
+    checkpoint,
+    redo: bytes.readBigUInt64LE(40),
+    timeline: bytes.readUInt32LE(48),
     checkpointLsn: `${hex(checkpoint >> 32n)}/${hex(checkpoint & 0xffff_ffffn)}`,
   };
 }

@@ -1,4 +1,4 @@
-/** Binaries and template of each major: made once, and shared by all who ask for them meanwhile. */
+/** Binaries and template of each major: made once, and shared by all callers that ask for them meanwhile. */
 import type { Config } from '../../../../lib/config.ts';
 import type { Layout } from '../home/layout.ts';
 import { type Build, ensureBuild } from './builds.ts';

@@ -1,6 +1,6 @@
 /**
- * Tells when a starting server has written its pid file, without looking every millisecond: on two cores the looking
- * took a tenth of what the start itself does. The kernel's word makes it quick, a poll makes it right.
+ * Reports when a starting server has written its pid file, without a poll every millisecond: on two cores that took a
+ * tenth of the start itself. The kernel's notification makes it quick, a slower poll makes it right.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { delay } from '../../../../lib/clock.ts';
@@ -10,16 +10,16 @@ export const pidFileName = 'postmaster.pid';
 export interface PidFileWatch {
   /** Resolves when the file may have changed since the last call, or after a while. */
   change(): Promise<void>;
-  /** Something else has happened that is worth a look. */
+  /** Makes `change` resolve at once: something else has happened that the caller must check. */
   wake(): void;
   close(): void;
 }
 
 const usualPollMs = 10;
-/** Where the kernel tells nothing, or late: no more watches to be had, say. */
+/** Where the kernel notifies late or not at all: it has no watches left, say. */
 const pollAloneMs = 1;
 
-/** To be begun before the server is, so that nothing is missed. The directory is the tenant's, and only listened to. */
+/** Begin it before the server starts, so that nothing is missed. It only listens: the directory is the tenant's. */
 export function watchPidFile(dataDirectory: string, pollMs = usualPollMs): PidFileWatch {
   let news = new AbortController();
   const wake = () => news.abort();

@@ -1,7 +1,7 @@
 /**
  * One Postgres server as a process: find it, start it, stop it. It is spawned in a session of its own with a file for
  * its output and is never required to be our child: after a restart of Catnap the same functions work on a server
- * that an earlier Catnap started. Callers see to it that start and stop of one data directory never overlap.
+ * that an earlier Catnap started. Callers make sure that start and stop of one data directory never overlap.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
@@ -36,8 +36,8 @@ export interface PostmasterSpec {
 }
 
 /**
- * A process that must be killed for want of memory is one of the server's children, never the postmaster: it makes
- * each of them a better victim than itself, and lives to start them again.
+ * When memory runs out the kernel kills one of the server's children, never the postmaster, which makes each of them a
+ * better victim than itself and lives to start them again.
  */
 const serverEnvironment = {
   ...programEnvironment,
@@ -65,8 +65,8 @@ export async function findPostmaster(dataDirectory: string, uid: number | null):
 }
 
 /**
- * Returns when the new process holds the data directory's lock, until when it might still be refused; and mostly when
- * it takes connections, for which one that has much to recover is not waited for.
+ * Returns when the new process holds the data directory's lock: before that it might still be refused. Mostly it takes
+ * connections by then too, but a server that has much to recover is not waited for.
  */
 export async function startPostmaster(spec: PostmasterSpec): Promise<StartedPostmaster> {
   await disownRecycledPid(spec.dataDirectory);
@@ -128,7 +128,7 @@ async function readPidFile(dataDirectory: string): Promise<string[]> {
   } catch {
     return [];
   }
-  // At once, not by another thread: it is looked at often while a server starts on the same few cores.
+  // Synchronously, not in another thread: it is read often while a server starts on the same few cores.
   try {
     const buffer = Buffer.alloc(4096);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0)).split('\n');

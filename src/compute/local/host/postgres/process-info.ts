@@ -26,7 +26,7 @@ function readKernelText(path: string): string {
   }
 }
 
-/** The real uid of a process, or null where it cannot be told. */
+/** The real uid of a process, or null where the system does not say. */
 export async function readProcessUid(pid: number): Promise<number | null> {
   if (process.platform !== 'linux') return null;
   const status = readKernelText(`/proc/${pid}/status`);
@@ -45,7 +45,7 @@ export function commandLineSetting(commandLine: readonly string[], name: string)
 
 /**
  * Whether any process works in a directory. Every process of a server does, and those of one that was killed go on for
- * a moment without their postmaster. Where this cannot be told, nobody does.
+ * a moment without their postmaster. False where the system does not say.
  */
 export async function isWorkedIn(directory: string): Promise<boolean> {
   return (await workingDirectories()).includes(directory);

@@ -28,7 +28,7 @@ export interface Primary {
   readonly passwordFile: string;
 }
 
-/** Good for a small server that starts often; whoever calls may say otherwise. */
+/** Good for a small server that starts often; the caller may override them. */
 const defaults: Settings = {
   // The one setting that moves the time of a start; the page cache does the caching.
   shared_buffers: '16MB',

@@ -53,7 +53,7 @@ export async function prepareServerFiles(server: {
   return { configFile, logFile };
 }
 
-/** Also while the server runs, which reads it again when told. */
+/** Also while the server runs: it reads the file again on SIGHUP. */
 export async function writeServerConfig(server: {
   spec: ComputeSpec;
   enforcement: TemporaryDiskEnforcement;

@@ -19,7 +19,7 @@ export function segmentsBetween(first: string, last: string): Set<string> {
   return new Set(Array.from({ length: to - from + 1 }, (_, index) => segmentName(timeline, from + index)));
 }
 
-/** The segments that hold what lies between two positions, the record at the second one included. */
+/** The segments between two positions, the record at the second one included. */
 export function segmentsOf(timeline: number, from: bigint, to: bigint): Set<string> {
   const [first, last] = [from / segmentBytes, (to + recordBytesMax) / segmentBytes];
   return segmentsBetween(segmentName(timeline, Number(first)), segmentName(timeline, Number(last)));
