@@ -142,7 +142,7 @@ describe('replies', () => {
     expect(shown()).toHaveLength(0);
   });
 
-  it('that no request asked for, and malformed ones, are protocol errors', () => {
+  it('to no request, and malformed ones, are protocol errors', () => {
     expect(() => scanner().replies.feed(parseComplete)).toThrow(ProtocolError);
     expect(() => scanner().replies.feed(Buffer.from([0x44, 0, 0, 0, 3]))).toThrow(ProtocolError);
   });

@@ -224,7 +224,7 @@ export class ReplyScanner {
   /** The reply to the oldest request is complete. Returns whether it is hidden. */
   #completeFront(kind: number): boolean {
     const { front } = this.#queue;
-    if ((front & kindMask) !== kind) throw new ProtocolError('the compute sent a reply that nothing asked for');
+    if ((front & kindMask) !== kind) throw new ProtocolError('the compute sent a reply to no request');
     this.#queue.pop();
     return (front & hidden) !== 0;
   }

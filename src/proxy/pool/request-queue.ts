@@ -34,25 +34,28 @@ export class RequestQueue {
   readonly #changes: (StatementChange | null)[] = [];
   /** Requests before this index have their reply. */
   #head = 0;
+  /** The oldest request, or 0. It is read several times for every message of the server, hence the field. */
+  #front = 0;
 
   get isEmpty(): boolean {
-    return this.#head === this.#requests.length;
+    return this.#front === 0;
   }
 
   /** The oldest request with its flags; 0 when there is none. */
   get front(): number {
-    return this.#requests[this.#head] ?? 0;
+    return this.#front;
   }
 
   get frontKind(): number {
-    return (this.#requests[this.#head] ?? 0) & kindMask;
+    return this.#front & kindMask;
   }
 
   frontHas(flag: number): boolean {
-    return ((this.#requests[this.#head] ?? 0) & flag) !== 0;
+    return (this.#front & flag) !== 0;
   }
 
   push(request: number, change: StatementChange | null): void {
+    if (this.#front === 0) this.#front = request;
     this.#requests.push(request);
     this.#changes.push(change);
   }
@@ -63,7 +66,8 @@ export class RequestQueue {
       this.#changes[this.#head] = null;
       this.#head += 1;
     } while (this.#requests[this.#head] === requestKind.copyEnd);
-    if (this.#head < this.#requests.length) return;
+    this.#front = this.#requests[this.#head] ?? 0;
+    if (this.#front !== 0) return;
     this.#requests.length = 0;
     this.#changes.length = 0;
     this.#head = 0;
@@ -71,8 +75,8 @@ export class RequestQueue {
 
   /** Removes everything up to the first request that ends with ReadyForQuery. Returns that request, or 0. */
   popThroughReady(): number {
-    while (this.#head < this.#requests.length) {
-      const request = this.#requests[this.#head] ?? 0;
+    while (!this.isEmpty) {
+      const request = this.#front;
       this.pop();
       if (endsWithReady(request)) return request;
     }
@@ -118,6 +122,7 @@ export class RequestQueue {
       i -= 1;
       isRemoved = true;
     }
+    this.#front = this.#requests[this.#head] ?? 0;
     return isRemoved;
   }
 
@@ -127,6 +132,7 @@ export class RequestQueue {
     this.#requests.splice(0, end);
     this.#changes.splice(0, end);
     this.#head = 0;
+    this.#front = this.#requests[0] ?? 0;
   }
 }
 

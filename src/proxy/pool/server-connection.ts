@@ -1,6 +1,6 @@
 /**
  * One server connection of a pool. It has one user at a time, which gets the replies that are meant for it and learns
- * when the server is free. Between two users it is idle, and what the server sends then goes to nobody.
+ * when the server is free. Between two users it is idle, and what the server sends then is dropped.
  */
 import type { Socket } from 'node:net';
 import { type CancelTarget, forwardCancel } from '../compute/cancel.ts';
