@@ -1,6 +1,7 @@
 /**
- * A burst of CPU on a compute that may grow, beside computes of each end's fixed size: how soon it grows, what it then
- * does, whether a connection drops, and how long it takes to come back, which `CATNAP_SCALE_DOWN_SECONDS` makes shorter.
+ * A burst of CPU on a compute that may grow, beside computes of its smallest and its largest size: how soon it grows,
+ * how much it then does, whether a connection drops, and how long it takes to shrink, which
+ * `CATNAP_SCALE_DOWN_SECONDS` makes shorter.
  *
  *     BENCH_SECONDS=20 npm run bench -- autoscale
  */
@@ -20,7 +21,8 @@ export async function benchAutoscale() {
     const small = await fixed(catnap, minCu);
     const large = await fixed(catnap, maxCu);
     const range = await makeCompute(catnap, minCu, maxCu);
-    if (!(await look(catnap, range)).limits_enforced) throw new Error('sizes are not enforced here; see catnap doctor');
+    if (!(await readEndpoint(catnap, range)).limits_enforced)
+      throw new Error('sizes are not enforced here; see catnap doctor');
     const perSecond = [];
     const [burst, up] = await Promise.all([
       runLoad(range.uri, { clients, seconds: burstSeconds, onSecond: (n) => perSecond.push(n) }),
@@ -59,7 +61,7 @@ export async function makeCompute(catnap, min, max) {
   const uri = made.connection_uris[0].connection_uri;
   const path = `/projects/${made.project.id}/endpoints/${made.endpoints[0].id}`;
   await runLoad(uri, { clients: 1, seconds: 0.1 });
-  // The grace of its start is over, and its limits hold.
+  // Until the grace period of the start is over, and the limits apply.
   await new Promise((resolve) => setTimeout(resolve, 3_500));
   return { uri, path };
 }
@@ -71,14 +73,14 @@ async function fixed(catnap, cu) {
   return perSecond;
 }
 
-export const look = async (catnap, { path }) => (await catnap.api('GET', path)).endpoint;
+export const readEndpoint = async (catnap, { path }) => (await catnap.api('GET', path)).endpoint;
 
-/** The sizes that it has from now on, until it has the given one: asking takes a part of the cores. */
+/** The sizes of the compute from now on, until it has the given one. Not polled more often, as that uses CPU. */
 async function watchUntil(catnap, compute, wanted, secondsMax) {
   const from = performance.now();
   const steps = [];
   while (steps.at(-1)?.cu !== wanted && performance.now() - from < secondsMax * 1_000) {
-    const { current_cu: cu } = await look(catnap, compute);
+    const { current_cu: cu } = await readEndpoint(catnap, compute);
     if (cu !== steps.at(-1)?.cu) steps.push({ cu, ms: performance.now() - from });
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

@@ -1,4 +1,4 @@
-/** The peer: the same binaries on a copy of the same template, spawned and asked without anything in between. */
+/** For comparison: the same binaries on a copy of the same template, started and queried with nothing in between. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, cp, mkdir, readdir, writeFile } from 'node:fs/promises';
@@ -22,11 +22,11 @@ export async function copyTemplate({ template }, directory) {
   await writeFile(join(directory, 'pg_hba.conf'), 'local all bench scram-sha-256\nlocal all all trust\n');
 }
 
-/** Whom the server lets in unasked, and who must prove a password as every client of Catnap does. */
+/** A login without a password, and one that proves its password as every client of Catnap does. */
 export const trusted = { user: 'catnap_admin', database: 'catnap' };
 export const proved = { user: 'bench', password: 'bench', database: 'catnap' };
 
-/** Once for a copy of the template: makes the role that logs in with a password. */
+/** Creates the role that logs in with a password; once for each copy of the template. */
 export async function addPasswordLogin(build, directory, sockets) {
   const stop = await startBare(build, directory, sockets);
   const { user, password, database } = proved;

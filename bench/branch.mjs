@@ -24,7 +24,7 @@ const sizes = {
   '1G': { scale: 66, fill: 100, freeGb: 10 },
   '10G': { scale: 72, fill: 10, freeGb: 30 },
 };
-/** What makes and writes a gigabyte is no quarter of a core; what a branch gets is what everybody gets. */
+/** A quarter of a core would be too slow to fill the parent; the branches have the default size. */
 const [parentCu, childCu] = [2, 0.25];
 const sizeOf = (cu) => ({ autoscaling_limit_min_cu: cu, autoscaling_limit_max_cu: cu });
 const cpName = 'cp -a --reflink=always of the directory';
@@ -40,7 +40,7 @@ export async function benchBranch() {
   for (const name of asked) {
     if (sizes[name] === undefined) throw new Error(`BENCH_BRANCH_SIZES: ${name} is none of ${Object.keys(sizes)}`);
     if (freeGb < sizes[name].freeGb) console.log(`\nBranches of ${name}: left out, ${freeGb.toFixed(0)} GB are free`);
-    else found[name] = await inNewHome(sizes[name], (place) => measureSize(name, place));
+    else found[name] = await inNewHome(sizes[name], (context) => measureSize(name, context));
   }
   judge(found);
 }
@@ -74,11 +74,11 @@ async function inNewHome({ scale, fill, freeGb }, work) {
   }
 }
 
-async function measureSize(name, place) {
-  const quiet = await measureSeries(place);
-  const tpsAlone = await withPgbench(place.uri, () => pause(8_000));
+async function measureSize(name, context) {
+  const quiet = await measureSeries(context);
+  const tpsAlone = await withPgbench(context.uri, () => pause(8_000));
   let loaded;
-  const tpsDuring = await withPgbench(place.uri, async () => (loaded = await measureSeries(place)));
+  const tpsDuring = await withPgbench(context.uri, async () => (loaded = await measureSeries(context)));
   const mb = (bytes) => (bytes / 2 ** 20).toFixed(1);
   const parent = `${name} parent of ${mb(quiet.parentBytes)} MiB`;
   printTable(`Branch of a ${parent}, quiet (ms)`, rowsOf(quiet), cpName);
@@ -95,8 +95,8 @@ const rowsOf = ({ cp, reply, copy, first }) => [
   ['Catnap: until SELECT 1 has answered', first],
 ];
 
-async function measureSeries(place) {
-  const { catnap, home, projectId, branchId } = place;
+async function measureSeries(context) {
+  const { catnap, home, projectId, branchId } = context;
   const path = `/projects/${projectId}/branches`;
   const series = { cp: [], reply: [], copy: [], first: [], parentBytes: 0, ownBefore: 0, ownAfter: 0 };
   const source = join(home, 'storage', 'projects', projectId, 'branches', branchId, 'pgdata');
@@ -143,7 +143,7 @@ async function removeBranch(catnap, path, id) {
   while ((await listed()) || (await busy())) await pause(20);
 }
 
-/** Runs pgbench while the work lasts, and tells its transactions a second. */
+/** Runs pgbench while the work lasts, and returns its transactions a second. */
 async function withPgbench(uri, work) {
   const child = spawn('pgbench', ['-n', '-c', '4', '-T', '3600', '-P', '1', uri], {
     stdio: ['ignore', 'ignore', 'pipe'],

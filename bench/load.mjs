@@ -1,7 +1,7 @@
 /** Clients that run one statement after another for a while, and what came of it, second by second. */
 import pg from 'pg';
 
-/** Uses CPU and little else, in pieces short enough to be counted. */
+/** Uses CPU and little else, in statements short enough to count. */
 export const cpuPiece = 'select count(*) from generate_series(1, 20000)';
 
 /** `onSecond` is called with the number of statements that were done in each second. */

@@ -4,7 +4,7 @@ import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 const count = Number(process.env.BENCH_MANY ?? 10_000);
-/** Clients on their way at the same time. */
+/** Clients that connect at the same time. */
 const lanes = 200;
 
 export async function benchManyClients({ port, login, endpointId, parentPid }) {
@@ -16,7 +16,7 @@ export async function benchManyClients({ port, login, endpointId, parentPid }) {
   const pids = await findProxies(parentPid);
   const keys = new Map();
 
-  /** The salted password is worked out once: it is the client's cost, not the proxy's. */
+  /** The keys are derived once: deriving them is the client's cost, not the proxy's. */
   async function proofKeys(salt, iterations) {
     if (!keys.has(salt)) keys.set(salt, deriveKeys(login.password, Buffer.from(salt, 'base64'), iterations));
     return keys.get(salt);
@@ -56,7 +56,7 @@ export async function benchManyClients({ port, login, endpointId, parentPid }) {
   }
 
   console.log(`\n${count} pooled clients, each connected and running a query`);
-  // Memory that the first round gave back is the proxy's still, so both count from here.
+  // Memory that is free after the first round stays with the process, so both rounds count from here.
   const before = await residentKb(pids);
   for (const tls of [false, true]) {
     const clients = [];

@@ -1,12 +1,12 @@
 /**
- * A compute that eats CPU and memory to its limits and beyond, beside a neighbour that works: what the neighbour does
- * then, against what it does alone. Alone and together take turns, and the medians are compared.
+ * A compute that uses CPU and memory up to its limits and beyond, beside a neighbour that works: how much the neighbour
+ * does then, compared with what it does alone. Alone and together take turns, and the medians are compared.
  *
  *     BENCH_SECONDS=10 BENCH_REPEATS=5 npm run bench -- neighbours
  */
 import { availableParallelism } from 'node:os';
 import pg from 'pg';
-import { look, makeCompute } from './autoscale.mjs';
+import { makeCompute, readEndpoint } from './autoscale.mjs';
 import { startCatnap } from './catnap.mjs';
 import { cpuPiece, runLoad } from './load.mjs';
 import { findPgbench, preparePgbench, runPgbench } from './pgbench.mjs';
@@ -24,7 +24,7 @@ export async function benchNeighbours() {
   const catnap = await startCatnap({ CATNAP_LOG_LEVEL: 'fatal' });
   try {
     const [neighbour, greedy] = await Promise.all([makeCompute(catnap, cu, cu), makeCompute(catnap, cu, cu)]);
-    if (!(await look(catnap, greedy)).limits_enforced)
+    if (!(await readEndpoint(catnap, greedy)).limits_enforced)
       throw new Error('sizes are not enforced here; see catnap doctor');
     const { name, run } = await makeWork(neighbour.uri);
     const [alone, together, eaten] = [[], [], { pieces: 0, kills: 0 }];
@@ -59,8 +59,8 @@ async function makeWork(uri) {
 }
 
 /**
- * CPU in four sessions, and memory beyond the limit in a fifth: the kernel ends that one, its server begins anew, and
- * all of them come again.
+ * CPU in four sessions, and memory beyond the limit in a fifth: the kernel kills that one, the server restarts, and all
+ * sessions connect again.
  */
 function eat(connectionString, eaten) {
   let isOver = false;

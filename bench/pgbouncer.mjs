@@ -1,14 +1,14 @@
-/** The peer of the proxy: PgBouncer in front of the same server, with the same login, pool size and certificate. */
+/** For comparison with the proxy: PgBouncer in front of an equal server, with the same pool size and certificate. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort, selectOne } from './catnap.mjs';
 
-/** Where Debian puts it is not in everybody's path. */
+/** Debian installs PgBouncer in a directory that is not in every user's path. */
 export const programs = { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` };
 
-/** Asked for its version: Debian has a wrapper that is there before the program is. */
+/** Runs `--version`: Debian installs a wrapper of that name even without the program. */
 export function findProgram(name) {
   const found = spawnSync('sh', ['-c', `${name} --version >&2 && command -v ${name}`], {
     env: programs,
@@ -17,7 +17,7 @@ export function findProgram(name) {
   return found.status === 0 ? found.stdout.trim() : null;
 }
 
-/** `mode` is session or transaction. Runs as the owner of the server's socket, which alone may enter its directory. */
+/** `mode` is session or transaction. Runs as the owner of the server's socket, whose directory is closed to others. */
 export async function startPgBouncer({ mode, tls, directory, socket, login, poolSize, certificate }) {
   const { uid, gid } = await stat(socket);
   await mkdir(directory, { recursive: true });

@@ -1,7 +1,7 @@
 /**
- * `pgbench -S` and connections per second: straight to the server, through PgBouncer, and through Catnap; plain beside
- * plain, TLS beside TLS. Repeats take turns, so that a busy moment of the machine hits everybody, and a ratio is the
- * median of those within each turn.
+ * `pgbench -S` and connections per second: directly to the server, through PgBouncer, and through Catnap; plain beside
+ * plain, TLS beside TLS. The targets take turns, so that a busy moment of the machine affects all of them, and a ratio
+ * is the median of the ratios within each turn.
  *
  *     BENCH_SECONDS=5 BENCH_REPEATS=3 BENCH_CLIENTS=1,8,32,1000 npm run bench -- proxy
  *     BENCH_PARTS=sessions,transactions,connects,many BENCH_TLS=plain,tls npm run bench -- proxy
@@ -11,7 +11,7 @@ import { availableParallelism } from 'node:os';
 import { startCatnap } from './catnap.mjs';
 import { benchManyClients } from './many-clients.mjs';
 import { findProgram, programs } from './pgbouncer.mjs';
-import { makeServer, withBouncer } from './proxy-places.mjs';
+import { makeServer, withBouncer } from './proxy-targets.mjs';
 import { summarize } from './stats.mjs';
 
 const seconds = Number(process.env.BENCH_SECONDS ?? 3);
@@ -19,7 +19,7 @@ const repeats = Number(process.env.BENCH_REPEATS ?? 3);
 const clientCounts = (process.env.BENCH_CLIENTS ?? '1,8,32,1000').split(',').map(Number);
 const parts = (process.env.BENCH_PARTS ?? 'sessions,transactions,connects,many').split(',');
 const titles = (process.env.BENCH_TLS ?? 'plain,tls').split(',');
-/** Beyond this a server would be busy with its sessions; only a pool is asked for more. */
+/** More sessions than this would keep the server busy with themselves; only a pool gets more clients. */
 const sessionsMax = 90;
 
 export async function benchProxy() {
@@ -32,7 +32,7 @@ export async function benchProxy() {
   }
   const catnap = await startCatnap();
   try {
-    // Two equal servers, so that neither side holds connections that the other wants.
+    // Two equal servers, so that neither side holds connections that the other one needs.
     const theirs = await makeServer(catnap);
     const ours = await makeServer(catnap);
     for (const { direct } of [theirs, ours]) await pgbench(direct, ['-i', '-q', '-s', '10']);
@@ -45,30 +45,30 @@ export async function benchProxy() {
 
 async function benchWays(theirs, ours, tls) {
   const title = tls ? 'TLS' : 'plain';
-  const straight = tls ? [] : [theirs.direct];
+  const bare = tls ? [] : [theirs.direct];
   const modes = [
-    ['sessions', 'session', straight, ours.sessions(tls)],
-    ['transactions', 'transaction', straight, ours.pooled(tls)],
+    ['sessions', 'session', bare, ours.sessions(tls)],
+    ['transactions', 'transaction', bare, ours.pooled(tls)],
   ];
-  for (const [part, mode, before, place] of modes) {
+  for (const [part, mode, before, target] of modes) {
     if (!parts.includes(part)) continue;
     await withBouncer(theirs, mode, tls, (peer) =>
-      compare(`${part}, ${title}`, [...before, peer, place], peer, clientCounts),
+      compare(`${part}, ${title}`, [...before, peer, target], peer, clientCounts),
     );
   }
   if (!parts.includes('connects')) return;
-  for (const [, mode, before, place] of modes) {
-    await withBouncer(theirs, mode, tls, (peer) => compareConnects(title, [...before, peer, place], peer));
+  for (const [, mode, before, target] of modes) {
+    await withBouncer(theirs, mode, tls, (peer) => compareConnects(title, [...before, peer, target], peer));
   }
 }
 
 /** PgBouncer before 1.21 has no prepared statements in transaction mode. */
-function cannot(place, protocol, clients) {
-  if (clients > sessionsMax && !place.isPool) return 'n/a: more clients than the server takes';
-  return protocol === 'prepared' && place.lacksPrepared ? 'n/a: PgBouncer before 1.21' : null;
+function cannot(target, protocol, clients) {
+  if (clients > sessionsMax && !target.isPool) return 'n/a: more clients than the server takes';
+  return protocol === 'prepared' && target.lacksPrepared ? 'n/a: PgBouncer before 1.21' : null;
 }
 
-async function compare(title, places, peer, counts) {
+async function compare(title, targets, peer, counts) {
   console.log(`\npgbench -S, transactions a second: ${title} (${seconds} s, n=${repeats}, ratio to ${peer.name})`);
   header();
   for (const clients of counts) {
@@ -77,22 +77,22 @@ async function compare(title, places, peer, counts) {
       // pgbench's time runs while it connects, at some hundreds a second with SCRAM.
       const duration = seconds + Math.round(clients / 100);
       const words = ['-n', '-S', '-M', protocol, '-c', clients, '-j', threads, '-T', duration];
-      await measure(`${protocol}, ${clients}`, places, peer, words, (place) => cannot(place, protocol, clients));
+      await measure(`${protocol}, ${clients}`, targets, peer, words, (target) => cannot(target, protocol, clients));
     }
   }
 }
 
-async function compareConnects(title, places, peer) {
+async function compareConnects(title, targets, peer) {
   console.log(`\npgbench -S -C, connections a second: ${title} (${seconds} s, n=${repeats}, ratio to ${peer.name})`);
   header();
-  await measure('connect, 4', places, peer, ['-n', '-S', '-C', '-c', 4, '-j', 1, '-T', seconds], () => null);
+  await measure('connect, 4', targets, peer, ['-n', '-S', '-C', '-c', 4, '-j', 1, '-T', seconds], () => null);
 }
 
-async function measure(what, places, peer, words, reason) {
-  const samples = new Map(places.map((place) => [place, []]));
+async function measure(what, targets, peer, words, reason) {
+  const samples = new Map(targets.map((target) => [target, []]));
   for (let turn = 0; turn < repeats; turn++) {
-    for (const place of places) {
-      if (reason(place) === null) samples.get(place).push(tpsOf(await pgbench(place, words)));
+    for (const target of targets) {
+      if (reason(target) === null) samples.get(target).push(tpsOf(await pgbench(target, words)));
     }
   }
   printRows(what, samples, peer, reason);
@@ -105,10 +105,10 @@ const header = () =>
 
 function printRows(what, samples, peer, reason) {
   const base = samples.get(peer);
-  for (const [place, found] of samples) {
-    const start = `  ${what.padEnd(18)}${place.name.padEnd(24)}`;
+  for (const [target, found] of samples) {
+    const start = `  ${what.padEnd(18)}${target.name.padEnd(24)}`;
     if (found.length === 0) {
-      console.log(`${start}  ${reason(place)}`);
+      console.log(`${start}  ${reason(target)}`);
       continue;
     }
     const { median, min, max } = summarize(found);
@@ -120,16 +120,16 @@ function printRows(what, samples, peer, reason) {
 
 const tpsOf = (output) => Number(/tps = ([\d.]+)/.exec(output)?.[1] ?? 0);
 
-function pgbench(place, words) {
+function pgbench(target, words) {
   return new Promise((resolve, reject) => {
-    const child = spawn(findProgram('pgbench'), words.map(String), { env: { ...programs, ...place.env } });
+    const child = spawn(findProgram('pgbench'), words.map(String), { env: { ...programs, ...target.env } });
     let output = '';
     let complaint = '';
     child.stdout.on('data', (chunk) => (output += chunk));
     child.stderr.on('data', (chunk) => (complaint += chunk));
     child.on('close', (code) => {
       if (code === 0) resolve(output);
-      else reject(new Error(`pgbench ${words.join(' ')} at ${place.name}: ${complaint.trim().split('\n').at(-1)}`));
+      else reject(new Error(`pgbench ${words.join(' ')} at ${target.name}: ${complaint.trim().split('\n').at(-1)}`));
     });
   });
 }

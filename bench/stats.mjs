@@ -1,4 +1,4 @@
-/** Medians with their spread, and a table that puts a peer beside us. */
+/** Medians with their spread, and a table that compares us with a peer. */
 
 export function summarize(samples) {
   const sorted = [...samples].sort((a, b) => a - b);

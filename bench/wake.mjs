@@ -14,7 +14,7 @@ import { selectOne, startCatnap } from './catnap.mjs';
 import { printTable, timed } from './stats.mjs';
 
 const repeats = Number(process.env.BENCH_WAKES ?? 30);
-/** The stages come from a log that takes a few milliseconds of a wake itself, so they are of wakes of their own. */
+/** Stages are read from a log that itself takes a few milliseconds, so they are measured in separate wakes. */
 const stageRepeats = Math.min(repeats, 12);
 const bareName = 'bare: start, SELECT 1 (trusted)';
 const provedName = 'bare: start, password, SELECT 1';
@@ -25,7 +25,7 @@ export async function benchWake() {
   await printStages();
 }
 
-/** As an operator runs it: the level of its log is the usual one. */
+/** At the usual log level, as an operator runs it. */
 async function compareWakes() {
   const catnap = await startCatnap({ CATNAP_LOG_LEVEL: 'info' });
   try {
@@ -83,13 +83,13 @@ async function printStages() {
       await stages.end(await timed(() => selectOne(connection)));
       await pause(300);
     }
-    printTable('Stages of a wake, as the log of each step tells them (ms)', stages.rows());
+    printTable('Stages of a wake, from the log of each step (ms)', stages.rows());
   } finally {
     await catnap.stop();
   }
 }
 
-/** A compute that has answered once, and what puts it to sleep for good: its process is gone, and all is quiet. */
+/** A compute that has answered once, and a function that suspends it and waits until its process is gone. */
 async function makeCompute(catnap) {
   const made = await catnap.api('POST', '/projects', { project: {} });
   const connection = { connectionString: made.connection_uris[0].connection_uri };
@@ -114,7 +114,7 @@ async function atSocket(home, uri) {
 
 const pause = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What Catnap's own log tells about each wake, in the order in which it happens. */
+/** Collects the stages of each wake from Catnap's own log, in order. */
 function collectStages() {
   const names = ['lookup', 'authenticate', 'queue', 'fence', 'spawn', 'ready', 'open route', 'login', 'first row'];
   const values = new Map(names.map((name) => [name, []]));
@@ -140,7 +140,7 @@ function collectStages() {
         authenticate: authenticationMs - lookup,
         queue,
         ...steps,
-        // Until the proxy has heard of it; the records of each step are part of this.
+        // Until the proxy has been notified; recording each step is part of this.
         'open route': Math.max(opening, wake - queue - before),
         login: connectMs - wake,
         'first row': totalMs - authenticationMs - connectMs,

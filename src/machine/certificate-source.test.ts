@@ -8,46 +8,35 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../test/helpers/eventually.ts';
-import { learnVerifier } from '../../test/helpers/learn-verifier.ts';
+import { PostgresProxies } from '../../test/helpers/proxy.ts';
 import { isInstalled } from '../../test/helpers/tools.ts';
 import { ensureCertificates } from '../lib/certificates.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
-import { startProxy } from '../proxy/listener.ts';
 import { type CertificateSource, startCertificateSource } from './certificate-source.ts';
 
 const run = promisify(execFile);
 const log = createLogger({ level: 'silent', role: 'test' });
-const system = inject('systemDatabase');
+const proxies = new PostgresProxies();
+const { system } = proxies;
 const names = { domain: 'localhost', region: 'local' };
 let directory: string;
-let verifier: string;
-const cleanups: (() => unknown)[] = [];
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'catnap-certificates-'));
-  verifier = await learnVerifier(system);
+  await proxies.prepare();
 });
-afterAll(() => rm(directory, { recursive: true, force: true }));
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+afterAll(async () => {
+  await proxies.dispose();
+  await rm(directory, { recursive: true, force: true });
 });
+afterEach(() => proxies.cleanUp());
 
 async function serve(source: CertificateSource): Promise<number> {
-  cleanups.push(() => source.stop());
-  const proxy = await startProxy({
-    controlPlane: {
-      findLogin: async () => ({ verifier, disabled: false, allowedIps: [] }),
-      findAddress: async () => null,
-      reportActivity: async () => {},
-      wake: async () => ({ kind: 'unix', path: system.path }),
-    },
-    ...{ bind: '127.0.0.1', port: 0, tls: () => source.current(), clock: systemClock, log, ...names },
-  });
-  cleanups.push(() => proxy.close());
-  return proxy.port;
+  proxies.onCleanup(() => source.stop());
+  return (await proxies.start({}, { tls: () => source.current() })).port;
 }
 
 async function handshake(port: number, options: object = {}): Promise<TLSSocket> {
@@ -56,7 +45,7 @@ async function handshake(port: number, options: object = {}): Promise<TLSSocket>
   socket.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));
   await once(socket, 'data');
   const secured = connectTls({ socket, servername: 'ep-a.local.localhost', rejectUnauthorized: false, ...options });
-  cleanups.push(() => secured.destroy());
+  proxies.onCleanup(() => secured.destroy());
   await once(secured, 'secureConnect');
   return secured;
 }

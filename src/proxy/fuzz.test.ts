@@ -1,70 +1,33 @@
 /** The port under bytes of every kind: cut anywhere, ended anywhere, changed anywhere. It answers, and goes on. */
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ensureCertificates } from '../lib/certificates.ts';
-import { systemClock } from '../lib/clock.ts';
+import { closed, readError, type StartedProxy, scramFinal, TestProxies } from '../../test/helpers/proxy.ts';
 import { CatnapError } from '../lib/errors.ts';
-import { createLogger } from '../lib/log.ts';
-import { buildVerifier, deriveKeys } from '../lib/scram-verifier.ts';
-import type { ProxyLimits } from './kit/limits.ts';
-import { type RunningProxy, startProxy } from './listener.ts';
 import { MessageStream } from './protocol/message-stream.ts';
 import {
   parseAuthentication,
-  parseErrorResponse,
   requestCodes,
   saslInitialResponse,
   saslResponse,
   startupMessage,
 } from './protocol/messages.ts';
-import { proveToServer, scramMechanism, startClientExchange } from './protocol/scram.ts';
+import { scramMechanism, startClientExchange } from './protocol/scram.ts';
 import { int32 } from './protocol/wire.ts';
 
-const iterations = 16;
-const verifier = buildVerifier('right', undefined, iterations);
-let directory: string;
-let proxy: RunningProxy;
-let impatient: RunningProxy;
-let wakes = 0;
+const proxies = new TestProxies();
+let proxy: StartedProxy;
+let impatient: StartedProxy;
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'catnap-fuzz-'));
-  proxy = await start({});
-  impatient = await start({ authenticationMs: 300 });
+  await proxies.prepare();
+  const wake = async () => {
+    throw new CatnapError('unavailable', 'as far as it goes');
+  };
+  proxy = await proxies.start({ wake });
+  impatient = await proxies.start({ wake }, { limits: { authenticationMs: 300 } });
 });
-afterAll(async () => {
-  await Promise.all([proxy.close(), impatient.close()]);
-  await rm(directory, { recursive: true, force: true });
-});
-
-async function start(limits: Partial<ProxyLimits>): Promise<RunningProxy> {
-  const certificates = await ensureCertificates({
-    directory,
-    domain: 'localhost',
-    region: 'local',
-    clock: systemClock,
-  });
-  return startProxy({
-    controlPlane: {
-      findLogin: async (_endpointId, role) => ({
-        ...{ verifier: role === 'ann' ? verifier : null, disabled: false, allowedIps: [] },
-      }),
-      findAddress: async () => null,
-      reportActivity: async () => {},
-      wake: async () => {
-        wakes += 1;
-        throw new CatnapError('unavailable', 'as far as it goes');
-      },
-    },
-    ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock, limits },
-    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
-  });
-}
+afterAll(() => proxies.dispose());
 
 const gss = Buffer.concat([int32(8), int32(requestCodes.gssenc)]);
 const startup = startupMessage([
@@ -85,14 +48,12 @@ async function writeInPieces(socket: Socket, bytes: Buffer, sizes: readonly numb
 }
 
 async function open(at = proxy): Promise<Socket> {
-  const socket = connect(at.port, '127.0.0.1');
-  socket.on('error', () => {});
+  const socket = await proxies.connect(at);
   socket.setNoDelay(true);
-  await once(socket, 'connect');
   return socket;
 }
 
-/** Up to the wake, which says that all before it was understood. */
+/** Runs a login up to the wake, whose failure shows that everything before it was understood. */
 async function logIn(sizes: readonly number[], greeting: Buffer): Promise<string> {
   const socket = await open();
   const messages = new MessageStream(socket, 100_000);
@@ -101,7 +62,7 @@ async function logIn(sizes: readonly number[], greeting: Buffer): Promise<string
     if (greeting === gss) {
       await send(gss);
       expect(await messages.firstByte()).toBe('N'.charCodeAt(0));
-      // What follows the one byte is framed; take it off by reading on.
+      // Messages follow the single byte; a new reader starts with them.
       messages.release();
       socket.read();
       return await converse(new MessageStream(socket, 100_000), send);
@@ -119,13 +80,8 @@ async function converse(messages: MessageStream, send: (bytes: Buffer) => Promis
   await send(saslInitialResponse(scramMechanism, exchange.first));
   const answer = parseAuthentication((await messages.readMessage()).body);
   if (answer.kind !== 'sasl_continue') throw new Error(`unexpected ${answer.kind}`);
-  const salt = Buffer.from(/,s=([^,]+)/.exec(answer.data)?.[1] ?? '', 'base64');
-  const keys = await deriveKeys('right', salt, iterations);
-  await send(saslResponse(proveToServer(exchange, answer.data, keys, { salt, iterations })?.final ?? ''));
-  for (;;) {
-    const { type, body } = await messages.readMessage();
-    if (type === 'E') return parseErrorResponse(body).message;
-  }
+  await send(saslResponse(await scramFinal(exchange, answer.data, proxies.role.password)));
+  return (await readError(messages)).message;
 }
 
 it('a login is understood however its bytes are cut', async () => {
@@ -137,24 +93,23 @@ it('a login is understood however its bytes are cut', async () => {
   );
 });
 
-/** Everything that comes back until the proxy closes; an impatient one is left to find out by itself. */
-async function answerTo(bytes: Buffer, sizes: readonly number[], at?: RunningProxy): Promise<Buffer> {
+/** Everything that the proxy sends until it closes; the impatient proxy has to end the connection by itself. */
+async function answerTo(bytes: Buffer, sizes: readonly number[], at?: StartedProxy): Promise<Buffer> {
   const socket = await open(at);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  const closed = new Promise((resolve) => socket.once('close', resolve));
   await writeInPieces(socket, bytes, sizes);
   if (at === undefined) socket.end();
-  await closed;
+  await closed(socket);
   return Buffer.concat(chunks);
 }
 
 async function expectHarmless(bytes: Buffer, sizes: readonly number[]): Promise<void> {
-  const before = wakes;
+  const before = proxy.wakes.length;
   const answer = await answerTo(bytes, sizes);
   // Nothing, one byte of a negotiation, a message of the protocol, or a TLS alert.
   if (answer.length > 0) expect('NSREv\x15'.includes(String.fromCharCode(answer[0] ?? 0))).toBe(true);
-  expect(wakes).toBe(before);
+  expect(proxy.wakes).toHaveLength(before);
 }
 
 it('a login that ends anywhere ends quietly', async () => {
@@ -182,7 +137,7 @@ it('a login that was changed anywhere, and bytes that are none, wake nothing and
   expect(await logIn([7], Buffer.alloc(0))).toBe('as far as it goes');
 });
 
-it('who stops in the middle is cut off in time', async () => {
+it('a client that stops in the middle is cut off in time', async () => {
   const answer = await answerTo(startup.subarray(0, 20), [20], impatient);
   expect(answer.toString('latin1')).toContain('Authentication timed out');
 });

@@ -1,23 +1,18 @@
-/** The proxy as a stranger sees it, byte by byte, with a scripted control plane and no Postgres behind. */
+/** The proxy as an unauthenticated client sees it, byte by byte, with a scripted control plane and no Postgres. */
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { connect as connectTcp, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
+import { connect as connectTcp, createServer } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../test/helpers/eventually.ts';
-import { type Certificates, ensureCertificates } from '../lib/certificates.ts';
-import { systemClock } from '../lib/clock.ts';
+import { closed, readError, scramFinal, TestProxies } from '../../test/helpers/proxy.ts';
 import { CatnapError } from '../lib/errors.ts';
-import { createLogger } from '../lib/log.ts';
-import { buildVerifier, deriveKeys } from '../lib/scram-verifier.ts';
-import type { ControlPlane, DialAddress, LoginFacts } from './kit/control-plane.ts';
-import { noMetrics } from './kit/metrics.ts';
-import { type ProxyOptions, type RunningProxy, startProxy } from './listener.ts';
+import type { DialAddress } from './kit/control-plane.ts';
+import { noMetrics, type ProxyMetrics } from './kit/metrics.ts';
+import type { RunningProxy } from './listener.ts';
 import { MessageStream } from './protocol/message-stream.ts';
 import {
-  type ErrorReport,
   parseAuthentication,
   parseErrorResponse,
   requestCodes,
@@ -25,62 +20,29 @@ import {
   saslResponse,
   startupMessage,
 } from './protocol/messages.ts';
-import { proveToServer, scramMechanism, scramPlusMechanism, startClientExchange } from './protocol/scram.ts';
+import { scramMechanism, scramPlusMechanism, startClientExchange } from './protocol/scram.ts';
 import { cstring, encodeMessage, int32 } from './protocol/wire.ts';
 
-const verifier = buildVerifier('right', undefined, 4096);
-const login: LoginFacts = { verifier, disabled: false, allowedIps: [] };
-const toNowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
-const log = createLogger({ level: 'silent', role: 'proxy' });
+const proxies = new TestProxies();
+const start = proxies.start.bind(proxies);
 
-let directory: string;
-let certificates: Certificates;
-const cleanups: (() => unknown)[] = [];
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'catnap-proxy-'));
-  certificates = await ensureCertificates({ directory, domain: 'localhost', region: 'local', clock: systemClock });
-});
-afterAll(() => rm(directory, { recursive: true, force: true }));
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-interface Started extends RunningProxy {
-  readonly wakes: string[];
-}
-
-async function start(plane: Partial<ControlPlane> = {}, options: Partial<ProxyOptions> = {}): Promise<Started> {
-  const wakes: string[] = [];
-  const wake = plane.wake ?? (async () => toNowhere);
-  const proxy = await startProxy({
-    controlPlane: {
-      findLogin: async (endpointId, role) => (endpointId === 'ep-a' && role === 'ann' ? login : null),
-      findAddress: async () => null,
-      reportActivity: async () => {},
-      ...plane,
-      wake: (endpointId) => {
-        wakes.push(endpointId);
-        return wake(endpointId);
-      },
-    },
-    ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, log, clock: systemClock },
-    ...{ domain: 'localhost', region: 'local' },
-    ...options,
-  });
-  cleanups.push(() => proxy.close());
-  return { ...proxy, wakes };
-}
-
-function asMessages(socket: Socket | TLSSocket): MessageStream {
-  cleanups.push(() => socket.destroy());
-  return new MessageStream(socket, 1_000_000);
-}
+beforeAll(() => proxies.prepare());
+afterEach(() => proxies.cleanUp());
+afterAll(() => proxies.dispose());
 
 async function open(proxy: RunningProxy, allowHalfOpen = false): Promise<MessageStream> {
-  const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen });
-  await once(socket, 'connect');
-  return asMessages(socket);
+  return new MessageStream(await proxies.connect(proxy, allowHalfOpen), 1_000_000);
+}
+
+/** Counts as the proxy reports them. */
+function countConnections(): { metrics: ProxyMetrics; open: () => number } {
+  let open = 0;
+  const metrics = {
+    ...noMetrics,
+    connectionOpened: () => void open++,
+    connectionClosed: () => void open--,
+  };
+  return { metrics, open: () => open };
 }
 
 const packet = (...parts: Buffer[]) => {
@@ -91,8 +53,13 @@ const sslRequest = packet(int32(requestCodes.ssl));
 const startup = (changes: Record<string, string> = {}) =>
   startupMessage(Object.entries({ user: 'ann', options: 'endpoint=ep-a', ...changes }));
 
+function asMessages(socket: TLSSocket): MessageStream {
+  proxies.onCleanup(() => socket.destroy());
+  return new MessageStream(socket, 1_000_000);
+}
+
 async function openTls(proxy: RunningProxy, servername: string): Promise<MessageStream> {
-  const socket = connectTcp(proxy.port, '127.0.0.1');
+  const socket = await proxies.connect(proxy);
   socket.write(sslRequest);
   const [answer] = await once(socket, 'data');
   expect(String(answer)).toBe('S');
@@ -101,19 +68,12 @@ async function openTls(proxy: RunningProxy, servername: string): Promise<Message
   return asMessages(secured);
 }
 
-async function readError(messages: MessageStream): Promise<ErrorReport> {
-  for (;;) {
-    const { type, body } = await messages.readMessage();
-    if (type === 'E') return parseErrorResponse(body);
-  }
-}
-
 async function readAuthentication(messages: MessageStream) {
   const { type, body } = await messages.readMessage();
   return type === 'E' ? { kind: 'error' as const, ...parseErrorResponse(body) } : parseAuthentication(body);
 }
 
-/** Runs SCRAM like a driver would; every message that came is in the result. */
+/** Runs SCRAM as a driver does; returns every message that came. */
 async function authenticate(messages: MessageStream, password: string) {
   const seen = [await readAuthentication(messages)];
   const exchange = startClientExchange();
@@ -121,32 +81,25 @@ async function authenticate(messages: MessageStream, password: string) {
   const next = await readAuthentication(messages);
   seen.push(next);
   if (next.kind !== 'sasl_continue') return seen;
-  const [, salt = '', iterations = ''] = /,s=([^,]+),i=(\d+)$/.exec(next.data) ?? [];
-  const facts = { salt: Buffer.from(salt, 'base64'), iterations: Number(iterations) };
-  const keys = await deriveKeys(password, facts.salt, facts.iterations);
-  const proof = proveToServer(exchange, next.data, keys, facts);
-  messages.write(saslResponse(proof?.final ?? ''));
+  messages.write(saslResponse(await scramFinal(exchange, next.data, password)));
   seen.push(await readAuthentication(messages));
   return seen;
 }
 
-/** Not `once`: that rejects on the errors which a rough end brings. */
-const closing = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
-const closed = (messages: MessageStream) =>
+const expectClosed = (messages: MessageStream) =>
   expect(messages.readMessage()).rejects.toThrow('the peer closed the connection');
 
 describe('the first packets', () => {
   it('SSLRequest gets S, GSSENCRequest gets N, one after the other', async () => {
     const proxy = await start();
-    const socket = connectTcp(proxy.port, '127.0.0.1');
-    cleanups.push(() => socket.destroy());
+    const socket = await proxies.connect(proxy);
     socket.write(packet(int32(requestCodes.gssenc)));
     expect(String((await once(socket, 'data'))[0])).toBe('N');
     socket.write(sslRequest);
     expect(String((await once(socket, 'data'))[0])).toBe('S');
   });
 
-  it('plaintext sent behind an SSLRequest is refused', async () => {
+  it('plaintext after an SSLRequest is refused', async () => {
     const messages = await open(await start());
     messages.write(Buffer.concat([sslRequest, startup()]));
     expect(await readError(messages)).toEqual({
@@ -164,7 +117,7 @@ describe('the first packets', () => {
     const messages = await open(await start());
     messages.write(bytes);
     expect(await readError(messages)).toEqual({ sqlState: '08P01', message: 'invalid length of startup packet' });
-    await closed(messages);
+    await expectClosed(messages);
   });
 
   it('the packet may come one byte at a time', async () => {
@@ -185,7 +138,7 @@ describe('the first packets', () => {
   it.each([
     ['no user', { user: '' }, "Parameter 'user' is missing in startup packet."],
     [
-      'a strange id',
+      'an invalid id',
       { options: 'endpoint=e_p' },
       "Project name ('e_p') must contain only alphanumeric characters and hyphen.",
     ],
@@ -216,16 +169,19 @@ describe('the first packets', () => {
     expect(await readAuthentication(secure)).toMatchObject({ kind: 'sasl' });
     const cancel = await open(proxy);
     cancel.write(packet(int32(requestCodes.cancel), int32(1), int32(2)));
-    await closed(cancel);
+    await expectClosed(cancel);
   });
 });
 
 describe('TLS', () => {
-  it('may start at once when ALPN says what it is for', async () => {
+  it('may start without an SSLRequest when ALPN names the protocol', async () => {
     const proxy = await start();
     const socket = connectTls({
-      ...{ host: '127.0.0.1', port: proxy.port, servername: 'ep-a.local.localhost' },
-      ...{ ALPNProtocols: ['postgresql'], ca: certificates.cert },
+      host: '127.0.0.1',
+      port: proxy.port,
+      servername: 'ep-a.local.localhost',
+      ALPNProtocols: ['postgresql'],
+      ca: proxies.certificates.cert,
     });
     await once(socket, 'secureConnect');
     expect(socket.alpnProtocol).toBe('postgresql');
@@ -237,21 +193,26 @@ describe('TLS', () => {
     });
   });
 
-  it.each([[undefined], [['http/1.1']]])('is not accepted at once with ALPN %j', async (ALPNProtocols) => {
-    const proxy = await start();
-    const socket = connectTls({
-      ...{ host: '127.0.0.1', port: proxy.port, rejectUnauthorized: false },
-      ...(ALPNProtocols ? { ALPNProtocols } : {}),
-    });
-    socket.on('error', () => {});
-    socket.on('secureConnect', () => socket.write(startup()));
-    const received: Buffer[] = [];
-    socket.on('data', (chunk: Buffer) => received.push(chunk));
-    await closing(socket);
-    expect(Buffer.concat(received).length).toBe(0);
-  });
+  it.each([[undefined], [['http/1.1']]])(
+    'is not accepted without an SSLRequest with ALPN %j',
+    async (ALPNProtocols) => {
+      const proxy = await start();
+      const socket = connectTls({
+        host: '127.0.0.1',
+        port: proxy.port,
+        rejectUnauthorized: false,
+        ...(ALPNProtocols ? { ALPNProtocols } : {}),
+      });
+      socket.on('error', () => {});
+      socket.on('secureConnect', () => socket.write(startup()));
+      const received: Buffer[] = [];
+      socket.on('data', (chunk: Buffer) => received.push(chunk));
+      await closed(socket);
+      expect(Buffer.concat(received).length).toBe(0);
+    },
+  );
 
-  it('a client that thinks we offer no channel binding is told off', async () => {
+  it('a client that was offered channel binding and claims the opposite is refused', async () => {
     const messages = await openTls(await start(), 'ep-a.local.localhost');
     messages.write(startup());
     expect(await readAuthentication(messages)).toMatchObject({ mechanisms: [scramPlusMechanism, scramMechanism] });
@@ -262,26 +223,30 @@ describe('TLS', () => {
     });
   });
 
-  it('a handshake that fails leaves nothing behind', async () => {
-    const proxy = await start();
-    const socket = connectTcp(proxy.port, '127.0.0.1');
-    socket.on('error', () => {});
+  it('a handshake that fails closes the connection with an alert, and is not counted any more', async () => {
+    const { metrics, open } = countConnections();
+    const socket = await proxies.connect(await start({}, { metrics }));
     socket.write(sslRequest);
     await once(socket, 'data');
+    expect(open()).toBe(1);
+    const received: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
     socket.write('this is no TLS hello at all');
-    socket.resume();
-    await closing(socket);
+    await closed(socket);
+    // At most a TLS alert; an ErrorResponse would be noise to a client in a handshake.
+    expect([undefined, 0x15]).toContain(Buffer.concat(received)[0]);
+    await expect.poll(open).toBe(0);
   });
 });
 
-describe('strangers', () => {
+describe('unauthenticated clients', () => {
   it('cannot tell a wrong password from an unknown role or endpoint, and wake nothing', async () => {
     const proxy = await start();
     const attempt = async (changes: Record<string, string>) => {
       const messages = await open(proxy);
       messages.write(startup(changes));
       const seen = await authenticate(messages, 'wrong');
-      await closed(messages);
+      await expectClosed(messages);
       return seen.map((message) => ({
         ...message,
         ...('data' in message ? { data: message.data.replace(/^r=[^,]{42,}/, 'r').replace(/s=[^,]{24}/, 's') } : {}),
@@ -330,7 +295,7 @@ describe('strangers', () => {
   });
 
   it('learn nothing about address lists or disabled endpoints', async () => {
-    const facts = { verifier, disabled: true, allowedIps: ['10.0.0.1'] };
+    const facts = { verifier: proxies.verifier, disabled: true, allowedIps: ['10.0.0.1'] };
     const proxy = await start({ findLogin: async () => facts });
     const attempt = async (password: string) => {
       const messages = await open(proxy);
@@ -347,7 +312,7 @@ describe('strangers', () => {
     expect(proxy.wakes).toEqual([]);
   });
 
-  it('are sent away unheard after too many failures, for a minute', async () => {
+  it('are refused at once after too many failures, for a minute', async () => {
     let nowMs = 0;
     const limits = { failuresPerMinute: 2 };
     const proxy = await start({}, { limits, clock: { now: () => new Date(nowMs) } });
@@ -362,7 +327,7 @@ describe('strangers', () => {
       messages.write(saslResponse(`c=biws,r=abc,p=${proof}`));
       return (await readError(messages)).message;
     };
-    // A broken exchange is no guess at a password and does not count.
+    // A malformed exchange is no guess at a password and does not count.
     expect(await attempt('x')).toBe('malformed SCRAM message');
     for (let i = 0; i < 2; i++) {
       const messages = await open(proxy);
@@ -374,7 +339,7 @@ describe('strangers', () => {
     expect(await attempt('x')).toBe('malformed SCRAM message');
   });
 
-  it('are told the same sentence whatever the control plane suffers from', async () => {
+  it('get the same message whatever is wrong with the control plane', async () => {
     const findLogin = async () => {
       throw new CatnapError('not_found', 'endpoint ep-a not found in table endpoints');
     };
@@ -387,17 +352,17 @@ describe('strangers', () => {
 
 describe('limits', () => {
   it.each([
-    ['says nothing', Buffer.alloc(0)],
+    ['sends nothing', Buffer.alloc(0)],
     ['stops in the middle of its packet', startup().subarray(0, 10)],
     ['does not answer the challenge', startup()],
   ])('a client that %s is timed out', async (_name, bytes) => {
     const messages = await open(await start({}, { limits: { authenticationMs: 50 } }));
     messages.write(bytes);
     expect(await readError(messages)).toEqual({ sqlState: '28000', message: 'Authentication timed out' });
-    await closed(messages);
+    await expectClosed(messages);
   });
 
-  it('a control plane that hangs does not hold its clients', async () => {
+  it('clients do not wait for ever for a control plane that hangs', async () => {
     const findLogin = () => new Promise<never>(() => {});
     const messages = await open(await start({ findLogin }, { limits: { authenticationMs: 1_000 } }));
     messages.write(startup());
@@ -405,13 +370,19 @@ describe('limits', () => {
     expect(seen.at(-1)).toEqual({ kind: 'error', sqlState: '28000', message: 'Authentication timed out' });
   });
 
-  it('a client that hangs in the TLS handshake is cut off', async () => {
-    const proxy = await start({}, { limits: { authenticationMs: 50 } });
-    const socket = connectTcp(proxy.port, '127.0.0.1');
+  it('a client that hangs in the TLS handshake is cut off, and is not counted any more', async () => {
+    const { metrics, open } = countConnections();
+    const proxy = await start({}, { metrics, limits: { authenticationMs: 50 } });
+    const socket = await proxies.connect(proxy);
+    const received: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
+    const connectedAt = performance.now();
     socket.write(sslRequest);
-    socket.resume();
-    socket.on('error', () => {});
-    await closing(socket);
+    await closed(socket);
+    expect(performance.now() - connectedAt).toBeLessThan(2_000);
+    // Nothing but the answer to the SSLRequest: an ErrorResponse could not be read in the middle of a handshake.
+    expect(Buffer.concat(received).toString()).toBe('S');
+    await expect.poll(open).toBe(0);
   });
 
   it('one connection too many is refused, and there is room again when one goes', async () => {
@@ -431,14 +402,14 @@ describe('limits', () => {
       .toBe('sasl');
   });
 
-  it('those who have not proved anything have room of their own, by address and in all', async () => {
+  it('unauthenticated connections have limits of their own, by address and in all', async () => {
     const full = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
     for (const limits of [{ unauthenticatedPerAddress: 2 }, { unauthenticated: 2 }]) {
       const proxy = await start({ wake: () => new Promise(() => {}) }, { limits });
       const silent = await open(proxy);
-      const proven = await open(proxy);
-      proven.write(startup());
-      await authenticate(proven, 'right');
+      const authenticated = await open(proxy);
+      authenticated.write(startup());
+      await authenticate(authenticated, 'right');
       const second = await open(proxy);
       second.write(startup());
       await readAuthentication(second);
@@ -457,8 +428,8 @@ describe('limits', () => {
       { wake: () => new Promise(() => {}) },
       { limits: { connectionsPerEndpoint: 1, closeMs: 50 } },
     );
-    const [first, second, stranger] = [await open(proxy), await open(proxy), await open(proxy)];
-    for (const messages of [first, second, stranger]) messages.write(startup());
+    const [first, second, third] = [await open(proxy), await open(proxy), await open(proxy)];
+    for (const messages of [first, second, third]) messages.write(startup());
     await authenticate(first, 'right');
     await expect.poll(() => proxy.wakes.length).toBe(1);
     await authenticate(second, 'right');
@@ -466,7 +437,7 @@ describe('limits', () => {
       sqlState: '53300',
       message: 'Too many connections to this endpoint. Please try again later.',
     });
-    expect((await authenticate(stranger, 'wrong')).at(-1)).toMatchObject({ sqlState: '28P01' });
+    expect((await authenticate(third, 'wrong')).at(-1)).toMatchObject({ sqlState: '28P01' });
   });
 
   it('a connection to the past is refused rather than served from the present', async () => {
@@ -485,7 +456,7 @@ describe('waking', () => {
     return messages;
   };
 
-  it('passes on the words and the SQLSTATE of a failed wake', async () => {
+  it('passes on the message and the SQLSTATE of a failed wake', async () => {
     const wake = async () => {
       throw new CatnapError('too_many_connections', 'all computes of the plan are in use');
     };
@@ -496,10 +467,10 @@ describe('waking', () => {
   it('gives up on a wake that takes too long', async () => {
     const messages = await logIn(await start({ wake: () => new Promise(() => {}) }, { limits: { wakeMs: 50 } }));
     expect(await readError(messages)).toMatchObject({ sqlState: '57P03' });
-    await closed(messages);
+    await expectClosed(messages);
   });
 
-  it('asks again when nothing answers at the address, and says so when the time is up', async () => {
+  it('asks again when nothing answers at the address, and reports it when the time is up', async () => {
     const proxy = await start({}, { limits: { unreachableMs: 0 } });
     const messages = await logIn(proxy);
     expect(await readError(messages)).toEqual({ sqlState: '57P03', message: "Couldn't connect to compute node" });
@@ -511,25 +482,20 @@ describe('waking', () => {
     const compute = createServer(() => {
       dials += 1;
     });
-    const path = join(directory, 'compute.sock');
+    const path = join(proxies.directory, 'compute.sock');
     await new Promise<void>((resolve) => compute.listen(path, resolve));
-    cleanups.push(() => compute.close());
+    proxies.onCleanup(() => compute.close());
     let answer = (_address: DialAddress) => {};
     const wake = () =>
       new Promise<DialAddress>((resolve) => {
         answer = resolve;
       });
-    let open = 0;
-    const metrics = {
-      ...noMetrics,
-      connectionOpened: () => void open++,
-      connectionClosed: () => void open--,
-    };
+    const { metrics, open } = countConnections();
     const proxy = await start({ wake }, { metrics });
     const messages = await logIn(proxy);
     await expect.poll(() => proxy.wakes.length).toBe(1);
     messages.stream.destroy();
-    await expect.poll(() => open).toBe(0);
+    await expect.poll(open).toBe(0);
     answer({ kind: 'unix', path });
     await proxy.close();
     expect(dials).toBe(0);
@@ -550,7 +516,8 @@ describe('start', () => {
   it('fails when the port is taken or the key is not the certificate’s', async () => {
     const proxy = await start();
     await expect(start({}, { port: proxy.port })).rejects.toThrow(/EADDRINUSE/);
-    const mixed = { key: certificates.key, cert: await readFile(certificates.caPath, 'utf8') };
+    const { key, caPath } = proxies.certificates;
+    const mixed = { key, cert: await readFile(caPath, 'utf8') };
     await expect(start({}, { tls: () => mixed })).rejects.toThrow(/key/);
   });
 });

@@ -1,126 +1,48 @@
 /** The proxy between real drivers and a real Postgres; only the control plane is scripted. */
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { type EventEmitter, once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { connect as connectTcp, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import pg from 'pg';
+import type pg from 'pg';
 import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
-import { learnVerifier } from '../../test/helpers/learn-verifier.ts';
-import { type Certificates, ensureCertificates } from '../lib/certificates.ts';
-import { systemClock } from '../lib/clock.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { closed, PostgresProxies, psqlVersion, readError } from '../../test/helpers/proxy.ts';
 import { CatnapError } from '../lib/errors.ts';
-import { createLogger } from '../lib/log.ts';
 import { buildVerifier } from '../lib/scram-verifier.ts';
-import type { ControlPlane, DialAddress } from './kit/control-plane.ts';
-import { type ProxyOptions, type RunningProxy, startProxy } from './listener.ts';
+import type { DialAddress } from './kit/control-plane.ts';
+import type { RunningProxy } from './listener.ts';
 import { MessageStream } from './protocol/message-stream.ts';
-import {
-  type BackendKey,
-  cancelRequest,
-  parseBackendKeyData,
-  parseErrorResponse,
-  startupMessage,
-} from './protocol/messages.ts';
+import { parseErrorResponse } from './protocol/messages.ts';
 import { cstring, encodeMessage } from './protocol/wire.ts';
 
-const system = inject('systemDatabase');
-const compute: DialAddress = { kind: 'unix', path: system.path };
-const host = 'ep-a.local.localhost';
-const role = { user: system.username, password: system.password, database: system.database };
-const psqlVersion = findPsql();
+const proxies = new PostgresProxies();
+const { role, direct } = proxies;
+const start = proxies.start.bind(proxies);
+const hostname = 'ep-a.local.localhost';
 
-let directory: string;
-let certificates: Certificates;
-let verifier: string;
-/** A session that does not go through the proxy. */
-let direct: postgres.Sql;
-const cleanups: (() => unknown)[] = [];
+beforeAll(() => proxies.prepare());
+afterEach(() => proxies.cleanUp());
+afterAll(() => proxies.dispose());
 
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'catnap-proxy-'));
-  certificates = await ensureCertificates({ directory, domain: 'localhost', region: 'local', clock: systemClock });
-  verifier = await learnVerifier(system);
-  direct = postgres({ ...system, max: 1 });
-});
-afterAll(async () => {
-  await direct.end();
-  await rm(directory, { recursive: true, force: true });
-});
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-function findPsql(): number {
-  try {
-    const version = execFileSync('psql', ['--version'], { encoding: 'utf8' });
-    return Number(/ (\d+)/.exec(version)?.[1] ?? 0);
-  } catch {
-    return 0;
-  }
-}
-
-interface Started extends RunningProxy {
-  readonly wakes: string[];
-  readonly activity: Map<string, Date>;
-}
-
-async function start(plane: Partial<ControlPlane> = {}, options: Partial<ProxyOptions> = {}): Promise<Started> {
-  const wakes: string[] = [];
-  const activity = new Map<string, Date>();
-  const wake = plane.wake ?? (async () => compute);
-  const proxy = await startProxy({
-    controlPlane: {
-      findLogin: async (endpointId, user) =>
-        endpointId === 'ep-a'
-          ? { verifier: user === system.username ? verifier : null, disabled: false, allowedIps: [] }
-          : null,
-      findAddress: async () => null,
-      reportActivity: async (seen) => {
-        for (const [id, at] of seen) activity.set(id, at);
-      },
-      ...plane,
-      wake: (endpointId) => {
-        wakes.push(endpointId);
-        return wake(endpointId);
-      },
-    },
-    ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock },
-    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
-    ...options,
-  });
-  cleanups.push(() => proxy.close());
-  return { ...proxy, wakes, activity };
-}
-
-function pgClient(proxy: RunningProxy, options: pg.ClientConfig = {}): pg.Client {
-  const client = new pg.Client({ host: '127.0.0.1', port: proxy.port, ...role, ...options });
-  client.on('error', () => {});
-  cleanups.push(() => client.end().catch(() => {}));
-  return client;
-}
-
-/** What the driver keeps to itself. */
+/** A part of the driver that its types do not show. */
 function connectionOf(client: pg.Client): EventEmitter & { stream: Socket } {
   return (client as pg.Client & { connection: EventEmitter & { stream: Socket } }).connection;
 }
 
-/** `servername` stands for a name service that knows the endpoint's host. */
-const overTls = { ssl: { servername: host, rejectUnauthorized: false } };
+/** `servername` stands in for a name service that resolves the endpoint's hostname. */
+const overTls = { ssl: { servername: hostname, rejectUnauthorized: false } };
 const byOptions = { options: 'endpoint=ep-a' };
 
 async function connected(proxy: RunningProxy, options: pg.ClientConfig = byOptions): Promise<pg.Client> {
-  const client = pgClient(proxy, options);
+  const client = proxies.newClient(proxy, options);
   await client.connect();
   return client;
 }
 
 async function failure(proxy: RunningProxy, options: pg.ClientConfig): Promise<{ code?: string; message: string }> {
-  return pgClient(proxy, options)
+  return proxies
+    .newClient(proxy, options)
     .connect()
     .then(
       () => ({ message: 'connected' }),
@@ -150,16 +72,16 @@ describe('pg', () => {
     expect(proxy.wakes).toEqual(['ep-a']);
   });
 
-  it('connects with TLS by the server name, pooled host too, and checks our certificate', async () => {
+  it('connects with TLS by the server name, pooled or not, and checks our certificate', async () => {
     const proxy = await start();
-    const ca = certificates.cert;
-    for (const servername of [host, 'ep-a-pooler.local.localhost']) {
+    const ca = proxies.certificates.cert;
+    for (const servername of [hostname, 'ep-a-pooler.local.localhost']) {
       const client = await connected(proxy, { ssl: { servername, ca, rejectUnauthorized: true } });
       expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     }
   });
 
-  it('binds its login to the TLS channel when it is told to', async () => {
+  it('binds its login to the TLS channel when asked to', async () => {
     const client = await connected(await start(), { ...overTls, enableChannelBinding: true });
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
@@ -175,7 +97,7 @@ describe('pg', () => {
     }
   });
 
-  it('hears the same for a wrong password, an unknown role and an unknown endpoint, and nothing wakes', async () => {
+  it('gets the same error for a wrong password, an unknown role and an unknown endpoint, and nothing wakes', async () => {
     const proxy = await start();
     const refused = { code: '28P01', message: `password authentication failed for user '${role.user}'` };
     expect(await failure(proxy, { ...byOptions, password: 'wrong' })).toEqual(refused);
@@ -189,13 +111,13 @@ describe('pg', () => {
     expect(proxy.wakes).toEqual([]);
   });
 
-  it('hears the plain authentication error when the password was changed in the compute', async () => {
+  it('gets the ordinary authentication error when the password was changed in the compute', async () => {
     const findLogin = async () => ({ verifier: buildVerifier(role.password), disabled: false, allowedIps: [] });
     const proxy = await start({ findLogin });
     expect(await failure(proxy, byOptions)).toMatchObject({ code: '28P01' });
   });
 
-  it('hears what the compute itself says', async () => {
+  it('gets the error of the compute itself', async () => {
     const proxy = await start();
     expect(await failure(proxy, { ...byOptions, database: 'absent' })).toEqual({
       code: '3D000',
@@ -203,7 +125,7 @@ describe('pg', () => {
     });
   });
 
-  it('hears why a wake failed, and when it took too long', async () => {
+  it('gets the reason why a wake failed, also when it took too long', async () => {
     const wake = async () => {
       throw new CatnapError('unavailable', 'the branch is being restored');
     };
@@ -215,23 +137,28 @@ describe('pg', () => {
 });
 
 describe('postgres.js', () => {
-  it('connects by URL, with parameters that it sends on to the server', async () => {
+  it('connects by URL, with parameters that it passes to the server', async () => {
     const proxy = await start();
     const query = 'options=endpoint%3Dep-a&channel_binding=prefer';
     const sql = postgres(`postgres://${role.user}:${role.password}@localhost:${proxy.port}/${role.database}?${query}`, {
       max: 1,
     });
-    cleanups.push(() => sql.end());
+    proxies.onCleanup(() => sql.end());
     expect(await sql`select ${'x'}::text as x`).toEqual([{ x: 'x' }]);
   });
 
   it('connects with sslmode=require', async () => {
     const proxy = await start();
     const sql = postgres({
-      ...{ host: '127.0.0.1', port: proxy.port, username: role.user, password: role.password, database: role.database },
-      ...{ ssl: { servername: host, rejectUnauthorized: false }, max: 1 },
+      host: '127.0.0.1',
+      port: proxy.port,
+      username: role.user,
+      password: role.password,
+      database: role.database,
+      ssl: { servername: hostname, rejectUnauthorized: false },
+      max: 1,
     });
-    cleanups.push(() => sql.end());
+    proxies.onCleanup(() => sql.end());
     expect(await sql`select count(*)::int as n from generate_series(1, 1000)`).toEqual([{ n: 1000 }]);
   });
 });
@@ -240,27 +167,27 @@ describe.skipIf(psqlVersion === 0)('psql', () => {
   const local = 'hostaddr=127.0.0.1';
   it.each([
     ['plaintext', `${local} sslmode=disable options=endpoint=ep-a`],
-    ['sslmode=require', `host=${host} ${local} sslmode=require`],
-    ['channel_binding=require', `host=${host} ${local} sslmode=require channel_binding=require`],
-    ['channel_binding=disable', `host=${host} ${local} sslmode=require channel_binding=disable`],
+    ['sslmode=require', `host=${hostname} ${local} sslmode=require`],
+    ['channel_binding=require', `host=${hostname} ${local} sslmode=require channel_binding=require`],
+    ['channel_binding=disable', `host=${hostname} ${local} sslmode=require channel_binding=disable`],
   ])('connects: %s', async (_name, conninfo) => {
     expect(await psql(await start(), conninfo, 'select 40 + 2')).toBe('42');
   });
 
   it('accepts our certificate in full', async () => {
-    const conninfo = `host=${host} ${local} sslmode=verify-full sslrootcert=${certificates.caPath}`;
+    const conninfo = `host=${hostname} ${local} sslmode=verify-full sslrootcert=${proxies.certificates.caPath}`;
     expect(await psql(await start(), conninfo, 'select 40 + 2')).toBe('42');
   });
 
   it.skipIf(psqlVersion < 17)('connects with TLS from the first byte', async () => {
-    const conninfo = `host=${host} ${local} sslmode=require sslnegotiation=direct`;
+    const conninfo = `host=${hostname} ${local} sslmode=require sslnegotiation=direct`;
     expect(await psql(await start(), conninfo, 'select 40 + 2')).toBe('42');
   });
 
   it('is refused without TLS where plaintext is not allowed', async () => {
     const proxy = await start({}, { allowPlaintext: false });
-    const said = await psql(proxy, `${local} sslmode=disable options=endpoint=ep-a`, 'select 1');
-    expect(said).toContain('connection is insecure (try using `sslmode=require`)');
+    const output = await psql(proxy, `${local} sslmode=disable options=endpoint=ep-a`, 'select 1');
+    expect(output).toContain('connection is insecure (try using `sslmode=require`)');
   });
 });
 
@@ -272,12 +199,12 @@ describe('many clients', () => {
         answer = resolve;
       });
     const proxy = await start({ wake });
-    const clients = Array.from({ length: 50 }, () => pgClient(proxy, byOptions));
+    const clients = Array.from({ length: 50 }, () => proxies.newClient(proxy, byOptions));
     const proven = clients.map((client) => once(connectionOf(client), 'authenticationSASLFinal'));
     const connecting = Promise.all(clients.map((client) => client.connect()));
     await Promise.all(proven);
     expect(proxy.wakes).toEqual(['ep-a']);
-    answer(compute);
+    answer(proxies.compute);
     await connecting;
     const results = await Promise.all(clients.map((client) => client.query('select 1 as one')));
     expect(results.every(({ rows }) => rows[0].one === 1)).toBe(true);
@@ -285,34 +212,8 @@ describe('many clients', () => {
   });
 });
 
-/** Protocol by hand, for what drivers hide. */
-async function openRaw(proxy: RunningProxy): Promise<{ messages: MessageStream; socket: Socket; key: BackendKey }> {
-  const socket = connectTcp(proxy.port, '127.0.0.1');
-  cleanups.push(() => socket.destroy());
-  const messages = new MessageStream(socket, 100_000_000);
-  messages.write(
-    startupMessage([
-      ['user', role.user],
-      ['database', role.database],
-    ]),
-  );
-  await messages.readMessage();
-  messages.write(encodeMessage('p', cstring(`endpoint=ep-a;${role.password}`)));
-  let key: BackendKey = { processId: 0, secret: 0 };
-  for (;;) {
-    const { type, body } = await messages.readMessage();
-    if (type === 'E') throw new Error(parseErrorResponse(body).message);
-    if (type === 'K') key = parseBackendKeyData(body);
-    if (type === 'Z') return { messages, socket, key };
-  }
-}
-
-async function sendCancel(proxy: RunningProxy, key: BackendKey): Promise<void> {
-  const socket = connectTcp(proxy.port, '127.0.0.1');
-  socket.end(cancelRequest(key));
-  socket.resume();
-  await once(socket, 'close');
-}
+/** A direct session without a driver. */
+const openRaw = (proxy: RunningProxy) => proxies.raw(proxy, {}, 'ep-a');
 
 async function untilSleeping(application: string): Promise<void> {
   const active = () => direct`
@@ -330,34 +231,27 @@ describe('cancel', () => {
     query(second, 'cancel-second', 60);
     await untilSleeping('cancel-first');
     await untilSleeping('cancel-second');
-    await sendCancel(proxy, { ...first.key, secret: first.key.secret ^ 1 });
-    await sendCancel(proxy, first.key);
-    expect(await nextError(first.messages)).toMatchObject({ sqlState: '57014' });
+    await proxies.cancel(proxy, { ...first.key, secret: first.key.secret ^ 1 });
+    await proxies.cancel(proxy, first.key);
+    expect(await readError(first.messages)).toMatchObject({ sqlState: '57014' });
     const others = await direct`select state from pg_stat_activity where application_name = 'cancel-second'`;
     expect(others).toEqual([{ state: 'active' }]);
-    await sendCancel(proxy, second.key);
-    expect(await nextError(second.messages)).toMatchObject({ sqlState: '57014' });
+    await proxies.cancel(proxy, second.key);
+    expect(await readError(second.messages)).toMatchObject({ sqlState: '57014' });
   });
 
   it('does nothing with the key of a session that is over', async () => {
     const proxy = await start();
     const raw = await openRaw(proxy);
     raw.messages.write(encodeMessage('X'));
-    await once(raw.socket, 'close');
-    await sendCancel(proxy, raw.key);
+    await closed(raw.messages.stream);
+    await proxies.cancel(proxy, raw.key);
     const client = await connected(proxy);
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 });
 
-async function nextError(messages: MessageStream): Promise<{ sqlState: string; message: string }> {
-  for (;;) {
-    const { type, body } = await messages.readMessage();
-    if (type === 'E') return parseErrorResponse(body);
-  }
-}
-
-/** Memory of buffers that somebody still holds; what has passed through and awaits collection does not count. */
+/** Memory of buffers that are still referenced, without those that only wait for collection. */
 function retainedBytes(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
@@ -367,7 +261,8 @@ function retainedBytes(): number {
 describe('bytes', () => {
   it('come through whole; a slow reader slows the compute down instead of filling memory', async () => {
     const proxy = await start();
-    const { messages, socket } = await openRaw(proxy);
+    const { messages } = await openRaw(proxy);
+    const socket = messages.stream;
     messages.write(encodeMessage('Q', cstring("set application_name = 'slow-reader'")));
     while ((await messages.readMessage()).type !== 'Z');
     messages.release();
@@ -395,9 +290,9 @@ describe('bytes', () => {
   });
 
   it('still come down after the client has closed its side', async () => {
-    const { messages, socket } = await openRaw(await start());
+    const { messages } = await openRaw(await start());
     messages.write(encodeMessage('Q', cstring("select repeat('x', 100) from pg_sleep(0.05)")));
-    socket.end();
+    messages.stream.end();
     const types: string[] = [];
     while (types.at(-1) !== 'Z') types.push((await messages.readMessage()).type);
     expect(types).toEqual(['T', 'D', 'C', 'Z']);
@@ -437,31 +332,32 @@ describe('the end', () => {
     await expect.poll(() => backends('leaver'), { timeout: 10_000 }).toBe(0);
   });
 
-  it('of a backend ends its client, with the words of the backend', async () => {
+  it('of a backend ends its client, with the error of the backend', async () => {
     const proxy = await start();
     const client = await connected(proxy, { ...byOptions, application_name: 'victim' });
     const ended = new Promise<void>((resolve) => client.once('end', resolve));
-    const said = new Promise<Error>((resolve) => client.once('error', resolve));
+    const error = new Promise<Error>((resolve) => client.once('error', resolve));
     await direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'victim'`;
-    expect((await said).message).toBe('terminating connection due to administrator command');
+    expect((await error).message).toBe('terminating connection due to administrator command');
     await ended;
   });
 
-  it('of the proxy is told to an idle client at once', async () => {
+  it('of the proxy is reported to an idle client at once', async () => {
     const proxy = await start({}, { limits: { closeMs: 20_000 } });
     const clients = [
       await connected(proxy, { ...byOptions, application_name: 'idle-one' }),
       await connected(proxy, { ...overTls, application_name: 'idle-one' }),
     ];
-    const told = clients.map((client) => new Promise<{ code?: string }>((resolve) => client.once('error', resolve)));
+    const errors = clients.map((client) => new Promise<{ code?: string }>((resolve) => client.once('error', resolve)));
     await proxy.close();
-    expect((await Promise.all(told)).map(({ code }) => code)).toEqual(['57P01', '57P01']);
+    expect((await Promise.all(errors)).map(({ code }) => code)).toEqual(['57P01', '57P01']);
     await expect.poll(() => backends('idle-one'), { timeout: 10_000 }).toBe(0);
   });
 
-  it('of the proxy never tears a message apart', async () => {
+  it('of the proxy never splits a message', async () => {
     const proxy = await start({}, { limits: { closeMs: 20_000 } });
-    const { messages, socket } = await openRaw(proxy);
+    const { messages } = await openRaw(proxy);
+    const socket = messages.stream;
     messages.write(encodeMessage('Q', cstring("set application_name = 'busy-one'")));
     while ((await messages.readMessage()).type !== 'Z');
     messages.release();
@@ -486,7 +382,7 @@ describe('the end', () => {
     await expect.poll(() => backends('busy-one'), { timeout: 10_000 }).toBe(0);
   });
 
-  it('of the proxy cuts an answer short that has no end, and says why', async () => {
+  it('of the proxy cancels an answer without end, and reports why', async () => {
     const proxy = await start({}, { limits: { closeMs: 2_000 } });
     const { messages } = await openRaw(proxy);
     messages.write(encodeMessage('Q', cstring("select repeat('x', 1000), generate_series(1, 1000000000)")));

@@ -1,9 +1,10 @@
-/** Reaching a compute that misbehaves: a scripted server that does each time what the list says. */
+/** Connecting to a compute that misbehaves: a scripted server, with one act for each connection. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { scriptControlPlane } from '../../../test/helpers/proxy.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import { buildVerifier, deriveKeys, parseVerifier, type ScramVerifier } from '../../lib/scram-verifier.ts';
 import type { Identity } from '../client/authenticate.ts';
@@ -97,14 +98,18 @@ async function perform(messages: MessageStream, act: Act): Promise<void> {
   messages.write(encodeMessage('Z', Buffer.from('I')));
 }
 
-async function connect(addresses: readonly DialAddress[], signal = new AbortController().signal) {
-  const identity: Identity = {
+async function identify(): Promise<Identity> {
+  return {
     route: { endpointId: 'ep-a', pooled: false },
     role: 'ann',
     keys: await deriveKeys('right', verifier.salt, verifier.iterations),
     verifier,
     facts: { verifier: null, disabled: false, allowedIps: [] },
   };
+}
+
+async function connect(addresses: readonly DialAddress[], signal = new AbortController().signal) {
+  const identity = await identify();
   const wakes: DialAddress[] = [];
   const wake = async () => {
     const address = addresses[Math.min(wakes.length, addresses.length - 1)];
@@ -124,7 +129,7 @@ async function connect(addresses: readonly DialAddress[], signal = new AbortCont
 }
 
 describe('connectToCompute', () => {
-  it('logs in and brings the greeting, the key and the readiness', async () => {
+  it('logs in and returns the greeting, the key and ReadyForQuery', async () => {
     const { login, wakes } = await connect([await startCompute(['ok'])]);
     expect(wakes).toBe(1);
     expect(login?.key).toEqual({ processId: 7, secret: 8 });
@@ -137,7 +142,7 @@ describe('connectToCompute', () => {
     [['drop', 'starting', 'ok'], 1],
     [['starting', 'starting', 'stopping', 'ok'], 2],
     [['hang', 'ok'], 1],
-  ])('carries on through %j', async (script, wakesExpected) => {
+  ])('goes on through %j', async (script, wakesExpected) => {
     const { login, wakes } = await connect([await startCompute(script)]);
     expect(login?.kind).toBe('open');
     expect(wakes).toBe(wakesExpected);
@@ -162,7 +167,7 @@ describe('connectToCompute', () => {
     expect(failure).toMatchObject({ kind, message });
   });
 
-  it('passes on what else the server says, as it said it', async () => {
+  it('passes on any other error of the server as it is', async () => {
     const { failure, wakes } = await connect([await startCompute(['full'])]);
     expect(failure).toBeInstanceOf(ComputeRefusal);
     expect(failure).toMatchObject({ sqlState: '53300', message: 'says 53300' });
@@ -205,14 +210,10 @@ describe('every order of wake, refusal, retry, cancel and timeout', () => {
     expect(orders).toHaveLength(5 * (1 + 2 + 4));
   });
 
-  it('ends as its last round says, leaves no connection behind, and spoils nothing for the next client', async () => {
+  it('ends as its last round determines, leaves no connection open, and does not affect the next client', async () => {
     const script: Act[] = [];
     const address = await startCompute(script);
-    const keys = await deriveKeys('right', verifier.salt, verifier.iterations);
-    const identity: Identity = {
-      ...{ route: { endpointId: 'ep-a', pooled: false }, role: 'ann', keys, verifier },
-      facts: { verifier: null, disabled: false, allowedIps: [] },
-    };
+    const identity = await identify();
     const limits = { ...defaultLimits, dialAttempts: 1, dialMs: 150, unreachableMs: 10_000 };
     const run = async (rounds: readonly Round[]): Promise<string> => {
       const left = [...rounds];
@@ -225,13 +226,7 @@ describe('every order of wake, refusal, retry, cancel and timeout', () => {
         script.push(round === 'client leaves' ? 'hang' : (round ?? 'ok'));
         return address;
       };
-      const plane = {
-        findLogin: async () => null,
-        findAddress: async () => null,
-        reportActivity: async () => {},
-        wake,
-      };
-      const waker = createWaker(plane, 40);
+      const waker = createWaker(scriptControlPlane({ wake }), 40);
       const options = { identity, parameters: new Map(), waker, limits, signal: client.signal };
       const ending = await connectToCompute(options).then(
         ({ socket }) => {
@@ -243,7 +238,7 @@ describe('every order of wake, refusal, retry, cancel and timeout', () => {
       expect(left).toEqual([]);
       return ending;
     };
-    // Side by side would mix up their scripts; in rows of their own they take a few seconds.
+    // One after the other, since all of them share one script; together they take a few seconds.
     for (const rounds of orders) {
       const ending = rounds.at(-1) ?? '';
       expect([rounds, await run(rounds)]).toEqual([rounds, endings[ending] ?? ending]);

@@ -1,13 +1,13 @@
-/** Two proxies of one port: what comes to the one and is meant for the other. */
+/** Two proxies of one port: cancel requests that arrive at one and are meant for the other. */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import { PooledProxies, type RawClient, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
+import { PostgresProxies, type RawClient, type StartedProxy } from '../../../test/helpers/proxy.ts';
 import { cstring, encodeMessage } from '../protocol/wire.ts';
 
-const proxies = new PooledProxies();
+const proxies = new PostgresProxies();
 beforeAll(() => proxies.prepare());
 afterAll(() => proxies.dispose());
 afterEach(() => proxies.cleanUp());
@@ -38,14 +38,14 @@ async function answerOf(client: RawClient): Promise<string> {
   }
 }
 
-it('a cancel request that comes to the other one reaches its client, and only that one', async () => {
+it('a cancel request that arrives at the other proxy cancels the query of its own client only', async () => {
   const [first, second] = await startTwo();
   const one = await proxies.raw(first, { application_name: 'sibling-one' });
   const other = await proxies.raw(second, { application_name: 'sibling-other' });
   expect([one.key.processId % 16, other.key.processId % 16]).toEqual([0, 1]);
   await sleepOn(one, 'sibling-one');
   await sleepOn(other, 'sibling-other');
-  // Nothing answers to a key that is wrong in its secret, in its number, or has a number that nobody has.
+  // None of these keys was issued: a wrong secret, the number of the other proxy, and one that no proxy has.
   for (const proxy of [first, second]) {
     await proxies.cancel(proxy, { ...one.key, secret: one.key.secret ^ 1 });
     await proxies.cancel(proxy, { ...one.key, processId: one.key.processId + 1 });
@@ -60,9 +60,18 @@ it('a cancel request that comes to the other one reaches its client, and only th
   expect(await answerOf(other)).toContain('E');
 });
 
-it('a cancel request for one that is gone is closed like any other', async () => {
+it('a cancel request for a proxy that is gone is closed like any other, and cancels nothing', async () => {
   const [first, second] = await startTwo();
   const { key } = await proxies.raw(second);
+  const other = await proxies.raw(first, { application_name: 'sibling-left' });
+  await sleepOn(other, 'sibling-left');
   await second.close();
+  const askedAt = performance.now();
   await proxies.cancel(first, key);
+  // At once, and not when the time for dialling a sibling is over.
+  expect(performance.now() - askedAt).toBeLessThan(5_000);
+  const rows = await proxies.direct`select wait_event from pg_stat_activity where application_name = 'sibling-left'`;
+  expect(rows).toEqual([expect.objectContaining({ wait_event: 'PgSleep' })]);
+  await proxies.cancel(first, other.key);
+  expect(await answerOf(other)).toContain('E');
 });

@@ -1,25 +1,15 @@
 import { describe, expect, it } from 'vitest';
+import { scriptControlPlane, silentLog } from '../../../test/helpers/proxy.ts';
 import { CatnapError } from '../../lib/errors.ts';
-import { createLogger } from '../../lib/log.ts';
 import { startActivity } from '../kit/activity.ts';
-import type { ControlPlane, DialAddress } from '../kit/control-plane.ts';
+import type { DialAddress } from '../kit/control-plane.ts';
 import { createWaker } from './wake.ts';
 
 const address: DialAddress = { kind: 'unix', path: '/nowhere' };
 const stay = new AbortController().signal;
 
-function planeWith(parts: Partial<ControlPlane>): ControlPlane {
-  return {
-    findLogin: async () => null,
-    wake: async () => address,
-    findAddress: async () => null,
-    reportActivity: async () => {},
-    ...parts,
-  };
-}
-
 describe('wake', () => {
-  it('is asked for once while anybody waits, once per endpoint, and anew afterwards', async () => {
+  it('is asked for once per endpoint while clients wait, and again afterwards', async () => {
     const asked: string[] = [];
     const answers: (() => void)[] = [];
     const wake = (endpointId: string) =>
@@ -27,7 +17,7 @@ describe('wake', () => {
         asked.push(endpointId);
         answers.push(() => resolve(address));
       });
-    const waker = createWaker(planeWith({ wake }), 10_000);
+    const waker = createWaker(scriptControlPlane({ wake }), 10_000);
     const waiting = ['a', 'a', 'b', 'a'].map((id) => waker.wake(id, stay));
     expect(asked).toEqual(['a', 'b']);
     for (const answer of answers) answer();
@@ -38,13 +28,13 @@ describe('wake', () => {
     await again;
   });
 
-  it('fails for all with the words of the control plane, and is not remembered', async () => {
+  it('fails for all with the message of the control plane, and is not remembered', async () => {
     let calls = 0;
     const wake = async () => {
       calls += 1;
       throw new CatnapError('unavailable', 'no room');
     };
-    const waker = createWaker(planeWith({ wake }), 10_000);
+    const waker = createWaker(scriptControlPlane({ wake }), 10_000);
     const results = await Promise.allSettled([waker.wake('a', stay), waker.wake('a', stay)]);
     expect(results.map((result) => result.status === 'rejected' && result.reason.message)).toEqual([
       'no room',
@@ -58,30 +48,30 @@ describe('wake', () => {
     const wake = async () => {
       throw new Error('connection to 10.0.0.1 refused');
     };
-    const failure = createWaker(planeWith({ wake }), 10_000).wake('a', stay);
+    const failure = createWaker(scriptControlPlane({ wake }), 10_000).wake('a', stay);
     await expect(failure).rejects.toMatchObject({ kind: 'internal', message: 'Control plane request failed' });
   });
 
-  it('ends a waiter’s patience with 57P03; a wake that hangs does not hold up who comes later', async () => {
+  it('that takes too long fails with 57P03, and does not hold up clients that come later', async () => {
     let calls = 0;
     const wake = () => {
       calls += 1;
       return calls === 1 ? new Promise<DialAddress>(() => {}) : Promise.resolve(address);
     };
-    const waker = createWaker(planeWith({ wake }), 20);
+    const waker = createWaker(scriptControlPlane({ wake }), 20);
     const failure = await waker.wake('a', stay).catch((thrown: unknown) => thrown);
     expect(failure).toBeInstanceOf(CatnapError);
     expect(failure instanceof CatnapError && failure.facts.sqlState).toBe('57P03');
     await expect.poll(() => waker.wake('a', stay).catch(() => null), { timeout: 5_000 }).toEqual(address);
   });
 
-  it('lets one waiter go without disturbing the others', async () => {
+  it('goes on for the others when one client leaves', async () => {
     let answer = () => {};
     const wake = () =>
       new Promise<DialAddress>((resolve) => {
         answer = () => resolve(address);
       });
-    const waker = createWaker(planeWith({ wake }), 10_000);
+    const waker = createWaker(scriptControlPlane({ wake }), 10_000);
     const leaver = new AbortController();
     const left = waker.wake('a', leaver.signal);
     const stayed = waker.wake('a', stay);
@@ -94,8 +84,6 @@ describe('wake', () => {
 });
 
 describe('activity', () => {
-  const log = createLogger({ level: 'silent', role: 'proxy' });
-
   it('is reported at once, then in batches, again after a failure, and finally at close', async () => {
     const reports: [string, number][][] = [];
     let failing = true;
@@ -105,9 +93,9 @@ describe('activity', () => {
       if (failing) throw new Error('the database is away');
     };
     const activity = startActivity({
-      controlPlane: planeWith({ reportActivity }),
+      controlPlane: scriptControlPlane({ reportActivity }),
       clock: { now: () => new Date(nowMs) },
-      log,
+      log: silentLog,
       intervalMs: 5,
     });
     activity.note('a');

@@ -10,7 +10,6 @@ export type PermitKind = (typeof permitKinds)[number];
 /** The member of a budget that stands for all sessions without a pool. */
 export const directMember = '';
 
-/** Not `kind`, by which the other messages of the same channel are told apart. */
 interface Subject {
   readonly permit: PermitKind;
   readonly endpointId: string;

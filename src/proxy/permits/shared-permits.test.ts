@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import { PooledProxies, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
+import { PostgresProxies, type StartedProxy } from '../../../test/helpers/proxy.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import { PermitBroker, type PermitHolder } from './broker.ts';
 import type { PermitAnswer, PermitChannel } from './messages.ts';
 
-const proxies = new PooledProxies();
+const proxies = new PostgresProxies();
 beforeAll(() => proxies.prepare());
 afterAll(() => proxies.dispose());
 afterEach(() => proxies.cleanUp());

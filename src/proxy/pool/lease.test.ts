@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { PooledProxies } from '../../../test/helpers/pooled-proxy.ts';
 import { bind, execute, parse, query, sync } from '../../../test/helpers/postgres-messages.ts';
+import { PostgresProxies } from '../../../test/helpers/proxy.ts';
 import { createLogger } from '../../lib/log.ts';
 import { deriveKeys, parseVerifier } from '../../lib/scram-verifier.ts';
 import type { Identity } from '../client/authenticate.ts';
@@ -11,7 +11,7 @@ import { parseErrorResponse } from '../protocol/messages.ts';
 import type { Lease } from './lease.ts';
 import { createPools, type Pools } from './pools.ts';
 
-const proxies = new PooledProxies();
+const proxies = new PostgresProxies();
 let identity: Identity;
 let pools: Pools;
 

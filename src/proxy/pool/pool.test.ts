@@ -9,12 +9,12 @@ import type pg from 'pg';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import { PooledProxies, psqlVersion, type StartedProxy } from '../../../test/helpers/pooled-proxy.ts';
 import { query } from '../../../test/helpers/postgres-messages.ts';
+import { PostgresProxies, psqlVersion, type StartedProxy } from '../../../test/helpers/proxy.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 
 const run = promisify(execFile);
-const proxies = new PooledProxies();
+const proxies = new PostgresProxies();
 const { direct } = proxies;
 
 beforeAll(() => proxies.prepare());

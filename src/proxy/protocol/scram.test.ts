@@ -62,7 +62,7 @@ describe('the example of RFC 7677', () => {
   });
 });
 
-describe('what a client says about channel binding', () => {
+describe('the channel binding flag of a client', () => {
   const first = (flag: string) => `${flag},,n=,r=abc`;
   it.each([
     ['n', scramMechanism, plain],
@@ -74,7 +74,7 @@ describe('what a client says about channel binding', () => {
   });
 
   it.each([
-    ['y though PLUS was offered (somebody hid it)', 'y', scramMechanism, both],
+    ['y though PLUS was offered (somebody removed it)', 'y', scramMechanism, both],
     ['PLUS though it was not offered', 'p=tls-server-end-point', scramPlusMechanism, plain],
     ['PLUS without binding', 'n', scramPlusMechanism, both],
     ['PLUS with y', 'y', scramPlusMechanism, both],
@@ -110,7 +110,7 @@ describe('what a client says about channel binding', () => {
     };
     expect(() => finishServerExchange(exchange, finalFor(Buffer.from('another')), binding)).toThrow(/channel binding/);
     expect(() => finishServerExchange(exchange, finalFor(Buffer.alloc(0)), binding)).toThrow(/channel binding/);
-    // The binding is right here; the proof was made over other words, so it must fail as a wrong password does.
+    // The binding is right here; the proof was made over another text, so it must fail as a wrong password does.
     expect(finishServerExchange(exchange, finalFor(binding), binding)).toBeNull();
   });
 });

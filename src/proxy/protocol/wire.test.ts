@@ -12,12 +12,12 @@ const messages = fc.array(
   { maxLength: 20 },
 );
 
-/** Cuts at the given places, which may repeat and exceed the end. */
-function cut(whole: Buffer, places: readonly number[]): Buffer[] {
-  const edges = [0, ...places.map((place) => Math.min(place, whole.length)).sort((a, b) => a - b), whole.length];
+/** Cuts at the given offsets, which may repeat and lie beyond the end. */
+function cut(whole: Buffer, offsets: readonly number[]): Buffer[] {
+  const edges = [0, ...offsets.map((offset) => Math.min(offset, whole.length)).sort((a, b) => a - b), whole.length];
   return edges.slice(1).map((edge, i) => whole.subarray(edges[i], edge));
 }
-const places = fc.array(fc.nat({ max: 2_500 }), { maxLength: 50 });
+const offsets = fc.array(fc.nat({ max: 2_500 }), { maxLength: 50 });
 
 function readAll(chunks: readonly Buffer[]): Message[] {
   const frames = new FrameBuffer();
@@ -33,7 +33,7 @@ function readAll(chunks: readonly Buffer[]): Message[] {
 describe('FrameBuffer', () => {
   it('gives back the messages that went in, however they were cut', () => {
     fc.assert(
-      fc.property(messages, places, (sent, edges) => {
+      fc.property(messages, offsets, (sent, edges) => {
         const whole = Buffer.concat(sent.map(({ type, body }) => encodeMessage(type, body)));
         expect(readAll(cut(whole, edges))).toEqual(sent);
       }),
@@ -42,7 +42,7 @@ describe('FrameBuffer', () => {
 
   it('gives back whole messages only, when the stream ends early, and keeps the rest', () => {
     fc.assert(
-      fc.property(messages, fc.nat({ max: 2_500 }), places, (sent, end, edges) => {
+      fc.property(messages, fc.nat({ max: 2_500 }), offsets, (sent, end, edges) => {
         const encoded = sent.map(({ type, body }) => encodeMessage(type, body));
         const part = Buffer.concat(encoded).subarray(0, end);
         const frames = new FrameBuffer();
@@ -79,7 +79,7 @@ describe('FrameBuffer', () => {
     fc.assert(
       fc.property(
         fc.array(fc.uint8Array({ minLength: 4, maxLength: 50 }), { maxLength: 10 }),
-        places,
+        offsets,
         (bodies, edges) => {
           const whole = Buffer.concat(
             bodies.map((body) => {
@@ -103,7 +103,7 @@ describe('FrameBuffer', () => {
 
   it('meets garbage with a ProtocolError or with patience, and nothing else', () => {
     fc.assert(
-      fc.property(bytes(300), places, (garbage, edges) => {
+      fc.property(bytes(300), offsets, (garbage, edges) => {
         try {
           readAll(cut(garbage, edges));
         } catch (thrown) {
@@ -161,9 +161,9 @@ describe('the last bytes of a server', () => {
 
   it('show whole messages that came in one piece, and not the middle of one', () => {
     expect(isBetweenMessages(Buffer.alloc(0))).toBe(true);
-    const said = fc.array(fc.tuple(fc.constantFrom(...'SNAGTD'), bytes(100)), { maxLength: 20 });
+    const sent = fc.array(fc.tuple(fc.constantFrom(...'SNAGTD'), bytes(100)), { maxLength: 20 });
     fc.assert(
-      fc.property(said, fc.nat({ max: 2_500 }), (list, end) => {
+      fc.property(sent, fc.nat({ max: 2_500 }), (list, end) => {
         const whole = Buffer.concat(list.map(([type, body]) => encodeMessage(type, body)));
         expect(isBetweenMessages(lastBytes(whole))).toBe(true);
         const opened = Buffer.concat([whole, row(2_500).subarray(0, end + 1)]);

@@ -43,7 +43,7 @@ describe('writerTo', () => {
     expect(Buffer.concat([...expected, Buffer.from('the end')]).equals(await buffer(far))).toBe(true);
   });
 
-  it('says when the other side does not read, and when it has read', async () => {
+  it('reports when the other side does not read, and when it has read', async () => {
     const { near, far } = await makePair();
     let drains = 0;
     const writer = writerTo(near, () => {

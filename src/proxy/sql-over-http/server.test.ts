@@ -1,70 +1,24 @@
 /** SQL over HTTP between a plain HTTP client and a real Postgres; only the control plane is scripted. */
-import { mkdtemp, rm } from 'node:fs/promises';
 import { type IncomingHttpHeaders, request as openRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import { learnVerifier } from '../../../test/helpers/learn-verifier.ts';
-import { type Certificates, ensureCertificates } from '../../lib/certificates.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { createLogger } from '../../lib/log.ts';
+import { PostgresProxies } from '../../../test/helpers/proxy.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
-import { startProxy } from '../listener.ts';
 
-const system = inject('systemDatabase');
-let directory: string;
-let certificates: Certificates;
-let verifier: string;
-let direct: postgres.Sql;
+const proxies = new PostgresProxies();
+const { system, direct } = proxies;
 let wakes: string[];
-const cleanups: (() => unknown)[] = [];
 
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'catnap-sql-'));
-  certificates = await ensureCertificates({ directory, domain: 'localhost', region: 'local', clock: systemClock });
-  verifier = await learnVerifier(system);
-  direct = postgres({ ...system, max: 1, onnotice: () => {} });
-});
-afterAll(async () => {
-  await direct.end();
-  await rm(directory, { recursive: true, force: true });
-});
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+beforeAll(() => proxies.prepare());
+afterEach(() => proxies.cleanUp());
+afterAll(() => proxies.dispose());
 
-const socketPath = () => join(directory, 'sql');
+const socketPath = () => join(proxies.directory, 'sql');
 
 async function start(plane: Partial<ControlPlane> = {}, limits: Partial<ProxyLimits> = {}): Promise<void> {
-  wakes = [];
-  const proxy = await startProxy({
-    controlPlane: {
-      findLogin: async (endpointId, user) =>
-        endpointId === 'ep-a'
-          ? { verifier: user === system.username ? verifier : null, disabled: false, allowedIps: [] }
-          : null,
-      findAddress: async () => null,
-      reportActivity: async () => {},
-      wake: async (endpointId) => {
-        wakes.push(endpointId);
-        return { kind: 'unix', path: system.path };
-      },
-      ...plane,
-    },
-    ...{
-      bind: '127.0.0.1',
-      port: 0,
-      tls: () => certificates,
-      clock: systemClock,
-      siblings: { number: 0, sockets: [socketPath()] },
-      limits,
-    },
-    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
-  });
-  cleanups.push(() => proxy.close());
+  ({ wakes } = await proxies.start(plane, { siblings: { number: 0, sockets: [socketPath()] }, limits }));
 }
 
 interface Answer {
@@ -74,16 +28,17 @@ interface Answer {
   readonly body: any;
 }
 
-const url = (changes: { password?: string; user?: string; host?: string; path?: string } = {}) => {
-  const { password = system.password, user = system.username, host = 'ep-a.local.localhost' } = changes;
-  return `postgresql://${user}:${encodeURIComponent(password)}@${host}/${changes.path ?? system.database}`;
+const url = (changes: { password?: string; user?: string; hostname?: string; path?: string } = {}) => {
+  const { password = system.password, user = system.username, hostname = 'ep-a.local.localhost' } = changes;
+  return `postgresql://${user}:${encodeURIComponent(password)}@${hostname}/${changes.path ?? system.database}`;
 };
 
 function send(body: unknown, headers: Record<string, string> = {}, method = 'POST'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = openRequest({
       socketPath: socketPath(),
-      ...{ path: '/sql', method },
+      path: '/sql',
+      method,
       headers: { 'neon-connection-string': url(), ...headers },
     });
     request.on('error', reject);
@@ -112,8 +67,13 @@ describe('a statement', () => {
     expect(body.rows).toEqual([{ i: 1, big: '2', f: 1.5, b: true, n: null, a: [1, 2], j: { x: [1] }, t: 'é' }]);
     expect(body).toMatchObject({ command: 'SELECT', rowCount: 1, rowAsArray: false });
     expect(body.fields[0]).toEqual({
-      ...{ name: 'i', dataTypeID: 23, tableID: 0, columnID: 0 },
-      ...{ dataTypeSize: 4, dataTypeModifier: -1, format: 'text' },
+      name: 'i',
+      dataTypeID: 23,
+      tableID: 0,
+      columnID: 0,
+      dataTypeSize: 4,
+      dataTypeModifier: -1,
+      format: 'text',
     });
     expect(headers['access-control-allow-origin']).toBe('*');
     expect(headers['neon-request-id']).toMatch(/^[0-9a-f-]{36}$/);
@@ -142,7 +102,7 @@ describe('a statement', () => {
     expect(raw.body.rows).toEqual([{ j: '{"a": [1, "two"]}' }]);
   });
 
-  it('tells what it did: rows, none, nothing', async () => {
+  it('reports its command and its count of rows', async () => {
     await start();
     const inserted = await select('with r as (select 1) insert into pg_temp.nothing select 1');
     expect(inserted.body.code).toBe('42P01');
@@ -162,8 +122,15 @@ describe('a statement', () => {
     const { status, body } = await select('select nothing from nowhere');
     expect(status).toBe(400);
     expect(body).toMatchObject({
-      ...{ message: 'relation "nowhere" does not exist', code: '42P01', severity: 'ERROR', position: '21' },
-      ...{ detail: null, hint: null, constraint: null, where: null, internalQuery: null },
+      message: 'relation "nowhere" does not exist',
+      code: '42P01',
+      severity: 'ERROR',
+      position: '21',
+      detail: null,
+      hint: null,
+      constraint: null,
+      where: null,
+      internalQuery: null,
     });
     expect(body.file).toMatch(/\.c$/);
     expect(Object.keys(body)).toHaveLength(17);
@@ -172,8 +139,15 @@ describe('a statement', () => {
        table = 't', schema = 's', column = 'k', datatype = 'y'; end $$`,
     );
     expect(raised.body).toMatchObject({
-      ...{ message: 'no', code: 'P1234', detail: 'd', hint: 'h', constraint: 'c', table: 't', schema: 's' },
-      ...{ column: 'k', dataType: 'y' },
+      message: 'no',
+      code: 'P1234',
+      detail: 'd',
+      hint: 'h',
+      constraint: 'c',
+      table: 't',
+      schema: 's',
+      column: 'k',
+      dataType: 'y',
     });
     expect(raised.body.where).toContain('PL/pgSQL');
   });
@@ -191,7 +165,7 @@ describe('a statement', () => {
   });
 });
 
-it('sessions are used again, and keep nothing of who used them before', async () => {
+it('sessions are used again, and keep nothing of earlier callers', async () => {
   await start();
   const pids = new Set<number>();
   for (let turn = 0; turn < 10; turn++) {
@@ -239,11 +213,11 @@ describe('a batch', () => {
     });
   });
 
-  it('leaves nothing behind when one of it fails, not even at the commit', async () => {
+  it('changes nothing when a statement fails, nor when the commit does', async () => {
     await start();
     await direct`drop table if exists sql_http`;
     await direct`create table sql_http (a int primary key deferrable initially deferred)`;
-    cleanups.push(() => direct`drop table if exists sql_http`);
+    proxies.onCleanup(() => direct`drop table if exists sql_http`);
     const insert = { query: 'insert into sql_http values ($1)', params: [1] };
     const failed = await send({ queries: [insert, { query: 'select 1/0' }, insert] });
     expect(failed).toMatchObject({ status: 400, body: { code: '22012' } });
@@ -268,7 +242,7 @@ describe('a batch', () => {
 });
 
 describe('a request that is not right', () => {
-  it('is told which part of the connection string is missing', async () => {
+  it('gets an error that names the missing part of the connection string', async () => {
     await start();
     const cases: [string, string][] = [
       ['', 'invalid header: neon-connection-string'],
@@ -278,7 +252,7 @@ describe('a request that is not right', () => {
       ['postgres://:pw@ep-a.local.localhost/db', 'missing username'],
       ['postgres://u@ep-a.local.localhost/db', 'missing authentication credentials: required password'],
       ['postgres://u:p%@ep-a.local.localhost/db', 'invalid header: neon-connection-string'],
-      [url({ host: 'localhost' }), 'Endpoint ID is not specified'],
+      [url({ hostname: 'localhost' }), 'Endpoint ID is not specified'],
     ];
     for (const [text, message] of cases) {
       const { status, body } = await send({ query: 'select 1' }, { 'neon-connection-string': text });
@@ -288,7 +262,7 @@ describe('a request that is not right', () => {
     expect(wakes).toEqual([]);
   });
 
-  it('is told which part of the body is wrong', async () => {
+  it('gets an error that names the wrong part of the body', async () => {
     await start();
     const cases: [unknown, string][] = [
       ['{', 'not valid JSON'],
@@ -311,17 +285,17 @@ describe('a request that is not right', () => {
 
   it('finds its endpoint by options too, and by the password form', async () => {
     await start();
-    const byOptions = `${url({ host: 'localhost' })}?options=endpoint%3Dep-a`;
+    const byOptions = `${url({ hostname: 'localhost' })}?options=endpoint%3Dep-a`;
     expect((await select('select 1 as a', [], { 'neon-connection-string': byOptions })).body.rows).toEqual([{ a: 1 }]);
-    const byPassword = url({ host: 'localhost', password: `endpoint=ep-a;${system.password}` });
+    const byPassword = url({ hostname: 'localhost', password: `endpoint=ep-a;${system.password}` });
     expect((await select('select 1 as a', [], { 'neon-connection-string': byPassword })).body.rows).toEqual([{ a: 1 }]);
   });
 });
 
-describe('strangers', () => {
-  it('hear one answer, whatever is wrong, and wake nothing', async () => {
+describe('unauthenticated callers', () => {
+  it('get one answer, whatever is wrong, and wake nothing', async () => {
     await start();
-    const tries = [{ password: 'wrong' }, { user: 'nobody' }, { host: 'ep-none.local.localhost' }];
+    const tries = [{ password: 'wrong' }, { user: 'nobody' }, { hostname: 'ep-none.local.localhost' }];
     const answers = [];
     for (const changes of tries) {
       answers.push(await send({ query: 'select 1' }, { 'neon-connection-string': url(changes) }));
@@ -335,7 +309,7 @@ describe('strangers', () => {
     expect(wakes).toEqual([]);
   });
 
-  it('are heard only so often, by the address that the API names', async () => {
+  it('are limited in their failures, by the address that the API names', async () => {
     await start({}, { failuresPerMinute: 2 });
     const guess = (address: string, password = 'wrong') =>
       send(
@@ -347,8 +321,9 @@ describe('strangers', () => {
     expect((await guess('192.0.2.2', system.password)).status).toBe(200);
   });
 
-  it('stay out of a project that allows other addresses only', async () => {
-    await start({ findLogin: async () => ({ verifier, disabled: false, allowedIps: ['192.0.2.0/24'] }) });
+  it('are refused by a project that allows other addresses only', async () => {
+    const facts = { verifier: proxies.verifier, disabled: false, allowedIps: ['192.0.2.0/24'] };
+    await start({ findLogin: async () => facts });
     const from = (address: string) => send({ query: 'select 1 as a' }, { 'x-catnap-client-address': address });
     expect((await from('::ffff:192.0.2.7')).status).toBe(200);
     const refused = await from('198.51.100.1');
@@ -380,11 +355,11 @@ describe('limits', () => {
     }
   });
 
-  it('of patience end a reply that nobody fetches', async () => {
+  it('of time end a reply that is not read', async () => {
     await start({}, { httpFetchMs: 100, httpHeldBytesPerEndpoint: 6_000_000 });
     const request = openRequest({ socketPath: socketPath(), path: '/sql', method: 'POST' });
     request.setHeader('neon-connection-string', url());
-    cleanups.push(() => request.destroy());
+    proxies.onCleanup(() => request.destroy());
     const begun = new Promise<void>((resolve) => {
       request.on('response', (response) => {
         response.pause();
@@ -403,7 +378,7 @@ describe('limits', () => {
   });
 });
 
-it('a page of any origin may ask first', async () => {
+it('a page of any origin may send a preflight request', async () => {
   await start();
   const { status, headers } = await send('', {}, 'OPTIONS');
   expect(status).toBe(200);
@@ -411,14 +386,16 @@ it('a page of any origin may ask first', async () => {
   expect(headers['access-control-allow-headers']).toContain('Neon-Connection-String');
 });
 
-it('a caller that leaves takes its query along', async () => {
+it('the query of a caller that leaves is cancelled', async () => {
   await start();
   const mark = `left-${Date.now()}`;
   const running = () =>
     direct`select 1 from pg_stat_activity where query like ${`select '${mark}'%`} and state = 'active'`;
   const request = openRequest({
     socketPath: socketPath(),
-    ...{ path: '/sql', method: 'POST', headers: { 'neon-connection-string': url() } },
+    path: '/sql',
+    method: 'POST',
+    headers: { 'neon-connection-string': url() },
   });
   request.on('error', () => {});
   request.end(JSON.stringify({ query: `select '${mark}', pg_sleep(60)` }));

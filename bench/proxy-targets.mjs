@@ -1,4 +1,4 @@
-/** The places that `pgbench` goes to: a server itself, PgBouncer in front of it, and Catnap's port. */
+/** What `pgbench` connects to: a server itself, PgBouncer in front of it, and Catnap's port. */
 import { readdir, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -6,12 +6,12 @@ import pg from 'pg';
 import { selectOne } from './catnap.mjs';
 import { bouncerVersion, startPgBouncer } from './pgbouncer.mjs';
 
-/** What Catnap gives one pool of the sessions that a server takes. */
+/** Part of a server's sessions that Catnap gives one pool. */
 const poolShare = 0.9;
 
-/** A project with its server awake, and the ways to it. */
+/** A project with its server awake, and the targets that lead to it. */
 export async function makeServer(catnap) {
-  // As large as the machine, so that its size is not what is measured.
+  // As large as the machine, so that the size of the compute is not what is measured.
   const cu = Math.min(4, availableParallelism());
   const size = { autoscaling_limit_min_cu: cu, autoscaling_limit_max_cu: cu };
   const made = await catnap.api('POST', '/projects', { project: { default_endpoint_settings: size } });
@@ -22,24 +22,29 @@ export async function makeServer(catnap) {
   const socket = await findSocket(catnap.home, login);
   const port = uri.port || '5432';
   const base = { PGUSER: login.user, PGPASSWORD: login.password, PGDATABASE: login.database };
-  const place = (name, host, hostPort, tls, more = {}) => ({
+  const target = (name, hostname, targetPort, tls, more = {}) => ({
     name,
-    env: { ...base, PGHOST: host, PGPORT: hostPort, PGSSLMODE: tls ? 'require' : 'disable', ...more },
+    env: { ...base, PGHOST: hostname, PGPORT: targetPort, PGSSLMODE: tls ? 'require' : 'disable', ...more },
   });
   return {
-    ...{ home: catnap.home, login, endpointId, socket, port: Number(port), place },
-    direct: place('direct, unix socket', socket, '5432', false),
-    sessions: (tls) => place('Catnap direct', '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}` }),
+    home: catnap.home,
+    login,
+    endpointId,
+    socket,
+    port: Number(port),
+    target,
+    direct: target('direct, unix socket', socket, '5432', false),
+    sessions: (tls) => target('Catnap direct', '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}` }),
     pooled: (tls) => ({
-      ...place('Catnap pooled', '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}-pooler` }),
+      ...target('Catnap pooled', '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}-pooler` }),
       isPool: true,
     }),
   };
 }
 
-/** PgBouncer runs while its table is made, and not longer: its idle connections would be in the way. */
+/** PgBouncer runs only while it is measured: otherwise its idle connections would take up the server's. */
 export async function withBouncer(server, mode, tls, work) {
-  const { home, socket, login, place } = server;
+  const { home, socket, login, target } = server;
   const [takes, reserved] = await readNumbers(server, 'show max_connections; show superuser_reserved_connections');
   const certificate = await readFile(join(home, 'certificates', 'server.pem'), 'utf8');
   const directory = join(home, `bench-pgbouncer-${mode}-${tls}`);
@@ -48,13 +53,13 @@ export async function withBouncer(server, mode, tls, work) {
   try {
     const isPool = mode === 'transaction';
     const lacksPrepared = isPool && bouncerVersion() < 1.21;
-    await work({ ...place(`PgBouncer ${mode}`, '127.0.0.1', bouncer.port, tls), isPool, lacksPrepared });
+    await work({ ...target(`PgBouncer ${mode}`, '127.0.0.1', bouncer.port, tls), isPool, lacksPrepared });
   } finally {
     await bouncer.stop();
   }
 }
 
-/** The one socket in the home that takes the project's login. */
+/** The one socket in the home that accepts the project's login. */
 async function findSocket(home, login) {
   for (const name of await readdir(join(home, 's'))) {
     const socket = join(home, 's', name);
