@@ -11,6 +11,7 @@ import {
   updateBranch,
 } from '../db/branches.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { dayMs } from '../lib/clock.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
@@ -19,7 +20,7 @@ import { branchKey, cancelAhead, endpointKey, enqueue, type Operation } from './
 
 export type Branch = BranchRow;
 
-const expiryMaxMs = 30 * 24 * 3_600_000;
+const expiryMaxMs = 30 * dayMs;
 
 export interface BranchPage {
   readonly search: string | null;

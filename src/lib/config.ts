@@ -4,6 +4,7 @@
  */
 import { availableParallelism, homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { daySeconds } from './clock.ts';
 import { type LogLevel, logLevels } from './log.ts';
 
 export const driverNames = ['local', 'kubernetes'] as const;
@@ -105,7 +106,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     driver: readDriver(env),
     uids: readUids(env, user.isRoot),
     rateLimitPerMinute: readRateLimit(env, bind),
-    suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 604_800),
+    suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 7 * daySeconds),
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,
@@ -136,6 +137,15 @@ export function proxiesFor(cores: number): number {
 
 export function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
+}
+
+/**
+ * The HTTP port as this machine reaches it, past any reverse proxy of the public URL. A wildcard address cannot be
+ * dialled everywhere, so the loopback address of its family stands for it.
+ */
+export function localUrl({ bind, httpPort }: Pick<Config, 'bind' | 'httpPort'>): string {
+  const host = bind === '0.0.0.0' ? '127.0.0.1' : bind === '::' ? '::1' : bind;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`;
 }
 
 function urlHost(bind: string): string {

@@ -21,12 +21,13 @@ import {
   updateAuthIntegration,
 } from '../db/auth-integrations.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { minuteMs } from '../lib/clock.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findCompute, findProject } from './target.ts';
 import { bringUsersUp } from './users-stage.ts';
 
 /** Longer than any step lasts, lost leases included. */
-const newbornGraceMs = 10 * 60_000;
+const newbornGraceMs = 10 * minuteMs;
 const displayNameMax = 100;
 
 async function findIntegration({ core, operation }: StepContext): Promise<AuthIntegrationRow | undefined> {

@@ -16,10 +16,10 @@ import {
   selectUserHints,
 } from '../db/auth-following.ts';
 import type { Tx } from '../db/client.ts';
+import { isUuid } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 
 const hintsAtOnce = 100;
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export class LeaseLost extends Error {}
 
@@ -90,7 +90,7 @@ export class UsersReader {
 }
 
 function requireId(id: string): string {
-  if (!uuid.test(id)) throw nonsense();
+  if (!isUuid(id)) throw nonsense();
   return id;
 }
 

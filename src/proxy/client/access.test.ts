@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { plainAddress } from '../../lib/ip.ts';
 import { defaultLimits, limitsFor } from '../kit/limits.ts';
 import { createEndpointSlots } from '../permits/slots.ts';
-import { isAllowed, plainAddress, requireAccess } from './access.ts';
+import { isAllowed, requireAccess } from './access.ts';
 import { createAttempts } from './attempts.ts';
 
 describe('isAllowed', () => {

@@ -2,7 +2,7 @@
  * Those who have not proved anything yet: so many of one address, and so many in all, so that strangers who open
  * connections and say nothing leave room for others.
  */
-import { addressKey } from './attempts.ts';
+import { clientKey } from '../../lib/ip.ts';
 
 export interface WaitingRoom {
   /** The function is to be called when the client has proved itself or is gone, or both. Null: no room. */
@@ -14,7 +14,7 @@ export function createWaitingRoom(max: { readonly inAll: number; readonly perAdd
   let inAll = 0;
   return {
     enter(address) {
-      const key = addressKey(address);
+      const key = clientKey(address);
       const count = waiting.get(key) ?? 0;
       if (inAll >= max.inAll || count >= max.perAddress) return null;
       waiting.set(key, count + 1);
