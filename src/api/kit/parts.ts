@@ -1,4 +1,4 @@
-/** What `main.ts` hands to the API. Nothing in here is looked up elsewhere. */
+/** What the API process hands to its routes and plugins (`processes/api.ts`): they find nothing by themselves. */
 import type { Registry } from 'prom-client';
 import type { Providers } from '../../auth-client/providers.ts';
 import type { StackParts } from '../../auth-provider/core/parts.ts';

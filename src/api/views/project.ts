@@ -17,15 +17,14 @@ import type {
   projectCreateBody,
 } from '../schemas/project.ts';
 import type { DefaultEndpointSettings, ProjectSettings } from '../schemas/settings.ts';
-import { branchView } from './branch.ts';
+import { limitOf, subscriptionTypes } from './account.ts';
+import { branchView, usageView, whole } from './branch.ts';
 import { present, time } from './common.ts';
 import { connectionView } from './connection-uri.ts';
 import { databaseView } from './database.ts';
 import { endpointView } from './endpoint.ts';
 import { operationViews } from './operation.ts';
-import { limitOf, subscriptionTypes } from './plan.ts';
 import { roleView } from './role.ts';
-import { usageView, whole } from './usage.ts';
 
 type ProjectView = Static<typeof ProjectSchema>;
 

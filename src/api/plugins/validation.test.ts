@@ -1,7 +1,7 @@
 /** Every refusal names the field and what is allowed there. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
-import { coerceValues } from './plugins/validation.ts';
+import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { coerceValues } from './validation.ts';
 
 let api: TestApi;
 beforeAll(async () => {
