@@ -18,25 +18,14 @@ import {
 import { errorText } from '../lib/errors.ts';
 import type { BranchId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
+import type { ChangesAfter, UsersTable } from '../lib/model.ts';
 import type { Core, Scope } from './context.ts';
 
 export type { UsersLag };
 
-interface Change {
-  readonly seq: number;
-  readonly userId: string;
-  readonly kind: 'created' | 'updated' | 'deleted';
-  readonly user: object;
-  readonly occurredAt: Date;
-}
-
 /** What this asks of a compute driver, which knows the server by its own kind of reference. */
 export interface UsersPort<Ref> {
-  syncUsers(
-    ref: Ref,
-    table: { readonly database: string; readonly readerName: string; readonly providerProjectId: string },
-    changesAfter: (position: number) => Promise<readonly Change[]>,
-  ): Promise<number | null>;
+  syncUsers(ref: Ref, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null>;
   dropUsers(ref: Ref, database: string): Promise<boolean>;
 }
 

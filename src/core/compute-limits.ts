@@ -1,17 +1,11 @@
 /** The size that a compute has at the moment, within its range, as what it is held to. Pure. */
-import { memoryBytes, processesMax, type SizeRange, sizeSettings } from './sizing.ts';
 
-export interface Limits {
-  readonly cpus: number;
-  readonly memoryBytes: number;
-  readonly processes: number;
-  readonly mayGrow: boolean;
-  readonly settings: Readonly<Record<string, string>>;
-}
+import type { ComputeLimits, SizeRange } from '../lib/model.ts';
+import { memoryBytes, processesMax, sizeSettings } from './sizing.ts';
 
 /** Whether these hold already; `sample` is of the running compute. */
 export function areInForce(
-  limits: Limits,
+  limits: ComputeLimits,
   sample: { readonly cpus: number | null; readonly memoryLimitBytes: number | null; readonly waitsAtLimit: boolean },
 ): boolean {
   return (
@@ -30,7 +24,7 @@ export function limitsAt(
   range: SizeRange,
   settings: Readonly<Record<string, string>>,
   chosen: Readonly<Record<string, string>>,
-): Limits {
+): ComputeLimits {
   const following = Object.entries(sizeSettings(cu)).filter(([name]) => chosen[name] === undefined);
   return {
     cpus: cu,

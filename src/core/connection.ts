@@ -4,7 +4,6 @@ import { selectDefaultBranch } from '../db/branches.ts';
 import type { Sql } from '../db/client.ts';
 import { selectDatabase } from '../db/databases.ts';
 import {
-  type EndpointAddress,
   type EndpointRow,
   lockEndpoint,
   selectEndpointInAnyState,
@@ -19,6 +18,7 @@ import { selectRole } from '../db/roles.ts';
 import { hurryOperations, selectWake } from '../db/wakes.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
+import type { ComputeAddress } from '../lib/model.ts';
 import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
 import { connectionUri } from './connection-uri.ts';
 import { type CommandScope, type Core, commandScope, type Scope } from './context.ts';
@@ -33,7 +33,7 @@ export function findLogin(sql: Sql, endpointId: EndpointId, roleName: string): P
 }
 
 /** Where a server answers, and how many sessions it takes from clients. */
-export type OpenRoute = EndpointAddress & { readonly sessions?: number };
+export type OpenRoute = ComputeAddress & { readonly sessions?: number };
 
 export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<OpenRoute | null> {
   const endpoint = await selectEndpointInAnyState(sql, endpointId);

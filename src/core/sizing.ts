@@ -3,6 +3,7 @@
  * One CU is one vCPU and 4 GiB of memory.
  */
 import { invalid } from '../lib/errors.ts';
+import type { SizeRange } from '../lib/model.ts';
 import type { Plan } from './plan.ts';
 
 const gib = 1024 ** 3;
@@ -18,11 +19,6 @@ export const sizes: readonly number[] = [
   ...Array.from({ length: 16 }, (_, i) => i + 1),
   ...Array.from({ length: 20 }, (_, i) => 18 + 2 * i),
 ];
-
-export interface SizeRange {
-  readonly minCu: number;
-  readonly maxCu: number;
-}
 
 export const defaultSize: SizeRange = { minCu: 0.25, maxCu: 0.25 };
 

@@ -1,9 +1,9 @@
 /** The rows that an operation on a compute works with. */
 import type { ComputeRef } from '../compute/interface/driver.ts';
-import type { SizeRange } from '../core/sizing.ts';
 import type { BranchRow } from '../db/branches.ts';
 import type { EndpointRow } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
+import type { SizeRange } from '../lib/model.ts';
 
 export interface ComputeTarget {
   readonly project: ProjectRow;

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { DriverSubject } from '../../src/compute/contract/bench.ts';
-import type { ComputeAddress } from '../../src/compute/interface/driver.ts';
 import { LocalDriver } from '../../src/compute/local/driver/local-driver.ts';
 import type { Layout } from '../../src/compute/local/host/home/layout.ts';
 import { PrivilegedHost } from '../../src/compute/local/host/privileged-host.ts';
@@ -13,6 +12,7 @@ import type { Config } from '../../src/lib/config.ts';
 import { newProjectId } from '../../src/lib/ids.ts';
 import { ensureHome } from '../../src/machine/home.ts';
 import { makeTempHome } from './temp-home.ts';
+import type { ComputeAddress } from '../../src/lib/model.ts';
 
 export interface LocalSubject extends DriverSubject {
   readonly config: Config;

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
+import type { ChangesAfter, UserChange } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import type { ComputeObservation } from '../interface/driver.ts';
-import type { ChangesAfter, UserChange } from '../interface/users-sync.ts';
 import { type Bench, ownerAndDatabase, password } from './bench.ts';
 
 const table = { database: 'app', readerName: 'reader', providerProjectId: randomUUID() };

@@ -1,6 +1,7 @@
 /** The data of a branch in the fake driver: roles and databases. */
-import type { BranchReceipt, CatalogChange, DesiredRole, ServerCatalog } from '../interface/driver.ts';
-import type { ChangesAfter, UserChange, UsersTable } from '../interface/users-sync.ts';
+
+import type { ChangesAfter, ServerCatalog, UserChange, UsersTable } from '../../lib/model.ts';
+import type { BranchReceipt, CatalogChange, DesiredRole } from '../interface/driver.ts';
 
 export interface FakeBranch {
   readonly projectId: string;

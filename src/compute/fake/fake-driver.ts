@@ -3,6 +3,7 @@
  * to them by `driver-contract.ts`; the world it keeps is open, so that a test can assert that nothing is left in it.
  */
 import { delay } from '../../lib/clock.ts';
+import type { ChangesAfter, ComputeLimits, ServerCatalog, UsersTable } from '../../lib/model.ts';
 import type { BranchCopy } from '../interface/branch-copy.ts';
 import {
   type BranchRef,
@@ -10,7 +11,6 @@ import {
   type BranchSpec,
   type CatalogChange,
   type ComputeDriver,
-  type ComputeLimits,
   type ComputeObservation,
   type ComputeRef,
   type ComputeSample,
@@ -19,13 +19,11 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
-  type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
-import type { ChangesAfter, UsersTable } from '../interface/users-sync.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
 import {
   copyIn,

@@ -1,5 +1,7 @@
 /** What comes of copying a branch: the receipt, and what the server that was copied from said meanwhile. */
-import type { BranchReceipt, ServerCatalog } from './driver.ts';
+
+import type { ServerCatalog } from '../../lib/model.ts';
+import type { BranchReceipt } from './driver.ts';
 
 /** What the running server of a branch said while the branch was copied. */
 export interface SourceState {

@@ -7,13 +7,9 @@
  * StaleGenerationError and touches nothing.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
+import type { ChangesAfter, ComputeAddress, ComputeLimits, ServerCatalog, UsersTable } from '../../lib/model.ts';
 import type { BranchCopy } from './branch-copy.ts';
 import type { ServerMeasures } from './measures.ts';
-import type { ChangesAfter, UsersTable } from './users-sync.ts';
-
-export type ComputeAddress =
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
 
 /** A project as the driver knows it; `tenantUid` is set when computes run under a uid of the project's own. */
 export interface TenantRef {
@@ -64,18 +60,6 @@ export interface BranchReceipt {
   readonly bytes: number;
   /** How much of that shared its blocks with the source when it was made. */
   readonly bytesShared: number;
-}
-
-/** A size as the driver enforces it, where it can. */
-export interface ComputeLimits {
-  /** Cores, in parts of one. The start itself is not held back by it. */
-  readonly cpus: number;
-  readonly memoryBytes: number;
-  readonly processes: number;
-  /** It can still be made larger: out of memory, it waits for that instead of losing a process. */
-  readonly mayGrow: boolean;
-  /** Settings that follow the size while the server runs; they count for less than the driver's own. */
-  readonly settings: Readonly<Record<string, string>>;
 }
 
 /**
@@ -191,12 +175,6 @@ export interface CatalogChange {
   readonly databases: readonly DesiredDatabase[];
   readonly dropDatabases: readonly string[];
   readonly dropRoles: readonly string[];
-}
-
-/** What the server holds, Catnap's own roles and databases left out. */
-export interface ServerCatalog {
-  readonly roles: readonly DesiredRole[];
-  readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
 }
 
 export interface ComputeDriver {

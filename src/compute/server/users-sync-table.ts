@@ -3,7 +3,7 @@
  * on the hosted service. The position lies beside it, in the same database: who restores one restores the other.
  */
 import type postgres from 'postgres';
-import type { ChangesAfter, UserChange, UsersTable } from '../interface/users-sync.ts';
+import type { ChangesAfter, UserChange, UsersTable } from '../../lib/model.ts';
 import { quoteIdentifier } from './sql-text.ts';
 
 type Transaction = postgres.TransactionSql;

@@ -7,10 +7,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type postgres from 'postgres';
 import { delay } from '../../lib/clock.ts';
+import type { ChangesAfter, ComputeAddress, UsersTable } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
-import type { ComputeAddress } from '../interface/driver.ts';
 import { adminRole, adminScramIterations, replicationRole } from '../interface/own-logins.ts';
-import type { ChangesAfter, UsersTable } from '../interface/users-sync.ts';
 import { adminLogin, type Login, type Session, withSession } from './admin-session.ts';
 import { isVerifierOf } from './replication.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';

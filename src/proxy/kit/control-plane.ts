@@ -1,10 +1,9 @@
 /**
  * The few questions the proxy may ask. `main.ts` hands it an object of this shape; in tests it is a scripted one.
  */
-export type DialAddress = (
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-) & {
+import type { ComputeAddress } from '../../lib/model.ts';
+
+export type DialAddress = ComputeAddress & {
   /** Sessions that the server takes from clients; not said means that nobody counts. */
   readonly sessions?: number;
 };

@@ -1,11 +1,11 @@
 /** What the driver asks of the host: the calls, and what they tell. Types alone, for both ends of the channel. */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
+import type { ComputeLimits } from '../../../lib/model.ts';
 import type {
   BranchReceipt,
   BranchRef,
   BranchReplacement,
   BranchSpec,
-  ComputeLimits,
   ComputeRef,
   ComputeSample,
   ComputeSpec,

@@ -3,7 +3,7 @@
  * last words in its log are then those of its shutdown.
  */
 
-import type { ServerCatalog } from '../../interface/driver.ts';
+import type { ServerCatalog } from '../../../lib/model.ts';
 import { adminLogin, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';

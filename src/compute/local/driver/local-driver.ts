@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { delay } from '../../../lib/clock.ts';
+import type { ChangesAfter, ComputeAddress, ComputeLimits, ServerCatalog, UsersTable } from '../../../lib/model.ts';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import type { BranchCopy } from '../../interface/branch-copy.ts';
 import {
@@ -12,9 +13,7 @@ import {
   type BranchReplacement,
   type BranchSpec,
   type CatalogChange,
-  type ComputeAddress,
   type ComputeDriver,
-  type ComputeLimits,
   type ComputeObservation,
   type ComputeRef,
   type ComputeSample,
@@ -23,14 +22,12 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
-  type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,
 } from '../../interface/driver.ts';
 import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
-import type { ChangesAfter, UsersTable } from '../../interface/users-sync.ts';
 import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
 import { applyCatalogChange } from '../../server/configure.ts';
 import { readMeasures } from '../../server/measures.ts';

@@ -1,5 +1,7 @@
 /** What the host knows of a compute, as the driver tells it. */
-import type { ComputeAddress, ComputeObservation } from '../../interface/driver.ts';
+
+import type { ComputeAddress } from '../../../lib/model.ts';
+import type { ComputeObservation } from '../../interface/driver.ts';
 import type { EndpointRef, HostedCompute } from '../channel/host-calls.ts';
 
 export const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
