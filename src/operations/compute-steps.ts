@@ -9,7 +9,6 @@ import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../cor
 import { memoryBytes } from '../core/sizing.ts';
 import { lockEndpoint, updateEndpoint } from '../db/endpoints.ts';
 import { delay } from '../lib/clock.ts';
-import type { ComputeTarget } from './compute-target.ts';
 import { prepareReplica } from './replica-data.ts';
 import {
   abandon,
@@ -24,7 +23,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
+import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
 
 const probeIntervalMs = 4;
 /** How long one run of the step probes before it lets go of the worker for a moment. */

@@ -3,8 +3,8 @@
 import { bringUsersUpToDate, findUsersWork, type UsersWork } from '../core/auth-sync.ts';
 import { doubtUsersSynced } from '../db/auth-users.ts';
 import { delay } from '../lib/clock.ts';
-import type { ComputeTarget } from './compute-target.ts';
 import type { StepContext } from './step.ts';
+import type { ComputeTarget } from './target.ts';
 
 /** A tenant's trigger may take for ever; the application waits no longer than this for it. */
 const stageMsMax = 5_000;
