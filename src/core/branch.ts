@@ -165,7 +165,7 @@ async function requireDeletable(scope: CommandScope, branch: Branch): Promise<vo
 export const namesOf = (branches: readonly Pick<Branch, 'id' | 'name'>[]) =>
   branches.map(({ name, id }) => `${name} (${id})`).join(', ');
 
-/** For what would have to be thought of twice: with the data as they are, and with those that will take their place. */
+/** For changes that would mean one thing for the data of now, and another for the data that will replace it. */
 export function requireNotResetting(branch: Branch): void {
   if (branch.currentState !== 'resetting') return;
   const message = 'the branch is being restored; try again when its operations have finished';

@@ -62,11 +62,11 @@ export const jobs = {
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
-  apply_config: { action: 'apply_config', firstStep: 'look', deadlineMs: 5 * minuteMs },
+  apply_config: { action: 'apply_config', firstStep: 'observe', deadlineMs: 5 * minuteMs },
   check_availability: { action: 'check_availability', firstStep: 'record', deadlineMs: minuteMs },
   suspend_and_remove_compute: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
   // Somebody waits for its result; a provider that is away for so long is a failure that they should hear of.
-  create_auth_integration: { action: null, firstStep: 'look', deadlineMs: 25_000 },
+  create_auth_integration: { action: null, firstStep: 'resume', deadlineMs: 25_000 },
   remove_compute: { action: null, firstStep: 'remove', deadlineMs: dayMs },
   delete_project: { action: null, firstStep: 'remove', deadlineMs: dayMs },
 } as const satisfies Record<string, JobFacts>;

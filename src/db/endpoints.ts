@@ -221,7 +221,7 @@ export async function updateLastActive(sql: Sql, activity: ReadonlyMap<string, D
     from unnest(${ids}::text[], ${times}::timestamptz[]) as a(id, at) where e.id = a.id`;
 }
 
-/** Records a use, and tells how the row stands after whoever held it. */
+/** Records a use, and returns the row as it is after the transaction that held it. */
 export async function touchEndpoint(sql: Sql, id: EndpointId): Promise<EndpointRow> {
   return one(
     await sql<EndpointRow[]>`

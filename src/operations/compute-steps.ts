@@ -120,7 +120,7 @@ export async function applyCatalog(context: StepContext, target: ComputeTarget):
 
 /**
  * As `applyCatalog`, for a start: a change that the server refuses must not keep the compute from coming up. It stays
- * pending, and the operation that was queued for it tells why it fails.
+ * pending, and the operation that was queued for it reports why it fails.
  */
 export async function applyCatalogIfPossible(context: StepContext, target: ComputeTarget): Promise<Write> {
   try {

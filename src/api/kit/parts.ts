@@ -43,6 +43,6 @@ export interface ApiParts {
   readonly providers: Providers;
   /** Wakes the compute and reads the schema of a database as SQL. */
   readonly dumpSchema: (source: SchemaSource) => Promise<string>;
-  /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
+  /** Called at each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

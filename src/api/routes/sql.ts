@@ -86,13 +86,13 @@ async function reachOne(
 function connected(upstream: ClientRequest): Promise<void> {
   return new Promise((resolve, reject) => {
     upstream.once('error', reject);
-    const settle = () => {
+    const finish = () => {
       upstream.off('error', reject);
       resolve();
     };
     upstream.once('socket', (socket) => {
-      if (socket.connecting) socket.once('connect', settle);
-      else settle();
+      if (socket.connecting) socket.once('connect', finish);
+      else finish();
     });
   });
 }
