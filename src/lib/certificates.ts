@@ -51,8 +51,8 @@ export async function ensureCertificates(options: CertificateOptions): Promise<C
 
 /** Every name that a client may use for this installation. */
 export function serverNames(domain: string, region: string): readonly string[] {
-  const hosts = [`*.${region}.${domain}`, `*.${domain}`, `${region}.${domain}`, domain, 'localhost'];
-  return [...new Set(hosts), ...loopbackAddresses];
+  const hostnames = [`*.${region}.${domain}`, `*.${domain}`, `${region}.${domain}`, domain, 'localhost'];
+  return [...new Set(hostnames), ...loopbackAddresses];
 }
 
 const loopbackAddresses = ['127.0.0.1', '::1'];

@@ -99,7 +99,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     proxies: integer(env, 'CATNAP_PROXIES', proxiesFor(availableParallelism()), 1, proxiesMax),
     domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
     region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
-    publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
+    publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHostname(bind)}:${httpPort}`,
     tlsFiles: readTlsFiles(env),
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
     stack: readStack(env),
@@ -148,7 +148,7 @@ export function localUrl({ bind, httpPort }: Pick<Config, 'bind' | 'httpPort'>):
   return `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`;
 }
 
-function urlHost(bind: string): string {
+function urlHostname(bind: string): string {
   if (bind === '0.0.0.0' || bind === '::' || isLoopback(bind)) return 'localhost';
   return bind.includes(':') ? `[${bind}]` : bind;
 }

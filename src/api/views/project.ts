@@ -1,6 +1,6 @@
 /** Projects: row to wire, request to input. */
 import type { Static } from 'typebox';
-import { proxyHost } from '../../core/connection-uri.ts';
+import { proxyHostname } from '../../core/connection-uri.ts';
 import { planOf } from '../../core/plan.ts';
 import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
@@ -41,7 +41,7 @@ function sharedView(config: Config, row: Project) {
     default_endpoint_settings: row.defaultEndpointSettings,
     settings: row.settings as Static<typeof ProjectSettings>,
     pg_version: row.pgVersion,
-    proxy_host: proxyHost(config),
+    proxy_host: proxyHostname(config),
     branch_logical_size_limit: branchSizeLimitMib,
     branch_logical_size_limit_bytes: branchSizeLimitMib * 1024 * 1024,
     store_passwords: row.storePasswords,
