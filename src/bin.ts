@@ -2,10 +2,10 @@
  * The `catnap` command as a program: reads the configuration, hands the commands what they need, and turns whatever
  * happens into one line and an exit code.
  */
-import { readFileSync } from 'node:fs';
 import { runCli } from './cli/program.ts';
-import { type Config, ConfigError, readConfig } from './lib/config.ts';
+import { type Config, ConfigError, localUrl, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
+import { readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
@@ -43,18 +43,6 @@ function run(config: Config): Promise<number> {
     stdout: process.stdout,
     stderr: process.stderr,
   });
-}
-
-/** The address itself, not the public URL: that one may lead through a proxy that this machine cannot reach. */
-function localUrl({ bind, httpPort }: Config): string {
-  const everywhere = bind === '0.0.0.0' || bind === '::';
-  const host = everywhere ? 'localhost' : bind.includes(':') ? `[${bind}]` : bind;
-  return `http://${host}:${httpPort}`;
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return String(JSON.parse(manifest).version);
 }
 
 // `catnap … | head` closes the pipe early; that is no failure.

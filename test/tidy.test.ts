@@ -185,7 +185,7 @@ interface Ban {
 
 const inProduct = (file: SourceFile) => product.includes(file) || consoleFiles.includes(file);
 
-/** Written out by now; the folders that are not yet are to join them. */
+/** Folders in which literal spreads are written out; the others join this list as they follow. */
 const withoutLiteralSpreads = [
   'src/api/',
   'src/core/',

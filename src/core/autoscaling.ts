@@ -3,7 +3,9 @@
  * answer out. The goal is the largest of three: CPU, memory, and the part of the page cache that is used again and
  * again. Up comes quickly, down comes slowly and in halves, and a shrink that proved wrong makes the next one later.
  */
-import { memoryBytes, type SizeRange } from './sizing.ts';
+
+import type { SizeRange } from '../lib/model.ts';
+import { memoryBytes } from './sizing.ts';
 
 /** What a compute did between two looks at it. */
 export interface Reading {

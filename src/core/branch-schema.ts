@@ -1,4 +1,4 @@
-/** Which server can tell the schema of a branch's database. Reading it is not this room's business. */
+/** Finds the server from which the schema of a branch's database can be read. Reading it is done elsewhere. */
 import { selectDatabase } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';

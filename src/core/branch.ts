@@ -11,6 +11,7 @@ import {
   updateBranch,
 } from '../db/branches.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { dayMs } from '../lib/clock.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
@@ -19,7 +20,7 @@ import { branchKey, cancelAhead, endpointKey, enqueue, type Operation } from './
 
 export type Branch = BranchRow;
 
-const expiryMaxMs = 30 * 24 * 3_600_000;
+const expiryMaxMs = 30 * dayMs;
 
 export interface BranchPage {
   readonly search: string | null;
@@ -164,7 +165,7 @@ async function requireDeletable(scope: CommandScope, branch: Branch): Promise<vo
 export const namesOf = (branches: readonly Pick<Branch, 'id' | 'name'>[]) =>
   branches.map(({ name, id }) => `${name} (${id})`).join(', ');
 
-/** For what would have to be thought of twice: with the data as they are, and with those that will take their place. */
+/** For changes that would mean one thing for the data of now, and another for the data that will replace it. */
 export function requireNotResetting(branch: Branch): void {
   if (branch.currentState !== 'resetting') return;
   const message = 'the branch is being restored; try again when its operations have finished';

@@ -18,7 +18,7 @@ export async function whyNoRoom(scope: Scope, id: EndpointId, cu: number): Promi
   );
 }
 
-/** Takes the room, which it keeps until it sleeps; or tells why there is none. */
+/** Reserves the room, which the compute keeps until it sleeps; or returns why there is none. */
 export async function takeRoom(core: Core, id: EndpointId, cu: number): Promise<string | null> {
   if (core.config.capacityCu === undefined) return null;
   return core.database.transaction(async (tx) => {

@@ -25,6 +25,7 @@ import {
   updateRole,
 } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
+import type { ServerCatalog } from '../lib/model.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
 import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
@@ -32,11 +33,6 @@ import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './oper
 export interface PendingCatalog {
   readonly roles: readonly RoleRow[];
   readonly databases: readonly DatabaseRow[];
-}
-
-export interface SeenCatalog {
-  readonly roles: readonly { readonly name: string; readonly verifier: string | null }[];
-  readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
 }
 
 /** A branch without a compute has nothing to run now: its next start applies what is pending. */
@@ -64,7 +60,7 @@ export async function recordCatalog(
   sql: Sql,
   branchId: BranchId,
   applied: PendingCatalog,
-  seen: SeenCatalog,
+  seen: ServerCatalog,
 ): Promise<void> {
   for (const role of applied.roles) await markRoleApplied(sql, role);
   for (const database of applied.databases) await markDatabaseApplied(sql, database);
@@ -72,7 +68,7 @@ export async function recordCatalog(
   await recordSeenDatabases(sql, branchId, seen);
 }
 
-async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: SeenCatalog): Promise<void> {
+async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {
   const known = new Map((await selectRoles(sql, branchId)).map((role) => [role.name, role]));
   for (const role of seen.roles) {
     const row = known.get(role.name);
@@ -90,7 +86,7 @@ async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: SeenCatalog):
   }
 }
 
-async function recordSeenDatabases(sql: Sql, branchId: BranchId, seen: SeenCatalog): Promise<void> {
+async function recordSeenDatabases(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {
   const known = new Map((await selectDatabases(sql, branchId)).map((database) => [database.name, database]));
   for (const database of seen.databases) {
     const row = known.get(database.name);

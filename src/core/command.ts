@@ -10,7 +10,7 @@ import {
   selectIdempotencyKey,
   updateIdempotencyReply,
 } from '../db/idempotency-keys.ts';
-import { delay } from '../lib/clock.ts';
+import { delay, minuteMs } from '../lib/clock.ts';
 import { CatnapError, invalid } from '../lib/errors.ts';
 import { type CommandScope, type Core, commandScope } from './context.ts';
 
@@ -60,9 +60,9 @@ function requireSameRequest(requestHash: Buffer, stored: { readonly requestHash:
 }
 
 /** Longer than the longest wait of a request. */
-const abandonedAfterMs = 60_000;
+const abandonedAfterMs = minuteMs;
 const duplicateWaitMs = 35_000;
-const duplicateLookMs = 200;
+const duplicatePollMs = 200;
 
 /**
  * As `runCommand`, for work that asks somebody outside and must not hold a transaction meanwhile. A duplicate waits for
@@ -86,7 +86,7 @@ export async function runOutside<T extends object>(
     if (stored?.reply) return JSON.parse(core.box.open(stored.reply, sealContext)) as T;
     if (performance.now() > giveUpAt)
       throw new CatnapError('unavailable', 'the first request with this idempotency key has not ended yet');
-    await delay(duplicateLookMs);
+    await delay(duplicatePollMs);
   }
   try {
     const reply = await work();

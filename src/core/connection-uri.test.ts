@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { asEndpointId } from '../lib/ids.ts';
-import { connectionDetails, connectionUri, endpointHost, proxyHost } from './connection-uri.ts';
+import { connectionDetails, connectionUri, endpointHostname, proxyHostname } from './connection-uri.ts';
 
 const endpointId = asEndpointId('ep-calm-lake-abcd1234');
 const target = { endpointId, databaseName: 'my db', roleName: 'ann', password: 'p@ss', pooled: false };
@@ -23,8 +23,8 @@ it('names the endpoint in the host on a real domain', () => {
 });
 
 it('puts a port in hosts only when it is not the usual one', () => {
-  expect(endpointHost(local, endpointId)).toBe('ep-calm-lake-abcd1234.local.localhost:7432');
-  expect(endpointHost({ ...local, pgPort: 5432 }, endpointId)).toBe('ep-calm-lake-abcd1234.local.localhost');
-  expect(proxyHost(local)).toBe('local.localhost:7432');
-  expect(connectionDetails(local, target).poolerHost).toBe('ep-calm-lake-abcd1234-pooler.local.localhost:7432');
+  expect(endpointHostname(local, endpointId)).toBe('ep-calm-lake-abcd1234.local.localhost:7432');
+  expect(endpointHostname({ ...local, pgPort: 5432 }, endpointId)).toBe('ep-calm-lake-abcd1234.local.localhost');
+  expect(proxyHostname(local)).toBe('local.localhost:7432');
+  expect(connectionDetails(local, target).poolerHostname).toBe('ep-calm-lake-abcd1234-pooler.local.localhost:7432');
 });

@@ -7,15 +7,15 @@ import type { EndpointId } from '../lib/ids.ts';
 
 const standardPort = 5432;
 
-type HostConfig = Pick<Config, 'domain' | 'region' | 'pgPort'>;
+type HostnameConfig = Pick<Config, 'domain' | 'region' | 'pgPort'>;
 
-const portSuffix = (config: HostConfig) => (config.pgPort === standardPort ? '' : `:${config.pgPort}`);
+const portSuffix = (config: HostnameConfig) => (config.pgPort === standardPort ? '' : `:${config.pgPort}`);
 
-export function endpointHost(config: HostConfig, id: EndpointId, pooled = false): string {
+export function endpointHostname(config: HostnameConfig, id: EndpointId, pooled = false): string {
   return `${id}${pooled ? '-pooler' : ''}.${config.region}.${config.domain}${portSuffix(config)}`;
 }
 
-export function proxyHost(config: HostConfig): string {
+export function proxyHostname(config: HostnameConfig): string {
   return `${config.region}.${config.domain}${portSuffix(config)}`;
 }
 
@@ -29,31 +29,31 @@ export interface ConnectionTarget {
 
 export interface ConnectionDetails {
   readonly uri: string;
-  readonly host: string;
-  readonly poolerHost: string;
+  readonly hostname: string;
+  readonly poolerHostname: string;
   readonly database: string;
   readonly role: string;
   readonly password: string;
 }
 
-export function connectionDetails(config: HostConfig, target: ConnectionTarget): ConnectionDetails {
+export function connectionDetails(config: HostnameConfig, target: ConnectionTarget): ConnectionDetails {
   return {
     uri: connectionUri(config, target),
-    host: endpointHost(config, target.endpointId),
-    poolerHost: endpointHost(config, target.endpointId, true),
+    hostname: endpointHostname(config, target.endpointId),
+    poolerHostname: endpointHostname(config, target.endpointId, true),
     database: target.databaseName,
     role: target.roleName,
     password: target.password,
   };
 }
 
-export function connectionUri(config: HostConfig, target: ConnectionTarget): string {
+export function connectionUri(config: HostnameConfig, target: ConnectionTarget): string {
   const login = `${encodeURIComponent(target.roleName)}:${encodeURIComponent(target.password)}`;
   const database = encodeURIComponent(target.databaseName);
   if (config.domain === 'localhost') {
     const endpoint = `${target.endpointId}${target.pooled ? '-pooler' : ''}`;
     return `postgresql://${login}@localhost${portSuffix(config)}/${database}?options=endpoint%3D${endpoint}`;
   }
-  const host = endpointHost(config, target.endpointId, target.pooled);
-  return `postgresql://${login}@${host}/${database}?sslmode=require&channel_binding=require`;
+  const hostname = endpointHostname(config, target.endpointId, target.pooled);
+  return `postgresql://${login}@${hostname}/${database}?sslmode=require&channel_binding=require`;
 }

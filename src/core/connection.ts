@@ -3,22 +3,18 @@
 import { selectDefaultBranch } from '../db/branches.ts';
 import type { Sql } from '../db/client.ts';
 import { selectDatabase } from '../db/databases.ts';
-import {
-  type EndpointAddress,
-  type EndpointRow,
-  selectEndpointInAnyState,
-  selectReadWriteEndpoint,
-} from '../db/endpoints.ts';
+import { type EndpointRow, selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { selectRole } from '../db/roles.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
+import type { ComputeAddress } from '../lib/model.ts';
 import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
 import { connectionUri } from './connection-uri.ts';
 import type { Scope } from './context.ts';
 import { openPassword } from './role.ts';
 
 /** Where a server answers, and how many sessions it takes from clients. */
-export type OpenRoute = EndpointAddress & { readonly sessions?: number };
+export type OpenRoute = ComputeAddress & { readonly sessions?: number };
 
 export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<OpenRoute | null> {
   const endpoint = await selectEndpointInAnyState(sql, endpointId);

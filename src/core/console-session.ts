@@ -10,6 +10,7 @@ import {
   selectConsoleSession,
   takeConsoleLink,
 } from '../db/console-sessions.ts';
+import { dayMs, minuteMs } from '../lib/clock.ts';
 import { newSecret } from '../lib/ids.ts';
 import { hashToken } from '../lib/secrets.ts';
 import type { Caller } from './access.ts';
@@ -19,7 +20,6 @@ import type { CommandScope, Scope } from './context.ts';
 export const sessionDays = 14;
 const linkMinutes = 60;
 const sessionsOfEachKey = 50;
-const minuteMs = 60_000;
 
 /** The token of a new sign-in, or undefined when the key is none. */
 export async function signInWithKey(scope: CommandScope, apiKey: string): Promise<string | undefined> {
@@ -35,7 +35,7 @@ export async function signInWithLink(scope: CommandScope, link: string): Promise
 
 async function makeSession(scope: CommandScope, apiKeyId: number): Promise<string> {
   const token = newSecret();
-  const expiresAt = new Date(scope.clock.now().getTime() + sessionDays * 24 * 60 * minuteMs);
+  const expiresAt = new Date(scope.clock.now().getTime() + sessionDays * dayMs);
   await insertConsoleSession(scope.tx, { tokenHash: hashToken(token), apiKeyId, expiresAt }, sessionsOfEachKey);
   return token;
 }

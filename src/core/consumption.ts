@@ -2,6 +2,7 @@
 
 import { type ConsumptionRow, selectConsumption } from '../db/consumption.ts';
 import { selectProjects } from '../db/projects.ts';
+import { dayMs, hourMs } from '../lib/clock.ts';
 import type { PlanName } from '../lib/config.ts';
 import { CatnapError, invalid } from '../lib/errors.ts';
 import type { OrganizationId, ProjectId } from '../lib/ids.ts';
@@ -36,10 +37,9 @@ export interface Consumption {
   readonly cursor: string | null;
 }
 
-const dayMs = 86_400_000;
 const units = { hourly: 'hour', daily: 'day', monthly: 'month' } as const;
 const reachMs: Readonly<Record<Granularity, number>> = {
-  hourly: 168 * 3_600_000,
+  hourly: 7 * dayMs,
   daily: 60 * dayMs,
   monthly: 366 * dayMs,
 };
@@ -102,5 +102,5 @@ function floorTo(at: Date, granularity: Granularity): Date {
 
 export function endOf(start: Date, unit: Consumption['unit']): Date {
   if (unit === 'month') return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1));
-  return new Date(start.getTime() + (unit === 'day' ? dayMs : 3_600_000));
+  return new Date(start.getTime() + (unit === 'day' ? dayMs : hourMs));
 }

@@ -2,8 +2,9 @@
 import type { EndpointRow, EndpointSettings, PreloadLibraries } from '../db/endpoints.ts';
 import type { ProjectRow, ProjectSettings } from '../db/projects.ts';
 import { invalid } from '../lib/errors.ts';
+import type { SizeRange } from '../lib/model.ts';
 import { requirePgSettings } from './pg-settings.ts';
-import { type SizeRange, serverSettings } from './sizing.ts';
+import { serverSettings } from './sizing.ts';
 
 /** Loaded unless somebody says otherwise: they cost a start nothing, and are of no use when loaded later. */
 const defaultLibraries: readonly string[] = ['pg_stat_statements'];

@@ -12,6 +12,7 @@ import {
   updateEndpoint,
 } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
+import { daySeconds } from '../lib/clock.ts';
 import type { Config } from '../lib/config.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';
 import { type BranchId, type EndpointId, newEndpointId, type ProjectId } from '../lib/ids.ts';
@@ -33,7 +34,7 @@ import { requireSize, resolveSize } from './sizing.ts';
 
 export type Endpoint = EndpointRow;
 
-const suspendTimeoutMaxSeconds = 604_800;
+const suspendTimeoutMaxSeconds = 7 * daySeconds;
 
 export interface EndpointOptions {
   readonly type: EndpointType;

@@ -3,10 +3,10 @@
  * because owners change passwords by SQL, unless a change over the API is on its way to the server.
  */
 
-import type { EndpointAddress } from '../db/endpoints.ts';
 import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
 import type { EndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
+import type { ComputeAddress } from '../lib/model.ts';
 import type { Core } from './context.ts';
 import { adminSecretSealContext } from './project.ts';
 import type { Sleepers } from './wake.ts';
@@ -19,7 +19,7 @@ const nobody = '';
 /** Reads verifiers from servers that are awake. */
 export interface VerifierReader {
   /** Null when the role cannot log in; undefined when the server does not answer, or not in time. */
-  read(address: EndpointAddress, adminSecret: string, role: string): Promise<string | null | undefined>;
+  read(address: ComputeAddress, adminSecret: string, role: string): Promise<string | null | undefined>;
   /** For an endpoint that does not exist: takes as long as a read of one that exists would. */
   pretend(endpointId: string): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /** The history of a compute for people: samples made into a series of even steps, and the changes of its size. */
 import { type SampleRow, selectLatestSamples, selectSamples } from '../db/samples.ts';
 import { type SizeChange, selectSizeChanges } from '../db/sizes.ts';
+import { dayMs, hourMs } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
 import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireEndpoint, requireProject } from './access.ts';
@@ -31,8 +32,7 @@ export interface Metrics {
   readonly sizeChanges: readonly SizeChange[];
 }
 
-const hourMs = 3_600_000;
-const weekMs = 7 * 24 * hourMs;
+const weekMs = 7 * dayMs;
 const pointsMax = 2_000;
 /** Enough for a graph. */
 const pointsWanted = 240;

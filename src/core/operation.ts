@@ -15,7 +15,7 @@ import {
   selectOperation,
   selectOperations,
 } from '../db/operations.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, dayMs, hourMs, minuteMs } from '../lib/clock.ts';
 import { CatnapError, notFound } from '../lib/errors.ts';
 import { type BranchId, type EndpointId, newOperationId, type OperationId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, requireProject } from './access.ts';
@@ -25,14 +25,13 @@ export type Operation = OperationRow;
 
 /** Unfinished operations that one project may have before further writes are answered with 423. */
 const unfinishedMax = 500;
-const minuteMs = 60_000;
 
 export const endpointKey = (id: EndpointId) => `endpoint:${id}`;
 export const branchKey = (id: BranchId) => `branch:${id}`;
 export const projectKey = (id: ProjectId) => `project:${id}`;
 
 /** A replica may start with a copy of its primary, which takes a while. */
-const replicaDeadlineMs = 60 * minuteMs;
+const replicaDeadlineMs = hourMs;
 
 /**
  * What an operation on a compute holds: the endpoint, and the branch's directory, to write to. A replica has data of
@@ -55,21 +54,19 @@ interface JobFacts {
 }
 
 /** Deletions go on for a day: giving up would leave something behind. */
-const dayMs = 24 * 60 * minuteMs;
-
 export const jobs = {
   create_timeline: { action: 'create_timeline', firstStep: 'copy', deadlineMs: 10 * minuteMs },
-  create_branch: { action: 'create_branch', firstStep: 'copy', deadlineMs: 60 * minuteMs },
-  restore_branch: { action: 'create_branch', firstStep: 'read_source', deadlineMs: 60 * minuteMs },
+  create_branch: { action: 'create_branch', firstStep: 'copy', deadlineMs: hourMs },
+  restore_branch: { action: 'create_branch', firstStep: 'read_source', deadlineMs: hourMs },
   discard_copy: { action: null, firstStep: 'discard', deadlineMs: dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
-  apply_config: { action: 'apply_config', firstStep: 'look', deadlineMs: 5 * minuteMs },
+  apply_config: { action: 'apply_config', firstStep: 'observe', deadlineMs: 5 * minuteMs },
   check_availability: { action: 'check_availability', firstStep: 'record', deadlineMs: minuteMs },
   suspend_and_remove_compute: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
   // Somebody waits for its result; a provider that is away for so long is a failure that they should hear of.
-  create_auth_integration: { action: null, firstStep: 'look', deadlineMs: 25_000 },
+  create_auth_integration: { action: null, firstStep: 'resume', deadlineMs: 25_000 },
   remove_compute: { action: null, firstStep: 'remove', deadlineMs: dayMs },
   delete_project: { action: null, firstStep: 'remove', deadlineMs: dayMs },
 } as const satisfies Record<string, JobFacts>;

@@ -4,6 +4,7 @@ import type { OrganizationRow } from '../db/accounts.ts';
 import { insertBranch } from '../db/branches.ts';
 import { insertDatabase } from '../db/databases.ts';
 import { countProjects, insertProject, nextTenantNumber, type ProjectSettings } from '../db/projects.ts';
+import { daySeconds } from '../lib/clock.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import { newBranchId, newProjectId, newSecret, type OrganizationId } from '../lib/ids.ts';
 import { type Caller, resolveOrganization } from './access.ts';
@@ -53,7 +54,7 @@ export interface CreatedProject {
 }
 
 export const defaultPgVersion = 17;
-const defaultHistorySeconds = 86_400;
+const defaultHistorySeconds = daySeconds;
 const initialDatabase = 'neondb';
 const initialBranch = 'main';
 

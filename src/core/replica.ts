@@ -6,10 +6,10 @@ import type { BranchRow } from '../db/branches.ts';
 import { type EndpointRow, selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
+import type { SizeRange } from '../lib/model.ts';
 import { planOfProject } from './access.ts';
 import type { CommandScope } from './context.ts';
 import { wantedSettings } from './endpoint-settings.ts';
-import type { SizeRange } from './sizing.ts';
 
 type Settings = Readonly<Record<string, string>>;
 

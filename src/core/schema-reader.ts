@@ -1,11 +1,13 @@
 /** Reads the schema of a branch's database: wakes its compute as a connection would, and has its server dumped. */
-import { type EndpointAddress, updateLastActive } from '../db/endpoints.ts';
+
+import { updateLastActive } from '../db/endpoints.ts';
+import type { ComputeAddress } from '../lib/model.ts';
 import type { SchemaSource } from './branch-schema.ts';
 import type { Core } from './context.ts';
 import type { Waker } from './wake.ts';
 
 /** Returns the schema as SQL, from the server that answers at the address. */
-export type DumpSchema = (address: EndpointAddress, source: SchemaSource) => Promise<string>;
+export type DumpSchema = (address: ComputeAddress, source: SchemaSource) => Promise<string>;
 
 export function makeSchemaReader(core: Core, { wake }: Waker, dump: DumpSchema) {
   return async (source: SchemaSource): Promise<string> => {

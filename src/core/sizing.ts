@@ -1,8 +1,9 @@
 /**
- * Compute sizes and what follows from them, as the specification's table has it. Pure.
- * One CU is one vCPU and 4 GiB of memory.
+ * Compute sizes and what follows from them, as the specification's table has it: settings, and the limits that a
+ * compute is held to at the size it has at the moment. Pure. One CU is one vCPU and 4 GiB of memory.
  */
 import { invalid } from '../lib/errors.ts';
+import type { ComputeLimits, SizeRange } from '../lib/model.ts';
 import type { Plan } from './plan.ts';
 
 const gib = 1024 ** 3;
@@ -18,11 +19,6 @@ export const sizes: readonly number[] = [
   ...Array.from({ length: 16 }, (_, i) => i + 1),
   ...Array.from({ length: 20 }, (_, i) => 18 + 2 * i),
 ];
-
-export interface SizeRange {
-  readonly minCu: number;
-  readonly maxCu: number;
-}
 
 export const defaultSize: SizeRange = { minCu: 0.25, maxCu: 0.25 };
 
@@ -113,4 +109,36 @@ export function serverSettings(size: SizeRange): Record<string, string> {
 /** Those of the settings that can follow the size of a server while it runs. */
 export function sizeSettings(cu: number): Record<string, string> {
   return { effective_cache_size: `${Math.floor(fileCacheBytes(cu) / 1024)}kB` };
+}
+
+/** Whether these hold already; `sample` is of the running compute. */
+export function areInForce(
+  limits: ComputeLimits,
+  sample: { readonly cpus: number | null; readonly memoryLimitBytes: number | null; readonly waitsAtLimit: boolean },
+): boolean {
+  return (
+    sample.cpus === limits.cpus &&
+    sample.memoryLimitBytes === limits.memoryBytes &&
+    sample.waitsAtLimit === limits.mayGrow
+  );
+}
+
+/**
+ * `settings` are those that the server was started with, `chosen` those of them that its owner asked for, which do not
+ * follow the size.
+ */
+export function limitsAt(
+  cu: number,
+  range: SizeRange,
+  settings: Readonly<Record<string, string>>,
+  chosen: Readonly<Record<string, string>>,
+): ComputeLimits {
+  const following = Object.entries(sizeSettings(cu)).filter(([name]) => chosen[name] === undefined);
+  return {
+    cpus: cu,
+    memoryBytes: memoryBytes(cu),
+    processes: processesMax(settings),
+    mayGrow: cu < range.maxCu,
+    settings: Object.fromEntries(following),
+  };
 }

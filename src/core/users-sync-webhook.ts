@@ -6,6 +6,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { selectAuthIntegration } from '../db/auth-integrations.ts';
 import { insertUserHint } from '../db/users-sync.ts';
 import { invalid } from '../lib/errors.ts';
+import { isUuid } from '../lib/ids.ts';
 import { webhookSecretSealContext } from './auth-integration.ts';
 import type { Scope } from './context.ts';
 
@@ -22,14 +23,13 @@ const toleranceSeconds = 5 * 60;
 /** A sender has two while it changes its secret. */
 const signaturesMax = 8;
 const secretPrefix = 'whsec_';
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const userEvents: readonly unknown[] = ['user.created', 'user.updated', 'user.deleted'];
 /** With it, a webhook for an integration that does not exist takes as long to refuse as any other. */
 const nobodysSecret = `${secretPrefix}${randomBytes(24).toString('base64')}`;
 
 /** False when there is no such integration, or the message is not its provider's, or too old. */
 export async function takeWebhook(scope: Scope, integrationId: string, message: SignedMessage): Promise<boolean> {
-  const row = uuid.test(integrationId) ? await selectAuthIntegration(scope.sql, integrationId) : undefined;
+  const row = isUuid(integrationId) ? await selectAuthIntegration(scope.sql, integrationId) : undefined;
   const sealed = row?.webhookSecret ?? null;
   const secret =
     sealed === null ? nobodysSecret : scope.box.open(sealed, webhookSecretSealContext(integrationId.toLowerCase()));
@@ -66,7 +66,7 @@ function namedUser(body: Uint8Array): string | null {
   if (!('type' in event) || !userEvents.includes(event.type)) return null;
   const data = 'data' in event ? event.data : undefined;
   const id = typeof data === 'object' && data !== null && 'id' in data ? data.id : undefined;
-  if (typeof id !== 'string' || !uuid.test(id)) throw invalid('invalid request: data.id must be the id of a user');
+  if (typeof id !== 'string' || !isUuid(id)) throw invalid('invalid request: data.id must be the id of a user');
   return id;
 }
 
@@ -85,6 +85,6 @@ export async function noteUser(
   userId: string,
 ): Promise<void> {
   const { providerUrl, providerProjectId } = integration;
-  if (providerUrl === null || providerProjectId === null || !uuid.test(userId)) return;
+  if (providerUrl === null || providerProjectId === null || !isUuid(userId)) return;
   await insertUserHint(scope.sql, providerProjectId, userId);
 }

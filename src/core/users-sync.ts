@@ -2,6 +2,7 @@
  * Copies users from the log into a tenant's `users_sync`: a start does so before its route opens, and the reconciler
  * when something has changed. A failure is recorded and never in the way of anything else.
  */
+
 import type { BranchRow } from '../db/branches.ts';
 import type { EndpointRow } from '../db/endpoints.ts';
 import {

@@ -1,4 +1,4 @@
-/** Rows of `databases`: what a branch's server shall hold, and what it is known to hold. */
+/** Rows of `databases`: what a branch's server should hold, and what it is known to hold. */
 import type { BranchId } from '../lib/ids.ts';
 import { assignments, first, one, type Sql } from './client.ts';
 

@@ -1,15 +1,12 @@
 /** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
 import type { PlanName } from '../lib/config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
+import type { ComputeAddress, SizeRange } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import { changesChannel } from './operations.ts';
 
 export type EndpointType = 'read_write' | 'read_only';
 export type EndpointState = 'init' | 'active' | 'idle';
-
-export type EndpointAddress =
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
 
 export interface PreloadLibraries {
   readonly use_defaults?: boolean;
@@ -27,7 +24,7 @@ export interface ServerState {
   /** The size that was asked for, and the one that the plan left of it. */
   readonly minCu: number;
   readonly maxCu: number;
-  readonly given: { readonly minCu: number; readonly maxCu: number };
+  readonly given: SizeRange;
   /** The build of Postgres that it runs. */
   readonly release: string | null;
 }
@@ -72,7 +69,7 @@ export interface EndpointRow {
   readonly provisioner: string;
   readonly currentState: EndpointState;
   readonly pendingState: 'active' | 'idle' | null;
-  readonly address: EndpointAddress | null;
+  readonly address: ComputeAddress | null;
   readonly generation: number;
   readonly server: ServerState | null;
   readonly replication: ReplicationLag | null;
@@ -224,7 +221,7 @@ export async function updateLastActive(sql: Sql, activity: ReadonlyMap<string, D
     from unnest(${ids}::text[], ${times}::timestamptz[]) as a(id, at) where e.id = a.id`;
 }
 
-/** Records a use, and tells how the row stands after whoever held it. */
+/** Records a use, and returns the row as it is after the transaction that held it. */
 export async function touchEndpoint(sql: Sql, id: EndpointId): Promise<EndpointRow> {
   return one(
     await sql<EndpointRow[]>`

@@ -1,7 +1,8 @@
 /** What a login at the proxy needs to know, in one statement: it is asked for every connection. */
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
+import type { ComputeAddress } from '../lib/model.ts';
 import { first, type Sql } from './client.ts';
-import type { EndpointAddress, EndpointType } from './endpoints.ts';
+import type { EndpointType } from './endpoints.ts';
 
 export interface LoginRow {
   readonly verifier: string | null;
@@ -13,7 +14,7 @@ export interface LoginRow {
   readonly branchId: BranchId;
   readonly type: EndpointType;
   /** Null while the compute sleeps. */
-  readonly address: EndpointAddress | null;
+  readonly address: ComputeAddress | null;
   readonly adminSecret: Uint8Array;
 }
 

@@ -4,6 +4,7 @@
  * `auth_user_log`. In the second half: how the users of a provider elsewhere get into that log. Whatever is found there
  * is written under the reader's lease, so what was read earlier is never written later.
  */
+
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { UserChange } from '../lib/users-sync.ts';
 import type { AuthIntegrationRow } from './auth-integrations.ts';

@@ -7,8 +7,9 @@ import {
   type OperationId,
   type ProjectId,
 } from '../lib/ids.ts';
+import type { ComputeAddress } from '../lib/model.ts';
 import { first, json, type Sql, type Tx } from './client.ts';
-import type { EndpointAddress, EndpointRow } from './endpoints.ts';
+import type { EndpointRow } from './endpoints.ts';
 import {
   changesChannel,
   type NewOperation,
@@ -152,7 +153,7 @@ export const routesChannel = 'catnap_routes';
 
 export interface RouteNews {
   readonly endpointId: EndpointId;
-  readonly route: EndpointAddress & { readonly sessions?: number };
+  readonly route: ComputeAddress & { readonly sessions?: number };
 }
 
 export const parseRouteNews = (payload: string) => JSON.parse(payload) as RouteNews;

@@ -6,7 +6,7 @@ import { randomBytes, webcrypto, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Extension } from '@peculiar/x509';
-import type { Clock } from './clock.ts';
+import { type Clock, dayMs } from './clock.ts';
 
 export interface Certificates {
   /** Private key of the server certificate, PEM. */
@@ -25,7 +25,6 @@ export interface CertificateOptions {
   readonly clock: Clock;
 }
 
-const dayMs = 86_400_000;
 /** Clients with a slow clock accept a new certificate too. */
 const backdateMs = dayMs;
 const authorityDays = 3650;
@@ -52,8 +51,8 @@ export async function ensureCertificates(options: CertificateOptions): Promise<C
 
 /** Every name that a client may use for this installation. */
 export function serverNames(domain: string, region: string): readonly string[] {
-  const hosts = [`*.${region}.${domain}`, `*.${domain}`, `${region}.${domain}`, domain, 'localhost'];
-  return [...new Set(hosts), ...loopbackAddresses];
+  const hostnames = [`*.${region}.${domain}`, `*.${domain}`, `${region}.${domain}`, domain, 'localhost'];
+  return [...new Set(hostnames), ...loopbackAddresses];
 }
 
 const loopbackAddresses = ['127.0.0.1', '::1'];

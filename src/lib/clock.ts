@@ -1,7 +1,12 @@
-/** Injectable time, so that rules about deadlines can be tested without waiting for them. */
+/** Injectable time, so that rules about deadlines can be tested without waiting for them, and units of time. */
 export interface Clock {
   now(): Date;
 }
+
+export const minuteMs = 60_000;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+export const daySeconds = dayMs / 1_000;
 
 export const systemClock: Clock = { now: () => new Date() };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, proxiesFor, readConfig } from './config.ts';
+import { ConfigError, localUrl, proxiesFor, readConfig } from './config.ts';
 import { settingDocs } from './setting-docs.ts';
 
 const user = { isRoot: false };
@@ -93,4 +93,13 @@ describe('readConfig', () => {
     const names = settingDocs.map(([name]) => name);
     expect(new Set(names).size).toBe(names.length);
   });
+});
+
+it.each([
+  ['127.0.0.1', 'http://127.0.0.1:7070'],
+  ['0.0.0.0', 'http://127.0.0.1:7070'],
+  ['::', 'http://[::1]:7070'],
+  ['fd00::5', 'http://[fd00::5]:7070'],
+])('a server bound to %s is reached at %s from its own machine', (bind, url) => {
+  expect(localUrl({ bind, httpPort: 7070 })).toBe(url);
 });

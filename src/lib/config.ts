@@ -4,6 +4,7 @@
  */
 import { availableParallelism, homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { daySeconds } from './clock.ts';
 import { type LogLevel, logLevels } from './log.ts';
 
 export const driverNames = ['local', 'kubernetes'] as const;
@@ -98,14 +99,14 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     proxies: integer(env, 'CATNAP_PROXIES', proxiesFor(availableParallelism()), 1, proxiesMax),
     domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
     region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
-    publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHost(bind)}:${httpPort}`,
+    publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHostname(bind)}:${httpPort}`,
     tlsFiles: readTlsFiles(env),
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
     stack: readStack(env),
     driver: readDriver(env),
     uids: readUids(env, user.isRoot),
     rateLimitPerMinute: readRateLimit(env, bind),
-    suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 604_800),
+    suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 7 * daySeconds),
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,
@@ -138,7 +139,16 @@ export function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
 }
 
-function urlHost(bind: string): string {
+/**
+ * The HTTP port as this machine reaches it, past any reverse proxy of the public URL. A wildcard address cannot be
+ * dialled everywhere, so the loopback address of its family stands for it.
+ */
+export function localUrl({ bind, httpPort }: Pick<Config, 'bind' | 'httpPort'>): string {
+  const host = bind === '0.0.0.0' ? '127.0.0.1' : bind === '::' ? '::1' : bind;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`;
+}
+
+function urlHostname(bind: string): string {
   if (bind === '0.0.0.0' || bind === '::' || isLoopback(bind)) return 'localhost';
   return bind.includes(':') ? `[${bind}]` : bind;
 }

@@ -15,6 +15,10 @@ export type OperationId = Brand<'OperationId'>;
 export type UserId = Brand<'UserId'>;
 
 export const idPattern = '^[a-z0-9-]{1,60}$';
+export const uuidPattern = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$';
+const uuid = new RegExp(uuidPattern);
+
+export const isUuid = (text: string) => uuid.test(text);
 
 const lowerAlphanumeric = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const alphanumeric = `${lowerAlphanumeric}ABCDEFGHIJKLMNOPQRSTUVWXYZ`;

@@ -1,4 +1,4 @@
-/** Runs one short program to its end, under another uid if told, and turns a bad exit into a readable error. */
+/** Runs one short program to its end, under another uid if one is given, and turns a bad exit into a readable error. */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 
@@ -30,7 +30,7 @@ export function runProgram(file: string, args: readonly string[], options: Progr
       const tail = text.trim().split('\n').slice(-5).join(' | ');
       reject(new Error(`${basename(file)} ended with ${signal ?? `exit code ${code}`}: ${tail}`));
     });
-    // A program that fails early closes its input; its exit code tells the story, not the broken pipe.
+    // A program that fails early closes its input; its exit code says why, not the broken pipe.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
   });

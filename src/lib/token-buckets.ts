@@ -1,15 +1,15 @@
 /**
- * Token buckets by name, in memory. A bucket holds `capacity` tokens and gets `perSecond` back; taking from an empty
- * one tells how long to wait. Memory is bounded: past `bucketsMax` the one unused for longest is forgotten, which can
- * only be generous, never unjust.
+ * Token buckets by name, in memory. A bucket holds `capacity` tokens and gets `perSecond` back, or all of them at once
+ * when `windowMs` have passed since the first was taken; taking from an empty one returns how long to wait. Memory is
+ * bounded: past `bucketsMax` the one unused for longest is forgotten, which can only be generous, never unjust.
  */
-export interface BucketShape {
-  readonly capacity: number;
-  readonly perSecond: number;
-}
+export type BucketShape =
+  | { readonly capacity: number; readonly perSecond: number }
+  | { readonly capacity: number; readonly windowMs: number };
 
 interface Bucket {
   tokens: number;
+  /** Of a steady bucket, when its tokens were counted; of one with a window, when that began. */
   atMs: number;
 }
 
@@ -30,17 +30,22 @@ export function createTokenBuckets(standard: BucketShape, bucketsMax: number): T
     const known = buckets.get(name);
     if (known === undefined) return { tokens: shape.capacity, atMs: nowMs };
     // A clock that was set back must not take tokens away.
-    const seconds = Math.max(0, nowMs - known.atMs) / 1000;
-    return { tokens: Math.min(shape.capacity, known.tokens + seconds * shape.perSecond), atMs: nowMs };
+    const passedMs = Math.max(0, nowMs - known.atMs);
+    if ('windowMs' in shape) return passedMs < shape.windowMs ? known : { tokens: shape.capacity, atMs: nowMs };
+    const tokens = Math.min(shape.capacity, known.tokens + (passedMs / 1000) * shape.perSecond);
+    return { tokens, atMs: nowMs };
   };
 
-  const waitSeconds = (bucket: Bucket, shape: BucketShape) =>
-    bucket.tokens >= 1 ? 0 : Math.max(1, Math.ceil((1 - bucket.tokens) / shape.perSecond));
+  const waitSeconds = ({ tokens, atMs }: Bucket, nowMs: number, shape: BucketShape) => {
+    if (tokens >= 1) return 0;
+    const seconds = 'windowMs' in shape ? (atMs + shape.windowMs - nowMs) / 1000 : (1 - tokens) / shape.perSecond;
+    return Math.max(1, Math.ceil(seconds));
+  };
 
   return {
     take(name, nowMs, shape = standard) {
       const bucket = filled(name, nowMs, shape);
-      const wait = waitSeconds(bucket, shape);
+      const wait = waitSeconds(bucket, nowMs, shape);
       if (wait === 0) bucket.tokens -= 1;
       // Deleting first moves it to the end: a Map keeps the order of insertion.
       buckets.delete(name);
@@ -54,7 +59,7 @@ export function createTokenBuckets(standard: BucketShape, bucketsMax: number): T
       // Filling up never goes past the capacity, so one token too many would last until the next turn only.
       if (bucket !== undefined) bucket.tokens += 1;
     },
-    peek: (name, nowMs) => waitSeconds(filled(name, nowMs, standard), standard),
+    peek: (name, nowMs) => waitSeconds(filled(name, nowMs, standard), nowMs, standard),
     get size() {
       return buckets.size;
     },

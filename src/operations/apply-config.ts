@@ -13,7 +13,7 @@ import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts'
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
 
-const look: Step = async (context) => {
+const observe: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   if (branchLeft(context) !== null) return goto('leave_branch');
@@ -87,11 +87,21 @@ const openRoute: Step = async (context) => {
 const apply: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  return done(await applyCatalog(context, target).catch((error: unknown) => failFrom('look', context, target, error)));
+  return done(
+    await applyCatalog(context, target).catch((error: unknown) => failFrom('observe', context, target, error)),
+  );
 };
 
 export const applyConfig: Job = {
-  steps: { look, leave_branch: leaveBranch, reload, stop, ...bringUpSteps('open_route'), open_route: openRoute, apply },
+  steps: {
+    observe,
+    leave_branch: leaveBranch,
+    reload,
+    stop,
+    ...bringUpSteps('open_route'),
+    open_route: openRoute,
+    apply,
+  },
   /** What could not be dropped is still there, and is shown again. A server that is down says so. */
   giveUp: async (tx, { operation }) => {
     if (operation.branchId === null || operation.endpointId === null) return;

@@ -9,7 +9,6 @@ import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../cor
 import { memoryBytes } from '../core/sizing.ts';
 import { lockEndpoint, updateEndpoint } from '../db/endpoints.ts';
 import { delay } from '../lib/clock.ts';
-import type { ComputeTarget } from './compute-target.ts';
 import { prepareReplica } from './replica-data.ts';
 import {
   abandon,
@@ -24,7 +23,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
+import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
 
 const probeIntervalMs = 4;
 /** How long one run of the step probes before it lets go of the worker for a moment. */
@@ -121,7 +120,7 @@ export async function applyCatalog(context: StepContext, target: ComputeTarget):
 
 /**
  * As `applyCatalog`, for a start: a change that the server refuses must not keep the compute from coming up. It stays
- * pending, and the operation that was queued for it tells why it fails.
+ * pending, and the operation that was queued for it reports why it fails.
  */
 export async function applyCatalogIfPossible(context: StepContext, target: ComputeTarget): Promise<Write> {
   try {

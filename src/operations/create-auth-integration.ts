@@ -1,5 +1,5 @@
 /**
- * Makes the project at the auth provider, its SDK keys and, at a provider elsewhere, the webhooks that tell of users.
+ * Makes the project at the auth provider, its SDK keys and, at a provider elsewhere, the webhooks that report users.
  * The provider forgets nothing and repeats nothing, so every answer is on record before the next call: a project that
  * no integration knows yet is a leftover, which is removed unless its integration takes it over.
  */
@@ -22,11 +22,12 @@ import {
   updateAuthIntegration,
 } from '../db/auth-integrations.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { minuteMs } from '../lib/clock.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext, skip, type Write } from './step.ts';
 import { findCompute, findProject } from './target.ts';
 
 /** Longer than any step lasts, lost leases included. */
-const newbornGraceMs = 10 * 60_000;
+const newbornGraceMs = 10 * minuteMs;
 const displayNameMax = 100;
 
 async function findIntegration({ core, operation }: StepContext): Promise<AuthIntegrationRow | undefined> {
@@ -42,7 +43,7 @@ const projectOf = ({ core, providers }: StepContext, row: AuthIntegrationRow) =>
 };
 
 /** A project that was kept is taken up again, if it is still there. */
-const look: Step = async (context) => {
+const resume: Step = async (context) => {
   const row = await findIntegration(context);
   if (row === undefined) return skip('the integration is gone');
   const provisionAnew = () => goto('provision', async () => ({ attempt: randomUUID() }));
@@ -62,7 +63,7 @@ const provision: Step = async (context) => {
   const project = await findProject(context);
   if (row === undefined || project === undefined) return skip('the integration is gone');
   const { attempt } = operation.state;
-  // People at the provider see it, and it tells whose it is should this process die before the answer is on record.
+  // People at the provider see it, and it names the owner should this process die before the answer is on record.
   const displayName = `${project.name.slice(0, displayNameMax)} (${project.id})`;
   log.info({ attempt, displayName }, 'a project is made at the auth provider');
   return failFast(context, async () => {
@@ -96,7 +97,7 @@ const keys: Step = async (context) => {
   });
 };
 
-/** The embedded provider shares the system database with us; any other has to tell. */
+/** The embedded provider shares the system database with us; any other has to report its users. */
 const follow: Step = async (context) => {
   const { core } = context;
   const row = await findIntegration(context);
@@ -132,14 +133,14 @@ async function failFast({ log }: StepContext, work: () => ReturnType<Step>): Ret
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     if (error.failure !== 'unreachable') return abandon(error.message);
-    // Without its cause: what the operation ends with is told to whoever asked for it.
+    // Without its cause: the text that the operation ends with goes to the client that asked for it.
     log.warn({ err: error }, 'the auth provider does not answer');
     throw new Error(error.message);
   }
 }
 
 export const createAuthIntegration: Job = {
-  steps: { look, provision, keys, follow, table },
+  steps: { resume, provision, keys, follow, table },
   /** Nothing half-made stays: what the provider has made by now is removed there, or kept as it was kept before. */
   giveUp: async (tx, { operation }) => {
     const { integration, kept } = operation.state;

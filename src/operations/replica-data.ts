@@ -8,8 +8,8 @@ import { commandScope } from '../core/context.ts';
 import { queueStart } from '../core/endpoint.ts';
 import { computeKeys, enqueue, wakePriority } from '../core/operation.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import type { ComputeTarget } from './compute-target.ts';
 import { abandon, done, type StepContext, type StepResult } from './step.ts';
+import type { ComputeTarget } from './target.ts';
 
 /** After so many failures what the replica has is taken to be the reason. */
 const failuresMax = 3;

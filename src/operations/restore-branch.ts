@@ -1,6 +1,6 @@
 /**
  * Restores a branch: copies the source under a name of its own while the branch goes on serving what it has, then stops
- * its computes and lets the copy take the place of its data. Until that exchange a failure changes nothing for anybody.
+ * its computes and exchanges its data for the copy. Until that exchange a failure changes nothing for anybody.
  * The computes that were awake are started by the operations behind this one.
  */
 import { recordCatalog } from '../core/catalog.ts';
@@ -38,7 +38,7 @@ import { type BranchTarget, findBranch, findCompute } from './target.ts';
 
 const sourceStartsMs = 50;
 
-const lookAtSource: Step = async (context) => {
+const readSourceState: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined) return skip('the branch is gone');
   const sourceId = sourceOf(context);
@@ -76,7 +76,7 @@ const copy: Step = async (context) => {
   });
 };
 
-/** What owners changed by SQL belongs to the data that are put aside, so it is read before they are. */
+/** What owners changed by SQL belongs to the data that is put aside, so it is read before that happens. */
 const stop: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined) return skip('the branch is gone');
@@ -175,7 +175,7 @@ const giveUp: Job['giveUp'] = async (tx, context) => {
   await enqueue(commandScope(core, tx), 'discard_copy', { ...keys, state: { staging: stagingOf(context) } });
 };
 
-export const restoreBranch: Job = { steps: { read_source: lookAtSource, copy, stop, exchange }, giveUp };
+export const restoreBranch: Job = { steps: { read_source: readSourceState, copy, stop, exchange }, giveUp };
 
 const discard: Step = async (context) => {
   const target = await findBranch(context);

@@ -6,9 +6,8 @@ import { type ServerState, updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { openStartedRoute } from '../db/wakes.ts';
 import { startedGeneration } from './compute-steps.ts';
-import type { ComputeTarget } from './compute-target.ts';
 import { type AtOnce, type StepContext, StepFailure, type Write } from './step.ts';
-import { settingsOf } from './target.ts';
+import { type ComputeTarget, settingsOf } from './target.ts';
 
 /** The observation of the very server that this operation started; fails if another one runs or none. */
 export async function observeStarted(context: StepContext, target: ComputeTarget): Promise<ComputeObservation> {

@@ -5,10 +5,9 @@ import { findUsersSyncWork, syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { delay } from '../lib/clock.ts';
 import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
-import type { ComputeTarget } from './compute-target.ts';
 import { failFrom, observeStarted, recordUp, recordUpAtOnce } from './server-up.ts';
 import { done, type Job, type StartWork, type Step, type StepContext, skip, type Write } from './step.ts';
-import { findStartingCompute } from './target.ts';
+import { type ComputeTarget, findStartingCompute } from './target.ts';
 
 const bringUp = bringUpSteps('open_route');
 /** What the host does before it spawns the server wants the processor more. */

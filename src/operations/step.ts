@@ -13,7 +13,7 @@ import type { OperationRow, OperationState } from '../db/operations.ts';
 import { CatnapError } from '../lib/errors.ts';
 import type { EndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
-import type { ComputeTarget } from './compute-target.ts';
+import type { ComputeTarget } from './target.ts';
 
 export interface StepContext {
   readonly operation: OperationRow;

@@ -1,25 +1,35 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
-import type { BranchRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
-import { limitsAt } from '../core/compute-limits.ts';
+import type { BranchRef, ComputeRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
 import type { Core } from '../core/context.ts';
 import { computeRef } from '../core/endpoint.ts';
 import { wantedSettings } from '../core/endpoint-settings.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretSealContext } from '../core/project.ts';
 import { settingsOfPrimary, withPrimarySettings } from '../core/replica.ts';
-import { clampSize, temporaryDiskLimit } from '../core/sizing.ts';
+import { clampSize, limitsAt, temporaryDiskLimit } from '../core/sizing.ts';
 import { selectOrganizationOfProject } from '../db/accounts.ts';
 import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '../db/branches.ts';
-import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { type EndpointRow, selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
 import type { EndpointId, ProjectId } from '../lib/ids.ts';
-import type { ComputeTarget } from './compute-target.ts';
+import type { SizeRange } from '../lib/model.ts';
 import type { StepContext } from './step.ts';
 
 export interface BranchTarget {
   readonly project: ProjectRow;
   readonly branch: BranchRow;
   readonly ref: BranchRef;
+}
+
+export interface ComputeTarget {
+  readonly project: ProjectRow;
+  readonly branch: BranchRow;
+  readonly endpoint: EndpointRow;
+  /** The size that the plan leaves it; the row keeps the one that was asked for. */
+  readonly size: SizeRange;
+  /** Of a replica: the settings that its primary has, runs with, or will run with. */
+  readonly primarySettings: Readonly<Record<string, string>>;
+  readonly ref: ComputeRef;
 }
 
 export async function findProject({ core, operation }: StepContext): Promise<ProjectRow | undefined> {

@@ -2,7 +2,7 @@
 
 import { createProviders, type Providers } from '../auth-client/providers.ts';
 import { authProviderPrefix } from '../auth-provider/plugin.ts';
-import type { Config } from '../lib/config.ts';
+import { localUrl } from '../lib/config.ts';
 import { integrationClientId } from './auth-provider.ts';
 import type { RoleInit } from './channel/messages.ts';
 
@@ -21,10 +21,4 @@ export function makeProviders({ config, stackSecret }: Pick<RoleInit, 'config' |
     embeddedPublicUrl: `${config.publicUrl}${authProviderPrefix}`,
     external: external ?? null,
   });
-}
-
-/** Past any reverse proxy: the HTTP port of this machine, whose address need not be one that can be dialled. */
-function localUrl({ bind, httpPort }: Config): string {
-  const host = bind === '0.0.0.0' ? '127.0.0.1' : bind === '::' ? '::1' : bind;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}`;
 }

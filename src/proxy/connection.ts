@@ -5,8 +5,9 @@
 import type { Socket } from 'node:net';
 import { isLoopback } from '../lib/config.ts';
 import { CatnapError, errorText } from '../lib/errors.ts';
+import { plainAddress } from '../lib/ip.ts';
 import type { Logger } from '../lib/log.ts';
-import { plainAddress, requireAccess } from './client/access.ts';
+import { requireAccess } from './client/access.ts';
 import type { Attempts } from './client/attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';

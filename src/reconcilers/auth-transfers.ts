@@ -3,10 +3,11 @@
 import type { Providers } from '../auth-client/providers.ts';
 import { recordTransferred } from '../core/auth-integration.ts';
 import { type AuthIntegrationRow, selectStartedTransfers, updateAuthIntegration } from '../db/auth-integrations.ts';
+import { minuteMs } from '../lib/clock.ts';
 import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 /** A confirmation page is good for an hour; a little later nobody can confirm any more. */
-const confirmableMs = 65 * 60_000;
+const confirmableMs = 65 * minuteMs;
 
 export const authTransfers = (providers: Providers) =>
   makeReconciler('auth-transfers', 3_000, async (parts) => {

@@ -5,9 +5,8 @@
 import { freemem, totalmem } from 'node:os';
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import { type Decision, decide, freshState, type ScalerState, shareGrowth } from '../core/autoscaling.ts';
-import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { computeRef } from '../core/endpoint.ts';
-import { memoryBytes } from '../core/sizing.ts';
+import { areInForce, limitsAt, memoryBytes } from '../core/sizing.ts';
 import { meterStep } from '../db/consumption.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
 import { type RunningCompute, recordSize, selectRunningComputes, sumCurrentCu } from '../db/sizes.ts';

@@ -3,9 +3,10 @@
 import type { Providers } from '../auth-client/providers.ts';
 import { adminKeySealContext } from '../core/auth-integration.ts';
 import { deleteLeftover, type LeftoverRow, postponeLeftover, selectDueLeftovers } from '../db/auth-integrations.ts';
+import { hourMs } from '../lib/clock.ts';
 import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
-const waitMsMax = 3_600_000;
+const waitMsMax = hourMs;
 
 export const providerLeftovers = (providers: Providers) =>
   makeReconciler('provider-leftovers', 5_000, async (parts) => {

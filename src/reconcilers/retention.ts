@@ -5,13 +5,14 @@ import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
 import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
+import { dayMs, minuteMs } from '../lib/clock.ts';
 import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 const operationDays = 183;
 const replyHours = 24;
-const overtakenChangeMs = 7 * 86_400_000;
+const overtakenChangeMs = 7 * dayMs;
 
-export const retention = makeReconciler('retention', 15 * 60_000, async (parts) => {
+export const retention = makeReconciler('retention', 15 * minuteMs, async (parts) => {
   const { sql } = parts.core.database;
   const now = parts.core.clock.now();
   return [

@@ -5,8 +5,8 @@
  */
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { ServerMeasures, WrittenLog } from '../compute/interface/measures.ts';
-import { areInForce, limitsAt } from '../core/compute-limits.ts';
 import { computeRef } from '../core/endpoint.ts';
+import { areInForce, limitsAt } from '../core/sizing.ts';
 import {
   addConsumption,
   lockFreeProjects,

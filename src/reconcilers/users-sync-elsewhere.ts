@@ -2,6 +2,7 @@
  * Follows the users of providers elsewhere: webhooks name users, whose state is then read; and every few minutes all
  * users are read, because a webhook may be lost. A provider that fails is left alone for longer and longer.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { ProviderProject, ProviderUser } from '../auth-client/client.ts';
 import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
@@ -25,6 +26,7 @@ import {
   selectUserHints,
   userHintsChannel,
 } from '../db/users-sync.ts';
+import { isUuid } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 
 export interface UsersSyncElsewhereParts {
@@ -43,7 +45,6 @@ const retryMsMax = 5 * 60_000;
 const lockedOutRetryMs = 60 * 60_000;
 const errorLengthMax = 500;
 const hintsAtOnce = 100;
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 export class UsersSyncElsewhere {
   readonly #parts: UsersSyncElsewhereParts;
@@ -204,7 +205,7 @@ class UsersReader {
 }
 
 function requireId(id: string): string {
-  if (!uuid.test(id)) throw otherUser();
+  if (!isUuid(id)) throw otherUser();
   return id;
 }
 

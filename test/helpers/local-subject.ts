@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { DriverSubject } from '../../src/compute/contract/bench.ts';
-import type { ComputeAddress } from '../../src/compute/interface/driver.ts';
 import { LocalDriver } from '../../src/compute/local/driver/local-driver.ts';
 import type { Layout } from '../../src/compute/local/host/home/layout.ts';
 import { PrivilegedHost } from '../../src/compute/local/host/privileged-host.ts';
 import type { Login } from '../../src/compute/server/admin-session.ts';
 import type { Config } from '../../src/lib/config.ts';
 import { newProjectId } from '../../src/lib/ids.ts';
+import type { ComputeAddress } from '../../src/lib/model.ts';
 import { ensureHome } from '../../src/machine/home.ts';
 import { makeTempHome } from './temp-home.ts';
 

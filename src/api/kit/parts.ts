@@ -1,4 +1,4 @@
-/** What `main.ts` hands to the API. Nothing in here is looked up elsewhere. */
+/** What the API process hands to its routes and plugins (`processes/api.ts`): they find nothing by themselves. */
 import type { Registry } from 'prom-client';
 import type { Providers } from '../../auth-client/providers.ts';
 import type { AuthProviderParts } from '../../auth-provider/core/parts.ts';
@@ -43,6 +43,6 @@ export interface ApiParts {
   readonly providers: Providers;
   /** Wakes the compute and reads the schema of a database as SQL. */
   readonly dumpSchema: (source: SchemaSource) => Promise<string>;
-  /** Told about each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
+  /** Called at each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

@@ -1,5 +1,5 @@
 /**
- * The list of registered routes, kept because Fastify does not tell which methods a path has: the answer to a wrong
+ * The list of registered routes, kept because Fastify does not report which methods a path has: the answer to a wrong
  * method names the right ones, and tests sweep over every route without a list of their own.
  */
 import type { App } from '../kit/app-type.ts';

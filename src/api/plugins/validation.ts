@@ -4,8 +4,8 @@
  */
 import type { FastifyServerOptions } from 'fastify';
 import { invalid } from '../../lib/errors.ts';
+import { parseIpRule } from '../../lib/ip.ts';
 import type { App } from '../kit/app-type.ts';
-import { isIpRule } from '../kit/ip-rule.ts';
 import { validationMessage } from '../kit/validation-message.ts';
 
 export const validationOptions = {
@@ -17,7 +17,7 @@ export const validationOptions = {
       // Errors carry the schema they broke, so that messages can state the bounds.
       verbose: true,
       allowUnionTypes: true,
-      formats: { 'ip-rule': isIpRule },
+      formats: { 'ip-rule': (text: string) => parseIpRule(text) !== null },
     },
   },
   schemaErrorFormatter: (errors, part) => invalid(validationMessage(errors, part)),

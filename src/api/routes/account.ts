@@ -3,7 +3,7 @@ import { organizationsOf, requireOrganization } from '../../core/access.ts';
 import { getCurrentUser, setPlan } from '../../core/account.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
-import { AuthDetailsReply } from '../schemas/auth-details.ts';
+import { AuthDetailsReply, CurrentUserReply, RegionsQuery, RegionsReply } from '../schemas/account.ts';
 import { ref } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import {
@@ -12,8 +12,6 @@ import {
   OrganizationsReply,
   OrganizationUpdateBody,
 } from '../schemas/organization.ts';
-import { RegionsQuery, RegionsReply } from '../schemas/region.ts';
-import { CurrentUserReply } from '../schemas/user.ts';
 import { authDetailsView, currentUserView, organizationView, regionsView } from '../views/account.ts';
 import { organizationAddress } from '../views/params.ts';
 import { ask, write } from './command.ts';

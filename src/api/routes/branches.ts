@@ -1,4 +1,4 @@
-/** Branches: list, create, change, delete. `branch-parts.ts` has what hangs below one. */
+/** Branches: list, create, change, delete. `branch-content.ts` has what reads or replaces the data of one. */
 import {
   countBranchesOf,
   deleteBranch,

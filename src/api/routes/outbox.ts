@@ -4,9 +4,9 @@ import { listOutbox } from '../../auth-provider/core/outbox.ts';
 import { requireOperator } from '../../core/account.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
+import { OutboxQuery, OutboxReply } from '../schemas/auth.ts';
 import { errorReply } from '../schemas/error.ts';
-import { OutboxQuery, OutboxReply } from '../schemas/outbox.ts';
-import { outboxMailView } from '../views/outbox.ts';
+import { outboxMailView } from '../views/auth.ts';
 import { ask } from './command.ts';
 
 export function outboxRoutes(app: App, parts: ApiParts): void {

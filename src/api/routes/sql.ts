@@ -2,6 +2,9 @@
  * SQL over HTTP, at the HTTP port because that is where drivers look for it. Nothing is read here: the request goes to
  * a proxy, which knows passwords, limits and computes, and its answer comes back as it is. Proxies take turns; one that
  * is not there is passed over.
+ *
+ * `@fastify/reply-from` is not used: it has one upstream for each registration where that is a unix socket, and pipes
+ * the body into the request before that is connected, so a body could not go to the next proxy when the first is gone.
  */
 import { type ClientRequest, request as openRequest } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -83,13 +86,13 @@ async function reachOne(
 function connected(upstream: ClientRequest): Promise<void> {
   return new Promise((resolve, reject) => {
     upstream.once('error', reject);
-    const settle = () => {
+    const finish = () => {
       upstream.off('error', reject);
       resolve();
     };
     upstream.once('socket', (socket) => {
-      if (socket.connecting) socket.once('connect', settle);
-      else settle();
+      if (socket.connecting) socket.once('connect', finish);
+      else finish();
     });
   });
 }

@@ -1,7 +1,11 @@
-/** The difference of two texts, line by line, in the unified form that people and tools read. Pure. */
+/**
+ * The difference of two texts, line by line, in the unified form that people and tools read. Pure. The library finds
+ * the changed lines; its own patches are not used, because they choose other ones among equal lines than ours did.
+ */
+import { diffArrays } from 'diff';
 
 const contextLines = 3;
-/** Beyond so many different lines the shortest script is not looked for: everything between is shown as replaced. */
+/** Beyond so many different lines the shortest script is not searched for: everything between is shown as replaced. */
 const differencesMax = 2_000;
 
 type Edit = readonly [kind: ' ' | '-' | '+', line: string];
@@ -26,55 +30,24 @@ function editsOf(before: readonly string[], after: readonly string[]): Edit[] {
   return [...before.slice(0, start).map(same), ...shortest(...middle), ...before.slice(before.length - end).map(same)];
 }
 
-/**
- * Myers's algorithm: the furthest that can be reached on each diagonal with a growing number of differences. Lines are
- * compared by number, and the reach is kept in plain memory: tenants choose the texts, and everybody waits meanwhile.
- */
 function shortest(before: readonly string[], after: readonly string[]): Edit[] {
-  const numbers = new Map<string, number>();
-  const numbered = (lines: readonly string[]) =>
-    Int32Array.from(lines, (line) => numbers.get(line) ?? numbers.set(line, numbers.size).size - 1);
-  const [olds, news] = [numbered(before), numbered(after)];
-  const most = Math.min(before.length + after.length, differencesMax);
-  const reach = new Int32Array(2 * most + 3).fill(-1);
-  const middle = most + 1;
-  reach[middle + 1] = 0;
-  const history: Int32Array[] = [];
-  for (let count = 0; count <= most; count++) {
-    history.push(reach.slice(middle - count - 1, middle + count + 2));
-    for (let diagonal = -count; diagonal <= count; diagonal += 2) {
-      const [below = -1, above = -1] = [reach[middle + diagonal - 1], reach[middle + diagonal + 1]];
-      let x = goesDown(diagonal, count, below, above) ? above : below + 1;
-      while (x < olds.length && x - diagonal < news.length && olds[x] === news[x - diagonal]) x++;
-      reach[middle + diagonal] = x;
-      if (x >= olds.length && x - diagonal >= news.length) return walkBack(history, before, after);
-    }
-  }
-  return [...before.map((line): Edit => ['-', line]), ...after.map((line): Edit => ['+', line])];
+  const [olds, news] = [new Set(before), new Set(after)];
+  // Each line that only one text has is a difference, so counting them can spare the search.
+  const alone = before.filter((line) => !news.has(line)).length + after.filter((line) => !olds.has(line)).length;
+  const edits = alone > differencesMax ? null : search(before, after);
+  return edits ?? [...before.map((line): Edit => ['-', line]), ...after.map((line): Edit => ['+', line])];
 }
 
-const goesDown = (diagonal: number, count: number, below: number, above: number) =>
-  diagonal === -count || (diagonal !== count && below < above);
-
-/** `history` has of each count the diagonals from one below its lowest to one above its highest. */
-function walkBack(history: readonly Int32Array[], before: readonly string[], after: readonly string[]) {
-  const edits: Edit[] = [];
-  let [x, y] = [before.length, after.length];
-  for (let count = history.length - 1; count >= 0; count--) {
-    const diagonal = x - y;
-    const at = (wanted: number) => history[count]?.[wanted + count + 1] ?? -1;
-    const down = goesDown(diagonal, count, at(diagonal - 1), at(diagonal + 1));
-    const fromX = at(down ? diagonal + 1 : diagonal - 1);
-    const fromY = fromX - (down ? diagonal + 1 : diagonal - 1);
-    while (x > Math.max(fromX, 0) && y > Math.max(fromY, 0) && x - 1 >= (down ? fromX : fromX + 1)) {
-      edits.push([' ', before[--x] ?? '']);
-      y--;
-    }
-    if (count === 0) break;
-    if (down) edits.push(['+', after[--y] ?? '']);
-    else edits.push(['-', before[--x] ?? '']);
-  }
-  return edits.reverse();
+/** Lines are compared by number: tenants choose the texts, long lines among them, and every other request waits. */
+function search(before: readonly string[], after: readonly string[]): Edit[] | null {
+  const lines = [...new Set([...before, ...after])];
+  const numbers = new Map(lines.map((line, number) => [line, number]));
+  const numbered = (texts: readonly string[]) => texts.map((line) => numbers.get(line) ?? -1);
+  const changes = diffArrays(numbered(before), numbered(after), { maxEditLength: differencesMax });
+  if (changes === undefined) return null;
+  return changes.flatMap(({ added, removed, value }) =>
+    value.map((number): Edit => [added ? '+' : removed ? '-' : ' ', lines[number] ?? '']),
+  );
 }
 
 /** Changes that are close share a hunk. */

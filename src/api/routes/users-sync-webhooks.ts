@@ -1,5 +1,5 @@
 /**
- * Where an auth provider elsewhere tells of its users. Anybody can reach it, so the signature is all that counts: a
+ * Where an auth provider elsewhere reports its users. Anybody can reach it, so the signature is all that counts: a
  * wrong one and an integration that is not there get the same answer.
  */
 import type { FastifyRequest } from 'fastify';

@@ -1,5 +1,6 @@
 /** Pieces that several nouns share: ids, times, maps, path parameters, and references between schemas. */
 import { type Static, type TSchema, Type } from 'typebox';
+import { daySeconds } from '../../lib/clock.ts';
 import { idPattern } from '../../lib/ids.ts';
 
 /** For request objects: an attribute that is not listed is refused by name. */
@@ -35,7 +36,7 @@ export const computeUnits = (description: string) => Type.Number({ minimum: 0.25
 
 export const suspendTimeout = Type.Integer({
   minimum: -1,
-  maximum: 604_800,
+  maximum: 7 * daySeconds,
   description: 'Seconds without activity before the compute naps: 0 is the default of 300, -1 is never.',
 });
 

@@ -1,5 +1,6 @@
 /** The history of a compute: an addition of Catnap. */
 import { Type } from 'typebox';
+import { daySeconds } from '../../lib/clock.ts';
 import { closed, idOf, time } from './common.ts';
 
 export const MetricsQuery = Type.Object(
@@ -14,7 +15,11 @@ export const MetricsQuery = Type.Object(
       }),
     ),
     step: Type.Optional(
-      Type.Integer({ minimum: 15, maximum: 86_400, description: 'Seconds between points; chosen to fit if left out.' }),
+      Type.Integer({
+        minimum: 15,
+        maximum: daySeconds,
+        description: 'Seconds between points; chosen to fit if left out.',
+      }),
     ),
   },
   closed,

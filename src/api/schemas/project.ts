@@ -1,5 +1,6 @@
 /** Projects. The create body depends on the Postgres majors of this installation, so it is made by a function. */
 import { Type } from 'typebox';
+import { daySeconds } from '../../lib/clock.ts';
 import { annotationValue, Branch, branchName } from './branch.ts';
 import { closed, computeUnits, count, identifier, idOf, ref, time } from './common.ts';
 import { ConnectionDetails } from './connection-uri.ts';
@@ -14,7 +15,7 @@ const projectName = (description: string) => Type.String({ minLength: 1, maxLeng
 
 const historyRetention = Type.Integer({
   minimum: 0,
-  maximum: 2_592_000,
+  maximum: 30 * daySeconds,
   description: 'Kept and shown, up to 30 days; there is no history yet.',
 });
 

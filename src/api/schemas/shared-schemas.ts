@@ -1,4 +1,6 @@
 /** Every schema that others refer to by `$id`; the application registers them and OpenAPI lists them as components. */
+
+import { CurrentUserReply } from './account.ts';
 import { ApiKey, ApiKeyCreated, ApiKeyRevoked } from './api-key.ts';
 import { AuthIntegration } from './auth.ts';
 import { Annotation, Branch } from './branch.ts';
@@ -20,7 +22,6 @@ import {
   ProjectQuota,
   ProjectSettings,
 } from './settings.ts';
-import { CurrentUserReply } from './user.ts';
 
 export const sharedSchemas = [
   GeneralError,

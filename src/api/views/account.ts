@@ -1,14 +1,23 @@
-/** The caller, organizations, regions and the credential: row to wire. */
+/** The caller, organizations and their plans, regions and the credential: row to wire. */
 import type { Static } from 'typebox';
 import type { Caller } from '../../core/access.ts';
 import type { getCurrentUser, Organization } from '../../core/account.ts';
-import type { Config } from '../../lib/config.ts';
-import type { AuthDetailsReply } from '../schemas/auth-details.ts';
+import type { Config, PlanName } from '../../lib/config.ts';
+import type { AuthDetailsReply, CurrentUserReply, RegionsReply } from '../schemas/account.ts';
 import type { Organization as OrganizationSchema } from '../schemas/organization.ts';
-import type { RegionsReply } from '../schemas/region.ts';
-import type { CurrentUserReply } from '../schemas/user.ts';
 import { time } from './common.ts';
-import { limitOf, subscriptionTypes } from './plan.ts';
+
+/** The Python SDK knows no newer words than these. */
+export const subscriptionTypes: Readonly<Record<PlanName, string>> = {
+  free: 'free_v2',
+  launch: 'launch',
+  scale: 'scale',
+};
+
+/** The wire has no word for "no limit", and clients compare counts with the number. */
+export function limitOf(max: number | null): number {
+  return max ?? 1_000_000;
+}
 
 export function currentUserView(
   { user, plan }: Awaited<ReturnType<typeof getCurrentUser>>,

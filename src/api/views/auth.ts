@@ -1,7 +1,8 @@
-/** Auth integrations: row to wire. */
+/** Auth integrations, and mails of the embedded provider: row to wire. */
 import type { Static } from 'typebox';
 import type { OauthProvider as ProviderOauth } from '../../auth-client/client.ts';
 import { jwksUrl, type Providers } from '../../auth-client/providers.ts';
+import type { OutboxMail } from '../../auth-provider/core/outbox.ts';
 import { type AuthIntegration, type FirstKeys, usersSchema, usersTable } from '../../core/auth-integration.ts';
 import type { AuthIntegration as AuthIntegrationSchema, AuthKeysReply, OauthProvider } from '../schemas/auth.ts';
 import { optionalTime, present, time } from './common.ts';
@@ -57,5 +58,20 @@ export function oauthView({ id, type, clientId, clientSecret }: ProviderOauth): 
     id: id as OauthId,
     type: type === 'standard' ? 'standard' : 'shared',
     ...present({ client_id: clientId, client_secret: clientSecret }),
+  };
+}
+
+export function outboxMailView(mail: OutboxMail) {
+  return {
+    id: mail.id,
+    auth_provider_project_id: mail.projectId,
+    auth_provider_project_name: mail.projectName,
+    kind: mail.kind,
+    to: mail.to,
+    subject: mail.subject,
+    text: mail.text,
+    status: mail.status,
+    ...(mail.error === null ? {} : { error: mail.error }),
+    created_at: mail.createdAt.toISOString(),
   };
 }

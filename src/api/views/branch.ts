@@ -22,7 +22,6 @@ import { databaseView } from './database.ts';
 import { endpointOptions, endpointView } from './endpoint.ts';
 import { operationViews } from './operation.ts';
 import { roleView } from './role.ts';
-import { usageView } from './usage.ts';
 
 export function branchView(row: Branch): Static<typeof BranchSchema> {
   return {
@@ -141,3 +140,17 @@ export function branchChange({ branch }: Static<typeof BranchUpdateBody>) {
   const { name, protected: isProtected, expires_at: expiry } = branch;
   return { name, protected: isProtected, expiresAt: typeof expiry === 'string' ? new Date(expiry) : expiry };
 }
+
+/** Counters of the month, as branches and projects show them. */
+export function usageView(usage: Branch['usage']) {
+  return {
+    cpu_used_sec: whole(usage.cpu),
+    compute_time_seconds: whole(usage.compute),
+    active_time_seconds: whole(usage.active),
+    written_data_bytes: whole(usage.written),
+    // Bytes between clients and computes are not counted.
+    data_transfer_bytes: 0,
+  };
+}
+
+export const whole = (value: number | undefined) => Math.floor(value ?? 0);

@@ -12,8 +12,8 @@ export function connectionView(details: ConnectionDetails): Static<typeof Detail
       database: details.database,
       password: details.password,
       role: details.role,
-      host: details.host,
-      pooler_host: details.poolerHost,
+      host: details.hostname,
+      pooler_host: details.poolerHostname,
     },
   };
 }

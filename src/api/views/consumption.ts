@@ -1,6 +1,7 @@
 /** Consumption: rows to periods and timeframes. */
 import { createHash } from 'node:crypto';
 import { type Consumption, endOf } from '../../core/consumption.ts';
+import { hourMs } from '../../lib/clock.ts';
 import { invalid } from '../../lib/errors.ts';
 import { time } from './common.ts';
 
@@ -78,7 +79,7 @@ export const pageView = ({ cursor }: Consumption) => (cursor === null ? {} : { p
 
 function hoursOfMonth(at: Date): number {
   const start = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1));
-  return (endOf(start, 'month').getTime() - start.getTime()) / 3_600_000;
+  return (endOf(start, 'month').getTime() - start.getTime()) / hourMs;
 }
 
 /** The same text gives the same one; a month has no row to number. */

@@ -1,6 +1,6 @@
 /** Endpoints: row to wire, request to input. */
 import type { Static } from 'typebox';
-import { endpointHost, proxyHost } from '../../core/connection-uri.ts';
+import { endpointHostname, proxyHostname } from '../../core/connection-uri.ts';
 import type { Endpoint, EndpointOptions } from '../../core/endpoint.ts';
 import type { EndpointChanges } from '../../core/endpoint-update.ts';
 import { whyAwake } from '../../core/idleness.ts';
@@ -21,7 +21,7 @@ type EndpointView = Static<typeof EndpointSchema>;
 export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
   return {
     id: row.id,
-    host: endpointHost(config, row.id),
+    host: endpointHostname(config, row.id),
     ...present({ name: row.name }),
     project_id: row.projectId,
     branch_id: row.branchId,
@@ -41,7 +41,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     created_at: time(row.createdAt),
     updated_at: time(row.updatedAt),
     ...present({ started_at: optionalTime(row.startedAt), suspended_at: optionalTime(row.suspendedAt) }),
-    proxy_host: proxyHost(config),
+    proxy_host: proxyHostname(config),
     suspend_timeout_seconds: row.suspendTimeoutSeconds,
     provisioner: row.provisioner,
     ...sizeView(config, row),

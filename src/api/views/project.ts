@@ -1,6 +1,6 @@
 /** Projects: row to wire, request to input. */
 import type { Static } from 'typebox';
-import { proxyHost } from '../../core/connection-uri.ts';
+import { proxyHostname } from '../../core/connection-uri.ts';
 import { planOf } from '../../core/plan.ts';
 import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
@@ -17,15 +17,14 @@ import type {
   projectCreateBody,
 } from '../schemas/project.ts';
 import type { DefaultEndpointSettings, ProjectSettings } from '../schemas/settings.ts';
-import { branchView } from './branch.ts';
+import { limitOf, subscriptionTypes } from './account.ts';
+import { branchView, usageView, whole } from './branch.ts';
 import { present, time } from './common.ts';
 import { connectionView } from './connection-uri.ts';
 import { databaseView } from './database.ts';
 import { endpointView } from './endpoint.ts';
 import { operationViews } from './operation.ts';
-import { limitOf, subscriptionTypes } from './plan.ts';
 import { roleView } from './role.ts';
-import { usageView, whole } from './usage.ts';
 
 type ProjectView = Static<typeof ProjectSchema>;
 
@@ -42,7 +41,7 @@ function sharedView(config: Config, row: Project) {
     default_endpoint_settings: row.defaultEndpointSettings,
     settings: row.settings as Static<typeof ProjectSettings>,
     pg_version: row.pgVersion,
-    proxy_host: proxyHost(config),
+    proxy_host: proxyHostname(config),
     branch_logical_size_limit: branchSizeLimitMib,
     branch_logical_size_limit_bytes: branchSizeLimitMib * 1024 * 1024,
     store_passwords: row.storePasswords,

@@ -1,12 +1,11 @@
 /** The provider's own project, whose users own the others. On the wire it has a name in place of an id. */
+import { isUuid } from '../../lib/ids.ts';
 export const internalProjectId = '00000000-0000-4000-8000-000000000001';
 export const internalName = 'internal';
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
 export function projectIdFromWire(text: string): string | undefined {
   if (text === internalName) return internalProjectId;
-  return uuid.test(text) && text.toLowerCase() !== internalProjectId ? text.toLowerCase() : undefined;
+  return isUuid(text) && text.toLowerCase() !== internalProjectId ? text.toLowerCase() : undefined;
 }
 
 export const projectIdOnWire = (id: string) => (id === internalProjectId ? internalName : id);

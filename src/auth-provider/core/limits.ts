@@ -2,7 +2,7 @@
  * How often somebody may try. Accounts are always guarded; addresses only where strangers can reach the port (then a
  * whole office behind one address shares its allowance). In this process only, like the limits of the API.
  */
-import { isIPv6 } from 'node:net';
+import { clientKey } from '../../lib/ip.ts';
 import { createTokenBuckets } from '../../lib/token-buckets.ts';
 import { tooMany } from '../http/errors.ts';
 import type { AuthProviderParts } from './parts.ts';
@@ -41,24 +41,14 @@ export function createLimits({ clock, limitsAddresses }: AuthProviderParts): Lim
   };
   return {
     guess(account, address) {
-      const names = [`from ${networkOf(address)} at ${account}`, `at ${account}`] as const;
+      const names = [`from ${clientKey(address)} at ${account}`, `at ${account}`] as const;
       take(names[0], perAccountAndAddress);
       take(names[1], perAccount);
       return { succeeded: () => names.forEach((name) => void buckets.give(name)) };
     },
     mail: (recipient) => take(`mail ${recipient}`, mails),
     address: (what, address) => {
-      if (limitsAddresses) take(`${what} ${networkOf(address)}`, perAddress[what]);
+      if (limitsAddresses) take(`${what} ${clientKey(address)}`, perAddress[what]);
     },
   };
-}
-
-/** A client that has one IPv6 address has all 2^64 of its network. */
-export function networkOf(address: string): string {
-  if (!isIPv6(address) || address.includes('.')) return address;
-  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
-  const groups = head === '' ? [] : head.split(':');
-  const behind = tail ? tail.split(':') : [];
-  const missing = tail === undefined ? 0 : 8 - groups.length - behind.length;
-  return [...groups, ...Array<string>(missing).fill('0'), ...behind].slice(0, 4).join(':');
 }

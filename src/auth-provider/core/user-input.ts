@@ -1,4 +1,5 @@
 /** What may be said about a user when it is made or changed: by servers, and by the user's own client. */
+
 import { type Static, Type } from '@fastify/type-provider-typebox';
 import type { JsonValue } from '../../db/client.ts';
 import { plain, schemaError } from '../http/errors.ts';

@@ -1,7 +1,7 @@
 /** Pieces of schemas that several routes share. */
 import { Type } from '@fastify/type-provider-typebox';
+import { uuidPattern } from '../../lib/ids.ts';
 
-export const uuidPattern = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$';
 export const Uuid = Type.String({ pattern: uuidPattern });
 
 /** Unknown attributes are refused: a misspelt one would otherwise be lost without a word. */

@@ -1,14 +1,13 @@
 /** What the contract's tests begin with: a subject, and one project with a branch and an endpoint on it. */
 import { expect, vi } from 'vitest';
 import { type BranchId, newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
+import type { ComputeAddress, ComputeLimits } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import type {
   BranchCopy,
   BranchReceipt,
   CatalogChange,
-  ComputeAddress,
   ComputeDriver,
-  ComputeLimits,
   ComputeObservation,
   ComputeRef,
   ComputeSpec,

@@ -1,4 +1,5 @@
 /** The part of the contract about the table of users: what gets into it, in which order, and with whose rights. */
+
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';

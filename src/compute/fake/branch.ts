@@ -1,7 +1,8 @@
 /** The data of a branch in the fake driver: roles and databases. */
 
+import type { ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
-import type { BranchReceipt, CatalogChange, DesiredRole, ServerCatalog } from '../interface/driver.ts';
+import type { BranchReceipt, CatalogChange, DesiredRole } from '../interface/driver.ts';
 
 export interface FakeBranch {
   readonly projectId: string;

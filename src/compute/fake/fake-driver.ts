@@ -2,7 +2,9 @@
  * A compute driver in memory, for the tests of everything above it. It keeps the promises of `ComputeDriver` and is
  * held to them by the contract suite; the world it keeps is open, so that a test can assert that nothing is left in it.
  */
+
 import { delay } from '../../lib/clock.ts';
+import type { ComputeLimits, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import {
   type BranchCopy,
@@ -11,7 +13,6 @@ import {
   type BranchSpec,
   type CatalogChange,
   type ComputeDriver,
-  type ComputeLimits,
   type ComputeObservation,
   type ComputeRef,
   type ComputeSample,
@@ -20,7 +21,6 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
-  type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,

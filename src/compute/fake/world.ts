@@ -1,11 +1,12 @@
 /** What the fake driver keeps in memory, and how its computes are shown. */
+
+import type { ComputeLimits } from '../../lib/model.ts';
 import type {
   BranchCopy,
   BranchReceipt,
   BranchRef,
   BranchReplacement,
   BranchSpec,
-  ComputeLimits,
   ComputeObservation,
   ComputeRef,
   ComputeSample,

@@ -6,13 +6,11 @@
  * a start or stop that carries an older generation than the driver has seen for that endpoint is refused with
  * StaleGenerationError and touches nothing.
  */
+
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
+import type { ComputeAddress, ComputeLimits, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { ServerMeasures } from './measures.ts';
-
-export type ComputeAddress =
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
 
 /** A project as the driver knows it; `tenantUid` is set when computes run under a uid of the project's own. */
 export interface TenantRef {
@@ -78,18 +76,6 @@ export interface BranchCopy {
   readonly receipt: BranchReceipt;
   /** Null when no server ran, or the data was there already. */
   readonly source: SourceState | null;
-}
-
-/** A size as the driver enforces it, where it can. */
-export interface ComputeLimits {
-  /** Cores, in parts of one. The start itself is not held back by it. */
-  readonly cpus: number;
-  readonly memoryBytes: number;
-  readonly processes: number;
-  /** It can still be made larger: out of memory, it waits for that instead of losing a process. */
-  readonly mayGrow: boolean;
-  /** Settings that follow the size while the server runs; they count for less than the driver's own. */
-  readonly settings: Readonly<Record<string, string>>;
 }
 
 /**
@@ -205,12 +191,6 @@ export interface CatalogChange {
   readonly databases: readonly DesiredDatabase[];
   readonly dropDatabases: readonly string[];
   readonly dropRoles: readonly string[];
-}
-
-/** What the server holds, Catnap's own roles and databases left out. */
-export interface ServerCatalog {
-  readonly roles: readonly DesiredRole[];
-  readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
 }
 
 export interface ComputeDriver {

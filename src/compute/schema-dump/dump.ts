@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { CatnapError, withDetails } from '../../lib/errors.ts';
 import { newSecret } from '../../lib/ids.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
-import type { ComputeAddress } from '../interface/driver.ts';
 import { adminScramIterations } from '../interface/own-logins.ts';
 import { adminLogin, type Login, type Session, sqlState, withSession } from '../server/admin-session.ts';
 import { janitorName, janitorPattern } from '../server/drop-role.ts';

@@ -1,7 +1,7 @@
 /** Short sessions in a tenant's server, for Catnap's own login and for the helper roles that `configure.ts` makes. */
 
 import postgres from 'postgres';
-import type { ComputeAddress } from '../interface/driver.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import { adminDatabase, adminRole } from '../interface/own-logins.ts';
 
 export type Session = postgres.Sql;

@@ -6,7 +6,8 @@
  */
 
 import { CatnapError, withDetails } from '../../lib/errors.ts';
-import type { CatalogChange, DesiredDatabase, DesiredRole, ServerCatalog } from '../interface/driver.ts';
+import type { ServerCatalog } from '../../lib/model.ts';
+import type { CatalogChange, DesiredDatabase, DesiredRole } from '../interface/driver.ts';
 import { adminDatabase, adminRole, replicationRole } from '../interface/own-logins.ts';
 import { type EnterAs, type Session, sqlState } from './admin-session.ts';
 import { dropRole, janitorPattern } from './drop-role.ts';

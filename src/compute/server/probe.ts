@@ -4,7 +4,7 @@
  */
 
 import { connect, type Socket } from 'node:net';
-import type { ComputeAddress } from '../interface/driver.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import { adminDatabase, adminRole } from '../interface/own-logins.ts';
 
 const protocolVersion = 3 << 16;

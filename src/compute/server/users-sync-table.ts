@@ -2,6 +2,7 @@
  * The statements on `neon_auth.users_sync`. Its four readable columns are generated from the provider's own object, as
  * on the hosted service. The position lies beside it, in the same database: who restores one restores the other.
  */
+
 import type postgres from 'postgres';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
 import { quoteIdentifier } from './sql-text.ts';

@@ -7,9 +7,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type postgres from 'postgres';
 import { delay } from '../../lib/clock.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
-import type { ComputeAddress } from '../interface/driver.ts';
 import { adminRole, adminScramIterations, replicationRole } from '../interface/own-logins.ts';
 import { adminLogin, type Login, type Session, withSession } from './admin-session.ts';
 import { isVerifierOf } from './replication.ts';

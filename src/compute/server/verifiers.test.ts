@@ -5,9 +5,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
 import { newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import { limits, noChange, tempDiskBytes, untilRunning } from '../contract/bench.ts';
-import type { ComputeAddress, ComputeRef } from '../interface/driver.ts';
+import type { ComputeRef } from '../interface/driver.ts';
 import { createServerVerifiers, type ServerVerifiers, type VerifierOptions } from './verifiers.ts';
 
 const opened: ServerVerifiers[] = [];

@@ -5,7 +5,7 @@
  */
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { delay } from '../../lib/clock.ts';
-import type { ComputeAddress } from '../interface/driver.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import { adminLogin, openSession, type Session } from './admin-session.ts';
 import { readVerifier } from './configure.ts';
 

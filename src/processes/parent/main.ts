@@ -4,7 +4,6 @@
  * its children: they go on when it ends, and are found again when it starts.
  */
 import type { ChildProcess } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DriverAccess, DriverHost } from '../../compute/interface/driver-host.ts';
 import { openDriverHost } from '../../compute/open-driver-host.ts';
@@ -12,6 +11,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
+import { readVersion } from '../../lib/version.ts';
 import { type CertificateSource, startCertificateSource } from '../../machine/certificate-source.ts';
 import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
@@ -170,10 +170,4 @@ function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve());
   });
-}
-
-function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
-  const version = typeof manifest === 'object' && manifest !== null && 'version' in manifest ? manifest.version : '0';
-  return String(version);
 }

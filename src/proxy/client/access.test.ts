@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { plainAddress } from '../../lib/ip.ts';
 import { defaultLimits, limitsFor } from '../kit/limits.ts';
-import { isAllowed, plainAddress, requireAccess } from './access.ts';
+import { isAllowed, requireAccess } from './access.ts';
 import { createAttempts } from './attempts.ts';
 
 describe('isAllowed', () => {

@@ -1,8 +1,9 @@
 /** Counts failed authentications by address, so that passwords cannot be tried out at the speed of the machine. */
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, minuteMs } from '../../lib/clock.ts';
+import { clientKey } from '../../lib/ip.ts';
+import { createTokenBuckets } from '../../lib/token-buckets.ts';
 
-const windowMs = 60_000;
-/** Bounds the memory of a scan from many addresses; the oldest are forgotten first. */
+/** Bounds the memory that a scan from many addresses takes. */
 const addressesMax = 10_000;
 
 export interface Attempts {
@@ -11,39 +12,10 @@ export interface Attempts {
 }
 
 export function createAttempts(clock: Clock, failuresPerMinute: number): Attempts {
-  const failures = new Map<string, { count: number; sinceMs: number }>();
-
-  const current = (key: string) => {
-    const entry = failures.get(key);
-    if (entry && clock.now().getTime() - entry.sinceMs < windowMs) return entry;
-    failures.delete(key);
-    return undefined;
-  };
-
+  const failures = createTokenBuckets({ capacity: failuresPerMinute, windowMs: minuteMs }, addressesMax);
+  const nowMs = () => clock.now().getTime();
   return {
-    isExhausted: (address) => (current(addressKey(address))?.count ?? 0) >= failuresPerMinute,
-    recordFailure(address) {
-      const key = addressKey(address);
-      const entry = current(key);
-      if (entry) {
-        entry.count += 1;
-        return;
-      }
-      failures.set(key, { count: 1, sinceMs: clock.now().getTime() });
-      const oldest = failures.keys().next().value;
-      if (failures.size > addressesMax && oldest !== undefined) failures.delete(oldest);
-    },
+    isExhausted: (address) => failures.peek(clientKey(address), nowMs()) > 0,
+    recordFailure: (address) => void failures.take(clientKey(address), nowMs()),
   };
-}
-
-/** One IPv6 host commands a whole /64. */
-export function addressKey(address: string): string {
-  if (!address.includes(':')) return address;
-  const [head = '', tail] = address.split('::', 2);
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const end = tail === '' ? [] : tail.split(':');
-    while (groups.length + end.length < 8) groups.push('0');
-  }
-  return groups.slice(0, 4).join(':');
 }

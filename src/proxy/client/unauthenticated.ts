@@ -2,7 +2,7 @@
  * Counts the connections that have not authenticated yet, by address and in all, so that clients that open connections
  * and send nothing leave room for others.
  */
-import { addressKey } from './attempts.ts';
+import { clientKey } from '../../lib/ip.ts';
 
 export interface UnauthenticatedConnections {
   /**
@@ -20,7 +20,7 @@ export function createUnauthenticatedConnections(max: {
   let total = 0;
   return {
     enter(address) {
-      const key = addressKey(address);
+      const key = clientKey(address);
       const count = byAddress.get(key) ?? 0;
       if (total >= max.total || count >= max.perAddress) return null;
       byAddress.set(key, count + 1);

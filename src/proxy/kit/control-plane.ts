@@ -2,11 +2,10 @@
  * What the proxy asks of the rest of Catnap. The process that starts the proxy passes an implementation in; tests pass
  * a scripted one.
  */
-export type DialAddress = (
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-) & {
-  /** How many sessions the server takes from clients; without it they are not limited. */
+import type { ComputeAddress } from '../../lib/model.ts';
+
+export type DialAddress = ComputeAddress & {
+  /** Sessions that the server takes from clients; not said means that nobody counts. */
   readonly sessions?: number;
 };
 

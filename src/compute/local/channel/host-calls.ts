@@ -3,12 +3,12 @@
  * from it.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
+import type { ComputeLimits } from '../../../lib/model.ts';
 import type {
   BranchReceipt,
   BranchRef,
   BranchReplacement,
   BranchSpec,
-  ComputeLimits,
   ComputeRef,
   ComputeSample,
   ComputeSpec,

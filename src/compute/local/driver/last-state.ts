@@ -3,7 +3,7 @@
  * in its WAL is then that of the shutdown.
  */
 
-import type { ServerCatalog } from '../../interface/driver.ts';
+import type { ServerCatalog } from '../../../lib/model.ts';
 import { adminLogin, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';

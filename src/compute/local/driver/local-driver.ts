@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { delay } from '../../../lib/clock.ts';
+import type { ComputeAddress, ComputeLimits, ServerCatalog } from '../../../lib/model.ts';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
 import {
@@ -13,9 +14,7 @@ import {
   type BranchReplacement,
   type BranchSpec,
   type CatalogChange,
-  type ComputeAddress,
   type ComputeDriver,
-  type ComputeLimits,
   type ComputeObservation,
   type ComputeRef,
   type ComputeSample,
@@ -24,7 +23,6 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
-  type ServerCatalog,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,

@@ -1,5 +1,7 @@
 /** Turns what the host knows of a compute into what the driver reports. */
-import type { ComputeAddress, ComputeObservation } from '../../interface/driver.ts';
+
+import type { ComputeAddress } from '../../../lib/model.ts';
+import type { ComputeObservation } from '../../interface/driver.ts';
 import type { EndpointRef, HostedCompute } from '../channel/host-calls.ts';
 
 export const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });

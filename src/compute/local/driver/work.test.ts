@@ -3,8 +3,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../test/helpers/local-subject.ts';
+import type { ComputeAddress } from '../../../lib/model.ts';
 import { Bench, ownerAndDatabase, password } from '../../contract/bench.ts';
-import type { ComputeAddress } from '../../interface/driver.ts';
 import { adminLogin, withSession } from '../../server/admin-session.ts';
 
 let subject: LocalSubject;

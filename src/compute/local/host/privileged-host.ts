@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import type { Config } from '../../../lib/config.ts';
 import { asBranchId, asEndpointId, asProjectId } from '../../../lib/ids.ts';
 import { KeyedLock } from '../../../lib/keyed-lock.ts';
+import type { ComputeLimits } from '../../../lib/model.ts';
 import type {
   BranchReceipt,
   BranchRef,
   BranchReplacement,
   BranchSpec,
-  ComputeLimits,
   ComputeRef,
   ComputeSample,
   ComputeSpec,

@@ -3,7 +3,8 @@
  * its counters. Names are endpoint ids. The files are the kernel's, tiny and never on a disk.
  */
 import { readFileSync } from 'node:fs';
-import type { ComputeLimits, ComputeSample } from '../../../interface/driver.ts';
+import type { ComputeLimits } from '../../../../lib/model.ts';
+import type { ComputeSample } from '../../../interface/driver.ts';
 
 export interface GroupLimits extends Omit<ComputeLimits, 'cpus' | 'settings'> {
   /** Null holds nothing back. */

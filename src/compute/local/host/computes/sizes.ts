@@ -1,6 +1,7 @@
 /** Sizes of running servers: changing them without a restart, and reading what they use. */
 import { setImmediate } from 'node:timers/promises';
-import type { ComputeLimits, ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
+import type { ComputeLimits } from '../../../../lib/model.ts';
+import type { ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
 import type { EndpointRef } from '../../channel/host-calls.ts';
 import type { Cgroups } from '../cgroups/compute-groups.ts';
 import { readProcessTree } from '../cgroups/process-tree.ts';

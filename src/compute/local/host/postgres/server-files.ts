@@ -8,7 +8,8 @@ import { chown, copyFile, rm, stat, truncate, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import { makeFolder } from '../../../../lib/make-folder.ts';
-import type { ComputeLimits, ComputeSpec } from '../../../interface/driver.ts';
+import type { ComputeLimits } from '../../../../lib/model.ts';
+import type { ComputeSpec } from '../../../interface/driver.ts';
 import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import { replicationRole, replicationSecret, slotName } from '../../../interface/own-logins.ts';
 import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';

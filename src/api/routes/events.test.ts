@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
-import { eventually } from '../../test/helpers/eventually.ts';
+import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { eventually } from '../../../test/helpers/eventually.ts';
 
 let api: TestApi;
 let address: string;

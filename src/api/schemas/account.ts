@@ -1,6 +1,9 @@
-/** The caller's own record. Some clients insist on the billing part, so it is there and says: nothing is billed. */
+/**
+ * The caller's own record, the kind of credential that a request carries, and regions. Some clients insist on the
+ * billing part of the record, so it is there and says: nothing is billed.
+ */
 import { Type } from 'typebox';
-import { time } from './common.ts';
+import { idOf, time } from './common.ts';
 
 const text = (description: string) => Type.String({ description });
 
@@ -49,3 +52,25 @@ export const CurrentUserReply = Type.Object(
   },
   { $id: 'CurrentUser', description: 'The user that the key belongs to.' },
 );
+
+export const AuthDetailsReply = Type.Object({
+  account_id: Type.String({ description: 'User or organization that the key belongs to.' }),
+  auth_method: Type.Enum(['api_key_user', 'api_key_org'], {
+    description: 'A personal key, or a key of an organization (also when it is limited to one project).',
+  }),
+  auth_data: Type.Optional(Type.String({ description: 'Number of the key.' })),
+});
+
+/** One installation has one region. */
+export const RegionsReply = Type.Object({
+  regions: Type.Array(
+    Type.Object({
+      region_id: Type.String({ description: 'What `region_id` of a new project may be.' }),
+      name: Type.String({ description: 'Name for people.' }),
+      default: Type.Boolean({ description: 'Used when a request names none.' }),
+      geo_lat: Type.String({ description: 'Latitude, as text.' }),
+      geo_long: Type.String({ description: 'Longitude, as text.' }),
+    }),
+  ),
+});
+export const RegionsQuery = Type.Object({ org_id: Type.Optional(idOf('organization')) });

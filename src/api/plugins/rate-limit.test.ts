@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
-import { createTokenBuckets } from '../lib/token-buckets.ts';
+import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 
 let nowMs = Date.UTC(2026, 0, 1);
 const clock = { now: () => new Date(nowMs) };
@@ -72,24 +71,4 @@ test('without a limit nothing is refused', async () => {
   for (let i = 0; i < 60; i++) expect((await free.call('GET', '/api/v2/regions')).statusCode).toBe(200);
   for (let i = 0; i < 40; i++) expect((await free.call('GET', '/api/v2/auth', { token: 'no' })).statusCode).toBe(401);
   await free.close();
-});
-
-describe('token buckets', () => {
-  test('remember a bounded number of names, and forget the one unused for longest', () => {
-    const buckets = createTokenBuckets({ capacity: 1, perSecond: 0.1 }, 2);
-    expect(buckets.take('a', 0)).toBe(0);
-    expect(buckets.take('b', 0)).toBe(0);
-    expect(buckets.take('a', 0)).toBe(10);
-    expect(buckets.take('c', 0)).toBe(0);
-    expect(buckets.size).toBe(2);
-    expect(buckets.peek('b', 0)).toBe(0);
-    expect(buckets.peek('a', 0)).toBe(10);
-  });
-
-  test('a clock that is set back takes nothing away', () => {
-    const buckets = createTokenBuckets({ capacity: 2, perSecond: 1 }, 10);
-    expect(buckets.take('a', 10_000)).toBe(0);
-    expect(buckets.take('a', 0)).toBe(0);
-    expect(buckets.take('a', 0)).toBe(1);
-  });
 });

@@ -1,10 +1,10 @@
 /** Signing in to the console: what the cookie opens, and what it does not. */
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
-import { revokePersonalApiKey } from '../core/api-key.ts';
-import { makeConsoleLink } from '../core/console-session.ts';
-import { commandScope } from '../core/context.ts';
+import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { revokePersonalApiKey } from '../../core/api-key.ts';
+import { makeConsoleLink } from '../../core/console-session.ts';
+import { commandScope } from '../../core/context.ts';
 
 let api: TestApi;
 beforeAll(async () => {

@@ -1,0 +1,39 @@
+/** IP addresses: entries of a list of allowed ones, and what counts as one client where clients are counted. */
+import { isIP, isIPv6 } from 'node:net';
+
+type Family = 'ipv4' | 'ipv6';
+
+export type IpRule =
+  | { readonly kind: 'address'; readonly family: Family; readonly address: string }
+  | { readonly kind: 'block'; readonly family: Family; readonly address: string; readonly bits: number }
+  | { readonly kind: 'range'; readonly family: Family; readonly first: string; readonly last: string };
+
+/** An address, a CIDR block or a range `first-last`; null for anything else. */
+export function parseIpRule(text: string): IpRule | null {
+  const [first = '', last, ...rest] = text.split(/[-/]/);
+  const version = isIP(first);
+  if (version === 0 || rest.length > 0) return null;
+  const family = familyOf(first);
+  if (last === undefined) return { kind: 'address', family, address: first };
+  if (text.includes('-')) return isIP(last) === version ? { kind: 'range', family, first, last } : null;
+  const isBlock = /^\d{1,3}$/.test(last) && Number(last) <= (version === 4 ? 32 : 128);
+  return isBlock ? { kind: 'block', family, address: first, bits: Number(last) } : null;
+}
+
+export const familyOf = (address: string): Family => (isIPv6(address) ? 'ipv6' : 'ipv4');
+
+/** An IPv4 address in its IPv6 form (`::ffff:1.2.3.4`, from a socket that listens on both) as plain IPv4. */
+export function plainAddress(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  return mapped?.[1] ?? address;
+}
+
+/** The key of a client that is counted by address: of IPv6 the first 64 bits, since one host commands the rest. */
+export function clientKey(address: string): string {
+  if (!isIPv6(address) || address.includes('.')) return address;
+  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
+  const groups = head === '' ? [] : head.split(':');
+  const behind = tail ? tail.split(':') : [];
+  const missing = tail === undefined ? 0 : 8 - groups.length - behind.length;
+  return [...groups, ...Array<string>(missing).fill('0'), ...behind].slice(0, 4).join(':');
+}
