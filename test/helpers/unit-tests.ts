@@ -6,7 +6,7 @@
 import { readSources, type SourceFile } from './source-files.ts';
 
 /** `inject` hands a test file what the run has started: the system database, the binaries of Postgres. */
-const takesFromRun = /import \{[^}]*\binject\b[^}]*\} from 'vitest';/;
+const takesFromRun = /^import \{[^}]*\binject\b[^}]*\} from 'vitest';/m;
 
 export function findUnitTests(files: readonly SourceFile[] = readSources(['src', 'test'])): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
