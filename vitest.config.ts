@@ -1,9 +1,11 @@
 /**
  * How the tests run: real Postgres from test/helpers/postgres-global.ts, three processes at most (much of it is
  * waiting). A process loads the program once for all its files, so no file may leave anything behind in a module.
+ * `--mode unit` leaves out that Postgres and every file that needs it.
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { findUnitTests } from './test/helpers/unit-tests.ts';
 
 /**
  * Vitest begins with the files that have the most text, until it has seen how long each takes. These have little, run
@@ -19,15 +21,24 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
+/** What `npm run test:coverage` measures: the rules, the work and the statements. */
+const measured = ['src/core', 'src/operations', 'src/db'];
+
+export default defineConfig(({ mode }) => ({
   test: {
     pool: 'forks',
     maxWorkers: 3,
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    globalSetup: ['test/helpers/postgres-global.ts'],
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
+    include: mode === 'unit' ? findUnitTests() : ['src/**/*.test.ts', 'test/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    coverage: {
+      provider: 'v8',
+      include: measured.map((folder) => `${folder}/**/*.ts`),
+      exclude: ['**/*.test.ts'],
+      reporter: ['json-summary'],
+    },
   },
-});
+}));

@@ -1,58 +1,86 @@
 /**
  * What `npm test` runs: build, see to the tools, then vitest. The last line is always `N passed, N failed`, with
- * `, N skipped` behind it where some were. Further arguments go to vitest.
+ * `, N skipped` behind it where some were. Further arguments go to vitest. A run of everything measures coverage too,
+ * and so does one with `--coverage`.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const minuteMs = 60_000;
+const wanted = process.argv.slice(2).filter((word) => word !== '--coverage');
+const isWholeRun = wanted.length === 0;
+const isMeasured = isWholeRun || process.argv.includes('--coverage');
 
-/** Programs that some tests use as referees, and the Debian package of each. */
-const tools = [{ program: 'psql', debianPackage: 'postgresql-client', used: 'tests with psql' }];
+/** Programs that some tests use as referees. A run of tests installs none of them: the machine is not its own. */
+const tools = [{ program: 'psql', used: 'tests with psql', install: 'on Debian: apt-get install postgresql-client' }];
 
 process.exitCode = main();
 
 function main() {
   if (run(process.execPath, [join(root, 'scripts/build.mjs')]).status !== 0) return finish({ failed: 1 });
-  for (const tool of tools) ensureTool(tool);
+  for (const { program, used, install } of tools) {
+    if (!isInstalled(program)) console.log(`SKIPPED: ${used}: ${program} is not installed; ${install}`);
+  }
+  installForeign();
   const folder = mkdtempSync(join(tmpdir(), 'catnap-test-'));
   try {
-    const report = join(folder, 'report.json');
-    const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-    const reporting = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    const { status } = run(process.execPath, [vitest, 'run', ...reporting, ...process.argv.slice(2)]);
-    return finish(countResults(report, status));
+    return runVitest(join(folder, 'report.json'), join(folder, 'coverage'));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function ensureTool({ program, debianPackage, used }) {
-  if (isInstalled(program)) return;
-  if (process.getuid?.() === 0 && existsSync('/etc/debian_version') && isInstalled('apt-get')) {
-    console.log(`Installing ${debianPackage}, which ${used} need …`);
-    const apt = (...args) =>
-      run('apt-get', ['-qq', '-y', '-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=20', ...args], {
-        timeout: 3 * minuteMs,
-        stdio: 'ignore',
-        env: quietApt(),
-      }).status === 0;
-    apt('install', '--no-install-recommends', debianPackage) ||
-      (apt('update') && apt('install', '--no-install-recommends', debianPackage));
+function runVitest(report, coverage) {
+  const words = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  words.push(`--coverage.enabled=${isMeasured}`, `--coverage.reportsDirectory=${coverage}`);
+  const { status } = run(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...words, ...wanted]);
+  printCoverage(join(coverage, 'coverage-summary.json'));
+  return finish(countResults(report, status));
+}
+
+/**
+ * `test/foreign` has packages of its own, because they want a newer Node than Catnap does and nobody who installs
+ * Catnap needs them. They are installed once for each lock file; without a registry their tests are skipped.
+ */
+function installForeign() {
+  const folder = join(root, 'test/foreign');
+  const lock = join(folder, 'package-lock.json');
+  const installed = join(folder, 'node_modules/.installed-lock.json');
+  const isFresh = existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8');
+  if (isFresh) return;
+  console.log('Installing neonctl in test/foreign …');
+  const words = ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=1'];
+  const { status } = run('npm', words, { timeout: 3 * minuteMs, stdio: 'ignore' });
+  if (status === 0) copyFileSync(lock, installed);
+  else {
+    rmSync(join(folder, 'node_modules'), { recursive: true, force: true });
+    console.log(
+      'SKIPPED: tests with neonctl: the npm registry does not answer; with one: npm ci --prefix test/foreign',
+    );
   }
-  if (!isInstalled(program)) console.log(`SKIPPED: ${program} is not installed (${debianPackage}): no ${used}`);
 }
 
 function isInstalled(program) {
   return spawnSync('/bin/sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
 }
 
-function quietApt() {
-  return { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+/** One line for each folder below `src` that is measured. There is no summary where tests have failed. */
+function printCoverage(path) {
+  if (!existsSync(path)) return;
+  const { total: _, ...files } = JSON.parse(readFileSync(path, 'utf8'));
+  const rooms = new Map();
+  for (const [file, { lines }] of Object.entries(files)) {
+    const [, name] = relative(root, file).split(sep);
+    const sum = rooms.get(name) ?? { total: 0, covered: 0 };
+    rooms.set(name, { total: sum.total + lines.total, covered: sum.covered + lines.covered });
+  }
+  for (const [name, { total, covered }] of rooms) {
+    console.log(`coverage ${name}: ${Math.floor((100 * covered) / total)}% of lines`);
+  }
 }
 
 function run(program, args, options = {}) {
@@ -68,7 +96,7 @@ function countResults(reportPath, status) {
   const failed = report.numFailedTests + broken.length;
   const skipped = report.testResults.flatMap((file) => file.assertionResults.filter(isSkipped));
   // With arguments (`-t`, say) leaving out is what was asked for.
-  if (process.argv.length === 2) for (const test of skipped) console.log(`SKIPPED: ${test.fullName}`);
+  if (isWholeRun) for (const test of skipped) console.log(`SKIPPED: ${test.fullName}`);
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && status !== 0 ? 1 : failed,

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { blankOut, importsOf, readSources, type SourceFile } from './helpers/source-files.ts';
 import { testBlocksOf } from './helpers/test-blocks.ts';
+import { findUnitTests } from './helpers/unit-tests.ts';
 
 const all = readSources(['src', 'test', 'scripts', 'console']);
 const product = all.filter((file) => file.path.startsWith('src/') && !file.isTest);
@@ -279,6 +280,28 @@ describe('tests', () => {
     expect(found.map(({ place, line }) => `${place}: ${line.trim()}`)).toEqual([]);
     const importing = files.filter((file) => file.imports.includes('node:timers/promises'));
     expect(importing.map((file) => file.path)).toEqual([]);
+  });
+
+  test('that need no server are told from the others by what they import', () => {
+    const unit = findUnitTests(all);
+    expect(unit.length).toBeGreaterThan(40);
+    expect(unit).toContain('test/tidy.test.ts');
+    expect(unit.filter((path) => /^(test\/(e2e|sweeps)|src\/db)\//.test(path))).toEqual([]);
+    const file = (path: string, text: string) => ({
+      path,
+      text,
+      code: text,
+      prose: text,
+      isTest: path.endsWith('.test.ts'),
+      imports: importsOf(path, text),
+    });
+    const files = [
+      file('test/a.test.ts', "import { help } from './b.ts';"),
+      file('test/b.ts', "import { c } from './c.ts';\nimport './b.ts';"),
+      file('test/c.ts', "import { expect, inject } from 'vitest';"),
+      file('test/d.test.ts', "import { expect } from 'vitest'; app.inject('/');"),
+    ];
+    expect(findUnitTests(files)).toEqual(['test/d.test.ts']);
   });
 
   test('are found in every form they have', () => {

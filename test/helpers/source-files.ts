@@ -33,11 +33,20 @@ function sourcesIn(folder: string): string[] {
 
 function readSource(path: string): SourceFile {
   const text = readFileSync(join(root, path), 'utf8');
+  let code: string | undefined;
+  let prose: string | undefined;
   return {
     path,
     text,
-    code: blankOut(text),
-    prose: withoutStrings(text),
+    // Made when they are asked for: following imports needs neither, and they take most of the time.
+    get code() {
+      code ??= blankOut(text);
+      return code;
+    },
+    get prose() {
+      prose ??= withoutStrings(text);
+      return prose;
+    },
     isTest: path.endsWith('.test.ts'),
     imports: importsOf(path, text),
   };
