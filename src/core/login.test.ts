@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
-import { eventually } from '../../test/helpers/eventually.ts';
+import { eventually, stays } from '../../test/helpers/eventually.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { asEndpointId, type EndpointId } from '../lib/ids.ts';
 import { createLogger } from '../lib/log.ts';
@@ -128,6 +128,5 @@ test('after a wake a session is opened for the logins to come, unless the comput
   await nap();
   openSessionSoon(parts, id);
   openSessionSoon(parts, asEndpointId('ep-not-there-12345678'));
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  expect(reads).toHaveLength(1);
+  await stays(() => expect(reads).toHaveLength(1), 200);
 });

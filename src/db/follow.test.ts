@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { makeDatabase, type TestDatabase } from '../../test/helpers/database.ts';
-import { eventually } from '../../test/helpers/eventually.ts';
-import { delay } from '../lib/clock.ts';
+import { eventually, letRun } from '../../test/helpers/eventually.ts';
 import type { Database } from './client.ts';
 import { type Followed, type Follower, follow, followKeys, type Interest } from './follow.ts';
 
@@ -41,7 +40,7 @@ function makeWork() {
   };
 }
 
-const tick = () => delay(5);
+const tick = () => letRun(5);
 
 describe('follow', () => {
   const running: Follower[] = [];
@@ -201,7 +200,7 @@ describe('followKeys', () => {
     return { ...listens, news };
   };
   /** True when the wait has ended before long. */
-  const ends = (wait: Promise<void>) => Promise.race([wait.then(() => true), delay(20).then(() => false)]);
+  const ends = (wait: Promise<void>) => Promise.race([wait.then(() => true), letRun(20).then(() => false)]);
 
   test('ends the waits for the key that the notification names, and no others', async () => {
     const { news, notify } = await make();
