@@ -1,4 +1,4 @@
-/** The API role: the HTTP port. */
+/** The API process: the HTTP port. */
 import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
@@ -8,21 +8,22 @@ import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationWaiter } from '../core/operation-wait.ts';
 import { type DumpSchema, makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
-import { rolesProviders } from './auth-clients.ts';
+import { ownProviders } from './auth-clients.ts';
 import { stackParts } from './auth-provider.ts';
-import type { RoleParts, RunningRole } from './parts.ts';
+import { hostChannel } from './channel/host-channel.ts';
+import type { ProcessParts, RunningProcess } from './parts.ts';
 
 const keyUseFlushMs = 10_000;
 /** While loading, as the process gives up its rights before it begins. */
 const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 
-export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
+export async function startApi({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
   const { clock } = core;
   const { temporaryDiskEnforcement, storageMethod, limitsProblem, releases, version, proxySockets } = init;
   const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
   const config = { ...core.config, ...found };
   const keyUses = new KeyUseRecorder(core);
-  const { checkSettings } = remoteHost(process);
+  const { checkSettings } = remoteHost(hostChannel(channel));
   const metrics = new Registry();
   const stack = stackParts(core, init);
   const waiter = await createOperationWaiter(core);
@@ -44,7 +45,7 @@ export async function startApi({ core, log, init }: RoleParts): Promise<RunningR
     proxySockets,
     consoleFiles,
     awaitOperation: waiter.awaitOperation,
-    providers: rolesProviders(init),
+    providers: ownProviders(init),
   });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
   const timer = setInterval(flush, keyUseFlushMs);

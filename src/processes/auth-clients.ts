@@ -1,12 +1,12 @@
-/** The auth providers of this installation, as the roles reach them. */
+/** The auth providers of this installation, as its processes reach them. */
 
 import { createProviders, type Providers } from '../auth-client/providers.ts';
 import { stackPrefix } from '../auth-provider/plugin.ts';
 import type { Config } from '../lib/config.ts';
 import { integrationClientId } from './auth-provider.ts';
-import type { RoleInit } from './channel/messages.ts';
+import type { ChildInit } from './channel/messages.ts';
 
-export function rolesProviders({ config, stackSecret }: Pick<RoleInit, 'config' | 'stackSecret'>): Providers {
+export function ownProviders({ config, stackSecret }: Pick<ChildInit, 'config' | 'stackSecret'>): Providers {
   const external = config.stack && {
     baseUrl: config.stack.url,
     clientId: config.stack.clientId,

@@ -1,17 +1,19 @@
-/** What the embedded auth provider is built from, in whichever role needs it. */
+/** What the embedded auth provider is built from, in each process that needs it. */
 import { createHmac } from 'node:crypto';
 import type { StackParts } from '../auth-provider/core/parts.ts';
 import { stackPrefix } from '../auth-provider/plugin.ts';
 import type { Core } from '../core/context.ts';
-import type { RoleInit } from './channel/messages.ts';
+import type { ChildInit } from './channel/messages.ts';
 
 /** The name under which Catnap itself calls the provider. */
 export const integrationClientId = 'catnap';
 
-export function stackParts(core: Core, init: Pick<RoleInit, 'secretKey' | 'stackSecret'>): StackParts {
+export function stackParts(core: Core, init: Pick<ChildInit, 'secretKey' | 'stackSecret'>): StackParts {
   const { database, box, clock, config } = core;
   return {
-    ...{ database, box, clock },
+    database,
+    box,
+    clock,
     baseUrl: `${config.publicUrl}${stackPrefix}`,
     integrationSecrets: { [integrationClientId]: init.stackSecret },
     derivationKey: createHmac('sha256', init.secretKey).update('tokens of the embedded auth provider').digest(),

@@ -1,4 +1,4 @@
-/** The worker role: runs operations and reconcilers. What needs privileges it asks of the parent. */
+/** The worker process: runs operations and reconcilers. What needs privileges it asks of the parent. */
 
 import { startDeliveries } from '../auth-provider/core/deliveries.ts';
 import { remoteHost } from '../compute/local/channel/remote.ts';
@@ -19,18 +19,19 @@ import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
 import { UserSync } from '../reconcilers/user-sync.ts';
-import { rolesProviders } from './auth-clients.ts';
+import { ownProviders } from './auth-clients.ts';
 import { stackParts } from './auth-provider.ts';
-import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
+import { hostChannel } from './channel/host-channel.ts';
+import { openOwnConnection, type ProcessParts, type RunningProcess } from './parts.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
 const concurrency = 8;
 /** Wakes that find a lane free whatever else is under way; more of them share the lanes with everything. */
 const urgentLanes = 2;
 
-export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
-  const driver = new LocalDriver(remoteHost(process));
-  const providers = rolesProviders(init);
+export async function startWorker({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
+  const driver = new LocalDriver(remoteHost(hostChannel(channel)));
+  const providers = ownProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
   // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.

@@ -1,7 +1,7 @@
 /**
- * The parent process: brings up the system database, makes binaries and template ready, starts the roles, and stops
- * them in order. It alone keeps the rights it was started with; the roles give theirs up. Tenants' servers are not
- * its children: they go on when it ends, and are found again when it starts.
+ * The parent process: brings up the system database, makes binaries and template ready, starts the child processes,
+ * and stops them in order. It alone keeps the rights it was started with; its children give theirs up. Tenants'
+ * servers are not its children: they go on when it ends, and are found again when it starts.
  */
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -22,16 +22,17 @@ import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
 import { choosePorts } from '../../machine/ports.ts';
 import { fullCopyNote } from '../../machine/storage/advice.ts';
-import type { RoleInit, RoleName } from '../channel/messages.ts';
+import { hostChannel } from '../channel/host-channel.ts';
+import type { ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { renderBanner } from './banner.ts';
-import { type RoleProcess, send, startRoleProcess } from './child-process.ts';
-import { createPlaceBrokerage, type PlaceBrokerage } from './place-brokerage.ts';
+import { type KeptChild, keepChildRunning } from './child-process.ts';
+import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
 import { stopAllComputes } from './stop-computes.ts';
 import { type System, startSystem } from './system.ts';
 
 export interface RunOptions {
-  readonly roles: readonly RoleName[];
+  readonly processes: readonly ProcessName[];
   readonly stopComputes: boolean;
 }
 
@@ -40,7 +41,7 @@ const defaultMajor = 17;
 /** Two copies of 46 MB: enough for a person, and a burst beyond them is copied as it comes. */
 const sparesOfEachMajor = 2;
 /** Requests stop first, then connections, then the work that both queue. */
-const stopOrder: readonly RoleName[] = ['api', 'proxy', 'worker'];
+const stopOrder: readonly ProcessName[] = ['api', 'proxy', 'worker'];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -69,12 +70,13 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const layout = await ensureHome(given);
   const lock = await takeInstanceLock(join(layout.home, 'catnap.sock'), layout.home);
   undo.push(() => lock.release());
-  const ports = await choosePorts(given, { http: options.roles.includes('api'), pg: options.roles.includes('proxy') });
+  const runs = (name: ProcessName) => options.processes.includes(name);
+  const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
   const config = quietOnTerminal(ports.config);
   const log = createLogger({ level: config.logLevel, role: 'parent' });
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
-  const host = await prepareHost(config, layout, log, options.roles.includes('worker'));
+  const host = await prepareHost(config, layout, log, runs('worker'));
   undo.push(() => host.close());
   const temporaryDiskEnforcement = await host.temporaryDisk();
   log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
@@ -83,12 +85,13 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const storageMethod = await detectCloneMethod(layout.root);
   const version = readVersion();
   const certificates = await startCertificateSource({
-    ...{ config, log, clock: systemClock },
+    config,
+    log,
+    clock: systemClock,
     directory: join(layout.home, 'certificates'),
   });
   undo.push(async () => certificates.stop());
   const shared = {
-    kind: 'init' as const,
     config,
     database: system.database,
     secretKey: system.secretKey,
@@ -101,17 +104,17 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     storageMethod,
     limitsProblem,
   };
-  const started: StartedRole[] = [];
-  const port = options.roles.includes('proxy') ? openPort(config) : null;
-  const service = { host, certificates, port, places: createPlaceBrokerage(), log };
-  undo.push(() => stopRoles(started));
-  // Before them: who comes later shall be refused, not left waiting.
+  const started: StartedChild[] = [];
+  const port = runs('proxy') ? openPort(config) : null;
+  const service = { host, certificates, port, permits: createPermitBrokerage(), log };
+  undo.push(() => stopChildren(started));
+  // Before them: clients that come later are refused instead of left waiting.
   undo.push(async () => port?.close());
   await Promise.all(
-    options.roles.flatMap((role) =>
-      (role === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
-        const process = await startRole({ ...shared, role, proxyNumber }, service);
-        started.push({ role, process });
+    options.processes.flatMap((name) =>
+      (name === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
+        const child = await startChild({ ...shared, name, proxyNumber }, service);
+        started.push({ name, child });
       }),
     ),
   );
@@ -119,32 +122,32 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,
-    banner: renderBanner({ ...system, config, version, notes, roles: options.roles }),
+    banner: renderBanner({ ...system, config, version, notes, processes: options.processes }),
   };
 }
 
-/** What the parent does for roles. */
+/** What the parent does for its children. */
 interface ParentService {
   readonly host: PrivilegedHost;
   readonly certificates: CertificateSource;
   readonly port: SharedPort | null;
-  readonly places: PlaceBrokerage;
+  readonly permits: PermitBrokerage;
   readonly log: Logger;
 }
 
 /** The worker reaches the whole host, which acts with the parent's rights; the API may ask it one question. */
-function startRole(init: Omit<RoleInit, 'portFd'>, service: ParentService): Promise<RoleProcess> {
-  const { host, certificates, places, log } = service;
+function startChild(init: Omit<ChildInit, 'portFd'>, service: ParentService): Promise<KeptChild> {
+  const { host, certificates, permits, log } = service;
   const forApi = { checkSettings: host.checkSettings.bind(host) };
-  const reachable: Record<RoleName, Partial<PrivilegedHost>> = { worker: host, api: forApi, proxy: {} };
-  const onSpawn = (child: ChildProcess) => {
-    serveHost(reachable[init.role], child);
-    if (init.role !== 'proxy') return;
-    const unfollow = certificates.follow((certificate) => send(child, { kind: 'certificate', certificate }));
+  const reachable: Record<ProcessName, Partial<PrivilegedHost>> = { worker: host, api: forApi, proxy: {} };
+  const onSpawn = (child: ChildProcess, channel: ParentEnd) => {
+    serveHost(reachable[init.name], hostChannel(channel));
+    if (init.name !== 'proxy') return;
+    const unfollow = certificates.follow((certificate) => channel.send('certificate', certificate));
     child.once('exit', unfollow);
-    places.serve(child);
+    permits.serve(child, channel);
   };
-  return startRoleProcess({ init, port: init.role === 'proxy' ? service.port : null, log, onSpawn });
+  return keepChildRunning({ init, port: init.name === 'proxy' ? service.port : null, log, onSpawn });
 }
 
 async function prepareHost(config: Config, layout: Layout, log: Logger, needed: boolean): Promise<PrivilegedHost> {
@@ -176,14 +179,14 @@ function quietOnTerminal(config: Config): Config {
   return Object.freeze({ ...config, logLevel: 'warn' });
 }
 
-interface StartedRole {
-  readonly role: RoleName;
-  readonly process: RoleProcess;
+interface StartedChild {
+  readonly name: ProcessName;
+  readonly child: KeptChild;
 }
 
-async function stopRoles(started: readonly StartedRole[]): Promise<void> {
-  for (const role of stopOrder) {
-    await Promise.all(started.filter((one) => one.role === role).map((one) => one.process.stop()));
+async function stopChildren(started: readonly StartedChild[]): Promise<void> {
+  for (const name of stopOrder) {
+    await Promise.all(started.filter((one) => one.name === name).map((one) => one.child.stop()));
   }
 }
 
