@@ -13,6 +13,7 @@ import type { Layout } from '../../compute/local/host/home/layout.ts';
 import { removeUnfinishedCopies } from '../../compute/local/host/home/leftovers.ts';
 import { currentRelease } from '../../compute/local/host/postgres/builds.ts';
 import { PrivilegedHost } from '../../compute/local/host/privileged-host.ts';
+import { suspendAllComputes } from '../../core/suspend-all.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -28,7 +29,6 @@ import { renderBanner } from './banner.ts';
 import { type KeptChild, keepChildRunning } from './child-process.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
-import { stopAllComputes } from './stop-computes.ts';
 import { type System, startSystem } from './system.ts';
 
 export interface RunOptions {
@@ -201,7 +201,7 @@ function proxyNumbers({ proxies }: Config): number[] {
 }
 
 async function stopComputes(system: System): Promise<void> {
-  const left = await stopAllComputes(system.core);
+  const left = await suspendAllComputes(system.core);
   if (left > 0) process.stderr.write(`catnap: ${left} computes did not stop in time and go on\n`);
 }
 
