@@ -9,7 +9,7 @@ import { readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
-import { roleNames } from './processes/channel/messages.ts';
+import { processNames } from './processes/channel/messages.ts';
 import { runCatnap } from './processes/parent/main.ts';
 
 async function main(): Promise<number> {
@@ -30,9 +30,9 @@ function run(config: Config): Promise<number> {
     home: config.home,
     url: localUrl(config),
     apiKey: config.apiKey,
-    roleNames,
-    up: ({ roles, stopComputes }) =>
-      runCatnap(config, { roles: roleNames.filter((name) => roles.includes(name)), stopComputes }),
+    processNames,
+    up: ({ processes, stopComputes }) =>
+      runCatnap(config, { processes: processNames.filter((name) => processes.includes(name)), stopComputes }),
     doctor: () => runChecks(config),
     storage: {
       plan: (bytes) => planStorage(config, bytes),

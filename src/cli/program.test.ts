@@ -43,7 +43,7 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
     home,
     url: stub.url,
     apiKey: 'configured-key',
-    roleNames: ['api', 'worker', 'proxy'],
+    processNames: ['api', 'worker', 'proxy'],
     up: async () => 0,
     doctor: async () => [],
     storage: noStorage,
@@ -149,19 +149,22 @@ describe('the program', () => {
 });
 
 describe('up', () => {
-  test('starts all roles unless told which, and gives the exit code on', async () => {
+  test('starts all processes unless told which, and gives the exit code on', async () => {
     const asked: UpOptions[] = [];
     const up = async (options: UpOptions) => asked.push(options) + 2;
     expect((await catnap(['up'], { up })).code).toBe(3);
-    await catnap(['up', '--roles', 'proxy, api', '--stop-computes'], { up });
+    await catnap(['up', '--processes', 'proxy, api', '--stop-computes'], { up });
+    // The name that the option had at first.
+    await catnap(['up', '--roles', 'worker'], { up });
     expect(asked).toEqual([
-      { roles: ['api', 'worker', 'proxy'], stopComputes: false },
-      { roles: ['api', 'proxy'], stopComputes: true },
+      { processes: ['api', 'worker', 'proxy'], stopComputes: false },
+      { processes: ['api', 'proxy'], stopComputes: true },
+      { processes: ['worker'], stopComputes: false },
     ]);
   });
 
-  test('names the roles there are', async () => {
-    const refused = await catnap(['up', '--roles', 'api,console']);
+  test.each(['--processes', '--roles'])('names the processes there are to %s', async (option) => {
+    const refused = await catnap(['up', option, 'api,console']);
     expect(refused).toMatchObject({
       code: 2,
       err: expect.stringMatching(/"console" is not one of api, worker, proxy/),

@@ -20,7 +20,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   const run: RunCommand = async (work) => {
     exitCode = (await work(openSession(parts, program.opts<SharedOptions>()))) ?? 0;
   };
-  addUp(program, parts.roleNames, run);
+  addUp(program, parts.processNames, run);
   addStatus(program, run);
   addKeys(program, run);
   addPlan(program, run);

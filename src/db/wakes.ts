@@ -1,4 +1,4 @@
-/** The statements of a wake. Somebody waits for each round trip, so each says in one what could be said in several. */
+/** The statements of a wake. A client waits for every round trip, so each does in one what could be done in several. */
 import {
   asEndpointId,
   asProjectId,
@@ -47,7 +47,7 @@ export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): P
   return rows.length > 0;
 }
 
-/** What a wake says to workers beside that it is urgent, so that they can ask for its rows at once. */
+/** What a wake announces to workers beside its urgency, so that they can ask for its rows at once. */
 export interface WakeCall {
   readonly projectId: ProjectId;
   readonly endpointId: EndpointId;
@@ -61,7 +61,7 @@ export function parseWakeCall(payload: string): WakeCall | null {
   return { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId) };
 }
 
-/** Somebody waits for what is queued on an endpoint: none of it may stand behind work that nobody waits for. */
+/** A client waits for what is queued on an endpoint: none of it may stand behind work that nobody waits for. */
 export async function hurryOperations(tx: Tx, endpointId: EndpointId, priority: number): Promise<void> {
   await Promise.all([
     tx`
@@ -73,7 +73,7 @@ export async function hurryOperations(tx: Tx, endpointId: EndpointId, priority: 
 
 /**
  * Raises an endpoint's generation, keeps it in the state of the operation that starts it and goes on to `step`, all in
- * one statement: somebody waits for each round trip. The endpoint is locked before the operation, as commands do.
+ * one statement: a client waits for every round trip. The endpoint is locked before the operation, as commands do.
  * Nothing happens when the lease is lost or the operation cancelled.
  */
 export async function raiseFence(
@@ -97,20 +97,20 @@ export async function raiseFence(
   );
 }
 
-/** A server that has come up, as its endpoint's row is to tell of it. */
+/** A server that has come up, as its endpoint's row records it. */
 export interface StartedServer
   extends Pick<EndpointRow, 'address' | 'server' | 'currentCu' | 'startedAt' | 'generation'> {
   readonly endpointId: EndpointId;
   /** Of a primary: from now on owners can change its roles and databases by SQL. */
   readonly branchId: BranchId | null;
-  /** What proxies are told. */
+  /** Announced to proxies. */
   readonly route: RouteNews['route'];
 }
 
 /**
  * Opens the route of a server and ends the operation that started it, all in one statement, if nothing has been asked
  * of the endpoint since: a suspend that follows shows in the state that is pending. The newest versions of the rows are
- * looked at, under the project's lock as everywhere. Proxies hear where the server is and need not ask. Workers are
+ * checked, under the project's lock as everywhere. Proxies hear where the server is and need not ask. Workers are
  * called only if something in the project waits: at this moment the client logs in, and they would be in its way.
  */
 export async function openStartedRoute(
@@ -148,7 +148,7 @@ export async function openStartedRoute(
   return rows.length > 0;
 }
 
-/** Tells proxies what the rows say too, at the moment at which a usual wake is over. */
+/** Announces a route to proxies at the moment at which a usual wake is over. The rows say the same. */
 export const routesChannel = 'catnap_routes';
 
 export interface RouteNews {
@@ -166,7 +166,7 @@ export interface WakeRow extends Pick<EndpointRow, 'address' | 'server'> {
   readonly finishedAt: Date | null;
 }
 
-/** Route and operation as of one moment: between two looks a start may end, which would look like one that failed. */
+/** Route and operation as of one moment: between two reads a start may end, which would look like one that failed. */
 export async function selectWake(sql: Sql, id: EndpointId): Promise<WakeRow | undefined> {
   return first(
     await sql<WakeRow[]>`

@@ -1,7 +1,7 @@
 /**
  * The certificate that the database port shows, kept up to date while Catnap runs: its own, renewed before it expires,
- * or the operator's, read again when its files change. The parent does it, because it can read what the roles cannot;
- * they are told, and new connections get the new one.
+ * or the operator's, read again when its files change. The parent does it, because it can read what its children
+ * cannot, and passes each new certificate on to them; new connections get it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ export interface CertificateSourceOptions {
   readonly everyMs?: number;
 }
 
-/** Files are looked at often, because an operator waits for it; a renewal is due once a year. */
+/** Files are read often, because an operator waits for it; a renewal is due once a year. */
 const filesEveryMs = 5_000;
 const renewalEveryMs = 3_600_000;
 
@@ -46,7 +46,7 @@ export async function startCertificateSource(options: CertificateSourceOptions):
   let lastProblem = '';
   const listeners = new Set<(certificate: CertificatePair) => void>();
 
-  const look = async () => {
+  const reload = async () => {
     try {
       const next = await load();
       lastProblem = '';
@@ -62,13 +62,13 @@ export async function startCertificateSource(options: CertificateSourceOptions):
       lastProblem = problem;
     }
   };
-  let looking = false;
+  let isReloading = false;
   const timer = setInterval(
     async () => {
-      if (looking) return;
-      looking = true;
-      await look();
-      looking = false;
+      if (isReloading) return;
+      isReloading = true;
+      await reload();
+      isReloading = false;
     },
     options.everyMs ?? (config.tlsFiles ? filesEveryMs : renewalEveryMs),
   );

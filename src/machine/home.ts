@@ -21,7 +21,7 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   await ensureFolder(layout.templates, 0o700);
   await ensureFolder(layout.projects, passable);
   await ensureFolder(layout.sockets, passable);
-  // The roles make sockets in it, and as root they are another user.
+  // The child processes make sockets in it, and where Catnap runs as root they are another user.
   await ensureFolder(layout.processSocketDirectory, uids ? 0o770 : 0o700);
   if (uids) await chown(layout.processSocketDirectory, ownUid(), uids.service);
   await ensureFolder(layout.system, passable);

@@ -1,4 +1,4 @@
-/** Finds out whether the ports are to be had, before anything is started. */
+/** Finds out whether the ports are free, before anything is started. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from '../lib/config.ts';

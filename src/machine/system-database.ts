@@ -1,8 +1,8 @@
 /**
  * The embedded system database: a Postgres 17 under `$CATNAP_HOME/system`, made at the first start, adopted when it
- * runs already, restarted when it dies. It listens on a unix socket that only its own uid and Catnap's roles can
- * reach. They log in as `catnap`, who owns the database and may create more, and is no superuser; the superuser has
- * no password and is refused at the door.
+ * runs already, restarted when it dies. It listens on a unix socket that only its own uid and Catnap's processes
+ * can reach. They log in as `catnap`, which owns the database, may create more, and is no superuser; the superuser has
+ * no password, and its connections are refused.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -108,7 +108,7 @@ async function ensureCluster(parts: Parts, progress: (line: string) => void): Pr
     `CREATE DATABASE ${database} OWNER ${login} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${database} FROM PUBLIC`,
   ];
-  // Beside its place, for the layout's own folder for such work may be on another filesystem.
+  // Beside the cluster, because the layout's own directory for such work may be on another filesystem.
   for (const name of await readdir(layout.system)) {
     if (name.startsWith(newClusterPrefix)) await rm(join(layout.system, name), { recursive: true, force: true });
   }
@@ -162,7 +162,7 @@ function settings(layout: Layout): Record<string, string> {
   };
 }
 
-/** Enterable by the server's own uid and by Catnap's roles, nobody else. */
+/** Enterable by the server's own uid and by Catnap's processes, nobody else. */
 async function prepareSocketDirectory({ layout, uid, config }: Parts): Promise<void> {
   const directory = layout.systemSocketDirectory;
   await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {

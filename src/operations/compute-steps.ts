@@ -14,7 +14,6 @@ import {
   abandon,
   done,
   goto,
-  raise,
   type Step,
   type StepContext,
   StepFailure,
@@ -24,6 +23,7 @@ import {
   wait,
 } from './step.ts';
 import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
+import { raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
 /** How long one run of the step probes before it lets go of the worker for a moment. */

@@ -7,7 +7,6 @@ import type { Providers } from '../auth-client/providers.ts';
 import type { ComputeDriver } from '../compute/interface/driver.ts';
 import type { Core } from '../core/context.ts';
 import type { Database, Tx } from '../db/client.ts';
-import { raiseGeneration } from '../db/endpoints.ts';
 import {
   claimOperation,
   extendLease,
@@ -20,24 +19,15 @@ import {
   updateStep,
 } from '../db/operations.ts';
 import { lockProjectInAnyState } from '../db/projects.ts';
-import { isUrgent, parseWakeCall, raiseFence, type WakeCall } from '../db/wakes.ts';
+import { isUrgent, parseWakeCall, type WakeCall } from '../db/wakes.ts';
 import { delay } from '../lib/clock.ts';
 import { assertNever, errorText } from '../lib/errors.ts';
-import type { EndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
-import { Doorbell, type Lane, makeLanes } from './lanes.ts';
 import { jobRegistry } from './registry.ts';
-import {
-  goto,
-  type Job,
-  type StepContext,
-  StepFailure,
-  type StepMemory,
-  type StepResult,
-  skip,
-  type Write,
-} from './step.ts';
+import { goto, type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
 import { findComputeOf } from './target.ts';
+import { Doorbell, type Lane, makeLanes } from './wake/lanes.ts';
+import { raisePlainly, writeAtOnce } from './wake/quick-way.ts';
 
 export interface RunnerOptions {
   readonly core: Core;
@@ -45,7 +35,7 @@ export interface RunnerOptions {
   readonly providers: Providers;
   readonly log: Logger;
   readonly concurrency: number;
-  /** A lane for what somebody waits for, on each of these. */
+  /** Each of these gets a lane of its own, for urgent operations alone. */
   readonly urgent?: readonly Database[];
   readonly leaseMs?: number;
   readonly pollMs?: number;
@@ -76,7 +66,7 @@ export class OperationRunner {
     this.#loops = this.#lanes.map((lane) => this.#loop(lane));
   }
 
-  /** Lets the steps that run come to their end; what is left is taken up by the next runner. */
+  /** Waits for the steps that run; the next runner takes up what is left. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#bell.ringForAll();
@@ -123,7 +113,7 @@ export class OperationRunner {
       call === null ? undefined : findComputeOf(core, call.projectId, call.endpointId).catch(() => undefined),
     ]);
     if (claimed === undefined) return false;
-    // What is urgent rings for itself, one lane for each; only a crowd of other work needs passing on.
+    // Each urgent operation rings for itself; only other work, which rings once for many, is passed on.
     if (!urgentOnly) this.#bell.ring(false);
     const waitedMs = core.clock.now().getTime() - claimed.createdAt.getTime();
     log.debug({ operation: claimed.id, job: claimed.job, waitedMs }, 'an operation was claimed');
@@ -158,13 +148,9 @@ export class OperationRunner {
     log.debug({ ms: performance.now() - startedAt, outcome: outcome.kind }, 'a step was run');
     // Nothing to write: should the worker die now, the step before is run again, which every step can be.
     if (outcome.kind === 'goto' && outcome.write === null) return { ...operation, step: outcome.step };
-    if (outcome.kind === 'raise') {
-      const raised = await raiseFence(core.database.sql, operation.id, lease, outcome).catch(() => undefined);
-      if (raised !== undefined) return raised;
-    }
-    if (outcome.kind === 'done' && outcome.atOnce !== null) {
-      const isDone = await outcome.atOnce(core.database.sql, lease).catch(() => false);
-      if (isDone) return undefined;
+    if (outcome.kind === 'raise' || outcome.kind === 'done') {
+      const written = await writeAtOnce(core.database.sql, operation.id, lease, outcome);
+      if (written !== null) return written.next;
     }
     const write = (result: Outcome) =>
       core.database.transaction((tx) => this.#writeOutcome(tx, job, { context, lease, outcome: result }));
@@ -230,7 +216,7 @@ export class OperationRunner {
         return { ...operation, step: outcome.step, state };
       }
       case 'raise':
-        return this.#record(tx, job, context, goto(outcome.step, raising(outcome.endpointId)));
+        return this.#record(tx, job, context, goto(outcome.step, raisePlainly(outcome)));
       case 'wait':
         await updateStep(tx, operation.id, { step: operation.step, state: operation.state, waitMs: outcome.waitMs });
         return undefined;
@@ -261,11 +247,6 @@ export class OperationRunner {
     await job?.giveUp(tx, context, reason);
     await finishOperation(tx, context.operation, 'error', reason);
   }
-}
-
-/** The long way, for an operation that has lost its lease or was cancelled meanwhile, and is told so there. */
-function raising(endpointId: EndpointId): Write {
-  return async (tx) => ({ generation: await raiseGeneration(tx, endpointId) });
 }
 
 function retryOf(operation: OperationRow, error: unknown, reason: string) {

@@ -1,13 +1,13 @@
 /** What is recorded when a server has come up: its state, its route unless a suspend follows, and what it was given. */
 import type { ComputeObservation } from '../compute/interface/driver.ts';
-import { routeOf } from '../core/connection.ts';
 import { updateCatalogKept } from '../db/branches.ts';
 import { type ServerState, updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { openStartedRoute } from '../db/wakes.ts';
 import { startedGeneration } from './compute-steps.ts';
-import { type AtOnce, type StepContext, StepFailure, type Write } from './step.ts';
-import { type ComputeTarget, settingsOf } from './target.ts';
+import { type StepContext, StepFailure, type Write } from './step.ts';
+import type { ComputeTarget } from './target.ts';
+import { settingsOf } from './target.ts';
+import { type AtOnce, openAtOnce } from './wake/quick-way.ts';
 
 /** The observation of the very server that this operation started; fails if another one runs or none. */
 export async function observeStarted(context: StepContext, target: ComputeTarget): Promise<ComputeObservation> {
@@ -46,19 +46,12 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
 
 /** The same for a usual wake: nothing was asked of the compute meanwhile, and nothing else is to be recorded. */
 export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
-  const { operation } = context;
-  return async (sql, lease) => {
-    const facts = servingFacts(context, target, seen);
-    const route = routeOf(facts);
-    if (route === null) return false;
-    return openStartedRoute(sql, operation, lease, {
-      ...facts,
-      route,
-      endpointId: target.endpoint.id,
-      generation: seen.generation,
-      branchId: isPrimary(target) ? target.branch.id : null,
-    });
-  };
+  return openAtOnce(context.operation, {
+    ...servingFacts(context, target, seen),
+    endpointId: target.endpoint.id,
+    branchId: isPrimary(target) ? target.branch.id : null,
+    generation: seen.generation,
+  });
 }
 
 const isPrimary = ({ endpoint }: ComputeTarget) => endpoint.type === 'read_write';

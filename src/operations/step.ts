@@ -8,12 +8,12 @@ import type { ComputeDriver, ComputeObservation } from '../compute/interface/dri
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
 import type { UsersSyncWork } from '../core/users-sync.ts';
-import type { Sql, Tx } from '../db/client.ts';
+import type { Tx } from '../db/client.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
 import { CatnapError } from '../lib/errors.ts';
-import type { EndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import type { ComputeTarget } from './target.ts';
+import type { AtOnce, Raise } from './wake/quick-way.ts';
 
 export interface StepContext {
   readonly operation: OperationRow;
@@ -46,21 +46,15 @@ export interface StartWork {
 /** Runs inside the transaction that records the outcome; what it returns, if anything, is merged into the state. */
 export type Write = (tx: Tx) => Promise<OperationState | undefined>;
 
-/**
- * What the write of a step does, and the end of the operation, in one statement: somebody waits for each round trip.
- * False, with nothing done, when anything is not as usual; then the write is done after all.
- */
-export type AtOnce = (sql: Sql, lease: string) => Promise<boolean>;
-
 export type StepResult =
   | { readonly kind: 'goto'; readonly step: string; readonly write: Write | null }
-  /** As goto, with the generation of an endpoint raised and put into the state: the fence before a start. */
-  | { readonly kind: 'raise'; readonly step: string; readonly endpointId: EndpointId }
+  | Raise
   | { readonly kind: 'wait'; readonly waitMs: number }
   | {
       readonly kind: 'done';
       readonly write: Write | null;
       readonly note: string | null;
+      /** Tried in place of the write, which is done if it returns false. */
       readonly atOnce: AtOnce | null;
     }
   /** There was nothing to do any more. */
@@ -77,7 +71,6 @@ export interface Job {
 }
 
 export const goto = (step: string, write: Write | null = null): StepResult => ({ kind: 'goto', step, write });
-export const raise = (step: string, endpointId: EndpointId): StepResult => ({ kind: 'raise', step, endpointId });
 export const wait = (waitMs: number): StepResult => ({ kind: 'wait', waitMs });
 export const done = (
   write: Write | null = null,

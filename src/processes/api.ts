@@ -1,5 +1,4 @@
-/** The API role: the HTTP port. */
-
+/** The API process: the HTTP port. */
 import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
@@ -11,19 +10,20 @@ import { type DumpSchema, makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
-import type { RoleParts, RunningRole } from './parts.ts';
+import { driverChannel } from './channel/driver-channel.ts';
+import type { ProcessParts, RunningProcess } from './parts.ts';
 
 const keyUseFlushMs = 10_000;
 /** While loading, as the process gives up its rights before it begins. */
 const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 
-export async function startApi({ core, log, init }: RoleParts): Promise<RunningRole> {
+export async function startApi({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
   const { clock } = core;
   const { temporaryDiskEnforcement, storageMethod, limitsProblem, releases, version, proxySockets } = init;
   const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
   const config = { ...core.config, ...found };
   const keyUses = new KeyUseRecorder(core);
-  const driver = openDriver(core.config, process);
+  const driver = openDriver(core.config, driverChannel(channel));
   const metrics = new Registry();
   const authProvider = authProviderParts(core, init);
   const waiter = await createOperationWaiter(core);

@@ -1,12 +1,12 @@
-/** The auth providers of this installation, as the processes reach them. */
+/** The auth providers of this installation, as its processes reach them. */
 
 import { createProviders, type Providers } from '../auth-client/providers.ts';
 import { authProviderPrefix } from '../auth-provider/plugin.ts';
 import { localUrl } from '../lib/config.ts';
 import { integrationClientId } from './auth-provider.ts';
-import type { RoleInit } from './channel/messages.ts';
+import type { ChildInit } from './channel/messages.ts';
 
-export function makeProviders({ config, stackSecret }: Pick<RoleInit, 'config' | 'stackSecret'>): Providers {
+export function makeProviders({ config, stackSecret }: Pick<ChildInit, 'config' | 'stackSecret'>): Providers {
   const external = config.stack && {
     baseUrl: config.stack.url,
     clientId: config.stack.clientId,

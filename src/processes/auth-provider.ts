@@ -1,14 +1,14 @@
-/** What the embedded auth provider is built from, in whichever process needs it. */
+/** What the embedded auth provider is built from, in each process that needs it. */
 import { createHmac } from 'node:crypto';
 import type { AuthProviderParts } from '../auth-provider/core/parts.ts';
 import { authProviderPrefix } from '../auth-provider/plugin.ts';
 import type { Core } from '../core/context.ts';
-import type { RoleInit } from './channel/messages.ts';
+import type { ChildInit } from './channel/messages.ts';
 
 /** The name under which Catnap itself calls the provider. */
 export const integrationClientId = 'catnap';
 
-export function authProviderParts(core: Core, init: Pick<RoleInit, 'secretKey' | 'stackSecret'>): AuthProviderParts {
+export function authProviderParts(core: Core, init: Pick<ChildInit, 'secretKey' | 'stackSecret'>): AuthProviderParts {
   const { database, box, clock, config } = core;
   return {
     database,

@@ -1,41 +1,41 @@
 /**
- * The entry of a role process. It loads all that its role needs, gives up its rights, and only then begins: a checkout
- * may be in a folder that the unprivileged user cannot read. It ends when its parent does.
+ * The entry of a child process. It loads all that it needs, gives up its rights, and only then begins: a checkout may
+ * be in a directory that the unprivileged user cannot read. It ends when its parent does.
  */
 import { errorText } from '../lib/errors.ts';
-import { isParentMessage, type RoleInit, type RoleMessage } from './channel/messages.ts';
-import { buildParts, type RunningRole } from './parts.ts';
+import { type ChildInit, openChildEnd } from './channel/messages.ts';
+import { buildParts, type RunningProcess } from './parts.ts';
 
 const stopMs = 10_000;
-/** What the other roles need is not loaded: for the proxy that is most of the program. */
+/** What the other processes need is not loaded: for the proxy that is most of the program. */
 const loaders = {
   api: async () => (await import('./api.ts')).startApi,
   worker: async () => (await import('./worker.ts')).startWorker,
-  proxy: async () => (await import('./proxy.ts')).startProxyRole,
+  proxy: async () => (await import('./proxy.ts')).startProxyProcess,
 };
 
-let running: RunningRole | undefined;
-let certificate: RoleInit['certificate'] | undefined;
+const channel = openChildEnd(process);
+let running: RunningProcess | undefined;
+let certificate: ChildInit['certificate'] | undefined;
 
 // The parent decides when to stop; a Ctrl-C in the terminal reaches the whole group.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
-process.on('disconnect', () => process.exit(1));
-process.on('message', (message) => {
-  if (!isParentMessage(message)) return;
-  if (message.kind === 'init') void begin(message);
-  if (message.kind === 'certificate') certificate = message.certificate;
-  if (message.kind === 'stop') void end();
+channel.onClose(() => process.exit(1));
+channel.on('init', (init) => void begin(init));
+channel.on('certificate', (newer) => {
+  certificate = newer;
 });
+channel.on('stop', () => void end());
 
-async function begin(init: RoleInit): Promise<void> {
+async function begin(init: ChildInit): Promise<void> {
   try {
-    const start = await loaders[init.role]();
+    const start = await loaders[init.name]();
     dropPrivileges(init);
-    running = await start(buildParts(init, () => certificate ?? init.certificate));
-    tell({ kind: 'ready' });
+    running = await start(buildParts(init, channel, () => certificate ?? init.certificate));
+    channel.send('ready', null);
   } catch (error) {
-    tell({ kind: 'failed', reason: errorText(error) });
+    channel.send('failed', errorText(error));
     await end();
   }
 }
@@ -46,14 +46,10 @@ async function end(): Promise<void> {
   process.exit(0);
 }
 
-function dropPrivileges({ config }: RoleInit): void {
+function dropPrivileges({ config }: ChildInit): void {
   const uid = config.uids?.service;
   if (uid === undefined) return;
   process.setgroups?.([]);
   process.setgid?.(uid);
   process.setuid?.(uid);
-}
-
-function tell(message: RoleMessage): void {
-  process.send?.(message);
 }

@@ -1,58 +1,61 @@
-/** The parts every role is built from. */
+/** The parts every child process is built from. */
 
 import type { Core } from '../core/context.ts';
 import { type Database, openDatabase } from '../db/client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
 import { createSecretBox } from '../lib/secrets.ts';
-import type { RoleInit } from './channel/messages.ts';
+import type { ChildEnd, ChildInit } from './channel/messages.ts';
 
-export interface RoleParts {
+export interface ProcessParts {
   readonly core: Core;
   readonly log: Logger;
-  readonly init: RoleInit;
+  readonly init: ChildInit;
+  /** To the parent. */
+  readonly channel: ChildEnd;
   /** The one to show at the moment. */
-  readonly certificate: () => RoleInit['certificate'];
+  readonly certificate: () => ChildInit['certificate'];
 }
 
-export interface RunningRole {
-  /** Ends the role in order; the process exits after it. */
+export interface RunningProcess {
+  /** Ends its work in order; the process exits after it. */
   stop(): Promise<void>;
 }
 
-/** Connections that each role keeps to the system database at most. */
+/** Connections that each process keeps to the system database at most. */
 const poolSizes = { api: 20, worker: 16, proxy: 8 } as const;
 
 /** One connection for one purpose: never waited for, never closed, its statements prepared by earlier uses. */
-export function openOwnConnection({ database, role }: RoleInit): Database {
-  return openDatabase(database, { poolSize: 1, name: `catnap-${role}`, idleSeconds: 0 });
+export function openOwnConnection({ database, name }: ChildInit): Database {
+  return openDatabase(database, { poolSize: 1, name: `catnap-${name}`, idleSeconds: 0 });
 }
 
 /**
  * For asking for a wake. The second one is for when the first waits for a lock. A crash of the database may lose what
- * was asked just before, and the connection of whoever asked with it: a wake does not wait for the disk.
+ * was asked just before, and with it the connection of the client that asked: a wake does not wait for the disk.
  */
-export function openWakeConnections({ database, role }: RoleInit): Database {
-  return openDatabase(database, { poolSize: 2, name: `catnap-${role}`, idleSeconds: 0, waitForDisk: false });
+export function openWakeConnections({ database, name }: ChildInit): Database {
+  return openDatabase(database, { poolSize: 2, name: `catnap-${name}`, idleSeconds: 0, waitForDisk: false });
 }
 
-export function buildParts(init: RoleInit, certificate: RoleParts['certificate']): RoleParts {
-  const { config, role } = init;
+export function buildParts(init: ChildInit, channel: ChildEnd, certificate: ProcessParts['certificate']): ProcessParts {
+  const { config, name } = init;
   return {
     init,
+    channel,
     certificate,
     log: createLogger({
       level: config.logLevel,
-      role: config.proxies > 1 && role === 'proxy' ? `proxy ${init.proxyNumber}` : role,
+      role: config.proxies > 1 && name === 'proxy' ? `proxy ${init.proxyNumber}` : name,
     }),
     core: {
       database: openDatabase(init.database, {
-        poolSize: poolSizes[role],
-        name: `catnap-${role}`,
-        // After a quiet night the first client would wait for a connection to be made before anything is looked up.
-        // What a proxy writes is what it has seen, when a compute was used say: after a crash it is seen again, so
-        // nobody need wait for the disk, least of all the wake behind it that wants the same row.
-        ...(role === 'proxy' && { idleSeconds: 0, waitForDisk: false }),
+        poolSize: poolSizes[name],
+        name: `catnap-${name}`,
+        // A proxy keeps its connections: after a quiet night the first client would wait for one to be made. What a
+        // proxy writes is what it has seen, when a compute was used say: after a crash it is seen again, so nobody
+        // need wait for the disk, least of all the wake behind it that wants the same row.
+        ...(name === 'proxy' && { idleSeconds: 0, waitForDisk: false }),
       }),
       box: createSecretBox(Buffer.from(init.secretKey, 'base64')),
       clock: systemClock,

@@ -1,12 +1,14 @@
-/** The proxy role: the one database port. */
+/** The proxy process: the one database port. */
 import { createHmac } from 'node:crypto';
 import { startProxy } from '../proxy/listener.ts';
+import { isPermitAnswer, type PermitChannel } from '../proxy/permits/messages.ts';
 import { createProxyMetrics } from '../proxy/prometheus-metrics.ts';
+import type { ChildEnd } from './channel/messages.ts';
 import { createControlPlane } from './control-plane.ts';
-import { openWakeConnections, type RoleParts, type RunningRole } from './parts.ts';
-import { placeChannel } from './place-channel.ts';
+import { openWakeConnections, type ProcessParts, type RunningProcess } from './parts.ts';
 
-export async function startProxyRole({ core, log, init, certificate }: RoleParts): Promise<RunningRole> {
+export async function startProxyProcess(parts: ProcessParts): Promise<RunningProcess> {
+  const { core, log, init, channel, certificate } = parts;
   const { config } = core;
   const wakes = openWakeConnections(init);
   const controlPlane = await createControlPlane(core, log, wakes);
@@ -22,7 +24,7 @@ export async function startProxyRole({ core, log, init, certificate }: RoleParts
     region: config.region,
     siblings: { number: init.proxyNumber, sockets: init.proxySockets },
     metrics: createProxyMetrics(init.proxyNumber),
-    ...(init.proxySockets.length > 1 && { permits: placeChannel() }),
+    ...(init.proxySockets.length > 1 && { permits: permitChannel(channel) }),
     // From the key file, so that made-up salts survive a restart as real ones do.
     mockSecret: createHmac('sha256', init.secretKey).update('salts of roles that do not exist').digest(),
   });
@@ -31,6 +33,18 @@ export async function startProxyRole({ core, log, init, certificate }: RoleParts
       await proxy.close();
       await controlPlane.close();
       await Promise.all([core.database.close(), wakes.close()]);
+    },
+  };
+}
+
+/** The way to the broker in the parent. */
+function permitChannel(channel: ChildEnd): PermitChannel {
+  return {
+    send: (request) => channel.send('permits', request),
+    onAnswer: (listener) => {
+      channel.on('permits', (message) => {
+        if (isPermitAnswer(message)) listener(message);
+      });
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The worker role: runs operations and reconcilers. What needs privileges it asks of the parent. */
+/** The worker process: runs operations and reconcilers. What needs privileges it asks of the parent. */
 
 import { startDeliveries } from '../auth-provider/core/deliveries.ts';
 import { openDriver } from '../compute/open-driver.ts';
@@ -20,15 +20,16 @@ import { UsersSync } from '../reconcilers/users-sync.ts';
 import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
-import { openOwnConnection, type RoleParts, type RunningRole } from './parts.ts';
+import { driverChannel } from './channel/driver-channel.ts';
+import { openOwnConnection, type ProcessParts, type RunningProcess } from './parts.ts';
 
 /** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
 const concurrency = 8;
 /** Wakes that find a lane free whatever else is under way; more of them share the lanes with everything. */
 const urgentLanes = 2;
 
-export async function startWorker({ core, log, init }: RoleParts): Promise<RunningRole> {
-  const driver = openDriver(core.config, process);
+export async function startWorker({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
+  const driver = openDriver(core.config, driverChannel(channel));
   const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });

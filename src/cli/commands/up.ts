@@ -1,32 +1,36 @@
 /** `catnap up`: starts Catnap here and stays until it is stopped. `npm start` runs this. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { RunCommand } from '../kit/session.ts';
 
 interface Options {
-  readonly roles: readonly string[];
+  readonly processes: readonly string[];
+  readonly roles?: readonly string[];
   readonly stopComputes?: boolean;
 }
 
-export function addUp(program: Command, roleNames: readonly string[], run: RunCommand): void {
+export function addUp(program: Command, processNames: readonly string[], run: RunCommand): void {
+  const parse = parseNames(processNames);
   program
     .command('up')
     .description('start Catnap in this terminal; Ctrl-C stops it and leaves the computes running')
-    .option('--roles <names>', `which parts to run, of ${roleNames.join(', ')}`, parseRoles(roleNames), roleNames)
+    .option('--processes <names>', `which processes to run, of ${processNames.join(', ')}`, parse, processNames)
+    // The name that the option had at first.
+    .addOption(new Option('--roles <names>').argParser(parse).hideHelp())
     .option('--stop-computes', 'on the way out, also suspend every compute')
-    .action((options: Options) =>
-      run(({ parts }) => parts.up({ roles: options.roles, stopComputes: options.stopComputes ?? false })),
+    .action(({ processes, roles, stopComputes = false }: Options) =>
+      run(({ parts }) => parts.up({ processes: roles ?? processes, stopComputes })),
     );
 }
 
-function parseRoles(roleNames: readonly string[]): (given: string) => readonly string[] {
+function parseNames(processNames: readonly string[]): (given: string) => readonly string[] {
   return (given) => {
     const asked = given.split(',').map((name) => name.trim());
-    const unknown = asked.find((name) => !roleNames.includes(name));
+    const unknown = asked.find((name) => !processNames.includes(name));
     if (unknown !== undefined) {
       throw new InvalidArgumentError(
-        `"${unknown}" is not one of ${roleNames.join(', ')} (separate several with commas).`,
+        `"${unknown}" is not one of ${processNames.join(', ')} (separate several with commas).`,
       );
     }
-    return roleNames.filter((name) => asked.includes(name));
+    return processNames.filter((name) => asked.includes(name));
   };
 }

@@ -2,7 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 
 export interface UpOptions {
-  readonly roles: readonly string[];
+  readonly processes: readonly string[];
   readonly stopComputes: boolean;
 }
 
@@ -55,7 +55,8 @@ export interface CliParts {
   readonly url: string;
   /** The configured key; without it the file in the data home is read. */
   readonly apiKey: string | undefined;
-  readonly roleNames: readonly string[];
+  /** Of the processes that `up` can start. */
+  readonly processNames: readonly string[];
   /** Starts Catnap and resolves with the exit code once it has stopped. */
   readonly up: (options: UpOptions) => Promise<number>;
   readonly doctor: () => Promise<readonly Check[]>;

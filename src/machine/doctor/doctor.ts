@@ -1,6 +1,6 @@
 /**
- * `catnap doctor`: looks at the machine and says what Catnap would meet there. It changes nothing that stays: what it
- * tries out it does in a temporary file. Each look is in `doctor/`, by what it is about.
+ * `catnap doctor`: checks the machine and reports what Catnap would meet there. It changes nothing that stays: what it
+ * tries out it does in a temporary file. The checks are in the files beside this one, by what they are about.
  */
 import type { Config } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -10,13 +10,13 @@ import { checkCgroups, checkLibc, checkNode, checkOpenFiles, checkSharedMemory, 
 import { checkPorts } from './ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './postgres.ts';
 
-type Look = readonly [name: string, look: () => Promise<Check | readonly Check[]>];
+type NamedCheck = readonly [name: string, check: () => Promise<Check | readonly Check[]>];
 
 export async function runChecks(config: Config): Promise<Check[]> {
-  const looks: readonly Look[] = [
+  const checks: readonly NamedCheck[] = [
     ['Node', async () => checkNode(process.versions.node)],
     ['platform', () => checkLibc()],
-    ...config.pgVersions.map((major): Look => [`Postgres ${major}`, () => checkBinaries(major, config)]),
+    ...config.pgVersions.map((major): NamedCheck => [`Postgres ${major}`, () => checkBinaries(major, config)]),
     ['data home', () => checkHome(config)],
     ['free disk', () => checkFreeDisk(config.home)],
     ['reflinks', () => checkReflinks(config.home)],
@@ -29,14 +29,14 @@ export async function runChecks(config: Config): Promise<Check[]> {
     ['system database', () => checkSystemDatabase(config.databaseUrl)],
     ['psql', () => checkPsql()],
   ];
-  const results = await Promise.all(looks.map(run));
+  const results = await Promise.all(checks.map(run));
   return results.flat();
 }
 
-/** A look that breaks is a finding too, and must not hide the others. */
-async function run([name, look]: Look): Promise<Check | readonly Check[]> {
+/** A check that breaks is a finding too, and must not hide the others. */
+async function run([name, check]: NamedCheck): Promise<Check | readonly Check[]> {
   try {
-    return await look();
+    return await check();
   } catch (error) {
     return fail(name, `could not be checked: ${errorText(error)}`, 'look into this first; it may point at the cause');
   }

@@ -1,4 +1,4 @@
-/** Looks at the data home: whose it is, who may pass, what its filesystem can do. Creates nothing that stays. */
+/** Checks the data home: whose it is, who may pass, what its filesystem can do. Creates nothing that stays. */
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -1,4 +1,4 @@
-/** Looks at Node, the C library, uids, cgroups and kernel limits. */
+/** Checks Node, the C library, uids, cgroups and kernel limits. */
 import { readFile, statfs } from 'node:fs/promises';
 import { Cgroups } from '../../compute/local/host/cgroups/compute-groups.ts';
 import type { Config, Uids } from '../../lib/config.ts';
@@ -50,9 +50,9 @@ export function isMapped(uidMap: string, first: number, last: number): boolean {
 
 /** A process enters a group and leaves it, as a server's would; the group goes after it. */
 export async function checkCgroups(config: Pick<Config, 'home' | 'uids'>): Promise<Check> {
-  const place = { ...config, home: `${config.home} doctor` };
+  const elsewhere = { ...config, home: `${config.home} doctor` };
   const problem = await new Cgroups(
-    place,
+    elsewhere,
     () => undefined,
     async () => null,
   ).problem();

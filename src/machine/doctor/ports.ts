@@ -1,4 +1,4 @@
-/** Looks at the two ports: free, or held by a Catnap that runs already. */
+/** Checks the two ports: free, or held by a Catnap that runs already. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from '../../lib/config.ts';
@@ -35,7 +35,7 @@ async function checkPgPort(config: PortConfig, own: OwnPorts | null): Promise<Ch
 }
 
 interface OwnPorts {
-  /** Null when the Catnap that runs does not say, or has another role only. */
+  /** Null when the Catnap that runs does not say, or runs other processes only. */
   readonly pgPort: number | null;
 }
 

@@ -1,4 +1,4 @@
-/** Looks at the Postgres programs and, where one is configured, at the external system database. */
+/** Checks the Postgres programs and, where one is configured, the external system database. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,12 +39,12 @@ async function embeddedVersion(major: number): Promise<string> {
   try {
     return await programVersion(bin);
   } catch {
-    const place = await mkdtemp(join(tmpdir(), 'catnap-doctor-'));
+    const directory = await mkdtemp(join(tmpdir(), 'catnap-doctor-'));
     try {
-      const build = await ensureBuild(major, { pgBin: {} }, createLayout(place));
+      const build = await ensureBuild(major, { pgBin: {} }, createLayout(directory));
       return await programVersion(build.bin);
     } finally {
-      await rm(place, { recursive: true, force: true });
+      await rm(directory, { recursive: true, force: true });
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
  * `catnap storage create`: makes an image that can share blocks and moves the data into it. Everything is copied
- * before the record is written, and nothing is removed before that; so a failure, or a kill, leaves either the old
- * place or the new one, whole. The next start, or the next attempt, clears the other away.
+ * before the record is written, and nothing is removed before that; so a failure, or a kill, leaves the data
+ * whole in either the old directory or the new one. The next start, or the next attempt, clears the other away.
  */
 import { existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, statfs } from 'node:fs/promises';
@@ -28,7 +28,7 @@ export interface StoragePlan {
   readonly image: string;
   readonly mountPoint: string;
   readonly bytes: number;
-  /** Bytes that are copied into it and then removed from their old place. */
+  /** Bytes that are copied into it and then removed from their old directory. */
   readonly movedBytes: number;
   readonly projects: number;
 }
@@ -38,7 +38,7 @@ export const storageBytesMin = 512 * 1024 ** 2;
 /** Beside the data that moves: the filesystem's own tables, and room to work. */
 const headroom = 1.2;
 
-/** Looks, and changes nothing. Throws what is in the way. */
+/** Changes nothing. Throws what is in the way. */
 export async function planStorage({ home }: Pick<Config, 'home'>, bytes: number): Promise<StoragePlan> {
   const problem = whyNoStorage();
   if (problem !== null) throw new Error(problem);

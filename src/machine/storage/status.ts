@@ -1,4 +1,4 @@
-/** `catnap storage status`: how branches are made here, what they take, what they share. Looks, and changes nothing. */
+/** `catnap storage status`: how branches are made here, what they take, what they share. Changes nothing. */
 import { existsSync } from 'node:fs';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { detectCloneMethod } from '../../compute/local/host/copy/method.ts';

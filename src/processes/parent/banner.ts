@@ -8,12 +8,13 @@ export interface BannerFacts {
   readonly newApiKey: string | null;
   readonly consoleLink: string | null;
   readonly notes: readonly string[];
-  readonly roles: readonly string[];
+  /** The child processes that run, of three. */
+  readonly processes: readonly string[];
 }
 
-export function renderBanner({ config, version, newApiKey, consoleLink, notes, roles }: BannerFacts): string {
+export function renderBanner({ config, version, newApiKey, consoleLink, notes, processes }: BannerFacts): string {
   const keyPath = apiKeyPath(config.home);
-  const lines = [`Catnap ${version} is up${roles.length === 3 ? '' : ` (${roles.join(', ')})`}`, ''];
+  const lines = [`Catnap ${version} is up${processes.length === 3 ? '' : ` (${processes.join(', ')})`}`, ''];
   const row = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}${value}`);
   row('API', `${config.publicUrl}/api/v2`);
   // Behind the #, so that no log and no proxy sees it.

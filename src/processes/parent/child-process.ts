@@ -1,24 +1,24 @@
 /**
- * Keeps one role running: starts its process, hands it what it needs, starts it again when it dies. The parent never
- * touches the role's work; they share only the channel.
+ * Keeps one child process running: starts it, hands it what it needs, starts it again when it dies. The parent never
+ * touches the child's work; they share only the channel.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { delay } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import { isRoleMessage, type ParentMessage, type RoleInit } from '../channel/messages.ts';
+import { type ChildInit, openParentEnd, type ParentEnd } from '../channel/messages.ts';
 import type { SharedPort } from './shared-port.ts';
 
-export interface RoleProcessOptions {
-  readonly init: Omit<RoleInit, 'portFd'>;
+export interface ChildOptions {
+  readonly init: Omit<ChildInit, 'portFd'>;
   /** A socket that the process inherits. */
   readonly port: SharedPort | null;
   readonly log: Logger;
   /** Called with each new process, before it begins. */
-  readonly onSpawn: (child: ChildProcess) => void;
+  readonly onSpawn: (child: ChildProcess, channel: ParentEnd) => void;
 }
 
-export interface RoleProcess {
+export interface KeptChild {
   stop(): Promise<void>;
 }
 
@@ -27,28 +27,34 @@ const restartMsMax = 10_000;
 const healthyMs = 30_000;
 const stopMsMax = 15_000;
 
-/** Resolves when the role is ready; rejects when its first start fails. Later deaths are answered by a restart. */
-export async function startRoleProcess(options: RoleProcessOptions): Promise<RoleProcess> {
+interface Spawned {
+  readonly child: ChildProcess;
+  readonly channel: ParentEnd;
+}
+
+/** Resolves when the child is ready; rejects when its first start fails. Later deaths are answered by a restart. */
+export async function keepChildRunning(options: ChildOptions): Promise<KeptChild> {
   const { log, init } = options;
   let stopping = false;
-  let child = spawnRole(options);
-  await untilReady(child, init);
+  let spawned = spawnChild(options);
+  await untilReady(spawned, init.name);
   const supervision = supervise();
 
   async function supervise(): Promise<void> {
     let deaths = 0;
     while (!stopping) {
       const bornAt = Date.now();
-      await exited(child);
+      await exited(spawned.child);
       if (stopping) return;
       deaths = Date.now() - bornAt > healthyMs ? 1 : deaths + 1;
-      const { exitCode: code, signalCode: signal } = child;
-      log.error({ role: init.role, number: init.proxyNumber, deaths, code, signal }, 'a role process ended');
+      const { exitCode: code, signalCode: signal } = spawned.child;
+      const facts = { child: init.name, number: init.proxyNumber };
+      log.error({ ...facts, deaths, code, signal }, 'a child process ended');
       await delay(Math.min(restartMsMax, 50 * 2 ** deaths));
       if (stopping) return;
-      child = spawnRole(options);
-      await untilReady(child, init).catch((error) =>
-        log.error({ err: error, role: init.role, number: init.proxyNumber }, 'a role did not start'),
+      spawned = spawnChild(options);
+      await untilReady(spawned, init.name).catch((error) =>
+        log.error({ ...facts, err: error }, 'a child process did not start'),
       );
     }
   }
@@ -56,7 +62,8 @@ export async function startRoleProcess(options: RoleProcessOptions): Promise<Rol
   return {
     stop: async () => {
       stopping = true;
-      if (child.connected) send(child, { kind: 'stop' });
+      const { child, channel } = spawned;
+      channel.send('stop', null);
       const killer = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
       await exited(child);
       clearTimeout(killer);
@@ -68,33 +75,26 @@ export async function startRoleProcess(options: RoleProcessOptions): Promise<Rol
 /** Where the process finds what it inherits, behind the three usual ones and the channel. */
 const inheritedFd = 4;
 
-function spawnRole({ init, port, onSpawn }: RoleProcessOptions): ChildProcess {
-  const which = init.role === 'proxy' ? [init.role, String(init.proxyNumber)] : [init.role];
+function spawnChild({ init, port, onSpawn }: ChildOptions): Spawned {
+  const which = init.name === 'proxy' ? [init.name, String(init.proxyNumber)] : [init.name];
   const child = fork(new URL('../child.js', import.meta.url), which, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...(port === null ? [] : [port.fd])],
   });
-  onSpawn(child);
-  send(child, { ...init, portFd: port === null ? null : inheritedFd });
-  return child;
+  const channel = openParentEnd(child);
+  onSpawn(child, channel);
+  channel.send('init', { ...init, portFd: port === null ? null : inheritedFd });
+  return { child, channel };
 }
 
-async function untilReady(child: ChildProcess, init: RoleProcessOptions['init']): Promise<void> {
+async function untilReady({ child, channel }: Spawned, name: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    child.on('message', (message) => {
-      if (!isRoleMessage(message)) return;
-      if (message.kind === 'ready') resolve();
-      if (message.kind === 'failed') reject(new Error(`${init.role}: ${message.reason}`));
-    });
+    channel.on('ready', () => resolve());
+    channel.on('failed', (reason) => reject(new Error(`${name}: ${reason}`)));
     child.on('error', reject);
-    child.on('exit', () => reject(new Error(`${init.role}: the process ended while starting`)));
+    child.on('exit', () => reject(new Error(`${name}: the process ended while starting`)));
   });
 }
 
 async function exited(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-}
-
-/** With a callback, because a child that is gone is an error nobody else would handle. */
-export function send(child: ChildProcess, message: ParentMessage): void {
-  child.send(message, () => {});
 }

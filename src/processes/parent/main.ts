@@ -1,12 +1,14 @@
 /**
- * The parent process: brings up the system database, makes binaries and template ready, starts the roles, and stops
- * them in order. It alone keeps the rights it was started with; the roles give theirs up. Tenants' servers are not
- * its children: they go on when it ends, and are found again when it starts.
+ * The parent process: brings up the system database, makes binaries and template ready, starts the child processes,
+ * and stops them in order. It alone keeps the rights it was started with; its children give theirs up. Tenants'
+ * servers are not its children: they go on when it ends, and are found again when it starts.
  */
+
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import type { DriverAccess, DriverHost } from '../../compute/interface/driver-host.ts';
 import { openDriverHost } from '../../compute/open-driver-host.ts';
+import { suspendAllComputes } from '../../core/suspend-all.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -17,23 +19,23 @@ import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
 import { choosePorts } from '../../machine/ports.ts';
 import { fullCopyNote } from '../../machine/storage/advice.ts';
-import type { RoleInit, RoleName } from '../channel/messages.ts';
+import { driverChannel } from '../channel/driver-channel.ts';
+import type { ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { renderBanner } from './banner.ts';
-import { type RoleProcess, send, startRoleProcess } from './child-process.ts';
-import { createPlaceBrokerage, type PlaceBrokerage } from './place-brokerage.ts';
+import { type KeptChild, keepChildRunning } from './child-process.ts';
+import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
-import { stopAllComputes } from './stop-computes.ts';
 import { type System, startSystem } from './system.ts';
 
 export interface RunOptions {
-  readonly roles: readonly RoleName[];
+  readonly processes: readonly ProcessName[];
   readonly stopComputes: boolean;
 }
 
 /** The worker may ask for everything, which is then done with the parent's rights; the API asks about settings. */
-const driverAccess: Readonly<Record<RoleName, DriverAccess>> = { worker: 'all', api: 'checks', proxy: 'none' };
+const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = { worker: 'all', api: 'checks', proxy: 'none' };
 /** Requests stop first, then connections, then the work that both queue. */
-const stopOrder: readonly RoleName[] = ['api', 'proxy', 'worker'];
+const stopOrder: readonly ProcessName[] = ['api', 'proxy', 'worker'];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -62,26 +64,28 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const layout = await ensureHome(given);
   const lock = await takeInstanceLock(join(layout.home, 'catnap.sock'), layout.home);
   undo.push(() => lock.release());
-  const ports = await choosePorts(given, { http: options.roles.includes('api'), pg: options.roles.includes('proxy') });
+  const runs = (name: ProcessName) => options.processes.includes(name);
+  const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
   const config = quietOnTerminal(ports.config);
   const log = createLogger({ level: config.logLevel, role: 'parent' });
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = openDriverHost(config, layout, log);
   undo.push(() => host.close());
-  if (options.roles.includes('worker')) await host.prepare(say);
+  if (runs('worker')) await host.prepare(say);
   const facts = await host.readFacts();
   const { temporaryDiskEnforcement, limitsProblem, storageMethod } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
   const version = readVersion();
   const certificates = await startCertificateSource({
-    ...{ config, log, clock: systemClock },
+    config,
+    log,
+    clock: systemClock,
     directory: join(layout.home, 'certificates'),
   });
   undo.push(async () => certificates.stop());
   const shared = {
-    kind: 'init' as const,
     config,
     database: system.database,
     secretKey: system.secretKey,
@@ -91,17 +95,17 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     version,
     ...facts,
   };
-  const started: StartedRole[] = [];
-  const port = options.roles.includes('proxy') ? openPort(config) : null;
-  const service = { host, certificates, port, places: createPlaceBrokerage(), log };
-  undo.push(() => stopRoles(started));
-  // Before them: who comes later shall be refused, not left waiting.
+  const started: StartedChild[] = [];
+  const port = runs('proxy') ? openPort(config) : null;
+  const service = { host, certificates, port, permits: createPermitBrokerage(), log };
+  undo.push(() => stopChildren(started));
+  // Before them: clients that come later are refused instead of left waiting.
   undo.push(async () => port?.close());
   await Promise.all(
-    options.roles.flatMap((role) =>
-      (role === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
-        const process = await startRole({ ...shared, role, proxyNumber }, service);
-        started.push({ role, process });
+    options.processes.flatMap((name) =>
+      (name === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
+        const child = await startChild({ ...shared, name, proxyNumber }, service);
+        started.push({ name, child });
       }),
     ),
   );
@@ -109,29 +113,29 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,
-    banner: renderBanner({ ...system, config, version, notes, roles: options.roles }),
+    banner: renderBanner({ ...system, config, version, notes, processes: options.processes }),
   };
 }
 
-/** What the parent does for roles. */
+/** What the parent does for its children. */
 interface ParentService {
   readonly host: DriverHost;
   readonly certificates: CertificateSource;
   readonly port: SharedPort | null;
-  readonly places: PlaceBrokerage;
+  readonly permits: PermitBrokerage;
   readonly log: Logger;
 }
 
-function startRole(init: Omit<RoleInit, 'portFd'>, service: ParentService): Promise<RoleProcess> {
-  const { host, certificates, places, log } = service;
-  const onSpawn = (child: ChildProcess) => {
-    host.serve(child, driverAccess[init.role]);
-    if (init.role !== 'proxy') return;
-    const unfollow = certificates.follow((certificate) => send(child, { kind: 'certificate', certificate }));
+function startChild(init: Omit<ChildInit, 'portFd'>, service: ParentService): Promise<KeptChild> {
+  const { host, certificates, permits, log } = service;
+  const onSpawn = (child: ChildProcess, channel: ParentEnd) => {
+    host.serve(driverChannel(channel), driverAccess[init.name]);
+    if (init.name !== 'proxy') return;
+    const unfollow = certificates.follow((certificate) => channel.send('certificate', certificate));
     child.once('exit', unfollow);
-    places.serve(child);
+    permits.serve(child, channel);
   };
-  return startRoleProcess({ init, port: init.role === 'proxy' ? service.port : null, log, onSpawn });
+  return keepChildRunning({ init, port: init.name === 'proxy' ? service.port : null, log, onSpawn });
 }
 
 /** A person reads the terminal: one who wants to see every request says so with CATNAP_LOG_LEVEL. */
@@ -140,14 +144,14 @@ function quietOnTerminal(config: Config): Config {
   return Object.freeze({ ...config, logLevel: 'warn' });
 }
 
-interface StartedRole {
-  readonly role: RoleName;
-  readonly process: RoleProcess;
+interface StartedChild {
+  readonly name: ProcessName;
+  readonly child: KeptChild;
 }
 
-async function stopRoles(started: readonly StartedRole[]): Promise<void> {
-  for (const role of stopOrder) {
-    await Promise.all(started.filter((one) => one.role === role).map((one) => one.process.stop()));
+async function stopChildren(started: readonly StartedChild[]): Promise<void> {
+  for (const name of stopOrder) {
+    await Promise.all(started.filter((one) => one.name === name).map((one) => one.child.stop()));
   }
 }
 
@@ -162,7 +166,7 @@ function proxyNumbers({ proxies }: Config): number[] {
 }
 
 async function stopComputes(system: System): Promise<void> {
-  const left = await stopAllComputes(system.core);
+  const left = await suspendAllComputes(system.core);
   if (left > 0) process.stderr.write(`catnap: ${left} computes did not stop in time and go on\n`);
 }
 

@@ -18,7 +18,7 @@ export function bindSharedPort(host: string, port: number): SharedPort | null {
   const bind: unknown = Reflect.get(net, '_createServerHandle');
   if (typeof bind !== 'function') return null;
   const handle: unknown = bind(host, port, net.isIPv6(host) ? 6 : 4);
-  if (typeof handle === 'number') throw new Error(`port ${port} on ${host} cannot be had (error ${-handle})`);
+  if (typeof handle === 'number') throw new Error(`port ${port} on ${host} cannot be bound (error ${-handle})`);
   if (typeof handle !== 'object' || handle === null || !('fd' in handle) || typeof handle.fd !== 'number') return null;
   const close: unknown = Reflect.get(handle, 'close');
   return { fd: handle.fd, close: () => typeof close === 'function' && void close.call(handle) };

@@ -1,4 +1,4 @@
-/** Brings up what every role stands on: the system database with its schema, the sealing key, the first account. */
+/** Brings up what every process stands on: the system database with its schema, the sealing key, the first account. */
 
 import { ensureFirstAccount, hasAccount } from '../../core/account.ts';
 import { makeConsoleLink } from '../../core/console-session.ts';

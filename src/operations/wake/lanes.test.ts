@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { command, makeProject } from '../../test/helpers/commands.ts';
-import { makeCore, type TestCore } from '../../test/helpers/core.ts';
-import { drain } from '../../test/helpers/drain.ts';
-import { eventually } from '../../test/helpers/eventually.ts';
-import { testProviders } from '../../test/helpers/providers.ts';
-import { FakeDriver } from '../compute/fake/fake-driver.ts';
-import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
-import { enqueue } from '../core/operation.ts';
-import { requestWake } from '../core/wake.ts';
-import { selectEndpointInAnyState } from '../db/endpoints.ts';
-import { lockProject } from '../db/projects.ts';
-import type { ProjectId } from '../lib/ids.ts';
-import { createLogger } from '../lib/log.ts';
-import { jobRegistry } from './registry.ts';
-import { OperationRunner } from './runner.ts';
-import { done, type Step } from './step.ts';
+import { command, makeProject } from '../../../test/helpers/commands.ts';
+import { makeCore, type TestCore } from '../../../test/helpers/core.ts';
+import { drain } from '../../../test/helpers/drain.ts';
+import { eventually } from '../../../test/helpers/eventually.ts';
+import { testProviders } from '../../../test/helpers/providers.ts';
+import { FakeDriver } from '../../compute/fake/fake-driver.ts';
+import { startEndpoint, suspendEndpoint } from '../../core/endpoint.ts';
+import { enqueue } from '../../core/operation.ts';
+import { requestWake } from '../../core/wake.ts';
+import { selectEndpointInAnyState } from '../../db/endpoints.ts';
+import { lockProject } from '../../db/projects.ts';
+import type { ProjectId } from '../../lib/ids.ts';
+import { createLogger } from '../../lib/log.ts';
+import { jobRegistry } from '../registry.ts';
+import { OperationRunner } from '../runner.ts';
+import { done, type Step } from '../step.ts';
 
 const concurrency = 2;
 const floodSize = 40;
@@ -31,12 +31,12 @@ async function makeSleeper() {
   await drain(made.core, driver);
   const suspend = () => command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
   const start = () => command(made, (scope) => startEndpoint(scope, made.caller, project.id, endpoint.id));
-  const look = () => selectEndpointInAnyState(made.core.database.sql, endpoint.id);
+  const row = () => selectEndpointInAnyState(made.core.database.sql, endpoint.id);
   const wake = async () => {
     expect(await requestWake(made.core, endpoint.id)).toEqual({ kind: 'waking' });
-    await eventually(async () => expect((await look())?.address).not.toBeNull(), { deadlineMs: 5_000 });
+    await eventually(async () => expect((await row())?.address).not.toBeNull(), { deadlineMs: 5_000 });
   };
-  return { suspend, start, look, wake };
+  return { suspend, start, row, wake };
 }
 
 /** Every lane but the reserved one is taken by work that does not end, and there is more of it in the queue. */
@@ -80,20 +80,20 @@ async function floodWith(scope: Parameters<typeof enqueue>[0], projectId: Projec
 }
 
 test('a wake finds a lane free however much else there is to do', async () => {
-  const { suspend, wake, look } = await makeSleeper();
+  const { suspend, wake, row } = await makeSleeper();
   await suspend();
   await drain(made.core, driver);
-  expect((await look())?.currentState).toBe('idle');
+  expect((await row())?.currentState).toBe('idle');
   await whileFlooded(wake);
-  expect((await look())?.currentState).toBe('active');
+  expect((await row())?.currentState).toBe('active');
 });
 
 test('however many proxies ask for a wake at once, and whoever holds the project, one start is queued', async () => {
-  const { suspend, look } = await makeSleeper();
+  const { suspend, row } = await makeSleeper();
   await suspend();
   await drain(made.core, driver);
   const { sql } = made.core.database;
-  const asleep = await look();
+  const asleep = await row();
   if (asleep === undefined) throw new Error('the endpoint is gone');
   const isHeld = made.core.database.transaction(async (tx) => {
     await lockProject(tx, asleep.projectId);
@@ -123,24 +123,24 @@ test('however many proxies ask for a wake at once, and whoever holds the project
 });
 
 test('what a wake has to wait for is hurried too', async () => {
-  const { suspend, wake, look } = await makeSleeper();
-  const before = (await look())?.generation ?? 0;
+  const { suspend, wake, row } = await makeSleeper();
+  const before = (await row())?.generation ?? 0;
   await whileFlooded(async () => {
     await suspend();
     await wake();
   });
-  expect((await look())?.generation).toBe(before + 1);
+  expect((await row())?.generation).toBe(before + 1);
 });
 
 test('a start that was asked for over the API is hurried by a client who comes', async () => {
-  const { suspend, start, wake, look } = await makeSleeper();
+  const { suspend, start, wake, row } = await makeSleeper();
   await suspend();
   await drain(made.core, driver);
-  const before = (await look())?.generation ?? 0;
+  const before = (await row())?.generation ?? 0;
   await whileFlooded(async () => {
     await start();
     await wake();
   });
   // One start: the wake has hurried the one that was queued.
-  expect(await look()).toMatchObject({ currentState: 'active', generation: before + 1 });
+  expect(await row()).toMatchObject({ currentState: 'active', generation: before + 1 });
 });

@@ -1,32 +1,32 @@
 /**
- * The broker of what several proxies share (`proxy/permits`), here because the parent sees at once when one of them
- * ends. With one proxy there is nothing to share, and it is never asked.
+ * The broker of the permits that several proxies share (`proxy/permits`), here because the parent sees at once when
+ * one of them ends. With one proxy there is nothing to share, and it is never asked.
  */
 import type { ChildProcess } from 'node:child_process';
 import { defaultLimits } from '../../proxy/kit/limits.ts';
 import { PermitBroker } from '../../proxy/permits/broker.ts';
 import { isPermitRequest, type PermitAnswer, type PermitKind } from '../../proxy/permits/messages.ts';
+import type { ParentEnd } from '../channel/messages.ts';
 
-export interface PlaceBrokerage {
+export interface PermitBrokerage {
   /** Serves a new proxy process until it ends. */
-  serve(child: ChildProcess): void;
+  serve(child: ChildProcess, channel: ParentEnd): void;
 }
 
-export function createPlaceBrokerage(): PlaceBrokerage {
+export function createPermitBrokerage(): PermitBrokerage {
   const { poolShare } = defaultLimits;
   const brokers: Readonly<Record<PermitKind, PermitBroker>> = {
     servers: new PermitBroker({ permit: 'servers', poolShare, ahead: 4 }),
     clients: new PermitBroker({ permit: 'clients', poolShare: 1, ahead: 64 }),
   };
   return {
-    serve(child) {
+    serve(child, channel) {
       const holder = {
         send(answer: PermitAnswer) {
-          // A callback, because a child that is gone is an error nobody else would handle.
-          if (child.connected) child.send(answer, () => {});
+          channel.send('permits', answer);
         },
       };
-      child.on('message', (message) => {
+      channel.on('permits', (message) => {
         if (isPermitRequest(message)) brokers[message.permit].handle(holder, message);
       });
       child.once('exit', () => {

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeProject } from '../../test/helpers/commands.ts';
+import { makeCore, type TestCore } from '../../test/helpers/core.ts';
+import { drain } from '../../test/helpers/drain.ts';
+import { eventually } from '../../test/helpers/eventually.ts';
+import { FakeDriver } from '../compute/fake/fake-driver.ts';
+import { suspendAllComputes } from './suspend-all.ts';
+
+let made: TestCore;
+beforeAll(async () => {
+  made = await makeCore();
+});
+afterAll(() => made.close());
+
+test('every compute is suspended once, and those that do not stop in time are counted', async () => {
+  const { core } = made;
+  const driver = new FakeDriver();
+  expect(await suspendAllComputes(core)).toBe(0);
+  await makeProject(made, 'one');
+  await makeProject(made, 'two');
+  await drain(core, driver);
+  const queued = () => core.database.sql`
+    select 1 from operations where job = 'suspend_compute' and finished_at is null`;
+  expect(await suspendAllComputes(core, 120)).toBe(2);
+  expect(await queued()).toHaveLength(2);
+  const suspending = suspendAllComputes(core);
+  await eventually(async () => expect(await queued()).toHaveLength(2));
+  await drain(core, driver);
+  expect(await suspending).toBe(0);
+  expect([...driver.computes.values()].map(({ process }) => process)).toEqual([null, null]);
+});
