@@ -5,6 +5,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { openStream } from './client.ts';
+import type { Operation } from './generated.ts';
 import { setLive } from './live-state.ts';
 import { sessionQuery } from './queries.ts';
 
@@ -84,6 +85,6 @@ async function readEvents(body: ReadableStream<Uint8Array>, onChange: (projectId
 function projectOf(event: string): string | undefined {
   const data = /^data: (.*)$/m.exec(event)?.[1];
   if (data === undefined) return undefined;
-  const { operation } = JSON.parse(data) as { operation?: { project_id: string } };
+  const { operation } = JSON.parse(data) as { readonly operation?: Pick<Operation, 'project_id'> };
   return operation?.project_id;
 }

@@ -1,34 +1,10 @@
 /** Measurements of a compute, from the API to the columns that graphs want. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, at, withQuery } from '../api/client.ts';
+import type { GetProjectEndpointMetricsReply } from '../api/generated.ts';
 
-export interface Sample {
-  readonly at: string;
-  readonly cu?: number;
-  readonly cpu_cores?: number;
-  readonly memory_bytes: number;
-  readonly cache_bytes: number;
-  readonly connections_active?: number;
-  readonly connections_idle?: number;
-  readonly connections_max?: number;
-  readonly transactions_per_second?: number;
-  readonly cache_hit_ratio?: number;
-  readonly replication_lag_bytes?: number;
-  readonly database_size_bytes?: number;
-}
-
-export interface Metrics {
-  readonly from: string;
-  readonly to: string;
-  readonly step_seconds: number;
-  readonly samples: readonly Sample[];
-  readonly size_changes: readonly {
-    readonly at: string;
-    readonly from_cu: number;
-    readonly to_cu: number;
-    readonly reason: string;
-  }[];
-}
+export type Metrics = GetProjectEndpointMetricsReply;
+export type Sample = Metrics['samples'][number];
 
 export const ranges = [
   { value: '15m', text: '15 minutes', seconds: 900 },

@@ -1,7 +1,7 @@
 /** Whether the table of users keeps up with the auth provider; and if not, what failed and what to do about it. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { NeonAuthIntegration } from '../api/types.ts';
+import type { NeonAuthIntegration } from '../api/generated.ts';
 import { Ago } from '../ui/bits.tsx';
 
 interface AuthSyncProps {

@@ -2,12 +2,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { NeonAuthIntegration } from '../api/generated.ts';
 import { integrationsQuery } from '../api/queries.ts';
 import { runSql, SqlError } from '../api/sql.ts';
-import type { NeonAuthIntegration } from '../api/types.ts';
-import { type Target, WithUri } from '../sql/target.tsx';
+import { useConfirm, useForm } from '../forms/use-form.ts';
+import { type Target, WithUri } from '../target/target.tsx';
 import { Ago, Card, CopyableId } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
@@ -149,12 +149,20 @@ interface CreateUserProps {
 }
 
 function CreateUser({ projectId, onMade, onClose }: CreateUserProps) {
-  const [email, setEmail] = useState('');
-  const [name, setName] = useState('');
-  const create = useAction((body: object) => api<{ id: string }>('POST', '/projects/auth/user', { body }), {
+  const form = useForm({
+    initial: { email: '', name: '' },
+    send: (values) => {
+      const name = values.name.trim();
+      const body = {
+        auth_provider: 'stack',
+        project_id: projectId,
+        email: values.email.trim(),
+        ...(name === '' ? {} : { name }),
+      };
+      return api<object>('POST', '/projects/auth/user', { body });
+    },
     refresh: [],
-    done: 'The user is made; the table follows in a moment.',
-    showsFailure: true,
+    done: 'The user is created and appears in the table in a moment.',
     onDone: () => {
       onMade();
       onClose();
@@ -164,21 +172,12 @@ function CreateUser({ projectId, onMade, onClose }: CreateUserProps) {
     <FormDialog
       title="New user"
       submit="Create user"
-      busy={create.isPending}
-      disabled={email.trim() === ''}
-      error={create.error}
-      onSubmit={() =>
-        create.mutate({
-          auth_provider: 'stack',
-          project_id: projectId,
-          email: email.trim(),
-          ...(name.trim() === '' ? {} : { name: name.trim() }),
-        })
-      }
+      form={form}
+      disabled={form.values.email.trim() === ''}
       onClose={onClose}
     >
-      <TextField label="Email" type="email" value={email} onChange={setEmail} autoFocus required />
-      <TextField label="Name" value={name} onChange={setName} maxLength={255} />
+      <TextField label="Email" type="email" {...form.field('email')} autoFocus required />
+      <TextField label="Name" {...form.field('name')} maxLength={255} />
     </FormDialog>
   );
 }
@@ -191,24 +190,17 @@ interface DeleteUserProps {
 }
 
 function DeleteUser({ projectId, user, onDeleted, onClose }: DeleteUserProps) {
-  const remove = useAction(() => api<object>('DELETE', at`/projects/${projectId}/auth/users/${user.id}`), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', at`/projects/${projectId}/auth/users/${user.id}`),
     refresh: [],
     done: `${user.email} is deleted.`,
-    showsFailure: true,
     onDone: () => {
       onDeleted();
       onClose();
     },
   });
   return (
-    <ConfirmDialog
-      title="Delete user"
-      submit="Delete user"
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Delete user" submit="Delete user" form={remove} onClose={onClose}>
       <p>{user.email} cannot sign in any more.</p>
     </ConfirmDialog>
   );

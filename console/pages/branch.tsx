@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { Branch } from '../api/generated.ts';
 import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
-import type { Branch } from '../api/types.ts';
 import { Ago, Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { bytes, milliseconds } from '../ui/format.ts';

@@ -1,8 +1,8 @@
 /** One compute: what it is, its state and the change under way, its size, when it was used, and what can be done. */
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
-import type { Branch, Endpoint, Operation } from '../api/types.ts';
+import type { Branch, Endpoint, Operation } from '../api/generated.ts';
+import { useAction } from '../forms/action.ts';
 import { Ago, CopyableId, useNow } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { bytes, duration } from '../ui/format.ts';

@@ -1,7 +1,7 @@
 /** Roles and databases of a branch. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { BranchSelect, WithBranch } from '../target/branch-choice.tsx';
 import { PageHead } from '../ui/bits.tsx';
-import { BranchSelect, WithBranch } from './branch-choice.tsx';
 import { Databases } from './databases.tsx';
 import { Roles } from './roles.tsx';
 

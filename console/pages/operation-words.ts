@@ -1,5 +1,5 @@
 /** Operations in words: what each does, and what a failure means for whoever waits for it. */
-import type { Operation } from '../api/types.ts';
+import type { Operation } from '../api/generated.ts';
 import type { Tone } from '../ui/bits.tsx';
 
 const actions: Readonly<Record<string, string>> = {

@@ -4,7 +4,7 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { runSql } from '../api/sql.ts';
 import { quoteName, readTables, type Table } from '../sql/catalog.ts';
 import { ResultGrid } from '../sql/result-grid.tsx';
-import { type Target, WithTarget } from '../sql/target.tsx';
+import { type Target, WithTarget } from '../target/target.tsx';
 import { Card, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';

@@ -1,9 +1,9 @@
 /** Runs the statements of a text one after another, and keeps what came of each. */
 import { useRef, useState } from 'react';
 import { isRefusedWrite, runSql, SqlError, type SqlResult } from '../api/sql.ts';
+import type { Target } from '../target/target.tsx';
 import { type PlanNode, readPlan } from './plan-view.tsx';
 import { type Statement, splitStatements } from './split.ts';
-import type { Target } from './target.tsx';
 
 export type Outcome =
   | { readonly kind: 'rows'; readonly statement: Statement; readonly result: SqlResult; readonly ms: number }
