@@ -3,7 +3,7 @@ import { useRef, useState } from 'react';
 import { isRefusedWrite, runSql, SqlError, type SqlResult } from '../api/sql.ts';
 import type { Target } from '../target/target.tsx';
 import { type PlanNode, readPlan } from './plan-view.tsx';
-import { type Statement, splitStatements } from './split.ts';
+import type { Statement } from './split.ts';
 
 export type Outcome =
   | { readonly kind: 'rows'; readonly statement: Statement; readonly result: SqlResult; readonly ms: number }
@@ -65,13 +65,18 @@ export function useRunner(target: Target): Runner {
     const { signal } = aborting.current;
     setRunning(true);
     setOutcomes([]);
-    for (const { text, from } of splitStatements(chosen.text)) {
-      const statement = { text, from: chosen.from + from };
-      const outcome = await outcomeOf(statement, mode, signal);
-      setOutcomes((before) => [...before, outcome]);
-      if (outcome.kind === 'error') break;
+    try {
+      // With the editor's parser, which pages that run nothing need not load.
+      const { splitStatements } = await import('./split.ts');
+      for (const { text, from } of splitStatements(chosen.text)) {
+        const statement = { text, from: chosen.from + from };
+        const outcome = await outcomeOf(statement, mode, signal);
+        setOutcomes((before) => [...before, outcome]);
+        if (outcome.kind === 'error') break;
+      }
+    } finally {
+      setRunning(false);
     }
-    setRunning(false);
   };
 
   return {
