@@ -1,5 +1,5 @@
 /**
- * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project look
+ * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project ask
  * again. A hidden tab closes its stream: browsers give a server six connections, and tabs must not use them up.
  */
 import { useQueryClient } from '@tanstack/react-query';
@@ -56,7 +56,7 @@ async function follow(signal: AbortSignal, { onChange, onSignedOut }: Listeners)
         onChange(null);
         waitMs = reopenMs.first;
         await readEvents(response.body, onChange);
-        // It ended, so the server may be gone: looking at once finds out.
+        // It ended, so the server may be gone: asking at once finds out.
         onChange(null);
       }
     } catch {

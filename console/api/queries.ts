@@ -34,7 +34,7 @@ export const installationQuery = queryOptions({
   queryFn: () => send<Installation>('GET', '/status.json'),
 });
 
-/** Keys that are no person's have no user behind them; the API refuses to name one. */
+/** Only a personal key has a user; for other keys the API refuses the request. */
 export const userQuery = (session: ConsoleSession | undefined) =>
   queryOptions({
     queryKey: ['user'],
@@ -139,7 +139,7 @@ export const connectionUriQuery = (
       return (await api<GetConnectionURIReply>('GET', withQuery(at`/projects/${id}/connection_uri`, query))).uri;
     },
     retry: false,
-    // It holds a password: gone as soon as nobody looks.
+    // It holds a password: dropped as soon as no page shows it.
     gcTime: 0,
   });
 

@@ -27,7 +27,7 @@ export const metricsQuery = (projectId: string, endpointId: string, seconds: num
     placeholderData: (previous) => previous,
   });
 
-/** A compute that sleeps is not measured; a hole is put there, so that no line runs across it. */
+/** A suspended compute is not measured; a hole stands for that time, so that no line runs across it. */
 export function withHoles(metrics: Metrics): readonly (Sample | { readonly at: string })[] {
   const stepMs = metrics.step_seconds * 1000;
   return metrics.samples.flatMap((sample, index) => {
@@ -39,7 +39,7 @@ export function withHoles(metrics: Metrics): readonly (Sample | { readonly at: s
 
 export type Column = Exclude<keyof Sample, 'at'>;
 
-/** Null where it slept, which breaks the line; undefined where just this was not measured, which does not. */
+/** Null where the compute was suspended, which breaks the line; undefined where only this value is missing. */
 export function column(rows: readonly (Sample | { readonly at: string })[], name: Column) {
   return rows.map((row): number | null | undefined => ('memory_bytes' in row ? row[name] : null));
 }

@@ -29,7 +29,9 @@ export function AddCompute({ branch, type, onClose }: AddComputeProps) {
       form={form}
       onClose={onClose}
     >
-      {isReplica && <p>It has a host, a size and a sleep of its own, and may be a moment behind.</p>}
+      {isReplica && (
+        <p>It has a hostname, a size and a suspend timeout of its own, and may be a moment behind the primary.</p>
+      )}
       <SizingFields sizing={form.values.sizing} onChange={(sizing) => form.set({ sizing })} />
     </FormDialog>
   );

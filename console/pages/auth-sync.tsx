@@ -28,7 +28,7 @@ export function AuthSync({ projectId, integration }: AuthSyncProps) {
       {readError !== undefined && (
         <Trouble title="Users cannot be read from the auth provider." reason={readError}>
           The table stays as it is meanwhile. Catnap asks again by itself: every five minutes at the least, or once an
-          hour where its key is not accepted any more. Whoever runs Catnap finds the cause in its log.
+          hour where its key is not accepted any more. The cause is in Catnap’s log.
         </Trouble>
       )}
     </div>

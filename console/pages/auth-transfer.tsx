@@ -18,7 +18,7 @@ export function TransferDialog({ projectId, onClose }: { readonly projectId: str
     return (
       <Dialog title="Transfer ownership" onClose={onClose}>
         <div className="dialog-body">
-          <p>Whoever opens this page, within an hour and once, chooses the account that receives the project.</p>
+          <p>The first person who opens this page, within an hour, chooses the account that receives the project.</p>
           <p>
             <a href={url} target="_blank" rel="noopener noreferrer">
               Choose the account

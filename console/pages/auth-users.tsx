@@ -30,8 +30,8 @@ interface AuthUser {
 }
 
 const usersShown = 100;
-/** Copying takes a moment after a change; looking for longer would keep the compute awake. */
-const lookAgain = { everyMs: 1_000, forMs: 20_000 };
+/** Copying takes a moment after a change; polling for longer would keep the compute awake. */
+const polling = { everyMs: 1_000, forMs: 20_000 };
 
 export function AuthUsers({ projectId, integration }: AuthUsersProps) {
   return (
@@ -48,10 +48,10 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
   const [deleting, setDeleting] = useState<AuthUser | null>(null);
   const [changedAt, setChangedAt] = useState(() => Date.now());
   const onChanged = () => setChangedAt(Date.now());
-  const refetchInterval = () => (Date.now() - changedAt < lookAgain.forMs ? lookAgain.everyMs : false);
+  const refetchInterval = () => (Date.now() - changedAt < polling.forMs ? polling.everyMs : false);
   useQuery({ ...integrationsQuery(projectId), refetchInterval });
   const users = useQuery({
-    // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
+    // Not under the project: a change there, such as a suspend, must not cause a query that wakes the compute again.
     queryKey: ['auth-users', projectId, q],
     queryFn: () => readUsers(target.uri, q),
     refetchInterval,
@@ -65,7 +65,7 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
       actions={
         <>
           <Button small onClick={onChanged}>
-            Look again
+            Refresh
           </Button>
           <Button small onClick={() => setCreating(true)}>
             <Icon name="plus" /> New user
@@ -99,7 +99,7 @@ const isTableMissing = (error: Error | null) => error instanceof SqlError && mis
 /** No such table, no such schema. */
 const missingCodes: readonly string[] = ['42P01', '3F000'];
 
-/** Whoever is marked as deleted is still in the table for a while. */
+/** A user who is marked as deleted stays in the table for a while. */
 async function readUsers(uri: string, search: string): Promise<readonly AuthUser[]> {
   const query = `
     select id::text, coalesce(email, ''), coalesce(name, ''), to_json(created_at) #>> '{}' from neon_auth.users_sync

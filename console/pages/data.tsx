@@ -14,7 +14,7 @@ export function DataPage() {
       <title>Roles and databases · Catnap</title>
       <PageHead
         title="Roles and databases"
-        lead="A branch has its own. What owners make by SQL shows up here too, once the compute has been looked at."
+        lead="Each branch has its own. What is created by SQL appears here once Catnap has read the compute’s catalogue."
       />
       <WithBranch projectId={projectId} branchId={branch}>
         {(chosen, branches) => (

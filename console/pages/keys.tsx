@@ -23,7 +23,7 @@ export function KeysPage() {
   return (
     <>
       <title>API keys · Catnap</title>
-      <PageHead title="API keys" lead="A key is shown once, when it is made. Whoever has it acts as its owner.">
+      <PageHead title="API keys" lead="A key is shown once, when it is made. Anyone who has it acts as its owner.">
         <Button tone="primary" onClick={() => setCreating(true)}>
           <Icon name="plus" /> New key
         </Button>

@@ -27,7 +27,7 @@ export function MonitoringPage() {
   return (
     <>
       <title>Monitoring · Catnap</title>
-      <PageHead title="Monitoring" lead="Gaps are sleep. Looking at this page wakes nothing." />
+      <PageHead title="Monitoring" lead="In gaps the compute was suspended. This page does not wake it." />
       <Loaded query={endpoints}>
         {(found) => {
           const endpoint = found.find(({ id }) => id === wanted) ?? found[0];

@@ -1,4 +1,4 @@
-/** Operations in words: what each does, and what a failure means for whoever waits for it. */
+/** Operations in words: what each does, and what a failure means for a person who waits for it. */
 import type { Operation } from '../api/generated.ts';
 import type { Tone } from '../ui/bits.tsx';
 

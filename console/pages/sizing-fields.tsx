@@ -1,4 +1,4 @@
-/** The size of a compute and when it sleeps: sliders that rest on valid values only. */
+/** The size of a compute and when it is suspended: sliders that rest on valid values only. */
 import { useQuery } from '@tanstack/react-query';
 import type { Endpoint } from '../api/generated.ts';
 import { sessionQuery, userQuery } from '../api/queries.ts';

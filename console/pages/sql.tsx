@@ -1,4 +1,4 @@
-/** The SQL editor: run statements against any branch, look at rows, plans and errors. */
+/** The SQL editor: runs statements on any branch and shows rows, plans and errors. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import { SqlError } from '../api/sql.ts';

@@ -1,4 +1,4 @@
-/** The page for those who are not signed in. It takes the place of every other, so the address stays as it is. */
+/** The page without a sign-in. It is shown instead of every other page, so the address stays as it is. */
 
 import { send } from '../api/client.ts';
 import { useForm } from '../forms/use-form.ts';

@@ -98,7 +98,7 @@ function toError(error: unknown, mode: 'run' | 'explain'): Error {
   if (error instanceof DOMException) return new Error('Cancelled.');
   if (!(error instanceof SqlError) || mode === 'run' || error.position === null)
     return error instanceof Error ? error : new Error(String(error));
-  // The place is counted from the beginning of what was sent.
+  // Postgres counts from the beginning of what was sent, which is the prefix.
   const { message, code, detail, hint, position } = error;
   return new SqlError({ message, code, detail, hint, position: String(position - explainPrefix.length) });
 }

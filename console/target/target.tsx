@@ -1,4 +1,4 @@
-/** Which database is meant: the branch and the database from the address, and the connection string of its owner. */
+/** The database that a page works on: branch and database from the address, and its owner's connection string. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Branch } from '../api/generated.ts';

@@ -26,7 +26,7 @@ export function addPsql(program: Command, run: RunCommand): void {
     .description('open psql on a compute, waking it if it naps')
     .argument('<endpoint>', 'id of the endpoint, such as ep-…')
     .argument('[psql arguments...]', 'handed to psql; write -- before them')
-    .option('--project <id>', 'look in this project only')
+    .option('--project <id>', 'search this project only')
     .option('--database <name>', 'database (default: the only one, or the oldest)')
     .option('--role <name>', 'role (default: the owner of the database)')
     .option('--pooled', 'go through the pooler')
