@@ -83,7 +83,7 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
         />
       </div>
       <AuthSync projectId={projectId} integration={integration} />
-      {isTableMissing(users.error) && <Empty title="The table is being made; it is there in a moment." />}
+      {isTableMissing(users.error) && <Empty title="The table is being created; it is there in a moment." />}
       {!isTableMissing(users.error) && (
         <Loaded query={users}>{(found) => <UserTable users={found} search={q} onDelete={setDeleting} />}</Loaded>
       )}
@@ -124,7 +124,7 @@ function UserTable({ users, search, onDelete }: UserTableProps) {
   if (users.length === 0)
     return <Empty title={search === '' ? 'There is nobody yet.' : `Nobody has “${search}” in email or name.`} />;
   return (
-    <Table label="Users" columns={['Email', 'Name', 'Id', 'Made']} hasActions>
+    <Table label="Users" columns={['Email', 'Name', 'Id', 'Created']} hasActions>
       {users.map((user) => (
         <tr key={user.id}>
           <td>{user.email}</td>

@@ -88,7 +88,7 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
   if (keys.length === 0) return <Empty title="There is none." />;
   return (
     <>
-      <Table label="Keys" columns={['Name', 'Reaches', 'Made', 'Last used']} hasActions>
+      <Table label="Keys" columns={['Name', 'Reaches', 'Created', 'Last used']} hasActions>
         {keys.map((key) => (
           <tr key={key.id}>
             <td>

@@ -65,7 +65,7 @@ function OrganizationCard({ organization, canChange }: OrganizationCardProps) {
           <dd>
             <CopyableId id={organization.id} label="the organization id" />
           </dd>
-          <dt>Made</dt>
+          <dt>Created</dt>
           <dd>
             <Ago at={organization.created_at} />
           </dd>
