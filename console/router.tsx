@@ -12,7 +12,7 @@ import { ProjectsPage } from './pages/projects.tsx';
 import type { DiffSearch } from './pages/schema-diff.tsx';
 import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
-import type { TargetSearch } from './sql/target.tsx';
+import type { TargetSearch } from './target/target.tsx';
 import { PageHead } from './ui/bits.tsx';
 import { Empty, Failure } from './ui/states.tsx';
 

@@ -14,6 +14,8 @@ const fingerprintName = '.built-from';
 
 /** What every page needs, apart from our own script: it changes less often and stays in the browser's cache. */
 const libraries = { name: 'libraries', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// };
+/** What the SQL editor and what runs its text both need; no other page loads it. */
+const editorLibraries = { name: 'editor-libraries', test: /node_modules\/(codemirror|@codemirror|@lezer)\// };
 
 export async function buildConsole(target, previous) {
   const fingerprint = fingerprintOf([
@@ -38,7 +40,7 @@ export async function buildConsole(target, previous) {
       target: 'es2022',
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
-      rolldownOptions: { output: { codeSplitting: { groups: [libraries] } } },
+      rolldownOptions: { output: { codeSplitting: { groups: [libraries, editorLibraries] } } },
     },
   });
   for (const file of filesBelow(join(target, 'assets'))) writeFileSync(`${file}.br`, compress(readFileSync(file)));

@@ -1,16 +1,17 @@
 /**
- * Writes every file that is made from the code: docs/errors.md, the README's table of settings, and the schema.sql of
- * each product.
- * It works on dist/, because Node 20 does not run TypeScript, and builds it first. `.ci/run` demands that nothing
- * changes.
+ * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
+ * each product, and the API's types for its two clients. It works on dist/, because Node 20 does not run TypeScript, and builds it first.
+ * `.ci/run` demands that nothing changes.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Registry } from 'prom-client';
 import { dumpSchema, tablesOfRooms } from './dump-schema.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
+import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const built = (path) => import(`../dist/${path}`);
@@ -25,6 +26,10 @@ write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), s
 await withMigrated(async (sql) => {
   for (const room of Object.keys(tablesOfRooms)) write(`src/${room}/schema.sql`, await dumpSchema(sql, room));
 });
+const document = await apiDocument();
+const { unversionedSchemas } = await built('api/schemas/unversioned.js');
+write('console/api/generated.ts', renderConsoleTypes(document, unversionedSchemas));
+write('src/cli/kit/generated.ts', renderCliTypes(document, unversionedSchemas));
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {
@@ -49,6 +54,35 @@ async function withMigrated(use) {
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
+}
+
+/** From the application itself. Only the document is asked for, so what other requests need is left out. */
+async function apiDocument() {
+  const { buildApp } = await built('api/app.js');
+  const { noConsole } = await built('api/kit/console-files.js');
+  const { openDatabase } = await built('db/client.js');
+  const { systemClock: clock } = await built('lib/clock.js');
+  const { readConfig } = await built('lib/config.js');
+  const { createLogger } = await built('lib/log.js');
+  const { authProviderParts } = await built('processes/auth-provider.js');
+  const config = readConfig({});
+  // Connects with the first statement, and there is none.
+  const core = { database: openDatabase({}, { poolSize: 1, name: 'catnap-generate' }), clock, config };
+  const app = await buildApp({
+    core,
+    config,
+    clock,
+    log: createLogger({ level: 'error', role: 'generate' }),
+    metrics: new Registry(),
+    version: '',
+    consoleFiles: noConsole,
+    proxySockets: [],
+    authProvider: authProviderParts(core, { secretKey: '', stackSecret: '' }),
+  });
+  await app.ready();
+  const document = app.swagger();
+  await app.close();
+  return document;
 }
 
 function write(path, text) {

@@ -1,6 +1,6 @@
 /**
  * The one way to the server: the public API, with the cookie of the sign-in, which the browser adds by itself. The
- * header tells the server that it is our own page which asks.
+ * header proves that our own page sent the request.
  */
 
 const apiPrefix = '/api/v2';

@@ -20,7 +20,7 @@ export function watchLive(listener: Listener): () => void {
 
 const pace = { quick: { live: 15_000, alone: 2_000 }, slow: { live: 30_000, alone: 10_000 } } as const;
 
-/** The stream tells of operations only; what changes without one is found by asking, at leisure. */
+/** The stream reports operations only; pages poll for what changes without one, less often. */
 export function pollMs(kind: keyof typeof pace): number {
   return pace[kind][isLive ? 'live' : 'alone'];
 }

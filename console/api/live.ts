@@ -1,10 +1,11 @@
 /**
- * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project look
+ * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project ask
  * again. A hidden tab closes its stream: browsers give a server six connections, and tabs must not use them up.
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { openStream } from './client.ts';
+import type { Operation } from './generated.ts';
 import { setLive } from './live-state.ts';
 import { sessionQuery } from './queries.ts';
 
@@ -55,7 +56,7 @@ async function follow(signal: AbortSignal, { onChange, onSignedOut }: Listeners)
         onChange(null);
         waitMs = reopenMs.first;
         await readEvents(response.body, onChange);
-        // It ended, so the server may be gone: looking at once finds out.
+        // It ended, so the server may be gone: asking at once finds out.
         onChange(null);
       }
     } catch {
@@ -84,6 +85,6 @@ async function readEvents(body: ReadableStream<Uint8Array>, onChange: (projectId
 function projectOf(event: string): string | undefined {
   const data = /^data: (.*)$/m.exec(event)?.[1];
   if (data === undefined) return undefined;
-  const { operation } = JSON.parse(data) as { operation?: { project_id: string } };
+  const { operation } = JSON.parse(data) as { readonly operation?: Pick<Operation, 'project_id'> };
   return operation?.project_id;
 }

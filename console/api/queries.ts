@@ -1,60 +1,44 @@
 /** Every question that pages ask, each with its key. What belongs to a project is under `['project', id]`. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, at, send, withQuery } from './client.ts';
-import { pollMs } from './live-state.ts';
 import type {
-  ApiKey,
-  Branch,
-  CurrentUser,
-  Database,
-  Endpoint,
-  NeonAuthIntegration,
-  Operation,
-  Organization,
-  Project,
-  ProjectListItem,
-  Role,
-} from './types.ts';
-
-export interface Session {
-  readonly signed_in: boolean;
-  readonly key?: {
-    readonly id: number;
-    readonly name: string;
-    readonly kind: 'personal' | 'organization' | 'project';
-    readonly project_id: string | null;
-  };
-}
+  ConsoleSession,
+  GetConnectionURIReply,
+  GetCurrentUserInfoReply,
+  GetCurrentUserOrganizationsReply,
+  GetProjectReply,
+  Installation,
+  ListApiKeysReply,
+  ListNeonAuthIntegrationsReply,
+  ListNeonAuthOauthProvidersReply,
+  ListNeonAuthRedirectURIWhitelistDomainsReply,
+  ListOrgApiKeysReply,
+  ListOutboxReply,
+  ListProjectBranchDatabasesReply,
+  ListProjectBranchesReply,
+  ListProjectBranchRolesReply,
+  ListProjectEndpointsReply,
+  ListProjectOperationsReply,
+  ListProjectsReply,
+} from './generated.ts';
+import { pollMs } from './live-state.ts';
 
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: () => send<Session>('GET', '/console/session'),
+  queryFn: () => send<ConsoleSession>('GET', '/console/session'),
   staleTime: 60_000,
 });
-
-export interface Installation {
-  readonly version: string;
-  readonly driver?: string;
-  readonly region_id?: string;
-  readonly pg_versions?: readonly number[];
-  readonly api_url?: string;
-  readonly database_port?: number;
-  readonly limits_enforced?: boolean;
-  readonly storage_method?: 'reflink' | 'copy' | null;
-  readonly temporary_disk_enforcement?: 'disk' | 'session';
-  readonly counts?: { readonly projects: number; readonly endpoints: Readonly<Record<string, number>> };
-}
 
 export const installationQuery = queryOptions({
   queryKey: ['installation'],
   queryFn: () => send<Installation>('GET', '/status.json'),
 });
 
-/** Keys that are no person's have no user behind them; the API refuses to name one. */
-export const userQuery = (session: Session | undefined) =>
+/** Only a personal key has a user; for other keys the API refuses the request. */
+export const userQuery = (session: ConsoleSession | undefined) =>
   queryOptions({
     queryKey: ['user'],
-    queryFn: () => api<CurrentUser>('GET', '/users/me'),
+    queryFn: () => api<GetCurrentUserInfoReply>('GET', '/users/me'),
     enabled: session?.key?.kind === 'personal',
     retry: false,
     staleTime: 60_000,
@@ -62,19 +46,19 @@ export const userQuery = (session: Session | undefined) =>
 
 export const organizationsQuery = queryOptions({
   queryKey: ['organizations'],
-  queryFn: async () => (await api<{ organizations: Organization[] }>('GET', '/users/me/organizations')).organizations,
+  queryFn: async () => (await api<GetCurrentUserOrganizationsReply>('GET', '/users/me/organizations')).organizations,
   staleTime: 60_000,
 });
 
 export const personalKeysQuery = queryOptions({
   queryKey: ['keys', 'personal'],
-  queryFn: () => api<ApiKey[]>('GET', '/api_keys'),
+  queryFn: () => api<ListApiKeysReply>('GET', '/api_keys'),
 });
 
 export const organizationKeysQuery = (orgId: string) =>
   queryOptions({
     queryKey: ['keys', orgId],
-    queryFn: () => api<ApiKey[]>('GET', at`/organizations/${orgId}/api_keys`),
+    queryFn: () => api<ListOrgApiKeysReply>('GET', at`/organizations/${orgId}/api_keys`),
   });
 
 /** As many as the API gives at once. */
@@ -85,7 +69,7 @@ export const projectsQuery = (orgId: string, search: string) =>
     queryKey: ['projects', orgId, search],
     queryFn: async () => {
       const query = { org_id: orgId, limit: projectsOfPage, search: search === '' ? undefined : search };
-      return (await api<{ projects: ProjectListItem[] }>('GET', withQuery('/projects', query))).projects;
+      return (await api<ListProjectsReply>('GET', withQuery('/projects', query))).projects;
     },
     refetchInterval: () => pollMs('slow'),
     placeholderData: (previous) => previous,
@@ -94,7 +78,7 @@ export const projectsQuery = (orgId: string, search: string) =>
 export const projectQuery = (id: string) =>
   queryOptions({
     queryKey: ['project', id, 'self'],
-    queryFn: async () => (await api<{ project: Project }>('GET', at`/projects/${id}`)).project,
+    queryFn: async () => (await api<GetProjectReply>('GET', at`/projects/${id}`)).project,
   });
 
 export const branchesQuery = (id: string) =>
@@ -102,7 +86,7 @@ export const branchesQuery = (id: string) =>
     queryKey: ['project', id, 'branches'],
     queryFn: async () => {
       const path = withQuery(at`/projects/${id}/branches`, { sort_by: 'created_at', sort_order: 'asc', limit: 1000 });
-      return (await api<{ branches: Branch[] }>('GET', path)).branches;
+      return (await api<ListProjectBranchesReply>('GET', path)).branches;
     },
     refetchInterval: () => pollMs('slow'),
   });
@@ -110,7 +94,7 @@ export const branchesQuery = (id: string) =>
 export const endpointsQuery = (id: string) =>
   queryOptions({
     queryKey: ['project', id, 'endpoints'],
-    queryFn: async () => (await api<{ endpoints: Endpoint[] }>('GET', at`/projects/${id}/endpoints`)).endpoints,
+    queryFn: async () => (await api<ListProjectEndpointsReply>('GET', at`/projects/${id}/endpoints`)).endpoints,
     refetchInterval: () => pollMs('quick'),
   });
 
@@ -119,7 +103,7 @@ export const operationsQuery = (id: string, limit: number) =>
     queryKey: ['project', id, 'operations', limit],
     queryFn: async () => {
       const path = withQuery(at`/projects/${id}/operations`, { limit });
-      return (await api<{ operations: Operation[] }>('GET', path)).operations;
+      return (await api<ListProjectOperationsReply>('GET', path)).operations;
     },
     refetchInterval: () => pollMs('quick'),
   });
@@ -127,14 +111,15 @@ export const operationsQuery = (id: string, limit: number) =>
 export const rolesQuery = (id: string, branchId: string) =>
   queryOptions({
     queryKey: ['project', id, 'roles', branchId],
-    queryFn: async () => (await api<{ roles: Role[] }>('GET', at`/projects/${id}/branches/${branchId}/roles`)).roles,
+    queryFn: async () =>
+      (await api<ListProjectBranchRolesReply>('GET', at`/projects/${id}/branches/${branchId}/roles`)).roles,
   });
 
 export const databasesQuery = (id: string, branchId: string) =>
   queryOptions({
     queryKey: ['project', id, 'databases', branchId],
     queryFn: async () =>
-      (await api<{ databases: Database[] }>('GET', at`/projects/${id}/branches/${branchId}/databases`)).databases,
+      (await api<ListProjectBranchDatabasesReply>('GET', at`/projects/${id}/branches/${branchId}/databases`)).databases,
   });
 
 export const connectionUriQuery = (
@@ -151,18 +136,17 @@ export const connectionUriQuery = (
         role_name: of.role,
         pooled: of.pooled,
       };
-      return (await api<{ uri: string }>('GET', withQuery(at`/projects/${id}/connection_uri`, query))).uri;
+      return (await api<GetConnectionURIReply>('GET', withQuery(at`/projects/${id}/connection_uri`, query))).uri;
     },
     retry: false,
-    // It holds a password: gone as soon as nobody looks.
+    // It holds a password: dropped as soon as no page shows it.
     gcTime: 0,
   });
 
 export const integrationsQuery = (id: string) =>
   queryOptions({
     queryKey: ['project', id, 'auth'],
-    queryFn: async () =>
-      (await api<{ data: NeonAuthIntegration[] }>('GET', at`/projects/${id}/auth/integrations`)).data,
+    queryFn: async () => (await api<ListNeonAuthIntegrationsReply>('GET', at`/projects/${id}/auth/integrations`)).data,
     refetchInterval: () => pollMs('quick'),
   });
 
@@ -170,41 +154,27 @@ export const authDomainsQuery = (id: string) =>
   queryOptions({
     queryKey: ['project', id, 'auth', 'domains'],
     queryFn: async () =>
-      (await api<{ domains: { domain: string }[] }>('GET', at`/projects/${id}/auth/domains`)).domains,
+      (await api<ListNeonAuthRedirectURIWhitelistDomainsReply>('GET', at`/projects/${id}/auth/domains`)).domains,
     retry: false,
   });
 
-export interface OauthProvider {
-  readonly id: string;
-  readonly type: 'standard' | 'shared';
-  readonly client_id?: string;
-}
+export type OauthProvider = ListNeonAuthOauthProvidersReply['providers'][number];
 
 export const oauthProvidersQuery = (id: string) =>
   queryOptions({
     queryKey: ['project', id, 'auth', 'oauth'],
     queryFn: async () =>
-      (await api<{ providers: OauthProvider[] }>('GET', at`/projects/${id}/auth/oauth_providers`)).providers,
+      (await api<ListNeonAuthOauthProvidersReply>('GET', at`/projects/${id}/auth/oauth_providers`)).providers,
     retry: false,
   });
 
-export interface Mail {
-  readonly id: number;
-  readonly auth_provider_project_id: string;
-  readonly kind: string;
-  readonly to: string;
-  readonly subject: string;
-  readonly text: string;
-  readonly status: string;
-  readonly error?: string;
-  readonly created_at: string;
-}
+export type Mail = ListOutboxReply['mails'][number];
 
 const mailsShown = 100;
 
 export const outboxQuery = queryOptions({
   queryKey: ['outbox'],
-  queryFn: async () => (await api<{ mails: Mail[] }>('GET', withQuery('/outbox', { limit: mailsShown }))).mails,
+  queryFn: async () => (await api<ListOutboxReply>('GET', withQuery('/outbox', { limit: mailsShown }))).mails,
   refetchInterval: (query) => (query.state.status === 'error' ? false : pollMs('slow')),
   retry: false,
 });

@@ -6,15 +6,15 @@ import { sessionQuery } from './queries.ts';
 
 const retriesMax = 1;
 
-function look(error: Error): void {
+function noticeFailure(error: Error): void {
   if (error instanceof OfflineError) setOffline(true);
   if (error instanceof ApiError && error.status === 401)
     client.setQueryData(sessionQuery.queryKey, { signed_in: false });
 }
 
 export const client: QueryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: look, onSuccess: () => setOffline(false) }),
-  mutationCache: new MutationCache({ onError: look, onSuccess: () => setOffline(false) }),
+  queryCache: new QueryCache({ onError: noticeFailure, onSuccess: () => setOffline(false) }),
+  mutationCache: new MutationCache({ onError: noticeFailure, onSuccess: () => setOffline(false) }),
   defaultOptions: {
     queries: {
       // A refusal stays one; a server that restarts is back in a moment.

@@ -19,7 +19,7 @@ export class SqlError extends Error {
   readonly code: string;
   readonly detail: string | null;
   readonly hint: string | null;
-  /** Characters from the beginning of the statement, from 1; null where there is no place. */
+  /** Characters from the beginning of the statement, from 1; null where Postgres names none. */
   readonly position: number | null;
 
   constructor(fields: Readonly<Record<string, string | null>>) {

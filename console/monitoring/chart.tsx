@@ -75,11 +75,11 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** The latest place at which anything was measured. */
+/** Index of the latest point at which anything was measured. */
 function lastOf(series: readonly ChartSeries[]): number | null {
-  const places = series.map(({ values }) => values.findLastIndex((value) => typeof value === 'number'));
-  const place = Math.max(-1, ...places);
-  return place === -1 ? null : place;
+  const indexes = series.map(({ values }) => values.findLastIndex((value) => typeof value === 'number'));
+  const latest = Math.max(-1, ...indexes);
+  return latest === -1 ? null : latest;
 }
 
 const dataOf = ({ times, series }: ChartProps): UPlot.AlignedData => [

@@ -1,34 +1,10 @@
 /** Measurements of a compute, from the API to the columns that graphs want. */
 import { queryOptions } from '@tanstack/react-query';
 import { api, at, withQuery } from '../api/client.ts';
+import type { GetProjectEndpointMetricsReply } from '../api/generated.ts';
 
-export interface Sample {
-  readonly at: string;
-  readonly cu?: number;
-  readonly cpu_cores?: number;
-  readonly memory_bytes: number;
-  readonly cache_bytes: number;
-  readonly connections_active?: number;
-  readonly connections_idle?: number;
-  readonly connections_max?: number;
-  readonly transactions_per_second?: number;
-  readonly cache_hit_ratio?: number;
-  readonly replication_lag_bytes?: number;
-  readonly database_size_bytes?: number;
-}
-
-export interface Metrics {
-  readonly from: string;
-  readonly to: string;
-  readonly step_seconds: number;
-  readonly samples: readonly Sample[];
-  readonly size_changes: readonly {
-    readonly at: string;
-    readonly from_cu: number;
-    readonly to_cu: number;
-    readonly reason: string;
-  }[];
-}
+export type Metrics = GetProjectEndpointMetricsReply;
+export type Sample = Metrics['samples'][number];
 
 export const ranges = [
   { value: '15m', text: '15 minutes', seconds: 900 },
@@ -51,7 +27,7 @@ export const metricsQuery = (projectId: string, endpointId: string, seconds: num
     placeholderData: (previous) => previous,
   });
 
-/** A compute that sleeps is not measured; a hole is put there, so that no line runs across it. */
+/** A suspended compute is not measured; a hole stands for that time, so that no line runs across it. */
 export function withHoles(metrics: Metrics): readonly (Sample | { readonly at: string })[] {
   const stepMs = metrics.step_seconds * 1000;
   return metrics.samples.flatMap((sample, index) => {
@@ -63,7 +39,7 @@ export function withHoles(metrics: Metrics): readonly (Sample | { readonly at: s
 
 export type Column = Exclude<keyof Sample, 'at'>;
 
-/** Null where it slept, which breaks the line; undefined where just this was not measured, which does not. */
+/** Null where the compute was suspended, which breaks the line; undefined where only this value is missing. */
 export function column(rows: readonly (Sample | { readonly at: string })[], name: Column) {
   return rows.map((row): number | null | undefined => ('memory_bytes' in row ? row[name] : null));
 }

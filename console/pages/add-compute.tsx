@@ -1,10 +1,9 @@
 /** Adds a compute to a branch: its primary, or one more read replica. */
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
-import type { Branch, Endpoint } from '../api/types.ts';
+import type { Branch, Endpoint } from '../api/generated.ts';
+import { useForm } from '../forms/use-form.ts';
 import { FormDialog } from '../ui/dialog.tsx';
-import { initialSizing, type Sizing, SizingFields, sizingBody } from './sizing-fields.tsx';
+import { initialSizing, SizingFields, sizingBody } from './sizing-fields.tsx';
 
 interface AddComputeProps {
   readonly branch: Branch;
@@ -13,11 +12,13 @@ interface AddComputeProps {
 }
 
 export function AddCompute({ branch, type, onClose }: AddComputeProps) {
-  const [sizing, setSizing] = useState<Sizing>(initialSizing);
-  const path = at`/projects/${branch.project_id}/endpoints`;
-  const add = useAction((endpoint: object) => api<object>('POST', path, { body: { endpoint } }), {
+  const form = useForm({
+    initial: { sizing: initialSizing },
+    send: ({ sizing }) => {
+      const endpoint = { branch_id: branch.id, type, ...sizingBody(sizing) };
+      return api<object>('POST', at`/projects/${branch.project_id}/endpoints`, { body: { endpoint } });
+    },
     refresh: [['project', branch.project_id]],
-    showsFailure: true,
     onDone: onClose,
   });
   const isReplica = type === 'read_only';
@@ -25,13 +26,13 @@ export function AddCompute({ branch, type, onClose }: AddComputeProps) {
     <FormDialog
       title={isReplica ? `Add a read replica to ${branch.name}` : `Add a primary compute to ${branch.name}`}
       submit="Add"
-      busy={add.isPending}
-      error={add.error}
-      onSubmit={() => add.mutate({ branch_id: branch.id, type, ...sizingBody(sizing) })}
+      form={form}
       onClose={onClose}
     >
-      {isReplica && <p>It has a host, a size and a sleep of its own, and may be a moment behind.</p>}
-      <SizingFields sizing={sizing} onChange={setSizing} />
+      {isReplica && (
+        <p>It has a hostname, a size and a suspend timeout of its own, and may be a moment behind the primary.</p>
+      )}
+      <SizingFields sizing={form.values.sizing} onChange={(sizing) => form.set({ sizing })} />
     </FormDialog>
   );
 }

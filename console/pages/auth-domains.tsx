@@ -1,31 +1,30 @@
 /** Trusted domains: where the auth provider may send people back to. */
-import { useQuery } from '@tanstack/react-query';
+import { type QueryKey, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { authDomainsQuery } from '../api/queries.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { RowAction } from '../ui/table.tsx';
 
 export function AuthDomains({ projectId }: { readonly projectId: string }) {
   const domains = useQuery(authDomainsQuery(projectId));
-  const [domain, setDomain] = useState('');
   const path = at`/projects/${projectId}/auth/domains`;
   const refresh = [['project', projectId, 'auth', 'domains']];
-  const add = useAction(
-    (origin: string) => api<object>('POST', path, { body: { auth_provider: 'stack', domain: origin } }),
-    { refresh, onDone: () => setDomain('') },
-  );
+  const form = useForm({
+    initial: { domain: '' },
+    send: ({ domain }) => api<object>('POST', path, { body: { auth_provider: 'stack', domain: domain.trim() } }),
+    refresh,
+    showsFailure: false,
+    resets: true,
+  });
   const [removing, setRemoving] = useState('');
-  const remove = useAction(
-    (origin: string) =>
-      api<object>('DELETE', path, { body: { auth_provider: 'stack', domains: [{ domain: origin }] } }),
-    { refresh, showsFailure: true, onDone: () => setRemoving('') },
-  );
+  const isEmpty = form.values.domain.trim() === '';
   return (
     <Card title="Trusted domains">
       <div className="stack">
@@ -45,31 +44,36 @@ export function AuthDomains({ projectId }: { readonly projectId: string }) {
             )
           }
         </Loaded>
-        <form
-          className="toolbar"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (domain.trim() !== '') add.mutate(domain.trim());
-          }}
-        >
-          <TextField label="Domain" placeholder="https://app.example.com" value={domain} onChange={setDomain} />
-          <Button type="submit" busy={add.isPending} disabled={domain.trim() === ''}>
+        <Form form={form} disabled={isEmpty} className="toolbar">
+          <TextField label="Domain" placeholder="https://app.example.com" {...form.field('domain')} />
+          <Button type="submit" busy={form.isBusy} disabled={isEmpty}>
             Add
           </Button>
-        </form>
+        </Form>
       </div>
       {removing !== '' && (
-        <ConfirmDialog
-          title="Remove domain"
-          submit="Remove domain"
-          busy={remove.isPending}
-          error={remove.error}
-          onSubmit={() => remove.mutate(removing)}
-          onClose={() => setRemoving('')}
-        >
-          <p>Nobody is sent back to {removing} after signing in any more.</p>
-        </ConfirmDialog>
+        <RemoveDomain path={path} domain={removing} refresh={refresh} onClose={() => setRemoving('')} />
       )}
     </Card>
+  );
+}
+
+interface RemoveDomainProps {
+  readonly path: string;
+  readonly domain: string;
+  readonly refresh: readonly QueryKey[];
+  readonly onClose: () => void;
+}
+
+function RemoveDomain({ path, domain, refresh, onClose }: RemoveDomainProps) {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', path, { body: { auth_provider: 'stack', domains: [{ domain }] } }),
+    refresh,
+    onDone: onClose,
+  });
+  return (
+    <ConfirmDialog title="Remove domain" submit="Remove domain" form={remove} onClose={onClose}>
+      <p>Nobody is sent back to {domain} after signing in any more.</p>
+    </ConfirmDialog>
   );
 }

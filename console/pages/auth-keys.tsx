@@ -1,13 +1,9 @@
 /** The keys of the auth provider's SDK, as the lines that an app needs. They are shown once. */
+import type { CreateNeonAuthProviderSDKKeysReply } from '../api/generated.ts';
 import { CopyButton } from '../ui/bits.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 
-export interface SdkKeys {
-  readonly auth_provider_project_id: string;
-  readonly pub_client_key: string;
-  readonly secret_server_key: string;
-  readonly base_url?: string;
-}
+export type SdkKeys = CreateNeonAuthProviderSDKKeysReply;
 
 export function environmentLines(keys: SdkKeys): string {
   return [

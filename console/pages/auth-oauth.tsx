@@ -1,9 +1,9 @@
 /** OAuth providers: whose accounts the app's users may sign in with. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
 import { type OauthProvider, oauthProvidersQuery } from '../api/queries.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
@@ -93,55 +93,64 @@ interface SaveProviderProps {
 }
 
 function SaveProvider({ projectId, provider, choices = [], onClose }: SaveProviderProps) {
-  const [id, setId] = useState(provider?.id ?? choices[0] ?? '');
-  const [clientId, setClientId] = useState(provider?.client_id ?? '');
-  const [secret, setSecret] = useState('');
-  const [tenant, setTenant] = useState('');
-  const save = useAction(
-    (body: object) =>
-      provider === undefined
-        ? api<object>('POST', pathOf(projectId), { body: { id, ...body } })
-        : api<object>('PATCH', `${pathOf(projectId)}/${encodeURIComponent(id)}`, { body }),
-    { refresh: refreshOf(projectId), showsFailure: true, onDone: onClose },
-  );
-  const given = { client_id: clientId.trim(), client_secret: secret.trim(), microsoft_tenant_id: tenant.trim() };
-  const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
+  const form = useForm({
+    initial: {
+      id: provider?.id ?? choices[0] ?? '',
+      clientId: provider?.client_id ?? '',
+      secret: '',
+      tenant: '',
+    },
+    send: (values) => {
+      const body = credentialsOf(values);
+      return provider === undefined
+        ? api<object>('POST', pathOf(projectId), { body: { id: values.id, ...body } })
+        : api<object>('PATCH', `${pathOf(projectId)}/${encodeURIComponent(provider.id)}`, { body });
+    },
+    refresh: refreshOf(projectId),
+    onDone: onClose,
+  });
+  const { id } = form.values;
   return (
     <FormDialog
       title={provider === undefined ? 'Add OAuth provider' : `Change ${nameOf(id)}`}
       submit={provider === undefined ? 'Add' : 'Save'}
-      busy={save.isPending}
-      disabled={provider !== undefined && Object.keys(body).length === 0}
-      error={save.error}
-      onSubmit={() => save.mutate(body)}
+      form={form}
+      disabled={provider !== undefined && Object.keys(credentialsOf(form.values)).length === 0}
       onClose={onClose}
     >
       {provider === undefined && (
         <SelectField
           label="Provider"
-          value={id}
+          {...form.field('id')}
           choices={choices.map((value) => ({ value, text: nameOf(value) }))}
-          onChange={setId}
         />
       )}
       <TextField
         label="Client id"
         hint="Of your own application there. Empty: the auth provider’s shared one, if it has one."
-        value={clientId}
-        onChange={setClientId}
+        {...form.field('clientId')}
         maxLength={500}
       />
       <TextField
         label="Client secret"
         type="password"
         autoComplete="new-password"
-        value={secret}
-        onChange={setSecret}
+        {...form.field('secret')}
         maxLength={500}
       />
-      {id === 'microsoft' && <TextField label="Tenant id" value={tenant} onChange={setTenant} maxLength={200} />}
+      {id === 'microsoft' && <TextField label="Tenant id" {...form.field('tenant')} maxLength={200} />}
     </FormDialog>
   );
+}
+
+/** Only those that were given. */
+function credentialsOf(values: { readonly clientId: string; readonly secret: string; readonly tenant: string }) {
+  const given = {
+    client_id: values.clientId.trim(),
+    client_secret: values.secret.trim(),
+    microsoft_tenant_id: values.tenant.trim(),
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
 }
 
 interface RemoveProviderProps {
@@ -152,20 +161,13 @@ interface RemoveProviderProps {
 
 function RemoveProvider({ projectId, provider, onClose }: RemoveProviderProps) {
   const path = `${pathOf(projectId)}/${encodeURIComponent(provider.id)}`;
-  const remove = useAction(() => api<object>('DELETE', path), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', path),
     refresh: refreshOf(projectId),
-    showsFailure: true,
     onDone: onClose,
   });
   return (
-    <ConfirmDialog
-      title={`Remove ${nameOf(provider.id)}`}
-      submit="Remove"
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title={`Remove ${nameOf(provider.id)}`} submit="Remove" form={remove} onClose={onClose}>
       <p>Nobody can sign in with {nameOf(provider.id)} any more.</p>
     </ConfirmDialog>
   );

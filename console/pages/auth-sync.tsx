@@ -1,7 +1,7 @@
 /** Whether the table of users keeps up with the auth provider; and if not, what failed and what to do about it. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { NeonAuthIntegration } from '../api/types.ts';
+import type { NeonAuthIntegration } from '../api/generated.ts';
 import { Ago } from '../ui/bits.tsx';
 
 interface AuthSyncProps {
@@ -17,18 +17,18 @@ export function AuthSync({ projectId, integration }: AuthSyncProps) {
       {copyError !== undefined && (
         <Trouble title="Users cannot be copied into the database." reason={copyError}>
           Something about <code>neon_auth.users_sync</code> does not take them: a constraint, a trigger, or a column
-          that was changed. Put it right in the{' '}
+          that was changed. Correct it in the{' '}
           <Link to="/projects/$projectId/sql" params={{ projectId }} search={{ branch: branch_id, database: db_name }}>
             SQL editor
           </Link>
-          . Catnap tries again by itself, within five minutes while the compute is awake and at its next start; nobody
+          . Catnap tries again by itself, within five minutes while the compute is awake and at its next start; no user
           is lost meanwhile.
         </Trouble>
       )}
       {readError !== undefined && (
         <Trouble title="Users cannot be read from the auth provider." reason={readError}>
-          The table stays as it is meanwhile. Catnap asks again by itself: every five minutes at the least, or once an
-          hour where its key is not accepted any more. Whoever runs Catnap finds the cause in its log.
+          The table stays as it is meanwhile. Catnap asks again by itself: at least every five minutes, or once an hour
+          if its key is no longer accepted. The cause is in Catnap’s log.
         </Trouble>
       )}
     </div>

@@ -2,12 +2,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { NeonAuthIntegration } from '../api/generated.ts';
 import { integrationsQuery } from '../api/queries.ts';
 import { runSql, SqlError } from '../api/sql.ts';
-import type { NeonAuthIntegration } from '../api/types.ts';
-import { type Target, WithUri } from '../sql/target.tsx';
+import { useConfirm, useForm } from '../forms/use-form.ts';
+import { type Target, WithUri } from '../target/target.tsx';
 import { Ago, Card, CopyableId } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
@@ -30,8 +30,8 @@ interface AuthUser {
 }
 
 const usersShown = 100;
-/** Copying takes a moment after a change; looking for longer would keep the compute awake. */
-const lookAgain = { everyMs: 1_000, forMs: 20_000 };
+/** Copying takes a moment after a change; polling for longer would keep the compute awake. */
+const polling = { everyMs: 1_000, forMs: 20_000 };
 
 export function AuthUsers({ projectId, integration }: AuthUsersProps) {
   return (
@@ -48,10 +48,10 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
   const [deleting, setDeleting] = useState<AuthUser | null>(null);
   const [changedAt, setChangedAt] = useState(() => Date.now());
   const onChanged = () => setChangedAt(Date.now());
-  const refetchInterval = () => (Date.now() - changedAt < lookAgain.forMs ? lookAgain.everyMs : false);
+  const refetchInterval = () => (Date.now() - changedAt < polling.forMs ? polling.everyMs : false);
   useQuery({ ...integrationsQuery(projectId), refetchInterval });
   const users = useQuery({
-    // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
+    // Not under the project: a change there, such as a suspend, must not cause a query that wakes the compute again.
     queryKey: ['auth-users', projectId, q],
     queryFn: () => readUsers(target.uri, q),
     refetchInterval,
@@ -65,7 +65,7 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
       actions={
         <>
           <Button small onClick={onChanged}>
-            Look again
+            Refresh
           </Button>
           <Button small onClick={() => setCreating(true)}>
             <Icon name="plus" /> New user
@@ -83,7 +83,7 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
         />
       </div>
       <AuthSync projectId={projectId} integration={integration} />
-      {isTableMissing(users.error) && <Empty title="The table is being made; it is there in a moment." />}
+      {isTableMissing(users.error) && <Empty title="The table is being created; it is there in a moment." />}
       {!isTableMissing(users.error) && (
         <Loaded query={users}>{(found) => <UserTable users={found} search={q} onDelete={setDeleting} />}</Loaded>
       )}
@@ -99,7 +99,7 @@ const isTableMissing = (error: Error | null) => error instanceof SqlError && mis
 /** No such table, no such schema. */
 const missingCodes: readonly string[] = ['42P01', '3F000'];
 
-/** Whoever is marked as deleted is still in the table for a while. */
+/** A user who is marked as deleted stays in the table for a while. */
 async function readUsers(uri: string, search: string): Promise<readonly AuthUser[]> {
   const query = `
     select id::text, coalesce(email, ''), coalesce(name, ''), to_json(created_at) #>> '{}' from neon_auth.users_sync
@@ -124,7 +124,7 @@ function UserTable({ users, search, onDelete }: UserTableProps) {
   if (users.length === 0)
     return <Empty title={search === '' ? 'There is nobody yet.' : `Nobody has “${search}” in email or name.`} />;
   return (
-    <Table label="Users" columns={['Email', 'Name', 'Id', 'Made']} hasActions>
+    <Table label="Users" columns={['Email', 'Name', 'Id', 'Created']} hasActions>
       {users.map((user) => (
         <tr key={user.id}>
           <td>{user.email}</td>
@@ -149,12 +149,20 @@ interface CreateUserProps {
 }
 
 function CreateUser({ projectId, onMade, onClose }: CreateUserProps) {
-  const [email, setEmail] = useState('');
-  const [name, setName] = useState('');
-  const create = useAction((body: object) => api<{ id: string }>('POST', '/projects/auth/user', { body }), {
+  const form = useForm({
+    initial: { email: '', name: '' },
+    send: (values) => {
+      const name = values.name.trim();
+      const body = {
+        auth_provider: 'stack',
+        project_id: projectId,
+        email: values.email.trim(),
+        ...(name === '' ? {} : { name }),
+      };
+      return api<object>('POST', '/projects/auth/user', { body });
+    },
     refresh: [],
-    done: 'The user is made; the table follows in a moment.',
-    showsFailure: true,
+    done: 'The user is created and appears in the table in a moment.',
     onDone: () => {
       onMade();
       onClose();
@@ -164,21 +172,12 @@ function CreateUser({ projectId, onMade, onClose }: CreateUserProps) {
     <FormDialog
       title="New user"
       submit="Create user"
-      busy={create.isPending}
-      disabled={email.trim() === ''}
-      error={create.error}
-      onSubmit={() =>
-        create.mutate({
-          auth_provider: 'stack',
-          project_id: projectId,
-          email: email.trim(),
-          ...(name.trim() === '' ? {} : { name: name.trim() }),
-        })
-      }
+      form={form}
+      disabled={form.values.email.trim() === ''}
       onClose={onClose}
     >
-      <TextField label="Email" type="email" value={email} onChange={setEmail} autoFocus required />
-      <TextField label="Name" value={name} onChange={setName} maxLength={255} />
+      <TextField label="Email" type="email" {...form.field('email')} autoFocus required />
+      <TextField label="Name" {...form.field('name')} maxLength={255} />
     </FormDialog>
   );
 }
@@ -191,24 +190,17 @@ interface DeleteUserProps {
 }
 
 function DeleteUser({ projectId, user, onDeleted, onClose }: DeleteUserProps) {
-  const remove = useAction(() => api<object>('DELETE', at`/projects/${projectId}/auth/users/${user.id}`), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', at`/projects/${projectId}/auth/users/${user.id}`),
     refresh: [],
     done: `${user.email} is deleted.`,
-    showsFailure: true,
     onDone: () => {
       onDeleted();
       onClose();
     },
   });
   return (
-    <ConfirmDialog
-      title="Delete user"
-      submit="Delete user"
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Delete user" submit="Delete user" form={remove} onClose={onClose}>
       <p>{user.email} cannot sign in any more.</p>
     </ConfirmDialog>
   );

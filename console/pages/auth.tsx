@@ -2,13 +2,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { Branch, NeonAuthIntegration } from '../api/generated.ts';
 import { databasesQuery, integrationsQuery } from '../api/queries.ts';
-import type { Branch, NeonAuthIntegration } from '../api/types.ts';
+import { useAction } from '../forms/action.ts';
+import { useForm } from '../forms/use-form.ts';
+import { WithBranch } from '../target/branch-choice.tsx';
 import { Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
-import { ConfirmDialog } from '../ui/dialog.tsx';
+import { FormDialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField } from '../ui/field.tsx';
 import { Loaded } from '../ui/states.tsx';
 import { AuthDomains } from './auth-domains.tsx';
@@ -17,7 +19,6 @@ import { AuthOauth } from './auth-oauth.tsx';
 import { AuthOutbox } from './auth-outbox.tsx';
 import { TransferDialog } from './auth-transfer.tsx';
 import { AuthUsers } from './auth-users.tsx';
-import { WithBranch } from './branch-choice.tsx';
 
 export function AuthPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/auth' });
@@ -156,18 +157,18 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
 
 function DeleteIntegration({ projectId }: { readonly projectId: string }) {
   const [isAsking, setAsking] = useState(false);
-  const [withData, setWithData] = useState(false);
-  const path = at`/projects/${projectId}/auth/integration/stack`;
-  const remove = useAction(() => api<object>('DELETE', path, { body: { delete_data: withData } }), {
+  const form = useForm({
+    initial: { withData: false },
+    send: ({ withData }) =>
+      api<object>('DELETE', at`/projects/${projectId}/auth/integration/stack`, { body: { delete_data: withData } }),
     refresh: [['project', projectId]],
     done: 'The integration is deleted.',
-    showsFailure: true,
     onDone: () => setAsking(false),
   });
   return (
     <Card title="Delete">
       <div className="stack">
-        <p>Users are copied to the database no more, and the keys stop working with it.</p>
+        <p>Users are no longer copied to the database, and the keys stop working with it.</p>
         <div>
           <Button tone="danger" onClick={() => setAsking(true)}>
             Delete integration
@@ -175,22 +176,20 @@ function DeleteIntegration({ projectId }: { readonly projectId: string }) {
         </div>
       </div>
       {isAsking && (
-        <ConfirmDialog
+        <FormDialog
           title="Delete integration"
           submit="Delete integration"
-          busy={remove.isPending}
-          error={remove.error}
-          onSubmit={() => remove.mutate()}
+          tone="danger"
+          form={form}
           onClose={() => setAsking(false)}
         >
-          <p>Without its data, an integration that is made later takes up the same users again.</p>
+          <p>If its data is kept, an integration that is created later takes up the same users again.</p>
           <CheckField
             label="Also delete the users"
             hint="The table of users and the project at the provider. This cannot be undone."
-            checked={withData}
-            onChange={setWithData}
+            {...form.check('withData')}
           />
-        </ConfirmDialog>
+        </FormDialog>
       )}
     </Card>
   );

@@ -1,6 +1,6 @@
 /** A branch's computes under its heading, and the button that adds one. */
 import { type ReactNode, useState } from 'react';
-import type { Branch, Endpoint, Operation } from '../api/types.ts';
+import type { Branch, Endpoint, Operation } from '../api/generated.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { AddCompute } from './add-compute.tsx';

@@ -1,8 +1,8 @@
 /** What is done to a branch with a question first. */
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
+
 import { api, at } from '../api/client.ts';
-import type { Branch } from '../api/types.ts';
+import type { Branch } from '../api/generated.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { expiryChoices, expiryOf } from './create-branch.tsx';
@@ -36,62 +36,51 @@ export function BranchDialogs({ name, ...props }: BranchDialogProps & { readonly
 const pathOf = ({ project_id, id }: Branch) => at`/projects/${project_id}/branches/${id}`;
 const refreshOf = ({ project_id }: Branch) => [['project', project_id]];
 
-function useUpdate(branch: Branch, onDone: () => void) {
-  return useAction((change: object) => api<object>('PATCH', pathOf(branch), { body: { branch: change } }), {
+function useUpdate<Values extends object>(
+  { branch, onClose }: BranchDialogProps,
+  initial: Values,
+  changeOf: (values: Values) => object,
+) {
+  return useForm({
+    initial,
+    send: (values) => api<object>('PATCH', pathOf(branch), { body: { branch: changeOf(values) } }),
     refresh: refreshOf(branch),
-    showsFailure: true,
-    onDone,
+    onDone: onClose,
   });
 }
 
-function Rename({ branch, onClose }: BranchDialogProps) {
-  const [name, setName] = useState(branch.name);
-  const update = useUpdate(branch, onClose);
+function Rename(props: BranchDialogProps) {
+  const form = useUpdate(props, { name: props.branch.name }, ({ name }) => ({ name: name.trim() }));
+  const isEmpty = form.values.name.trim() === '';
   return (
-    <FormDialog
-      title="Rename branch"
-      submit="Rename"
-      busy={update.isPending}
-      disabled={name.trim() === ''}
-      error={update.error}
-      onSubmit={() => update.mutate({ name: name.trim() })}
-      onClose={onClose}
-    >
-      <TextField label="Name" value={name} onChange={setName} maxLength={256} autoFocus />
+    <FormDialog title="Rename branch" submit="Rename" form={form} disabled={isEmpty} onClose={props.onClose}>
+      <TextField label="Name" {...form.field('name')} maxLength={256} autoFocus />
     </FormDialog>
   );
 }
 
 function MakeDefault({ branch, onClose }: BranchDialogProps) {
-  const update = useAction(() => api<object>('POST', `${pathOf(branch)}/set_as_default`), {
+  const update = useConfirm({
+    send: () => api<object>('POST', `${pathOf(branch)}/set_as_default`),
     refresh: refreshOf(branch),
-    showsFailure: true,
     onDone: onClose,
   });
   return (
-    <FormDialog
-      title="Make default"
-      submit="Make default"
-      busy={update.isPending}
-      error={update.error}
-      onSubmit={() => update.mutate()}
-      onClose={onClose}
-    >
+    <FormDialog title="Make default" submit="Make default" form={update} onClose={onClose}>
       <p>{branch.name} becomes the branch that is meant when none is named. Connections are not touched.</p>
     </FormDialog>
   );
 }
 
-function Protect({ branch, onClose }: BranchDialogProps) {
-  const update = useUpdate(branch, onClose);
+function Protect(props: BranchDialogProps) {
+  const { branch, onClose } = props;
   const next = !branch.protected;
+  const form = useUpdate(props, {}, () => ({ protected: next }));
   return (
     <FormDialog
       title={next ? 'Protect branch' : 'Stop protecting branch'}
       submit={next ? 'Protect' : 'Stop protecting'}
-      busy={update.isPending}
-      error={update.error}
-      onSubmit={() => update.mutate({ protected: next })}
+      form={form}
       onClose={onClose}
     >
       <p>
@@ -103,24 +92,15 @@ function Protect({ branch, onClose }: BranchDialogProps) {
   );
 }
 
-function Expiry({ branch, onClose }: BranchDialogProps) {
-  const [days, setDays] = useState('');
-  const update = useUpdate(branch, onClose);
+function Expiry(props: BranchDialogProps) {
+  const form = useUpdate(props, { days: '' }, ({ days }) => ({ expires_at: days === '' ? null : expiryOf(days) }));
   return (
-    <FormDialog
-      title="Expiry"
-      submit="Save"
-      busy={update.isPending}
-      error={update.error}
-      onSubmit={() => update.mutate({ expires_at: days === '' ? null : expiryOf(days) })}
-      onClose={onClose}
-    >
+    <FormDialog title="Expiry" submit="Save" form={form} onClose={props.onClose}>
       <SelectField
         label="Deletes itself"
         hint="With its data and its computes."
-        value={days}
+        {...form.field('days')}
         choices={expiryChoices}
-        onChange={setDays}
       />
     </FormDialog>
   );
@@ -130,49 +110,45 @@ function Expiry({ branch, onClose }: BranchDialogProps) {
 function Restore({ branch, branches, onClose }: BranchDialogProps) {
   const others = branches.filter(({ id }) => id !== branch.id);
   const hasChildren = branches.some(({ parent_id }) => parent_id === branch.id);
-  const [source, setSource] = useState(others.find(({ id }) => id === branch.parent_id)?.id ?? others[0]?.id ?? '');
-  const [keptName, setKeptName] = useState('');
-  const restore = useAction((body: object) => api<object>('POST', `${pathOf(branch)}/restore`, { body }), {
+  const parent = others.find(({ id }) => id === branch.parent_id);
+  const form = useForm({
+    initial: { source: (parent ?? others[0])?.id ?? '', keptName: '' },
+    send: ({ source, keptName }) => {
+      const kept = keptName.trim();
+      const body = { source_branch_id: source, ...(kept === '' ? {} : { preserve_under_name: kept }) };
+      return api<object>('POST', `${pathOf(branch)}/restore`, { body });
+    },
     refresh: refreshOf(branch),
     done: `${branch.name} is being restored.`,
-    showsFailure: true,
     onDone: onClose,
   });
-  const submit = () =>
-    restore.mutate({
-      source_branch_id: source,
-      ...(keptName.trim() === '' ? {} : { preserve_under_name: keptName.trim() }),
-    });
+  const { source, keptName } = form.values;
   return (
     <FormDialog
       title={`Restore ${branch.name}`}
       submit="Restore"
       tone="danger"
-      busy={restore.isPending}
+      form={form}
       disabled={source === '' || (hasChildren && keptName.trim() === '')}
-      error={restore.error}
-      onSubmit={submit}
       onClose={onClose}
     >
       <p>Its data, roles and databases become those of the other branch. Host names stay; connections drop briefly.</p>
       <SelectField
         label="To the head of"
-        value={source}
+        {...form.field('source')}
         choices={others.map(({ id, name }) => ({
           value: id,
           text: id === branch.parent_id ? `${name} (its parent)` : name,
         }))}
-        onChange={setSource}
       />
       <TextField
         label="Keep the present data as a branch named"
         hint={
           hasChildren
             ? 'Needed, because branches were made from this one; they move under it.'
-            : 'Empty: the present data are lost.'
+            : 'Empty: the present data is lost.'
         }
-        value={keptName}
-        onChange={setKeptName}
+        {...form.field('keptName')}
         maxLength={256}
       />
     </FormDialog>
@@ -180,22 +156,14 @@ function Restore({ branch, branches, onClose }: BranchDialogProps) {
 }
 
 function Delete({ branch, onClose, onDeleted }: BranchDialogProps) {
-  const remove = useAction(() => api<object>('DELETE', pathOf(branch)), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', pathOf(branch)),
     refresh: refreshOf(branch),
     done: `Branch ${branch.name} is deleted.`,
-    showsFailure: true,
     onDone: onDeleted,
   });
   return (
-    <ConfirmDialog
-      title="Delete branch"
-      submit="Delete branch"
-      typed={branch.name}
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Delete branch" submit="Delete branch" typed={branch.name} form={remove} onClose={onClose}>
       <p>Its data, its computes and their host names are deleted. This cannot be undone.</p>
     </ConfirmDialog>
   );

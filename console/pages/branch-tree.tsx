@@ -1,6 +1,6 @@
 /** Branches as the tree that they are: each under the one it was made from, with its computes. */
 import { Link } from '@tanstack/react-router';
-import type { Branch, Endpoint, Operation } from '../api/types.ts';
+import type { Branch, Endpoint, Operation } from '../api/generated.ts';
 import { Ago, Badge } from '../ui/bits.tsx';
 import { bytes } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { Branch } from '../api/generated.ts';
 import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
-import type { Branch } from '../api/types.ts';
 import { Ago, Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { bytes, milliseconds } from '../ui/format.ts';
@@ -130,7 +130,7 @@ function Facts({ branch, branches }: BranchViewProps) {
       <dl className="facts">
         {parent !== undefined && (
           <>
-            <dt>Made from</dt>
+            <dt>Created from</dt>
             <dd>
               <Link
                 to="/projects/$projectId/branches/$branchId"
@@ -142,7 +142,7 @@ function Facts({ branch, branches }: BranchViewProps) {
             </dd>
           </>
         )}
-        <dt>Made</dt>
+        <dt>Created</dt>
         <dd>
           <Ago at={branch.created_at} />
         </dd>
@@ -174,7 +174,7 @@ function Receipt({ receipt }: { readonly receipt: NonNullable<Branch['receipt']>
     <>
       <dt>Receipt</dt>
       <dd>
-        {how}, made in {milliseconds(receipt.duration_ms)}: {bytes(receipt.bytes_shared)} shared,{' '}
+        {how}, created in {milliseconds(receipt.duration_ms)}: {bytes(receipt.bytes_shared)} shared,{' '}
         {bytes(receipt.bytes_copied)} written
       </dd>
     </>

@@ -1,11 +1,11 @@
 /** What is done to a compute with a question first: edit, move, restart, delete. */
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
+
 import { api, at } from '../api/client.ts';
-import type { Branch, Endpoint } from '../api/types.ts';
+import type { Branch, Endpoint } from '../api/generated.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField, TextField } from '../ui/field.tsx';
-import { SizingFields, sizingBody, sizingOf } from './sizing-fields.tsx';
+import { type Sizing, SizingFields, sizingBody, sizingOf } from './sizing-fields.tsx';
 
 export type ComputeDialogName = 'edit' | 'move' | 'restart' | 'delete';
 
@@ -31,55 +31,55 @@ export function ComputeDialogs({ name, ...props }: ComputeDialogProps & { readon
 
 const pathOf = ({ project_id, id }: Endpoint) => at`/projects/${project_id}/endpoints/${id}`;
 
-function useUpdate(endpoint: Endpoint, onDone: () => void) {
-  return useAction((change: object) => api<object>('PATCH', pathOf(endpoint), { body: { endpoint: change } }), {
+function useUpdate<Values extends object>(
+  { endpoint, onClose }: ComputeDialogProps,
+  initial: Values,
+  changeOf: (values: Values) => object,
+) {
+  return useForm({
+    initial,
+    send: (values) => api<object>('PATCH', pathOf(endpoint), { body: { endpoint: changeOf(values) } }),
     refresh: [['project', endpoint.project_id]],
-    showsFailure: true,
-    onDone,
+    onDone: onClose,
   });
 }
 
-function EditCompute({ endpoint, onClose }: ComputeDialogProps) {
-  const [name, setName] = useState(endpoint.name ?? '');
-  const [sizing, setSizing] = useState(() => sizingOf(endpoint));
-  const [isDisabled, setDisabled] = useState(endpoint.disabled);
-  const update = useUpdate(endpoint, onClose);
-  const body = sizingBody(sizing);
-  const resizes =
-    body.autoscaling_limit_min_cu !== endpoint.autoscaling_limit_min_cu ||
-    body.autoscaling_limit_max_cu !== endpoint.autoscaling_limit_max_cu;
-  const submit = () =>
-    update.mutate({
-      ...(resizes
-        ? {
-            autoscaling_limit_min_cu: body.autoscaling_limit_min_cu,
-            autoscaling_limit_max_cu: body.autoscaling_limit_max_cu,
-          }
-        : {}),
-      ...(body.suspend_timeout_seconds === endpoint.suspend_timeout_seconds
-        ? {}
-        : { suspend_timeout_seconds: body.suspend_timeout_seconds }),
-      ...(name.trim() !== '' && name.trim() !== endpoint.name ? { name: name.trim() } : {}),
-      ...(isDisabled === endpoint.disabled ? {} : { disabled: isDisabled }),
-    });
+interface EditValues {
+  readonly name: string;
+  readonly sizing: Sizing;
+  readonly isDisabled: boolean;
+}
+
+/** Only what differs: a size that is sent restarts the compute. */
+function changeOf(endpoint: Endpoint, { name, sizing, isDisabled }: EditValues): object {
+  const { suspend_timeout_seconds, ...size } = sizingBody(sizing);
+  return {
+    ...(isResize(endpoint, sizing) ? size : {}),
+    ...(suspend_timeout_seconds === endpoint.suspend_timeout_seconds ? {} : { suspend_timeout_seconds }),
+    ...(name.trim() !== '' && name.trim() !== endpoint.name ? { name: name.trim() } : {}),
+    ...(isDisabled === endpoint.disabled ? {} : { disabled: isDisabled }),
+  };
+}
+
+function isResize(endpoint: Endpoint, sizing: Sizing): boolean {
+  const { autoscaling_limit_min_cu: min, autoscaling_limit_max_cu: max } = sizingBody(sizing);
+  return min !== endpoint.autoscaling_limit_min_cu || max !== endpoint.autoscaling_limit_max_cu;
+}
+
+function EditCompute(props: ComputeDialogProps) {
+  const { endpoint, onClose } = props;
+  const initial = { name: endpoint.name ?? '', sizing: sizingOf(endpoint), isDisabled: endpoint.disabled };
+  const form = useUpdate(props, initial, (values) => changeOf(endpoint, values));
   return (
-    <FormDialog
-      title="Edit compute"
-      submit="Save"
-      busy={update.isPending}
-      error={update.error}
-      onSubmit={submit}
-      onClose={onClose}
-    >
-      <TextField label="Name" value={name} onChange={setName} maxLength={64} placeholder={endpoint.id} />
-      <SizingFields sizing={sizing} onChange={setSizing} />
+    <FormDialog title="Edit compute" submit="Save" form={form} onClose={onClose}>
+      <TextField label="Name" {...form.field('name')} maxLength={64} placeholder={endpoint.id} />
+      <SizingFields sizing={form.values.sizing} onChange={(sizing) => form.set({ sizing })} />
       <CheckField
         label="Disabled"
-        hint="A disabled compute sleeps and refuses connections."
-        checked={isDisabled}
-        onChange={setDisabled}
+        hint="A disabled compute is suspended and refuses connections."
+        {...form.check('isDisabled')}
       />
-      {resizes && endpoint.current_state === 'active' && (
+      {isResize(endpoint, form.values.sizing) && endpoint.current_state === 'active' && (
         <p className="hint" role="status">
           Saving restarts the compute at once; its connections are dropped for a moment.
         </p>
@@ -88,21 +88,13 @@ function EditCompute({ endpoint, onClose }: ComputeDialogProps) {
   );
 }
 
-function MoveCompute({ endpoint, branches, endpoints, onClose }: ComputeDialogProps) {
+function MoveCompute(props: ComputeDialogProps) {
+  const { branches, endpoints, onClose } = props;
   const taken = new Set(endpoints.filter(({ type }) => type === 'read_write').map(({ branch_id }) => branch_id));
   const free = branches.filter(({ id }) => !taken.has(id));
-  const [target, setTarget] = useState(free[0]?.id ?? '');
-  const update = useUpdate(endpoint, onClose);
+  const form = useUpdate(props, { target: free[0]?.id ?? '' }, ({ target }) => ({ branch_id: target }));
   return (
-    <FormDialog
-      title="Move compute"
-      submit="Move"
-      busy={update.isPending}
-      disabled={target === ''}
-      error={update.error}
-      onSubmit={() => update.mutate({ branch_id: target })}
-      onClose={onClose}
-    >
+    <FormDialog title="Move compute" submit="Move" form={form} disabled={form.values.target === ''} onClose={onClose}>
       {free.length === 0 ? (
         <p>Every branch has a primary compute already, so there is nowhere to move this one.</p>
       ) : (
@@ -110,9 +102,8 @@ function MoveCompute({ endpoint, branches, endpoints, onClose }: ComputeDialogPr
           <p>The host name stays; the next connection serves the other branch. Connections are dropped.</p>
           <SelectField
             label="To branch"
-            value={target}
+            {...form.field('target')}
             choices={free.map(({ id, name }) => ({ value: id, text: name }))}
-            onChange={setTarget}
           />
         </>
       )}
@@ -121,41 +112,27 @@ function MoveCompute({ endpoint, branches, endpoints, onClose }: ComputeDialogPr
 }
 
 function RestartCompute({ endpoint, onClose }: ComputeDialogProps) {
-  const restart = useAction(() => api<object>('POST', `${pathOf(endpoint)}/restart`), {
+  const restart = useConfirm({
+    send: () => api<object>('POST', `${pathOf(endpoint)}/restart`),
     refresh: [['project', endpoint.project_id]],
-    showsFailure: true,
     onDone: onClose,
   });
   return (
-    <ConfirmDialog
-      title="Restart compute"
-      submit="Restart"
-      busy={restart.isPending}
-      error={restart.error}
-      onSubmit={() => restart.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Restart compute" submit="Restart" form={restart} onClose={onClose}>
       <p>Connections to {endpoint.id} are dropped, and queries that run are interrupted.</p>
     </ConfirmDialog>
   );
 }
 
 function DeleteCompute({ endpoint, onClose }: ComputeDialogProps) {
-  const remove = useAction(() => api<object>('DELETE', pathOf(endpoint)), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', pathOf(endpoint)),
     refresh: [['project', endpoint.project_id]],
     done: `Compute ${endpoint.id} is deleted.`,
-    showsFailure: true,
     onDone: onClose,
   });
   return (
-    <ConfirmDialog
-      title="Delete compute"
-      submit="Delete compute"
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Delete compute" submit="Delete compute" form={remove} onClose={onClose}>
       <p>
         The data stays with its branch. The host name {endpoint.id} is gone for good: a compute that is added later has
         another one.

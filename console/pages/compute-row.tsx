@@ -1,8 +1,8 @@
 /** One compute: what it is, its state and the change under way, its size, when it was used, and what can be done. */
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
-import type { Branch, Endpoint, Operation } from '../api/types.ts';
+import type { Branch, Endpoint, Operation } from '../api/generated.ts';
+import { useAction } from '../forms/action.ts';
 import { Ago, CopyableId, useNow } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { bytes, duration } from '../ui/format.ts';
@@ -36,7 +36,7 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
             {endpoint.current_cu !== undefined && isRange(endpoint) && `, now ${endpoint.current_cu} CU`}
           </span>
           <LastActive endpoint={endpoint} />
-          <NextSleep endpoint={endpoint} />
+          <NextSuspend endpoint={endpoint} />
           {!endpoint.limits_enforced && <span title="Control groups are not permitted here">size not enforced</span>}
           {endpoint.replication_lag_bytes !== undefined && (
             <span>
@@ -94,29 +94,29 @@ function LastActive({ endpoint }: { readonly endpoint: Endpoint }) {
   );
 }
 
-/** The server knows what keeps it awake; without its word it is asleep, or has just begun. */
-function NextSleep({ endpoint }: { readonly endpoint: Endpoint }) {
+/** `why_awake` is absent while the compute is suspended and just after it has started. */
+function NextSuspend({ endpoint }: { readonly endpoint: Endpoint }) {
   const now = useNow();
   const delay = endpoint.suspend_timeout_seconds;
   if (delay === neverDelay) return <span>always on</span>;
   const why = endpoint.why_awake;
-  if (why === undefined) return <span>sleeps after {duration(delay === 0 ? usualDelaySeconds : delay)}</span>;
+  if (why === undefined) return <span>suspends after {duration(delay === 0 ? usualDelaySeconds : delay)}</span>;
   const left = why.sleeps_at === undefined ? undefined : (Date.parse(why.sleeps_at) - now) / 1000;
   return (
     <span title={why.description}>
-      {left === undefined ? 'busy' : left > 0 ? `sleeps in ${duration(left)}` : 'about to sleep'}
+      {left === undefined ? 'busy' : left > 0 ? `suspends in ${duration(left)}` : 'about to suspend'}
     </span>
   );
 }
 
-/** Said only where it is more than that somebody used it lately. */
+/** Shown only where the reason is more than recent use. */
 function WhyAwake({ endpoint }: { readonly endpoint: Endpoint }) {
   const why = endpoint.why_awake;
   if (why === undefined || why.reason === 'recent_activity' || why.reason === 'never_suspends') return null;
   return <p className="hint">Awake: {why.description}</p>;
 }
 
-/** A compute that sleeps gets it by itself; one that is always on waits for somebody to restart it. */
+/** A compute that suspends gets the update at its next start; one that is always on needs a restart. */
 function WaitingUpdate({ endpoint }: { readonly endpoint: Endpoint }) {
   const update = endpoint.pending_update;
   if (update === undefined) return null;

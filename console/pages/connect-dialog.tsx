@@ -1,8 +1,8 @@
 /** How to connect: branch, compute, database, role, pooled or direct, and a snippet for each client. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import type { Branch } from '../api/generated.ts';
 import { connectionUriQuery, databasesQuery, endpointsQuery, rolesQuery } from '../api/queries.ts';
-import type { Branch } from '../api/types.ts';
 import { CopyButton } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { Dialog } from '../ui/dialog.tsx';

@@ -1,9 +1,8 @@
 /** Makes a branch from the head of another. */
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
-import type { Branch } from '../api/types.ts';
+import type { Branch, CreateProjectBranchReply } from '../api/generated.ts';
+import { useForm } from '../forms/use-form.ts';
 import { FormDialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField, TextField } from '../ui/field.tsx';
 
@@ -27,57 +26,41 @@ export const expiryOf = (days: string) => new Date(Date.now() + Number(days) * d
 
 export function CreateBranch({ projectId, branches, parentId, onClose }: CreateBranchProps) {
   const navigate = useNavigate();
-  const [name, setName] = useState('');
-  const [parent, setParent] = useState(parentId);
-  const [days, setDays] = useState('');
-  const [withCompute, setWithCompute] = useState(true);
-  const [isSchemaOnly, setSchemaOnly] = useState(false);
-  const create = useAction(
-    (body: object) => api<{ branch: Branch }>('POST', at`/projects/${projectId}/branches`, { body }),
-    {
-      refresh: [['project', projectId]],
-      showsFailure: true,
-      onDone: ({ branch }) => {
-        onClose();
-        navigate({ to: '/projects/$projectId/branches/$branchId', params: { projectId, branchId: branch.id } });
-      },
+  const form = useForm({
+    initial: { name: '', parent: parentId, days: '', withCompute: true, isSchemaOnly: false },
+    send: (values) => {
+      const name = values.name.trim();
+      const branch = {
+        parent_id: values.parent,
+        ...(name === '' ? {} : { name }),
+        ...(values.isSchemaOnly ? { init_source: 'schema-only' } : {}),
+        ...(values.days === '' ? {} : { expires_at: expiryOf(values.days) }),
+      };
+      const body = { branch, ...(values.withCompute ? { endpoints: [{ type: 'read_write' }] } : {}) };
+      return api<CreateProjectBranchReply>('POST', at`/projects/${projectId}/branches`, { body });
     },
-  );
-  const submit = () =>
-    create.mutate({
-      branch: {
-        parent_id: parent,
-        ...(name.trim() === '' ? {} : { name: name.trim() }),
-        ...(isSchemaOnly ? { init_source: 'schema-only' } : {}),
-        ...(days === '' ? {} : { expires_at: expiryOf(days) }),
-      },
-      ...(withCompute ? { endpoints: [{ type: 'read_write' }] } : {}),
-    });
+    refresh: [['project', projectId]],
+    onDone: ({ branch }) => {
+      onClose();
+      navigate({ to: '/projects/$projectId/branches/$branchId', params: { projectId, branchId: branch.id } });
+    },
+  });
   return (
-    <FormDialog
-      title="New branch"
-      submit="Create branch"
-      busy={create.isPending}
-      error={create.error}
-      onSubmit={submit}
-      onClose={onClose}
-    >
-      <TextField label="Name" value={name} onChange={setName} maxLength={256} autoFocus placeholder="feature-x" />
+    <FormDialog title="New branch" submit="Create branch" form={form} onClose={onClose}>
+      <TextField label="Name" {...form.field('name')} maxLength={256} autoFocus placeholder="feature-x" />
       <SelectField
         label="From"
         hint="All its data as it is now. The parent goes on serving while the copy is made."
-        value={parent}
+        {...form.field('parent')}
         choices={branches.map((branch) => ({ value: branch.id, text: branch.name }))}
-        onChange={setParent}
       />
       <CheckField
         label="Schema only"
         hint="Tables without their rows; sequences begin anew."
-        checked={isSchemaOnly}
-        onChange={setSchemaOnly}
+        {...form.check('isSchemaOnly')}
       />
-      <SelectField label="Deletes itself" value={days} choices={expiryChoices} onChange={setDays} />
-      <CheckField label="With a compute, so that it can be used" checked={withCompute} onChange={setWithCompute} />
+      <SelectField label="Deletes itself" {...form.field('days')} choices={expiryChoices} />
+      <CheckField label="With a compute, so that it can be used" {...form.check('withCompute')} />
     </FormDialog>
   );
 }

@@ -1,10 +1,9 @@
 /** Makes an API key of one of the three kinds. */
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { ApiKeyCreated, Organization } from '../api/generated.ts';
 import { projectsQuery } from '../api/queries.ts';
-import type { ApiKeyCreated, Organization } from '../api/types.ts';
+import { useForm } from '../forms/use-form.ts';
 import { FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 
@@ -23,46 +22,46 @@ interface CreateKeyProps {
 }
 
 export function CreateKey({ isPersonal, organizations, onClose, onMade }: CreateKeyProps) {
-  const [name, setName] = useState('');
-  const [kind, setKind] = useState<string>(isPersonal ? 'personal' : 'organization');
-  const [chosenOrg, setOrg] = useState('');
   // They may come after the dialog was opened.
-  const org = chosenOrg === '' ? (organizations[0]?.id ?? '') : chosenOrg;
-  const [project, setProject] = useState('');
+  const orgOf = (chosen: string) => (chosen === '' ? (organizations[0]?.id ?? '') : chosen);
+  const projectOf = (chosen: string) => (chosen === '' ? (projects[0]?.id ?? '') : chosen);
+  const form = useForm({
+    initial: { name: '', kind: isPersonal ? 'personal' : 'organization', org: '', project: '' },
+    send: (values) => {
+      const path = values.kind === 'personal' ? '/api_keys' : at`/organizations/${orgOf(values.org)}/api_keys`;
+      const body = {
+        key_name: values.name.trim(),
+        ...(values.kind === 'project' ? { project_id: projectOf(values.project) } : {}),
+      };
+      return api<ApiKeyCreated>('POST', path, { body });
+    },
+    refresh: [['keys']],
+    onDone: onMade,
+  });
+  const { name, kind } = form.values;
+  const org = orgOf(form.values.org);
   const projects = useQuery({ ...projectsQuery(org, ''), enabled: org !== '' }).data ?? [];
-  const projectId = project === '' ? (projects[0]?.id ?? '') : project;
-  const create = useAction(
-    (body: object) =>
-      kind === 'personal'
-        ? api<ApiKeyCreated>('POST', '/api_keys', { body })
-        : api<ApiKeyCreated>('POST', at`/organizations/${org}/api_keys`, { body }),
-    { refresh: [['keys']], showsFailure: true, onDone: onMade },
-  );
+  const projectId = projectOf(form.values.project);
   return (
     <FormDialog
       title="New API key"
       submit="Create key"
-      busy={create.isPending}
+      form={form}
       disabled={name.trim() === '' || (kind === 'project' && projectId === '')}
-      error={create.error}
-      onSubmit={() =>
-        create.mutate({ key_name: name.trim(), ...(kind === 'project' ? { project_id: projectId } : {}) })
-      }
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} maxLength={64} autoFocus placeholder="deploy" />
+      <TextField label="Name" {...form.field('name')} maxLength={64} autoFocus placeholder="deploy" />
       <SelectField
         label="Kind"
-        value={kind}
+        {...form.field('kind')}
         choices={kinds.filter(({ value }) => isPersonal || value !== 'personal')}
-        onChange={setKind}
       />
       {kind !== 'personal' && organizations.length > 1 && (
         <SelectField
           label="Organization"
           value={org}
           choices={organizations.map((one) => ({ value: one.id, text: one.name }))}
-          onChange={setOrg}
+          onChange={(value) => form.set({ org: value })}
         />
       )}
       {kind === 'project' && (
@@ -70,7 +69,7 @@ export function CreateKey({ isPersonal, organizations, onClose, onMade }: Create
           label="Project"
           value={projectId}
           choices={projects.map((one) => ({ value: one.id, text: one.name }))}
-          onChange={setProject}
+          onChange={(value) => form.set({ project: value })}
         />
       )}
     </FormDialog>

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { Branch, Endpoint, Operation, Project } from '../api/generated.ts';
 import { branchesQuery, endpointsQuery, operationsQuery, projectQuery } from '../api/queries.ts';
-import type { Branch, Endpoint, Operation, Project } from '../api/types.ts';
 import { Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { count } from '../ui/format.ts';

@@ -1,7 +1,7 @@
 /** Roles and databases of a branch. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { BranchSelect, WithBranch } from '../target/branch-choice.tsx';
 import { PageHead } from '../ui/bits.tsx';
-import { BranchSelect, WithBranch } from './branch-choice.tsx';
 import { Databases } from './databases.tsx';
 import { Roles } from './roles.tsx';
 
@@ -14,7 +14,7 @@ export function DataPage() {
       <title>Roles and databases · Catnap</title>
       <PageHead
         title="Roles and databases"
-        lead="A branch has its own. What owners make by SQL shows up here too, once the compute has been looked at."
+        lead="Each branch has its own. What is created by SQL appears here once Catnap has read the compute’s catalogue."
       />
       <WithBranch projectId={projectId} branchId={branch}>
         {(chosen, branches) => (

@@ -1,10 +1,10 @@
 /** Databases of a branch: make, rename or give to another owner, delete. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { Branch, Database } from '../api/generated.ts';
 import { databasesQuery, rolesQuery } from '../api/queries.ts';
-import type { Branch, Database } from '../api/types.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
@@ -74,32 +74,33 @@ interface SaveDatabaseProps {
 /** Makes one, or changes the one that is given. */
 function SaveDatabase({ branch, database, onClose }: SaveDatabaseProps) {
   const roles = useQuery(rolesQuery(branch.project_id, branch.id)).data ?? [];
-  const [name, setName] = useState(database?.name ?? '');
-  const [owner, setOwner] = useState(database?.owner_name ?? '');
-  const ownerName = owner === '' ? (roles[0]?.name ?? '') : owner;
-  const save = useAction(
-    (body: object) =>
-      database === undefined
+  const ownerOf = (chosen: string) => (chosen === '' ? (roles[0]?.name ?? '') : chosen);
+  const form = useForm({
+    initial: { name: database?.name ?? '', owner: database?.owner_name ?? '' },
+    send: ({ name, owner }) => {
+      const body = { database: { name, owner_name: ownerOf(owner) } };
+      return database === undefined
         ? api<object>('POST', pathOf(branch), { body })
-        : api<object>('PATCH', `${pathOf(branch)}/${encodeURIComponent(database.name)}`, { body }),
-    { refresh: [['project', branch.project_id]], showsFailure: true, onDone: onClose },
-  );
+        : api<object>('PATCH', `${pathOf(branch)}/${encodeURIComponent(database.name)}`, { body });
+    },
+    refresh: [['project', branch.project_id]],
+    onDone: onClose,
+  });
+  const ownerName = ownerOf(form.values.owner);
   return (
     <FormDialog
       title={database === undefined ? 'New database' : 'Edit database'}
       submit={database === undefined ? 'Create database' : 'Save'}
-      busy={save.isPending}
-      disabled={name === '' || ownerName === ''}
-      error={save.error}
-      onSubmit={() => save.mutate({ database: { name, owner_name: ownerName } })}
+      form={form}
+      disabled={form.values.name === '' || ownerName === ''}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} maxLength={63} autoFocus />
+      <TextField label="Name" {...form.field('name')} maxLength={63} autoFocus />
       <SelectField
         label="Owner"
         value={ownerName}
         choices={roles.map((role) => ({ value: role.name, text: role.name }))}
-        onChange={setOwner}
+        onChange={(owner) => form.set({ owner })}
       />
     </FormDialog>
   );
@@ -107,10 +108,10 @@ function SaveDatabase({ branch, database, onClose }: SaveDatabaseProps) {
 
 function DeleteDatabase(props: { readonly branch: Branch; readonly database: Database; readonly onClose: () => void }) {
   const { branch, database, onClose } = props;
-  const remove = useAction(() => api<object>('DELETE', `${pathOf(branch)}/${encodeURIComponent(database.name)}`), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', `${pathOf(branch)}/${encodeURIComponent(database.name)}`),
     refresh: [['project', branch.project_id]],
     done: `Database ${database.name} is deleted.`,
-    showsFailure: true,
     onDone: onClose,
   });
   return (
@@ -118,9 +119,7 @@ function DeleteDatabase(props: { readonly branch: Branch; readonly database: Dat
       title="Delete database"
       submit="Delete database"
       typed={database.name}
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
+      form={remove}
       onClose={onClose}
     >
       <p>All its tables are deleted, on this branch alone. This cannot be undone.</p>

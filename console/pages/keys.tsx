@@ -1,10 +1,10 @@
 /** API keys of the three kinds: a person's, an organization's, and those of a single project. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { ApiKey, ApiKeyCreated } from '../api/generated.ts';
 import { organizationKeysQuery, organizationsQuery, personalKeysQuery, sessionQuery } from '../api/queries.ts';
-import type { ApiKey, ApiKeyCreated } from '../api/types.ts';
+import { useConfirm } from '../forms/use-form.ts';
 import { Ago, Badge, Card, PageHead, Secret } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, Dialog } from '../ui/dialog.tsx';
@@ -23,7 +23,7 @@ export function KeysPage() {
   return (
     <>
       <title>API keys · Catnap</title>
-      <PageHead title="API keys" lead="A key is shown once, when it is made. Whoever has it acts as its owner.">
+      <PageHead title="API keys" lead="A key is shown once, when it is made. Anyone who has it acts as its owner.">
         <Button tone="primary" onClick={() => setCreating(true)}>
           <Icon name="plus" /> New key
         </Button>
@@ -88,7 +88,7 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
   if (keys.length === 0) return <Empty title="There is none." />;
   return (
     <>
-      <Table label="Keys" columns={['Name', 'Reaches', 'Made', 'Last used']} hasActions>
+      <Table label="Keys" columns={['Name', 'Reaches', 'Created', 'Last used']} hasActions>
         {keys.map((key) => (
           <tr key={key.id}>
             <td>
@@ -125,21 +125,14 @@ interface RevokeKeyProps {
 }
 
 function RevokeKey({ apiKey, isOwn, path, onClose }: RevokeKeyProps) {
-  const revoke = useAction(() => api<object>('DELETE', path), {
+  const revoke = useConfirm({
+    send: () => api<object>('DELETE', path),
     refresh: [['keys'], ['session']],
     done: `The key “${apiKey.name}” no longer works.`,
-    showsFailure: true,
     onDone: onClose,
   });
   return (
-    <ConfirmDialog
-      title="Revoke key"
-      submit="Revoke key"
-      busy={revoke.isPending}
-      error={revoke.error}
-      onSubmit={() => revoke.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Revoke key" submit="Revoke key" form={revoke} onClose={onClose}>
       <p>
         Programs that use “{apiKey.name}” are refused from now on.
         {isOwn && ' You are signed in with this key, and will be signed out.'}

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo } from 'react';
+import type { Endpoint } from '../api/generated.ts';
 import { branchesQuery, endpointsQuery } from '../api/queries.ts';
-import type { Endpoint } from '../api/types.ts';
 import type { ChartSeries } from '../monitoring/chart.tsx';
 import { type Column, column, type Metrics, metricsQuery, ranges, withHoles } from '../monitoring/samples.ts';
 import { Ago, Card, PageHead } from '../ui/bits.tsx';
@@ -27,7 +27,7 @@ export function MonitoringPage() {
   return (
     <>
       <title>Monitoring · Catnap</title>
-      <PageHead title="Monitoring" lead="Gaps are sleep. Looking at this page wakes nothing." />
+      <PageHead title="Monitoring" lead="In gaps the compute was suspended. This page does not wake it." />
       <Loaded query={endpoints}>
         {(found) => {
           const endpoint = found.find(({ id }) => id === wanted) ?? found[0];

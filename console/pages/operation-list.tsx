@@ -1,6 +1,6 @@
 /** The latest operations, short: what, when, and a moving line while it runs. */
 import { Link } from '@tanstack/react-router';
-import type { Operation } from '../api/types.ts';
+import type { Operation } from '../api/generated.ts';
 import { Ago } from '../ui/bits.tsx';
 import { milliseconds } from '../ui/format.ts';
 import { Empty } from '../ui/states.tsx';

@@ -1,5 +1,5 @@
-/** Operations in words: what each does, and what a failure means for whoever waits for it. */
-import type { Operation } from '../api/types.ts';
+/** Operations in words: what each does, and what a failure means for a person who waits for it. */
+import type { Operation } from '../api/generated.ts';
 import type { Tone } from '../ui/bits.tsx';
 
 const actions: Readonly<Record<string, string>> = {
@@ -36,13 +36,13 @@ export const statusTones: Readonly<Record<Operation['status'], Tone>> = {
 };
 
 const explanations: Readonly<Record<Operation['status'], string>> = {
-  scheduling: 'It waits for an operation before it.',
-  running: 'It is being done.',
-  finished: 'It is done.',
-  failed: 'The last try failed; it is tried again by itself.',
-  error: 'It was given up after its deadline. What it was to change is as it was, or needs another try by you.',
-  cancelling: 'Something was deleted that it works on; it stops after its present step.',
-  cancelled: 'What it was to change was deleted before it began.',
+  scheduling: 'It waits for an earlier operation.',
+  running: 'It is running.',
+  finished: 'It has finished.',
+  failed: 'The last try failed; Catnap tries again by itself.',
+  error: 'It failed for good when its deadline passed. Check whether the change was made, and try it again if not.',
+  cancelling: 'What it works on was deleted; it stops after its current step.',
+  cancelled: 'What it works on was deleted before it started.',
   skipped: 'There was nothing to do.',
 };
 

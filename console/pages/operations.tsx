@@ -1,8 +1,8 @@
 /** The log of a project's operations, with failures explained. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import type { Operation } from '../api/generated.ts';
 import { operationsQuery } from '../api/queries.ts';
-import type { Operation } from '../api/types.ts';
 import { Ago, Badge, Card, PageHead } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { milliseconds } from '../ui/format.ts';

@@ -1,13 +1,13 @@
 /** Organizations and their plans. The operator, who is a person, changes a plan. */
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { CurrentUser, Organization } from '../api/generated.ts';
 import { organizationsQuery, sessionQuery, userQuery } from '../api/queries.ts';
-import type { CurrentUser, Organization } from '../api/types.ts';
+import { useForm } from '../forms/use-form.ts';
 import { Ago, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { sizeText } from '../ui/sizes.ts';
 import { Loaded } from '../ui/states.tsx';
 
@@ -50,10 +50,12 @@ interface OrganizationCardProps {
 
 function OrganizationCard({ organization, canChange }: OrganizationCardProps) {
   const current = planOf(organization);
-  const [plan, setPlan] = useState(current);
-  const update = useAction((body: object) => api<object>('PATCH', at`/organizations/${organization.id}`, { body }), {
+  const form = useForm({
+    initial: { plan: current },
+    send: (body) => api<object>('PATCH', at`/organizations/${organization.id}`, { body }),
     refresh: [['organizations'], ['user']],
     done: 'The plan is changed.',
+    showsFailure: false,
   });
   return (
     <Card title={organization.name}>
@@ -63,32 +65,25 @@ function OrganizationCard({ organization, canChange }: OrganizationCardProps) {
           <dd>
             <CopyableId id={organization.id} label="the organization id" />
           </dd>
-          <dt>Made</dt>
+          <dt>Created</dt>
           <dd>
             <Ago at={organization.created_at} />
           </dd>
         </dl>
-        <form
-          className="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            update.mutate({ plan });
-          }}
-        >
+        <Form form={form} className="stack">
           <SelectField
             label="Plan"
             hint="New limits hold for new things at once, for a compute at its next start."
-            value={plan}
+            {...form.field('plan')}
             choices={plans}
             disabled={!canChange}
-            onChange={setPlan}
           />
           {canChange && (
-            <Button type="submit" busy={update.isPending} disabled={plan === current}>
+            <Button type="submit" busy={form.isBusy} disabled={form.values.plan === current}>
               Change plan
             </Button>
           )}
-        </form>
+        </Form>
       </div>
     </Card>
   );

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { Organization, ProjectListItem } from '../api/generated.ts';
 import { organizationsQuery, projectsOfPage, projectsQuery, sessionQuery } from '../api/queries.ts';
-import type { Organization, ProjectListItem } from '../api/types.ts';
 import { Ago, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';

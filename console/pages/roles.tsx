@@ -1,10 +1,17 @@
 /** Roles of a branch: make, show or reset a password, delete. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type {
+  Branch,
+  CreateProjectBranchRoleReply,
+  GetProjectBranchRolePasswordReply,
+  ResetProjectBranchRolePasswordReply,
+  Role,
+} from '../api/generated.ts';
 import { rolesQuery } from '../api/queries.ts';
-import type { Branch, Role } from '../api/types.ts';
+import { useAction } from '../forms/action.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { Badge, Card, Secret } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
@@ -61,7 +68,10 @@ function RoleTable({ branch, roles, onOpen }: RoleTableProps) {
   const reveal = useAction(
     async (name: string) => ({
       name,
-      ...(await api<{ password: string }>('GET', `${pathOf(branch)}/${encodeURIComponent(name)}/reveal_password`)),
+      ...(await api<GetProjectBranchRolePasswordReply>(
+        'GET',
+        `${pathOf(branch)}/${encodeURIComponent(name)}/reveal_password`,
+      )),
     }),
     { refresh: [], onDone: ({ name, password }) => onOpen({ kind: 'password', name, password }) },
   );
@@ -96,25 +106,19 @@ interface CreateRoleProps {
 }
 
 function CreateRole({ branch, onClose, onMade }: CreateRoleProps) {
-  const [name, setName] = useState('');
-  const [canLogIn, setCanLogIn] = useState(true);
-  const create = useAction((role: object) => api<{ role: Role }>('POST', pathOf(branch), { body: { role } }), {
+  const form = useForm({
+    initial: { name: '', canLogIn: true },
+    send: ({ name, canLogIn }) => {
+      const role = { name, ...(canLogIn ? {} : { no_login: true }) };
+      return api<CreateProjectBranchRoleReply>('POST', pathOf(branch), { body: { role } });
+    },
     refresh: [['project', branch.project_id]],
-    showsFailure: true,
     onDone: ({ role }) => (role.password === undefined ? onClose() : onMade(role.name, role.password)),
   });
   return (
-    <FormDialog
-      title="New role"
-      submit="Create role"
-      busy={create.isPending}
-      disabled={name === ''}
-      error={create.error}
-      onSubmit={() => create.mutate({ name, ...(canLogIn ? {} : { no_login: true }) })}
-      onClose={onClose}
-    >
-      <TextField label="Name" value={name} onChange={setName} maxLength={63} autoFocus />
-      <CheckField label="Can log in, with a password" checked={canLogIn} onChange={setCanLogIn} />
+    <FormDialog title="New role" submit="Create role" form={form} disabled={form.values.name === ''} onClose={onClose}>
+      <TextField label="Name" {...form.field('name')} maxLength={63} autoFocus />
+      <CheckField label="Can log in, with a password" {...form.check('canLogIn')} />
     </FormDialog>
   );
 }
@@ -128,42 +132,27 @@ interface OfRole {
 function ResetPassword(props: OfRole & { readonly onReset: (name: string, password: string) => void }) {
   const { branch, role, onClose, onReset } = props;
   const path = `${pathOf(branch)}/${encodeURIComponent(role.name)}/reset_password`;
-  const reset = useAction(() => api<{ role: Role }>('POST', path), {
+  const reset = useConfirm({
+    send: () => api<ResetProjectBranchRolePasswordReply>('POST', path),
     refresh: [['project', branch.project_id]],
-    showsFailure: true,
     onDone: ({ role: changed }) => onReset(changed.name, changed.password ?? ''),
   });
   return (
-    <ConfirmDialog
-      title="Reset password"
-      submit="Reset password"
-      busy={reset.isPending}
-      error={reset.error}
-      onSubmit={() => reset.mutate()}
-      onClose={onClose}
-    >
-      <p>Whoever connects as {role.name} with the old password cannot connect any more.</p>
+    <ConfirmDialog title="Reset password" submit="Reset password" form={reset} onClose={onClose}>
+      <p>Clients that connect as {role.name} with the old password are refused from now on.</p>
     </ConfirmDialog>
   );
 }
 
 function DeleteRole({ branch, role, onClose }: OfRole) {
-  const remove = useAction(() => api<object>('DELETE', `${pathOf(branch)}/${encodeURIComponent(role.name)}`), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', `${pathOf(branch)}/${encodeURIComponent(role.name)}`),
     refresh: [['project', branch.project_id]],
     done: `Role ${role.name} is deleted.`,
-    showsFailure: true,
     onDone: onClose,
   });
   return (
-    <ConfirmDialog
-      title="Delete role"
-      submit="Delete role"
-      typed={role.name}
-      busy={remove.isPending}
-      error={remove.error}
-      onSubmit={() => remove.mutate()}
-      onClose={onClose}
-    >
+    <ConfirmDialog title="Delete role" submit="Delete role" typed={role.name} form={remove} onClose={onClose}>
       <p>Nobody can connect as {role.name} any more.</p>
     </ConfirmDialog>
   );

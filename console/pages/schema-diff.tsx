@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { api, at, withQuery } from '../api/client.ts';
+import type { Branch, GetProjectBranchSchemaComparisonReply } from '../api/generated.ts';
 import { databasesQuery } from '../api/queries.ts';
-import type { Branch } from '../api/types.ts';
 import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';
@@ -75,7 +75,8 @@ function Diff({ branch, baseId, database }: DiffProps) {
   const path = at`/projects/${branch.project_id}/branches/${branch.id}/compare_schema`;
   const diff = useQuery({
     queryKey: ['diff', branch.id, baseId, database],
-    queryFn: () => api<{ diff?: string }>('GET', withQuery(path, { base_branch_id: baseId, db_name: database })),
+    queryFn: () =>
+      api<GetProjectBranchSchemaComparisonReply>('GET', withQuery(path, { base_branch_id: baseId, db_name: database })),
     gcTime: 0,
     refetchOnWindowFocus: false,
     retry: false,
@@ -83,9 +84,7 @@ function Diff({ branch, baseId, database }: DiffProps) {
   return (
     <>
       <Loaded query={diff} lines={6}>
-        {({ diff: text = '' }) =>
-          text === '' ? <Empty title="Both have the same schema." /> : <DiffLines text={text} />
-        }
+        {({ diff: text }) => (text === '' ? <Empty title="Both have the same schema." /> : <DiffLines text={text} />)}
       </Loaded>
       <p className="hint">
         <Button small busy={diff.isFetching} onClick={() => diff.refetch()}>

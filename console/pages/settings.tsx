@@ -2,14 +2,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { api, at } from '../api/client.ts';
+import type { Project } from '../api/generated.ts';
 import { projectQuery, sessionQuery } from '../api/queries.ts';
-import type { Project } from '../api/types.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { Card, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog } from '../ui/dialog.tsx';
 import { CheckField, Field, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Loaded } from '../ui/states.tsx';
 import { initialSizing, type Sizing, SizingFields, sizingBody } from './sizing-fields.tsx';
 
@@ -25,11 +26,18 @@ export function SettingsPage() {
   );
 }
 
-function useUpdate(project: Project) {
-  return useAction(
-    (change: object) => api<object>('PATCH', at`/projects/${project.id}`, { body: { project: change } }),
-    { refresh: [['project', project.id], ['projects']], done: 'Saved.' },
-  );
+function useSettingsForm<Values extends object>(
+  project: Project,
+  initial: Values,
+  changeOf: (values: Values) => object,
+) {
+  return useForm({
+    initial,
+    send: (values) => api<object>('PATCH', at`/projects/${project.id}`, { body: { project: changeOf(values) } }),
+    refresh: [['project', project.id], ['projects']],
+    done: 'Saved.',
+    showsFailure: false,
+  });
 }
 
 function Settings({ project }: { readonly project: Project }) {
@@ -45,44 +53,33 @@ function Settings({ project }: { readonly project: Project }) {
 }
 
 function Name({ project }: { readonly project: Project }) {
-  const [name, setName] = useState(project.name);
-  const update = useUpdate(project);
+  const form = useSettingsForm(project, { name: project.name }, ({ name }) => ({ name: name.trim() }));
+  const { name } = form.values;
   return (
     <Card title="Name">
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          update.mutate({ name: name.trim() });
-        }}
-      >
-        <TextField label="Name of the project" value={name} onChange={setName} maxLength={256} required />
-        <Button type="submit" busy={update.isPending} disabled={name.trim() === '' || name === project.name}>
+      <Form form={form} className="stack">
+        <TextField label="Name of the project" {...form.field('name')} maxLength={256} required />
+        <Button type="submit" busy={form.isBusy} disabled={name.trim() === '' || name === project.name}>
           Save name
         </Button>
-      </form>
+      </Form>
     </Card>
   );
 }
 
 function NewComputes({ project }: { readonly project: Project }) {
-  const [sizing, setSizing] = useState<Sizing>(() => defaultsOf(project));
-  const update = useUpdate(project);
+  const form = useSettingsForm(project, { sizing: defaultsOf(project) }, ({ sizing }) => ({
+    default_endpoint_settings: sizingBody(sizing),
+  }));
   return (
     <Card title="New computes">
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          update.mutate({ default_endpoint_settings: sizingBody(sizing) });
-        }}
-      >
-        <p className="hint">What a compute gets that is made without saying otherwise.</p>
-        <SizingFields sizing={sizing} onChange={setSizing} />
-        <Button type="submit" busy={update.isPending}>
+      <Form form={form} className="stack">
+        <p className="hint">Defaults for a compute that is created without a size of its own.</p>
+        <SizingFields sizing={form.values.sizing} onChange={(sizing) => form.set({ sizing })} />
+        <Button type="submit" busy={form.isBusy}>
           Save defaults
         </Button>
-      </form>
+      </Form>
     </Card>
   );
 }
@@ -95,22 +92,17 @@ function defaultsOf({ default_endpoint_settings: given }: Project): Sizing {
 
 function AllowedAddresses({ project }: { readonly project: Project }) {
   const allowed = project.settings?.allowed_ips;
-  const [text, setText] = useState((allowed?.ips ?? []).join('\n'));
-  const [isProtectedOnly, setProtectedOnly] = useState(allowed?.protected_branches_only ?? false);
-  const update = useUpdate(project);
-  const submit = () => {
-    const ips = text.split(/[\s,]+/).filter((entry) => entry !== '');
-    update.mutate({ settings: { allowed_ips: { ips, protected_branches_only: isProtectedOnly } } });
+  const initial = {
+    text: (allowed?.ips ?? []).join('\n'),
+    isProtectedOnly: allowed?.protected_branches_only ?? false,
   };
+  const form = useSettingsForm(project, initial, ({ text, isProtectedOnly }) => {
+    const ips = text.split(/[\s,]+/).filter((entry) => entry !== '');
+    return { settings: { allowed_ips: { ips, protected_branches_only: isProtectedOnly } } };
+  });
   return (
     <Card title="Who may connect">
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-      >
+      <Form form={form} className="stack">
         <Field
           label="Allowed addresses"
           hint="One on each line: an address, a CIDR block, or a range a-b. Empty lets everybody in."
@@ -122,16 +114,16 @@ function AllowedAddresses({ project }: { readonly project: Project }) {
               aria-describedby={hintId}
               rows={4}
               spellCheck={false}
-              value={text}
-              onChange={(event) => setText(event.target.value)}
+              value={form.values.text}
+              onChange={(event) => form.set({ text: event.target.value })}
             />
           )}
         </Field>
-        <CheckField label="For protected branches alone" checked={isProtectedOnly} onChange={setProtectedOnly} />
-        <Button type="submit" busy={update.isPending}>
+        <CheckField label="For protected branches alone" {...form.check('isProtectedOnly')} />
+        <Button type="submit" busy={form.isBusy}>
           Save addresses
         </Button>
-      </form>
+      </Form>
     </Card>
   );
 }
@@ -139,10 +131,10 @@ function AllowedAddresses({ project }: { readonly project: Project }) {
 function DeleteProject({ project }: { readonly project: Project }) {
   const [isAsking, setAsking] = useState(false);
   const navigate = useNavigate();
-  const remove = useAction(() => api<object>('DELETE', at`/projects/${project.id}`), {
+  const remove = useConfirm({
+    send: () => api<object>('DELETE', at`/projects/${project.id}`),
     refresh: [['projects']],
     done: `Project ${project.name} is deleted.`,
-    showsFailure: true,
     onDone: () => navigate({ to: '/' }),
   });
   return (
@@ -160,9 +152,7 @@ function DeleteProject({ project }: { readonly project: Project }) {
           title="Delete project"
           submit="Delete project"
           typed={project.name}
-          busy={remove.isPending}
-          error={remove.error}
-          onSubmit={() => remove.mutate()}
+          form={remove}
           onClose={() => setAsking(false)}
         >
           <p>Nothing of {project.name} can be brought back.</p>

@@ -1,7 +1,7 @@
-/** The size of a compute and when it sleeps: sliders that rest on valid values only. */
+/** The size of a compute and when it is suspended: sliders that rest on valid values only. */
 import { useQuery } from '@tanstack/react-query';
+import type { Endpoint } from '../api/generated.ts';
 import { sessionQuery, userQuery } from '../api/queries.ts';
-import type { Endpoint } from '../api/types.ts';
 import { CheckField, SelectField, SliderField } from '../ui/field.tsx';
 import { duration } from '../ui/format.ts';
 import { autoscalingMax, delays, neverDelay, sizesUpTo, sizeText, usualDelay, usualDelaySeconds } from '../ui/sizes.ts';

@@ -68,3 +68,13 @@ export function jdbcUrl(uri: string): string {
   query.set('password', decodeURIComponent(url.password));
   return `jdbc:postgresql://${url.host}${url.pathname}?${query}`;
 }
+
+/** A first call of the API, for a terminal. */
+export function createProjectRequest(apiUrl: string): string {
+  return [
+    `curl -X POST ${apiUrl}/projects`,
+    '  -H "authorization: Bearer $CATNAP_API_KEY"',
+    '  -H "content-type: application/json"',
+    `  -d '{"project": {"name": "hello"}}'`,
+  ].join(' \\\n');
+}

@@ -1,4 +1,4 @@
-/** The SQL editor: run statements against any branch, look at rows, plans and errors. */
+/** The SQL editor: runs statements on any branch and shows rows, plans and errors. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import { SqlError } from '../api/sql.ts';
@@ -7,8 +7,8 @@ import { addToHistory, readHistory } from '../sql/history.ts';
 import { PlanView } from '../sql/plan-view.tsx';
 import { ResultGrid } from '../sql/result-grid.tsx';
 import type { Statement } from '../sql/split.ts';
-import { type Target, WithTarget } from '../sql/target.tsx';
 import { type Outcome, type Runner, useRunner } from '../sql/use-runner.ts';
+import { type Target, WithTarget } from '../target/target.tsx';
 import { Ago, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog } from '../ui/dialog.tsx';
@@ -99,9 +99,7 @@ function Workbench({ projectId, target }: { readonly projectId: string; readonly
         <ConfirmDialog
           title={`Write to the protected branch ${target.branch.name}?`}
           submit="Run it"
-          busy={false}
-          error={null}
-          onSubmit={() => runner.answer(true)}
+          form={{ isBusy: false, error: null, submit: () => runner.answer(true) }}
           onClose={() => runner.answer(false)}
         >
           <pre className="code-block">{runner.asking.text}</pre>

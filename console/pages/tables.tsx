@@ -1,10 +1,10 @@
-/** Tables of a database and their rows. Nothing can be changed here: every look is in a read-only transaction. */
+/** Tables of a database and their rows. Nothing can be changed here: every query runs in a read-only transaction. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { runSql } from '../api/sql.ts';
 import { quoteName, readTables, type Table } from '../sql/catalog.ts';
 import { ResultGrid } from '../sql/result-grid.tsx';
-import { type Target, WithTarget } from '../sql/target.tsx';
+import { type Target, WithTarget } from '../target/target.tsx';
 import { Card, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';
@@ -19,7 +19,7 @@ export function TablesPage() {
   return (
     <>
       <title>Tables · Catnap</title>
-      <PageHead title="Tables" lead="Read only. Looking wakes the compute." />
+      <PageHead title="Tables" lead="Read only. Opening this page wakes the compute." />
       <WithTarget projectId={projectId} search={search} onChange={(next) => navigate({ search: next })}>
         {(target) => (
           <Browser
@@ -47,7 +47,7 @@ const nameOf = ({ schema, name }: Table) => `${schema}.${name}`;
 
 function Browser({ target, chosen, page, onChoose }: BrowserProps) {
   const tables = useQuery({
-    // Not under the project: what happens there, its going to sleep above all, is no reason to look again and wake it.
+    // Not under the project: a change there, such as a suspend, must not cause a query that wakes the compute again.
     queryKey: ['tables', target.branch.id, target.database],
     queryFn: () => readTables(target.uri),
     staleTime: Number.POSITIVE_INFINITY,
@@ -94,7 +94,7 @@ interface RowsProps {
 function Rows({ target, table, page, onPage }: RowsProps) {
   const rows = useQuery({
     queryKey: ['rows', target.uri, nameOf(table), page],
-    // One more than shown tells whether there is a next page.
+    // One more than is shown, to know whether there is a next page.
     queryFn: ({ signal }) =>
       runSql(
         target.uri,
@@ -111,7 +111,7 @@ function Rows({ target, table, page, onPage }: RowsProps) {
       title={nameOf(table)}
       actions={
         <Button small busy={rows.isFetching} onClick={() => rows.refetch()}>
-          Look again
+          Refresh
         </Button>
       }
     >

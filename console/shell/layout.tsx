@@ -1,4 +1,4 @@
-/** The frame: who is signed in decides what is shown, then navigation on the left and the page on the right. */
+/** The frame: the sign-in page without a sign-in, else navigation on the left and the page on the right. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';

@@ -2,9 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useAction } from '../api/action.ts';
 import { send } from '../api/client.ts';
 import { projectQuery, sessionQuery } from '../api/queries.ts';
+import { useAction } from '../forms/action.ts';
 import { Button } from '../ui/button.tsx';
 import { Logo } from '../ui/icons.tsx';
 import { applyTheme, readTheme, themes } from '../ui/theme.ts';

@@ -1,27 +1,22 @@
-/** The page for those who are not signed in. It takes the place of every other, so the address stays as it is. */
-import { useState } from 'react';
-import { useAction } from '../api/action.ts';
+/** The page without a sign-in. It is shown instead of every other page, so the address stays as it is. */
+
 import { send } from '../api/client.ts';
+import { useForm } from '../forms/use-form.ts';
 import { Button } from '../ui/button.tsx';
 import { TextField } from '../ui/field.tsx';
+import { FailureLine, Form } from '../ui/form.tsx';
 import { Logo } from '../ui/icons.tsx';
 
 export function SignIn() {
-  const [key, setKey] = useState('');
-  const signIn = useAction(
-    (apiKey: string) => send<object>('POST', '/console/session', { body: { api_key: apiKey } }),
-    { refresh: [[]], showsFailure: true },
-  );
+  const form = useForm({
+    initial: { key: '' },
+    send: ({ key }) => send<object>('POST', '/console/session', { body: { api_key: key.trim() } }),
+    refresh: [[]],
+  });
   return (
     <main className="sign-in">
       <title>Sign in · Catnap</title>
-      <form
-        className="card"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (key.trim() !== '') signIn.mutate(key.trim());
-        }}
-      >
+      <Form form={form} disabled={form.values.key.trim() === ''} className="card">
         <p className="brand">
           <Logo /> Catnap
         </p>
@@ -30,24 +25,19 @@ export function SignIn() {
           label="API key"
           type="password"
           autoComplete="current-password"
-          value={key}
-          onChange={setKey}
+          {...form.field('key')}
           required
           hint="Any key: a person’s, an organization’s, or one of a single project."
         />
-        {signIn.error !== null && (
-          <p className="failure-line" role="alert">
-            {signIn.error.message}
-          </p>
-        )}
-        <Button type="submit" tone="primary" busy={signIn.isPending}>
+        <FailureLine error={form.error} />
+        <Button type="submit" tone="primary" busy={form.isBusy}>
           Sign in
         </Button>
         <p className="hint">
           The first key was printed at the first start. On the machine that runs Catnap, <code>catnap keys show</code>{' '}
           shows it again.
         </p>
-      </form>
+      </Form>
     </main>
   );
 }

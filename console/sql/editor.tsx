@@ -83,27 +83,27 @@ function languageOf(tables: readonly Table[]) {
   }
   return [
     sql({ dialect: PostgreSQL, schema, defaultSchema: 'public' }),
-    PostgreSQL.language.data.of({ autocomplete: (place: Place) => completeColumn(place, tables) }),
+    PostgreSQL.language.data.of({ autocomplete: (at: TypedAt) => completeColumn(at, tables) }),
   ];
 }
 
-/** What the editor says of the place where somebody types. */
-interface Place {
+/** What the editor knows of where somebody types. */
+interface TypedAt {
   readonly state: EditorState;
   matchBefore(word: RegExp): { readonly from: number } | null;
 }
 
 /** Columns by their names alone, of the tables that the text speaks of; behind a table's name they come anyway. */
-function completeColumn(place: Place, tables: readonly Table[]) {
-  const word = place.matchBefore(/\w+/);
-  if (word === null || place.state.sliceDoc(word.from - 1, word.from) === '.') return null;
-  const words = new Set(place.state.doc.toString().match(/\w+/g));
+function completeColumn(at: TypedAt, tables: readonly Table[]) {
+  const word = at.matchBefore(/\w+/);
+  if (word === null || at.state.sliceDoc(word.from - 1, word.from) === '.') return null;
+  const words = new Set(at.state.doc.toString().match(/\w+/g));
   const columns = tables.filter(({ name }) => words.has(name)).flatMap((table) => table.columns);
   const options = [...new Set(columns)].map((label) => ({ label, type: 'property', boost: 1 }));
   return { from: word.from, options, validFor: /^\w*$/ };
 }
 
-/** The word at the place, or the one character that is there. */
+/** The word at the position, or the one character that is there. */
 function marks(error: EditorProps['error'], text: string): Diagnostic[] {
   if (error === null) return [];
   const from = Math.min(error.from, text.length);

@@ -6,7 +6,7 @@ export interface HistoryEntry {
 }
 
 const entriesMax = 50;
-/** Longer ones are not worth their place. */
+/** Longer ones are not kept. */
 const queryLengthMax = 20_000;
 const keyOf = (projectId: string) => `catnap-history-${projectId}`;
 

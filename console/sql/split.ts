@@ -1,4 +1,8 @@
-/** Cuts a text into statements at its semicolons, those in strings, names, comments and dollar quotes left out. */
+/**
+ * Cuts a text into statements at its semicolons. The editor's own parser says which semicolons are the end of a
+ * statement and which are inside a string, a quoted name, a comment or a dollar quote.
+ */
+import { PostgreSQL, SQLDialect } from '@codemirror/lang-sql';
 
 export interface Statement {
   readonly text: string;
@@ -6,55 +10,62 @@ export interface Statement {
   readonly from: number;
 }
 
+/**
+ * The parser takes a run of operator characters as one operator; Postgres ends it where a comment begins, as in
+ * `select *--`. Without the two characters that begin comments a run ends before them. That `-` and `/` are no
+ * operators then does not matter here.
+ */
+const dialect = SQLDialect.define({ ...PostgreSQL.spec, operatorChars: '+*<>=~!@#%^&|`?' });
+
 export function splitStatements(text: string): Statement[] {
+  const { ends, withoutComments } = parse(text);
   const found: Statement[] = [];
   let start = 0;
-  let at = 0;
-  while (at < text.length) {
-    if (text[at] === ';') {
-      add(found, text, start, at);
-      start = at + 1;
-      at += 1;
-    } else {
-      at = skip(text, at);
+  for (const end of [...ends, text.length]) {
+    const raw = text.slice(start, end);
+    const body = raw.trimStart();
+    if (withoutComments.slice(start, end).trim() !== '') {
+      found.push({ text: body.trimEnd(), from: start + raw.length - body.length });
     }
+    start = end + 1;
   }
-  add(found, text, start, text.length);
   return found;
 }
 
-function add(found: Statement[], text: string, start: number, end: number): void {
-  const raw = text.slice(start, end);
-  const body = raw.trimStart();
-  if (withoutComments(body).trim() === '') return;
-  found.push({ text: body.trimEnd(), from: start + raw.length - body.length });
+interface Parsed {
+  /** Where the semicolons are. */
+  readonly ends: readonly number[];
+  /** As long as the text, with blanks in place of comments. */
+  readonly withoutComments: string;
 }
 
-function withoutComments(text: string): string {
-  return text.replace(/--[^\n]*/g, '').replace(/\/\*[\s\S]*?\*\//g, '');
+function parse(text: string): Parsed {
+  const ends: number[] = [];
+  let withoutComments = '';
+  let previous = '';
+  let depth = 0;
+  dialect.language.parser.parse(text).iterate({
+    enter: ({ name, from, to }) => {
+      const token = text.slice(from, to);
+      if (name === ';' && depth === 0) ends.push(from);
+      if (name === 'LineComment' || (name === 'BlockComment' && isClosed(token))) {
+        withoutComments += text.slice(withoutComments.length, from) + ' '.repeat(to - from);
+      }
+      if (name !== 'Keyword' && name !== 'Identifier') return;
+      const word = token.toLowerCase();
+      depth += stepInto(word, previous, depth);
+      previous = word;
+    },
+  });
+  return { ends, withoutComments: withoutComments + text.slice(withoutComments.length) };
 }
 
-/** The place after whatever begins here. */
-function skip(text: string, at: number): number {
-  const rest = text.slice(at, at + 70);
-  const end = (closing: string, from: number) => {
-    const place = text.indexOf(closing, from);
-    return place === -1 ? text.length : place + closing.length;
-  };
-  if (rest.startsWith('--')) return end('\n', at);
-  if (rest.startsWith('/*')) return end('*/', at + 2);
-  if (rest.startsWith("'")) return endOfString(text, at, /[eE]/.test(text[at - 1] ?? ''));
-  if (rest.startsWith('"')) return end('"', at + 1);
-  const dollar = /^\$([A-Za-z_]\w*)?\$/.exec(rest)?.[0];
-  if (dollar !== undefined) return end(dollar, at + dollar.length);
-  return at + 1;
-}
+/** One that is not closed is sent, so that Postgres says so. */
+const isClosed = (comment: string) => comment.length > 3 && comment.endsWith('*/');
 
-/** A doubled quote opens the string again, so it needs no care; a backslash does, in strings that know it. */
-function endOfString(text: string, at: number, knowsBackslash: boolean): number {
-  for (let place = at + 1; place < text.length; place += 1) {
-    if (knowsBackslash && text[place] === '\\') place += 1;
-    else if (text[place] === "'") return place + 1;
-  }
-  return text.length;
+/** `begin atomic … end` is the body of a function, with semicolons of its own; the parser knows no such thing. */
+function stepInto(word: string, previous: string, depth: number): number {
+  if (depth === 0) return previous === 'begin' && word === 'atomic' ? 1 : 0;
+  if (word === 'case') return 1;
+  return word === 'end' ? -1 : 0;
 }

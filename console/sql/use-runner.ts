@@ -1,9 +1,9 @@
 /** Runs the statements of a text one after another, and keeps what came of each. */
 import { useRef, useState } from 'react';
 import { isRefusedWrite, runSql, SqlError, type SqlResult } from '../api/sql.ts';
+import type { Target } from '../target/target.tsx';
 import { type PlanNode, readPlan } from './plan-view.tsx';
-import { type Statement, splitStatements } from './split.ts';
-import type { Target } from './target.tsx';
+import type { Statement } from './split.ts';
 
 export type Outcome =
   | { readonly kind: 'rows'; readonly statement: Statement; readonly result: SqlResult; readonly ms: number }
@@ -65,13 +65,18 @@ export function useRunner(target: Target): Runner {
     const { signal } = aborting.current;
     setRunning(true);
     setOutcomes([]);
-    for (const { text, from } of splitStatements(chosen.text)) {
-      const statement = { text, from: chosen.from + from };
-      const outcome = await outcomeOf(statement, mode, signal);
-      setOutcomes((before) => [...before, outcome]);
-      if (outcome.kind === 'error') break;
+    try {
+      // With the editor's parser, which pages that run nothing need not load.
+      const { splitStatements } = await import('./split.ts');
+      for (const { text, from } of splitStatements(chosen.text)) {
+        const statement = { text, from: chosen.from + from };
+        const outcome = await outcomeOf(statement, mode, signal);
+        setOutcomes((before) => [...before, outcome]);
+        if (outcome.kind === 'error') break;
+      }
+    } finally {
+      setRunning(false);
     }
-    setRunning(false);
   };
 
   return {
@@ -93,7 +98,7 @@ function toError(error: unknown, mode: 'run' | 'explain'): Error {
   if (error instanceof DOMException) return new Error('Cancelled.');
   if (!(error instanceof SqlError) || mode === 'run' || error.position === null)
     return error instanceof Error ? error : new Error(String(error));
-  // The place is counted from the beginning of what was sent.
+  // Postgres counts from the beginning of what was sent, which is the prefix.
   const { message, code, detail, hint, position } = error;
   return new SqlError({ message, code, detail, hint, position: String(position - explainPrefix.length) });
 }

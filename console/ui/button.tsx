@@ -1,4 +1,4 @@
-/** Buttons. A busy one keeps its place and says so. */
+/** Buttons. A busy one stays where it is, disabled. */
 import type { ButtonHTMLAttributes, ReactNode } from 'react';
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {

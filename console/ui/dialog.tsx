@@ -2,6 +2,7 @@
 import { type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import { Button } from './button.tsx';
 import { TextField } from './field.tsx';
+import { FailureLine, Form, type Submission } from './form.tsx';
 import { Icon } from './icons.tsx';
 
 const firstField = '.dialog-body :is(input, select, textarea)';
@@ -46,38 +47,28 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
 }
 
 interface FormDialogProps extends DialogProps {
+  /** Words on the button. */
   readonly submit: string;
+  readonly form: Submission;
   readonly tone?: 'primary' | 'danger';
-  readonly busy: boolean;
   readonly disabled?: boolean;
-  readonly error: Error | null;
-  readonly onSubmit: () => void;
 }
 
 /** A dialog with one thing to do. A failure is shown inside, so that nothing that was typed is lost. */
 export function FormDialog(props: FormDialogProps) {
-  const { title, onClose, children, submit, tone = 'primary', busy, disabled = false, error, onSubmit } = props;
+  const { title, onClose, children, submit, form, tone = 'primary', disabled = false, wide = false } = props;
   return (
-    <Dialog title={title} onClose={onClose} wide={props.wide ?? false}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!busy && !disabled) onSubmit();
-        }}
-      >
+    <Dialog title={title} onClose={onClose} wide={wide}>
+      <Form form={form} disabled={disabled}>
         <div className="dialog-body">{children}</div>
-        {error !== null && (
-          <p className="failure-line" role="alert">
-            {error.message}
-          </p>
-        )}
+        <FailureLine error={form.error} />
         <footer>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone={tone} busy={busy} disabled={disabled}>
+          <Button type="submit" tone={tone} busy={form.isBusy} disabled={disabled}>
             {submit}
           </Button>
         </footer>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -1,4 +1,4 @@
-/** The place where notices appear. */
+/** The corner of the page in which notices appear. */
 import { useSyncExternalStore } from 'react';
 import { Button } from './button.tsx';
 import { Icon } from './icons.tsx';

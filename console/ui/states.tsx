@@ -69,8 +69,8 @@ interface LoadedProps<T> {
 }
 
 /**
- * Shows what the last good reply said for as long as it can: a failed look again is a banner's business. What was
- * deleted meanwhile, or may not be seen any more, is not shown on.
+ * Goes on showing the last good reply when a later request fails, because the banner reports that. What was deleted
+ * meanwhile, or is no longer permitted, is not shown.
  */
 export function Loaded<T>({ query, children, lines = 4 }: LoadedProps<T>) {
   if (query.data !== undefined && !isGone(query.error)) return children(query.data);

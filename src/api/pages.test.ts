@@ -45,14 +45,15 @@ test('metrics are for this machine, or for a key of the operator', async () => {
   expect((await from('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).statusCode).toBe(401);
 });
 
-test('the status page is one document that asks nobody else', async () => {
+test('a bookmark of the old status page leads to the console', async () => {
   const reply = await api.app.inject('/status');
-  expect(reply.headers['content-type']).toBe('text/html; charset=utf-8');
-  expect(reply.headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'sha256-/);
-  expect(reply.body).not.toMatch(/https?:\/\//);
+  expect([reply.statusCode, reply.headers.location]).toEqual([302, '/about']);
+  const page = await api.app.inject(String(reply.headers.location));
+  expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+  expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'; script-src 'self';/);
 });
 
-test('the status numbers are for this machine, or for a key', async () => {
+test('the status of the installation is for this machine, or for a key', async () => {
   await api.call('POST', '/api/v2/projects', { body: { project: {} } });
   const brief = { name: 'catnap', version: '0.0.0-test' };
   const full = { ...brief, counts: { projects: 1, endpoints: { init: 1, active: 0, idle: 0 } } };
@@ -69,6 +70,25 @@ test('the status numbers are for this machine, or for a key', async () => {
   const open = await buildApp({ ...api.parts, config, metrics: new Registry() });
   expect((await open.inject('/status.json')).json()).toEqual(brief);
   await open.close();
+});
+
+test('the status of the installation is sent as it is, also where something is not known', async () => {
+  const config = { ...api.parts.config, storageMethod: null };
+  const app = await buildApp({ ...api.parts, config, metrics: new Registry() });
+  expect((await app.inject({ url: '/status.json', headers: { host: 'localhost' } })).json()).toEqual({
+    name: 'catnap',
+    version: '0.0.0-test',
+    driver: config.driver,
+    region_id: config.region,
+    pg_versions: config.pgVersions,
+    api_url: 'http://localhost:7070/api/v2',
+    database_port: config.pgPort,
+    limits_enforced: true,
+    storage_method: null,
+    temporary_disk_enforcement: 'session',
+    counts: { projects: 1, endpoints: { init: 1, active: 0, idle: 0 } },
+  });
+  await app.close();
 });
 
 test('the API describes itself: every operation has a name, a tag and words', async () => {

@@ -57,8 +57,12 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
 
 describe('outbox', () => {
   const mail = {
-    ...{ id: 7, to: 'ada@example.com', subject: 'Reset your password', status: 'stored' },
-    ...{ created_at: '2026-01-01T00:00:00.000Z', text: 'Hello \u001b[2J,\n\nhttp://localhost/reset?code=abc' },
+    id: 7,
+    to: 'ada@example.com',
+    subject: 'Reset your password',
+    status: 'stored',
+    created_at: '2026-01-01T00:00:00.000Z',
+    text: 'Hello \u001b[2J,\n\nhttp://localhost/reset?code=abc',
   };
 
   test('lists mails, and shows one with its link and without its tricks', async () => {
@@ -77,10 +81,15 @@ describe('outbox', () => {
 describe('storage', () => {
   const plan = { image: '/h/storage.img', mountPoint: '/h/storage', bytes: 2 ** 30, movedBytes: 0, projects: 0 };
   const status = {
-    ...({ method: 'reflink', path: '/h/storage', isAway: false, bytesUsed: 2 ** 20, bytesFree: 2 ** 30 } as const),
+    method: 'reflink' as const,
+    path: '/h/storage',
+    isAway: false,
+    bytesUsed: 2 ** 20,
+    bytesFree: 2 ** 30,
     image: { file: '/h/storage.img', bytes: 2 ** 30, bytesOnDisk: 3 * 2 ** 20 },
     branches: [{ project: 'p', branch: 'br-a', bytes: 2 ** 20, shared: 2 ** 19, extents: 20_000 }],
-    ...{ branchBytes: 2 ** 21, branchBytesOnDisk: 2 ** 20 },
+    branchBytes: 2 ** 21,
+    branchBytesOnDisk: 2 ** 20,
   };
 
   test('says what it will do, and does it only when told', async () => {
@@ -95,7 +104,7 @@ describe('storage', () => {
     };
     const asked = await catnap(['storage', 'create', '--size', '2G'], { storage });
     expect(asked).toMatchObject({ code: 1, err: 'catnap: nobody is here to be asked: add --yes\n' });
-    expect(asked.out).toMatch(/XFS filesystem of 2 GiB[\s\S]*Data of 3 projects \(1 MiB\) are copied/);
+    expect(asked.out).toMatch(/XFS filesystem of 2 GiB[\s\S]*Data of 3 projects \(1 MiB\) is copied/);
     expect(made).toEqual([]);
     const told = await catnap(['storage', 'create', '--size', '512m', '--yes'], { storage });
     expect(told).toMatchObject({ code: 0, out: expect.stringContaining('made it\n') });

@@ -1,4 +1,4 @@
-/** Counts for the status page: nothing that names anybody's things. */
+/** Counts over the whole installation: nothing that names anybody's things. */
 import { countEndpointsByState } from '../db/endpoints.ts';
 import { countAllProjects } from '../db/projects.ts';
 import type { Scope } from './context.ts';

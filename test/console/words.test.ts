@@ -1,7 +1,7 @@
 /** The parts of the console that are plain functions. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hidePassword, jdbcUrl, snippetsFor } from '../../console/pages/snippets.ts';
+import { createProjectRequest, hidePassword, jdbcUrl, snippetsFor } from '../../console/pages/snippets.ts';
 import { splitStatements } from '../../console/sql/split.ts';
 import { bytes, duration, milliseconds, relative } from '../../console/ui/format.ts';
 import { sizes as offered, sizesUpTo } from '../../console/ui/sizes.ts';
@@ -23,6 +23,37 @@ describe('statements', () => {
     expect(texts("select E'\\';'; select 2")).toEqual(["select E'\\';'", 'select 2']);
     expect(texts('; ;\n -- nothing\n;')).toEqual([]);
     expect(texts("select 'open")).toEqual(["select 'open"]);
+  });
+
+  test('may hold comments inside comments, and operators right before a comment', () => {
+    expect(texts('select 1 /* a /* b; */ ; c */; select 2')).toEqual(['select 1 /* a /* b; */ ; c */', 'select 2']);
+    expect(texts('select *-- all; of it\nfrom t; select 2*/* ; */3')).toEqual([
+      'select *-- all; of it\nfrom t',
+      'select 2*/* ; */3',
+    ]);
+    expect(texts('/* only; a comment */; -- another;')).toEqual([]);
+    expect(texts('select 1; /* open; select 2')).toEqual(['select 1', '/* open; select 2']);
+  });
+
+  test('know a backslash only in strings that have an E', () => {
+    expect(texts("select 'a\\'; select 2")).toEqual(["select 'a\\'", 'select 2']);
+    expect(texts("select e'a\\'; select 2'; select 3")).toEqual(["select e'a\\'; select 2'", 'select 3']);
+    expect(texts("select U&'d\\0061t;', b'01', x'1F'; select 2")).toEqual([
+      "select U&'d\\0061t;', b'01', x'1F'",
+      'select 2',
+    ]);
+  });
+
+  test('are cut even where they are wrong, so that Postgres can say what is', () => {
+    expect(texts('select (1; select 2); selüct ä; ]; $1')).toEqual(['select (1', 'select 2)', 'selüct ä', ']', '$1']);
+  });
+
+  test('keep the body of a function whole', () => {
+    const body = 'begin atomic insert into t values (1); select case when a then 1 else 2 end; END';
+    const made = `create function f() returns int ${body}`;
+    expect(texts(`${made}; select 2; begin; end; select 3`)).toEqual([made, 'select 2', 'begin', 'end', 'select 3']);
+    const quoted = 'create function g() returns int language sql as $f$ select 1; $f$';
+    expect(texts(`${quoted}; select 2`)).toEqual([quoted, 'select 2']);
   });
 
   test('say where they begin, whatever the text', () => {
@@ -50,6 +81,13 @@ describe('snippets', () => {
       expect(hidden).not.toContain('cret');
       expect(hidden).toContain('••••');
     }
+  });
+
+  test('for a first request need nothing but a key in the environment', () => {
+    const lines = createProjectRequest('http://localhost:7070/api/v2').split(' \\\n');
+    expect(lines[0]).toBe('curl -X POST http://localhost:7070/api/v2/projects');
+    expect(lines.slice(1).every((line) => line.startsWith('  -'))).toBe(true);
+    expect(JSON.parse(lines.at(-1)?.split("'")[1] ?? '')).toEqual({ project: { name: 'hello' } });
   });
 
   test('for JDBC have user and password as parameters', () => {

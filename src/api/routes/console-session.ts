@@ -9,6 +9,7 @@ import type { ApiParts } from '../kit/parts.ts';
 import { type Access, authenticateToken, tokenLengthMax } from '../plugins/auth.ts';
 import { clearSessionCookie, isFromConsole, sessionTokenOf, setSessionCookie } from '../plugins/console-cookie.ts';
 import { closed } from '../schemas/common.ts';
+import { ConsoleSession } from '../schemas/unversioned.ts';
 
 const SignInBody = Type.Object(
   {
@@ -19,7 +20,8 @@ const SignInBody = Type.Object(
 );
 
 const path = '/console/session';
-const open = { config: { isPublic: true }, schema: { hide: true } };
+const response = { 200: ConsoleSession };
+const open = { config: { isPublic: true }, schema: { hide: true, response } };
 
 export function consoleSessionRoutes(app: App, parts: ApiParts, access: Access): void {
   const { config } = parts;
@@ -32,24 +34,28 @@ export function consoleSessionRoutes(app: App, parts: ApiParts, access: Access):
     return { signed_in: true, key: { id: keyId, name: session.keyName, kind, project_id: projectId } };
   });
 
-  app.post(path, { config: open.config, schema: { hide: true, body: SignInBody } }, async (request, reply) => {
-    if (!isFromConsole(request, config)) throw new CatnapError('forbidden', 'only the console signs in here');
-    const { api_key: apiKey, link } = request.body;
-    if ((apiKey === undefined) === (link === undefined)) throw invalid('invalid request: body needs api_key or link');
-    const secret = apiKey ?? link ?? '';
-    // Links are guarded like keys: both are guesses until they are found.
-    access.guard.check(request.ip, secret);
-    if (apiKey !== undefined && (await authenticateToken(request, apiKey, access)) === undefined) throw wrongKey();
-    const made = await runCommand(parts.core, null, async (scope) => ({
-      token: apiKey === undefined ? await signInWithLink(scope, secret) : await signInWithKey(scope, secret),
-    }));
-    if (made.token === undefined) {
-      access.guard.failed(request.ip);
-      throw apiKey === undefined ? spentLink() : wrongKey();
-    }
-    setSessionCookie(reply, config, made.token);
-    return { signed_in: true };
-  });
+  app.post(
+    path,
+    { config: open.config, schema: { hide: true, body: SignInBody, response } },
+    async (request, reply) => {
+      if (!isFromConsole(request, config)) throw new CatnapError('forbidden', 'only the console signs in here');
+      const { api_key: apiKey, link } = request.body;
+      if ((apiKey === undefined) === (link === undefined)) throw invalid('invalid request: body needs api_key or link');
+      const secret = apiKey ?? link ?? '';
+      // Links are guarded like keys: both are guesses until they are found.
+      access.guard.check(request.ip, secret);
+      if (apiKey !== undefined && (await authenticateToken(request, apiKey, access)) === undefined) throw wrongKey();
+      const made = await runCommand(parts.core, null, async (scope) => ({
+        token: apiKey === undefined ? await signInWithLink(scope, secret) : await signInWithKey(scope, secret),
+      }));
+      if (made.token === undefined) {
+        access.guard.failed(request.ip);
+        throw apiKey === undefined ? spentLink() : wrongKey();
+      }
+      setSessionCookie(reply, config, made.token);
+      return { signed_in: true };
+    },
+  );
 
   app.delete(path, open, async (request, reply) => {
     if (!isFromConsole(request, config)) throw new CatnapError('forbidden', 'only the console signs out here');

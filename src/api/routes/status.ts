@@ -1,6 +1,6 @@
 /**
- * The status page and its numbers. It asks for no key, so it says little: to people on the same machine, and to those
- * who have a key, counts and addresses; to everybody else the name and the version.
+ * What runs here, as JSON. It asks for no key, so it says little: counts and addresses to requests from the same
+ * machine and to requests with a key, the name and the version to everybody else.
  */
 import type { FastifyRequest } from 'fastify';
 import { readScope } from '../../core/context.ts';
@@ -8,18 +8,19 @@ import { getSystemStatus } from '../../core/status.ts';
 import { type Config, isLoopback } from '../../lib/config.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
-import { statusPage } from '../pages/status-page.ts';
 import { type Access, authenticateRequest } from '../plugins/auth.ts';
-import { sendPage } from '../plugins/security-headers.ts';
+import { Installation } from '../schemas/unversioned.ts';
 import { briefStatusView, statusView } from '../views/status.ts';
 import { isLocalPeer } from './health.ts';
 
 const open = { config: { isPublic: true }, schema: { hide: true } };
+const statusSchema = { hide: true, response: { 200: Installation } };
 
 export function statusRoutes(app: App, parts: ApiParts, access: Access): void {
-  app.get('/status', open, async (_request, reply) => sendPage(reply, statusPage));
+  // A page of its own was here once, and people have bookmarks.
+  app.get('/status', open, async (_request, reply) => reply.redirect('/about'));
 
-  app.get('/status.json', open, async (request) => {
+  app.get('/status.json', { config: open.config, schema: statusSchema }, async (request) => {
     const isKnown = isLocalVisitor(request, parts.config) || (await authenticateRequest(request, access)) !== undefined;
     if (!isKnown) return briefStatusView(parts.version);
     return statusView(parts.config, parts.version, await getSystemStatus(readScope(parts.core)));

@@ -1,8 +1,8 @@
 /** `catnap keys`: API keys, listed, made and revoked; and where the first one is. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
+import type { CreateApiKeyReply, GetProjectReply, ListApiKeysReply, RevokeApiKeyReply } from '../kit/generated.ts';
 import { keyFile, type RunCommand, readKeyFile, type Session } from '../kit/session.ts';
-import type { WireApiKey, WireNewApiKey, WireProject } from '../kit/wire.ts';
 
 interface Owner {
   readonly org?: string;
@@ -46,13 +46,13 @@ async function listKeys({ client, writer }: Session, owner: Owner): Promise<unde
     created_at: 'created at',
     last_used_at: 'last used at',
   };
-  writer.list(await client.get<WireApiKey[]>(keysPath(owner.org)), columns, 'There are no keys.');
+  writer.list(await client.get<ListApiKeysReply>(keysPath(owner.org)), columns, 'There are no keys.');
 }
 
 async function createKey(session: Session, name: string, owner: Owner): Promise<undefined> {
   const { client, writer } = session;
   const org = owner.org ?? (owner.project && (await organizationOf(session, owner.project)));
-  const made = await client.post<WireNewApiKey>(keysPath(org), {
+  const made = await client.post<CreateApiKeyReply>(keysPath(org), {
     key_name: name,
     ...(owner.project !== undefined && { project_id: owner.project }),
   });
@@ -61,7 +61,7 @@ async function createKey(session: Session, name: string, owner: Owner): Promise<
 }
 
 async function revokeKey({ client, writer }: Session, id: number, owner: Owner): Promise<undefined> {
-  const gone = await client.delete<WireApiKey>(`${keysPath(owner.org)}/${id}`);
+  const gone = await client.delete<RevokeApiKeyReply>(`${keysPath(owner.org)}/${id}`);
   writer.record(gone, { id: 'revoked', name: 'name' });
 }
 
@@ -73,7 +73,7 @@ async function showFirstKey({ parts, writer }: Session, raw: boolean): Promise<u
 
 /** A key for one project belongs to the organization that owns the project. */
 async function organizationOf({ client }: Session, projectId: string): Promise<string> {
-  const { project } = await client.get<{ project: WireProject }>(`/projects/${encodeURIComponent(projectId)}`);
+  const { project } = await client.get<GetProjectReply>(`/projects/${encodeURIComponent(projectId)}`);
   if (project.org_id === undefined) throw new CliFailure(`project ${projectId} names no organization: pass --org`);
   return project.org_id;
 }

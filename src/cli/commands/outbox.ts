@@ -1,8 +1,8 @@
 /** `catnap outbox`: mails of the embedded auth provider, in place of a mailbox. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
+import type { ListOutboxReply } from '../kit/generated.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
-import type { WireMail } from '../kit/wire.ts';
 
 export function addOutbox(program: Command, run: RunCommand): void {
   program
@@ -22,7 +22,7 @@ async function showOutbox(session: Session, id: number | undefined, limit: numbe
   const { client, writer, parts, format } = session;
   // One mail is the newest of those before the next id.
   const query = id === undefined ? { limit } : { limit: 1, before: id + 1 };
-  const { mails } = await client.get<{ mails: WireMail[] }>('/outbox', query);
+  const { mails } = await client.get<ListOutboxReply>('/outbox', query);
   if (id === undefined) {
     const columns = { id: 'id', created_at: 'written', to: 'to', subject: 'subject', status: 'status' };
     writer.list(mails, columns, 'The outbox is empty.');

@@ -1,8 +1,8 @@
 /** `catnap plan`: which plan an organization is on, and a change of it. */
 import type { Command } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
+import type { GetCurrentUserOrganizationsReply, Organization, UpdateOrganizationReply } from '../kit/generated.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
-import type { WireOrganization } from '../kit/wire.ts';
 
 interface Choice {
   readonly org?: string;
@@ -29,8 +29,8 @@ async function showPlans({ client, writer }: Session): Promise<undefined> {
   writer.list(await organizations(client), columns, 'There are no organizations.');
 }
 
-async function organizations(client: Session['client']): Promise<WireOrganization[]> {
-  return (await client.get<{ organizations: WireOrganization[] }>('/users/me/organizations')).organizations;
+async function organizations(client: Session['client']): Promise<readonly Organization[]> {
+  return (await client.get<GetCurrentUserOrganizationsReply>('/users/me/organizations')).organizations;
 }
 
 async function setPlan({ client, writer }: Session, plan: string, choice: Choice): Promise<undefined> {
@@ -39,5 +39,8 @@ async function setPlan({ client, writer }: Session, plan: string, choice: Choice
     throw new CliFailure('there are several organizations: add --org <id>');
   const id = choice.org ?? first?.id;
   if (id === undefined) throw new CliFailure('the key reaches no organization');
-  writer.record(await client.patch<WireOrganization>(`/organizations/${encodeURIComponent(id)}`, { plan }), columns);
+  writer.record(
+    await client.patch<UpdateOrganizationReply>(`/organizations/${encodeURIComponent(id)}`, { plan }),
+    columns,
+  );
 }

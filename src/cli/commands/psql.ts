@@ -2,9 +2,15 @@
 import type { Command } from 'commander';
 import { ApiRefusal } from '../kit/client.ts';
 import { CliFailure } from '../kit/failure.ts';
+import type {
+  Endpoint,
+  GetConnectionURIReply,
+  GetProjectEndpointReply,
+  ListProjectBranchDatabasesReply,
+  ListProjectBranchRolesReply,
+} from '../kit/generated.ts';
 import { runPsql } from '../kit/run-psql.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
-import type { WireDatabase, WireEndpoint, WireRole } from '../kit/wire.ts';
 
 interface Options {
   readonly project?: string;
@@ -20,7 +26,7 @@ export function addPsql(program: Command, run: RunCommand): void {
     .description('open psql on a compute, waking it if it naps')
     .argument('<endpoint>', 'id of the endpoint, such as ep-…')
     .argument('[psql arguments...]', 'handed to psql; write -- before them')
-    .option('--project <id>', 'look in this project only')
+    .option('--project <id>', 'search this project only')
     .option('--database <name>', 'database (default: the only one, or the oldest)')
     .option('--role <name>', 'role (default: the owner of the database)')
     .option('--pooled', 'go through the pooler')
@@ -42,12 +48,12 @@ async function openPsql(session: Session, endpointId: string, extra: string[], o
   return undefined;
 }
 
-async function findEndpoint({ client }: Session, id: string, projectId?: string): Promise<WireEndpoint> {
+async function findEndpoint({ client }: Session, id: string, projectId?: string): Promise<Endpoint> {
   const projectIds = projectId ? [projectId] : (await client.listProjects()).map((project) => project.id);
   for (const project of projectIds) {
     try {
       const path = `/projects/${encodeURIComponent(project)}/endpoints/${encodeURIComponent(id)}`;
-      return (await client.get<{ endpoint: WireEndpoint }>(path)).endpoint;
+      return (await client.get<GetProjectEndpointReply>(path)).endpoint;
     } catch (error) {
       if (!(error instanceof ApiRefusal && error.status === 404)) throw error;
     }
@@ -56,16 +62,16 @@ async function findEndpoint({ client }: Session, id: string, projectId?: string)
   throw new CliFailure(`there is no endpoint ${id} in ${where}`);
 }
 
-async function findUri({ client }: Session, endpoint: WireEndpoint, options: Options): Promise<string> {
+async function findUri({ client }: Session, endpoint: Endpoint, options: Options): Promise<string> {
   const project = `/projects/${endpoint.project_id}`;
   const branch = `${project}/branches/${endpoint.branch_id}`;
-  const { databases } = await client.get<{ databases: WireDatabase[] }>(`${branch}/databases`);
+  const { databases } = await client.get<ListProjectBranchDatabasesReply>(`${branch}/databases`);
   const database = options.database ? databases.find(({ name }) => name === options.database) : databases[0];
   if (database === undefined) throw new CliFailure(missing('database', options.database, databases));
-  const { roles } = await client.get<{ roles: WireRole[] }>(`${branch}/roles`);
+  const { roles } = await client.get<ListProjectBranchRolesReply>(`${branch}/roles`);
   const role = roles.find(({ name }) => name === (options.role ?? database.owner_name));
   if (role === undefined) throw new CliFailure(missing('role', options.role ?? database.owner_name, roles));
-  const { uri } = await client.get<{ uri: string }>(`${project}/connection_uri`, {
+  const { uri } = await client.get<GetConnectionURIReply>(`${project}/connection_uri`, {
     branch_id: endpoint.branch_id,
     endpoint_id: endpoint.id,
     database_name: database.name,

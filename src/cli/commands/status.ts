@@ -1,8 +1,8 @@
 /** `catnap status`: is it up, and what is there. Exit code 1 when it is not. */
 import type { Command } from 'commander';
 import { type ApiClient, ApiRefusal, ApiUnreachable } from '../kit/client.ts';
+import type { Installation } from '../kit/generated.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
-import type { WireStatus } from '../kit/wire.ts';
 
 export function addStatus(program: Command, run: RunCommand): void {
   program
@@ -15,11 +15,11 @@ interface Found {
   readonly state: 'up' | 'not ready' | 'down';
   /** Why it is not up, and what to do. */
   readonly problem: string | undefined;
-  readonly status: WireStatus | undefined;
+  readonly status: Installation | undefined;
 }
 
 async function showStatus({ client, writer, parts }: Session): Promise<number> {
-  const { state, problem, status } = await look(client);
+  const { state, problem, status } = await findState(client);
   const counts = status?.counts;
   writer.record(
     {
@@ -54,9 +54,9 @@ async function showStatus({ client, writer, parts }: Session): Promise<number> {
   return state === 'up' ? 0 : 1;
 }
 
-async function look(client: ApiClient): Promise<Found> {
+async function findState(client: ApiClient): Promise<Found> {
   try {
-    const status = await client.getOpen<WireStatus>('/status.json');
+    const status = await client.getOpen<Installation>('/status.json');
     if (status.name !== 'catnap') {
       return { state: 'down', problem: `something other than Catnap answers at ${client.url}`, status: undefined };
     }

@@ -1,4 +1,4 @@
-/** `catnap storage`: how branches share space on this machine, and a filesystem that can where it cannot. */
+/** `catnap storage`: how branches share space on this machine, and a filesystem for machines on which they do not. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { confirm } from '../kit/confirm.ts';
 import { CliFailure } from '../kit/failure.ts';
@@ -34,14 +34,14 @@ async function create({ parts, writer }: Session, { size, yes = false }: CreateO
       `This makes ${plan.image}, an XFS filesystem of ${inUnits(plan.bytes)} in a file that grows as it is used,`,
       `and mounts it on ${plan.mountPoint}; from then on Catnap mounts it at each start.`,
       plan.movedBytes === 0
-        ? 'Nothing is moved: there are no data yet.'
-        : `Data of ${plan.projects} projects (${inUnits(plan.movedBytes)}) are copied into it, then removed from where they are.`,
+        ? 'Nothing is moved: there is no data yet.'
+        : `Data of ${plan.projects} projects (${inUnits(plan.movedBytes)}) is copied into it, then removed from where it is.`,
       'Branches that exist stay full copies; new ones share the blocks of their parent.',
     ].join('\n'),
   );
   if (!yes && !(await confirm(parts, 'Go on?'))) throw new CliFailure('nothing was changed');
   await parts.storage.create(size, (line) => writer.remark(line)).catch(fail);
-  writer.remark('Start Catnap again to use it. docs/storage.md tells how to grow it and how to go back.');
+  writer.remark('Start Catnap again to use it. docs/storage.md describes how to grow it and how to go back.');
 }
 
 function fail(error: unknown): never {
@@ -54,9 +54,7 @@ async function showStatus({ parts, writer, format }: Session): Promise<undefined
   const { branches } = status;
   if (format === 'json') return;
   if (branches === null) {
-    writer.remark(
-      'What branches share cannot be told here: filefrag is not installed (Debian: apt install e2fsprogs).',
-    );
+    writer.remark('What branches share is not known: filefrag is not installed (Debian: apt install e2fsprogs).');
     return;
   }
   const rows = branches.map((use) => ({ ...use, bytes: inUnits(use.bytes), shared: inUnits(use.shared) }));

@@ -1,6 +1,6 @@
 /** The public API as the commands use it: JSON over HTTP with a key, a deadline, and errors that say what to do. */
 import { CliFailure } from './failure.ts';
-import type { WireProject } from './wire.ts';
+import type { ListProjectsReply, ProjectListItem } from './generated.ts';
 
 export interface ClientOptions {
   /** With or without the version path. */
@@ -18,7 +18,7 @@ export interface ApiClient {
   delete<Reply>(path: string): Promise<Reply>;
   /** A page beside the API that needs no key, such as `/readyz`. */
   getOpen<Reply>(path: string): Promise<Reply>;
-  listProjects(): Promise<WireProject[]>;
+  listProjects(): Promise<readonly ProjectListItem[]>;
 }
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -78,13 +78,10 @@ function queryText(query: Query): string {
   return text.size === 0 ? '' : `?${text}`;
 }
 
-async function listProjects(get: ApiClient['get']): Promise<WireProject[]> {
-  const found: WireProject[] = [];
+async function listProjects(get: ApiClient['get']): Promise<readonly ProjectListItem[]> {
+  const found: ProjectListItem[] = [];
   for (let cursor: string | undefined; ; ) {
-    const page = await get<{ projects: WireProject[]; pagination?: { cursor?: string } }>('/projects', {
-      limit: pageSize,
-      cursor,
-    });
+    const page = await get<ListProjectsReply>('/projects', { limit: pageSize, cursor });
     found.push(...page.projects);
     // A full page with the cursor that was sent would go on for ever.
     if (page.projects.length < pageSize || page.pagination?.cursor === cursor) return found;

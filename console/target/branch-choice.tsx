@@ -1,8 +1,8 @@
 /** Choosing a branch on pages that show one branch at a time; the address holds the choice. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import type { Branch } from '../api/generated.ts';
 import { branchesQuery } from '../api/queries.ts';
-import type { Branch } from '../api/types.ts';
 import { SelectField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 

@@ -1,11 +1,11 @@
-/** Which database is meant: the branch and the database from the address, and the connection string of its owner. */
+/** The database that a page works on: branch and database from the address, and its owner's connection string. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import type { Branch } from '../api/generated.ts';
 import { connectionUriQuery, databasesQuery, endpointsQuery } from '../api/queries.ts';
-import type { Branch } from '../api/types.ts';
-import { BranchSelect, WithBranch } from '../pages/branch-choice.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { BranchSelect, WithBranch } from './branch-choice.tsx';
 
 export interface TargetSearch {
   readonly branch?: string | undefined;

@@ -1,4 +1,4 @@
-/** Writes: send, then look again at everything that the write may have changed, and say what happened. */
+/** Writes: send, then ask again for everything that the write may have changed, and say what happened. */
 import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query';
 import { notify } from '../ui/notices.ts';
 
@@ -8,7 +8,7 @@ export interface ActionOptions<Result> {
   /** Said when it worked. */
   readonly done?: string;
   readonly onDone?: (result: Result) => void;
-  /** A dialog shows the failure itself. */
+  /** The form shows the failure itself; otherwise it is a notice. */
   readonly showsFailure?: boolean;
 }
 

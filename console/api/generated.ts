@@ -1,0 +1,1404 @@
+/** Types of the API. Written by `npm run generate` from the OpenAPI document; do not edit. */
+
+/** Sent with every status of 400 and above. */
+export interface GeneralError {
+  /** Also in the x-request-id header and in the log. */
+  readonly request_id: string;
+  /** A fixed word for a few errors, else empty. */
+  readonly code: string;
+  /** What is wrong, for a person: lower case, details as key:"value". */
+  readonly message: string;
+}
+
+/** Left out when the page is empty. */
+export interface Pagination {
+  /** Hand back as `cursor` to get what follows this page. */
+  readonly cursor: string;
+}
+
+/** Where the list goes on. */
+export interface CursorPagination {
+  /** Hand back as `cursor`; absent on the last page. */
+  readonly next?: string;
+  /** The attribute that the list is sorted by. */
+  readonly sort_by: string;
+  /** ASC or DESC. */
+  readonly sort_order: string;
+}
+
+/** One durable piece of work on a project, a branch or a compute. */
+export interface Operation {
+  /** Id of the operation. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch. */
+  readonly branch_id?: string;
+  /** Id of the endpoint. */
+  readonly endpoint_id?: string;
+  /** What is done. */
+  readonly action:
+    | 'create_compute'
+    | 'create_timeline'
+    | 'start_compute'
+    | 'suspend_compute'
+    | 'apply_config'
+    | 'check_availability'
+    | 'delete_timeline'
+    | 'create_branch'
+    | 'tenant_ignore'
+    | 'tenant_attach'
+    | 'tenant_detach'
+    | 'tenant_reattach'
+    | 'replace_safekeeper'
+    | 'disable_maintenance'
+    | 'apply_storage_config'
+    | 'prepare_secondary_pageserver'
+    | 'switch_pageserver'
+    | 'detach_parent_branch'
+    | 'timeline_archive'
+    | 'timeline_unarchive'
+    | 'start_reserved_compute'
+    | 'sync_dbs_and_roles_from_compute';
+  /** `failed` is tried again; `finished`, `error`, `cancelled` and `skipped` are final. */
+  readonly status: 'scheduling' | 'running' | 'finished' | 'failed' | 'error' | 'cancelling' | 'cancelled' | 'skipped';
+  /** Why the last try failed. */
+  readonly error?: string;
+  /** Tries that failed so far. */
+  readonly failures_count: number;
+  /** When the next try is due. */
+  readonly retry_at?: string;
+  /** When it was queued. */
+  readonly created_at: string;
+  /** When its status last changed. */
+  readonly updated_at: string;
+  /** Milliseconds from queueing to the end. */
+  readonly total_duration_ms: number;
+}
+
+/** Which libraries the server loads when it starts. */
+export interface PreloadLibraries {
+  /** Load the standard set as well. */
+  readonly use_defaults?: boolean;
+  /** Libraries to load at server start. */
+  readonly enabled_libraries?: readonly string[];
+}
+
+/** Settings of one compute. */
+export interface EndpointSettings {
+  /** Postgres parameters by name, values as text. */
+  readonly pg_settings?: Readonly<Record<string, string>>;
+  /** Kept and shown; pooling has no per-compute parameters. */
+  readonly pgbouncer_settings?: Readonly<Record<string, string>>;
+  readonly preload_libraries?: PreloadLibraries;
+}
+
+/** What a compute gets that is created without saying otherwise. */
+export interface DefaultEndpointSettings {
+  /** Postgres parameters by name, values as text. */
+  readonly pg_settings?: Readonly<Record<string, string>>;
+  /** Smallest size of a new compute. */
+  readonly autoscaling_limit_min_cu?: number;
+  /** Largest size of a new compute. */
+  readonly autoscaling_limit_max_cu?: number;
+  /** Seconds without activity before the compute naps: 0 is the default of 300, -1 is never. */
+  readonly suspend_timeout_seconds?: number;
+}
+
+/** Kept and shown; not enforced. */
+export interface ProjectQuota {
+  /** Seconds that computes may be awake. */
+  readonly active_time_seconds?: number;
+  /** CPU seconds that computes may use. */
+  readonly compute_time_seconds?: number;
+  /** Bytes that may be written. */
+  readonly written_data_bytes?: number;
+  /** Bytes that may be sent out. */
+  readonly data_transfer_bytes?: number;
+  /** Bytes that one branch may hold. */
+  readonly logical_size_bytes?: number;
+}
+
+/** From where clients may connect. */
+export interface AllowedIps {
+  /** Addresses, CIDR blocks or `a-b` ranges; empty lets everybody in. */
+  readonly ips?: readonly string[];
+  /** Apply to protected branches alone. */
+  readonly protected_branches_only?: boolean;
+}
+
+/** Kept and shown; nothing is maintained by the clock. */
+export interface MaintenanceWindow {
+  /** 1 is Monday, 7 is Sunday. */
+  readonly weekdays: readonly number[];
+  /** HH:MM, UTC. */
+  readonly start_time: string;
+  /** HH:MM, UTC. */
+  readonly end_time: string;
+}
+
+/** Settings of a whole project. */
+export interface ProjectSettings {
+  readonly quota?: ProjectQuota;
+  readonly allowed_ips?: AllowedIps;
+  /** Kept and shown; once on it stays on. */
+  readonly enable_logical_replication?: boolean;
+  readonly maintenance_window?: MaintenanceWindow;
+  /** Kept and shown; allowed_ips is enforced. */
+  readonly block_public_connections?: boolean;
+  /** Kept and shown. */
+  readonly block_vpc_connections?: boolean;
+  /** Kept and shown. */
+  readonly audit_log_level?: 'base' | 'extended' | 'full';
+  /** Kept and shown. */
+  readonly hipaa?: boolean;
+  readonly preload_libraries?: PreloadLibraries;
+}
+
+/** The parts of a connection string. */
+export interface ConnectionParameters {
+  /** Database name. */
+  readonly database: string;
+  /** Password of the role. */
+  readonly password: string;
+  /** Role name. */
+  readonly role: string;
+  /** Host of the compute; carries a port when it is not 5432. */
+  readonly host: string;
+  /** Host of the pooled way in. */
+  readonly pooler_host: string;
+}
+
+/** A connection string, whole and in parts. */
+export interface ConnectionDetails {
+  /** Paste into any Postgres client. */
+  readonly connection_uri: string;
+  readonly connection_parameters: ConnectionParameters;
+}
+
+/** A database of a branch. */
+export interface Database {
+  /** Number of the database. */
+  readonly id: number;
+  /** Id of the branch. */
+  readonly branch_id: string;
+  /** Name, unique in the branch. */
+  readonly name: string;
+  /** Role that owns it. */
+  readonly owner_name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
+/** A Postgres role of a branch. */
+export interface Role {
+  /** Id of the branch. */
+  readonly branch_id: string;
+  /** Name, unique in the branch. */
+  readonly name: string;
+  /** Only in the reply that made it. */
+  readonly password?: string;
+  /** Whether the role belongs to the system. */
+  readonly protected?: boolean;
+  /** How the role logs in. */
+  readonly authentication_method?: 'password' | 'oauth' | 'no_login';
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
+/** A Postgres server attached to a branch. */
+export interface Endpoint {
+  /** Id of the endpoint. */
+  readonly id: string;
+  /** Where clients connect; carries a port when it is not 5432. */
+  readonly host: string;
+  /** A label for people. */
+  readonly name?: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch that it serves. */
+  readonly branch_id: string;
+  /** Smallest size in compute units (1 CU is 1 vCPU and 4 GB). */
+  readonly autoscaling_limit_min_cu: number;
+  /** Largest size; the same as the smallest for a fixed size. */
+  readonly autoscaling_limit_max_cu: number;
+  /** Region. */
+  readonly region_id: string;
+  /** `read_only` is a read replica. */
+  readonly type: 'read_write' | 'read_only';
+  /** `active`: a Postgres server answers. `idle`: none runs. `init`: never started yet. */
+  readonly current_state: 'init' | 'active' | 'idle';
+  /** The state it is on its way to. */
+  readonly pending_state?: 'init' | 'active' | 'idle';
+  readonly settings: EndpointSettings;
+  /** Kept and shown; pooling is chosen by host name. */
+  readonly pooler_enabled: boolean;
+  /** The only mode. */
+  readonly pooler_mode: 'transaction';
+  /** A disabled compute refuses connections. */
+  readonly disabled: boolean;
+  /** Kept and shown. */
+  readonly passwordless_access: boolean;
+  /** When a client last used it; absent before the first time. */
+  readonly last_active?: string;
+  /** What made it. */
+  readonly creation_source: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** When it last woke. */
+  readonly started_at?: string;
+  /** When it last fell asleep. */
+  readonly suspended_at?: string;
+  /** The host without the endpoint’s own label. */
+  readonly proxy_host: string;
+  /** Seconds without activity before the compute naps: 0 is the default of 300, -1 is never. */
+  readonly suspend_timeout_seconds: number;
+  /** Kept and shown. */
+  readonly provisioner: string;
+  /** Where queries that exceed memory spill to. An addition of Catnap. */
+  readonly temporary_disk: {
+    /** How much room its temporary files get. */
+    readonly limit_bytes: number;
+    /**
+     * `disk`: all sessions share one bounded disk, and overrun is SQLSTATE 53100. `session`: Postgres bounds each
+     * session for itself, and overrun is SQLSTATE 53400.
+     */
+    readonly enforcement: 'disk' | 'session';
+  };
+  /**
+   * The size that it has now, between the smallest and the largest, while it is awake and its size is enforced. An
+   * addition of Catnap.
+   */
+  readonly current_cu?: number;
+  /**
+   * Whether it is held to its size; false where control groups are not permitted, and then it uses what there is. An
+   * addition of Catnap.
+   */
+  readonly limits_enforced: boolean;
+  /** Server release while it is awake. */
+  readonly compute_release_version?: string;
+  /**
+   * Of a read replica: what it had not replayed when last looked at, every few seconds while both it and its primary
+   * are awake. An addition of Catnap.
+   */
+  readonly replication_lag_bytes?: number;
+  /** The same, in time. */
+  readonly replication_lag_seconds?: number;
+  /** What keeps it awake, as the loop sees it that puts computes to sleep. An addition of Catnap. */
+  readonly why_awake?: {
+    /**
+     * `recent_activity`: its timeout is not over. `never_suspends`: its setting. `operation`: one that needs it is
+     * under way. The others: what the server said when it was last asked.
+     */
+    readonly reason:
+      | 'recent_activity'
+      | 'never_suspends'
+      | 'query'
+      | 'transaction'
+      | 'background_worker'
+      | 'replication'
+      | 'operation';
+    /** The same for people. */
+    readonly description: string;
+    /** When it falls asleep if nobody uses it; absent while that is not known. */
+    readonly sleeps_at?: string;
+    /** Server process. */
+    readonly pid?: number;
+    /** Whose session. */
+    readonly role?: string;
+    /** What the session calls itself. */
+    readonly application_name?: string;
+    /** Replication slot that the session uses. */
+    readonly slot?: string;
+    /** When that began. */
+    readonly since?: string;
+    /** When the server was last asked. */
+    readonly observed_at?: string;
+  };
+  /** What the next start or a restart brings; an addition of Catnap’s. */
+  readonly pending_update?: {
+    /** A newer server release. */
+    readonly compute_release_version?: string;
+    /** What the plan allows by now. */
+    readonly autoscaling_limit_max_cu?: number;
+  };
+}
+
+/** A compute to make together with the branch. */
+export interface BranchEndpointOptions {
+  /** Kind of compute. */
+  readonly type: 'read_write' | 'read_only';
+  /** Smallest size; from the project’s defaults when left out. */
+  readonly autoscaling_limit_min_cu?: number;
+  /** Largest size; from the project’s defaults when left out. */
+  readonly autoscaling_limit_max_cu?: number;
+  /** Kept and shown. */
+  readonly provisioner?: string;
+  /** Seconds without activity before the compute naps: 0 is the default of 300, -1 is never. */
+  readonly suspend_timeout_seconds?: number;
+  readonly settings?: EndpointSettings;
+}
+
+/** A copy of the data with a life of its own. */
+export interface Branch {
+  /** Id of the branch. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch that it was made from. */
+  readonly parent_id?: string;
+  /** Point in the parent’s log that it was made at. */
+  readonly parent_lsn?: string;
+  /** Moment of the parent that it was made at. */
+  readonly parent_timestamp?: string;
+  /** Name, unique in the project. */
+  readonly name: string;
+  /** `init`, `resetting` or `ready`; nothing is ever archived here. */
+  readonly current_state: string;
+  /** The state it is on its way to. */
+  readonly pending_state?: string;
+  /** When the state last changed. */
+  readonly state_changed_at: string;
+  /** Bytes of data; absent until measured. */
+  readonly logical_size?: number;
+  /** What made it. */
+  readonly creation_source: string;
+  /** The older name of `default`. */
+  readonly primary?: boolean;
+  /** Whether this is the default branch of the project. */
+  readonly default: boolean;
+  /** A protected branch cannot be deleted. */
+  readonly protected: boolean;
+  /** CPU seconds used by its computes. */
+  readonly cpu_used_sec: number;
+  /** Seconds that its computes were awake, times their size. */
+  readonly compute_time_seconds: number;
+  /** Seconds that its computes were awake. */
+  readonly active_time_seconds: number;
+  /** Bytes written. */
+  readonly written_data_bytes: number;
+  /** Not measured: always 0. */
+  readonly data_transfer_bytes: number;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** Seconds from creation to expiry. */
+  readonly ttl_interval_seconds?: number;
+  /** When it deletes itself. */
+  readonly expires_at?: string;
+  /** When it was last restored. */
+  readonly last_reset_at?: string;
+  readonly created_by?: {
+    readonly name?: string;
+    readonly image?: string;
+  };
+  /** `parent-data` or `schema-only`. */
+  readonly init_source?: string;
+  /** How its data came to be. An addition of Catnap’s. */
+  readonly receipt?: {
+    /** `reflink`: it shares blocks with its source. `copy`: it is a full copy. */
+    readonly method: string;
+    /** Point of the source’s log that it was made at, where known. */
+    readonly lsn?: string;
+    /** Milliseconds that the copy took. */
+    readonly duration_ms: number;
+    /** Sizes of the files that were written anew, together. */
+    readonly bytes_copied: number;
+    /** Sizes of the files that shared their blocks with the source then, together. */
+    readonly bytes_shared: number;
+  };
+  /** What cannot be done to it at the moment, and why. */
+  readonly restricted_actions?: readonly {
+    readonly name: string;
+    readonly reason: string;
+  }[];
+}
+
+/** Labels of a branch. */
+export interface Annotation {
+  readonly object: {
+    readonly type: string;
+    readonly id: string;
+  };
+  /** Free labels, at most 50. */
+  readonly value: Readonly<Record<string, string>>;
+  /** When the labels were first set. */
+  readonly created_at?: string;
+  /** When the labels last changed. */
+  readonly updated_at?: string;
+}
+
+/** Branches, computes and settings that belong together. */
+export interface Project {
+  /** Id of the project. */
+  readonly id: string;
+  /** What the computes run on. */
+  readonly platform_id: string;
+  /** Region. */
+  readonly region_id: string;
+  /** Name of the project. */
+  readonly name: string;
+  /** Kept and shown. */
+  readonly provisioner: string;
+  readonly default_endpoint_settings?: DefaultEndpointSettings;
+  readonly settings?: ProjectSettings;
+  /** Postgres major version. */
+  readonly pg_version: number;
+  /** Host that all computes of the region share. */
+  readonly proxy_host: string;
+  /** Largest branch in MiB. */
+  readonly branch_logical_size_limit: number;
+  /** Largest branch in bytes. */
+  readonly branch_logical_size_limit_bytes: number;
+  /** Whether role passwords can be shown again. */
+  readonly store_passwords: boolean;
+  /** CPU seconds used by the computes. */
+  readonly cpu_used_sec: number;
+  /** What made it. */
+  readonly creation_source: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** Bytes stored. */
+  readonly synthetic_storage_size?: number;
+  /** User or organization that owns it. */
+  readonly owner_id: string;
+  /** When a client last used one of its computes. */
+  readonly compute_last_active_at?: string;
+  /** Id of the organization. */
+  readonly org_id?: string;
+  /** Bytes stored, times hours. */
+  readonly data_storage_bytes_hour: number;
+  /** Not measured: always 0. */
+  readonly data_transfer_bytes: number;
+  /** Bytes written. */
+  readonly written_data_bytes: number;
+  /** Seconds that computes were awake, times their size. */
+  readonly compute_time_seconds: number;
+  /** Seconds that computes were awake. */
+  readonly active_time_seconds: number;
+  /** Kept and shown, up to 30 days; there is no history yet. */
+  readonly history_retention_seconds: number;
+  /** Start of the period that is counted. */
+  readonly consumption_period_start: string;
+  /** End of the period that is counted. */
+  readonly consumption_period_end: string;
+  readonly owner?: {
+    readonly email: string;
+    readonly name: string;
+    readonly branches_limit: number;
+    readonly subscription_type: string;
+  };
+}
+
+/** A project, as lists show it. */
+export interface ProjectListItem {
+  /** Id of the project. */
+  readonly id: string;
+  /** What the computes run on. */
+  readonly platform_id: string;
+  /** Region. */
+  readonly region_id: string;
+  /** Name of the project. */
+  readonly name: string;
+  /** Kept and shown. */
+  readonly provisioner: string;
+  readonly default_endpoint_settings?: DefaultEndpointSettings;
+  readonly settings?: ProjectSettings;
+  /** Postgres major version. */
+  readonly pg_version: number;
+  /** Host that all computes of the region share. */
+  readonly proxy_host: string;
+  /** Largest branch in MiB. */
+  readonly branch_logical_size_limit: number;
+  /** Largest branch in bytes. */
+  readonly branch_logical_size_limit_bytes: number;
+  /** Whether role passwords can be shown again. */
+  readonly store_passwords: boolean;
+  /** CPU seconds used by the computes. */
+  readonly cpu_used_sec: number;
+  /** What made it. */
+  readonly creation_source: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** Bytes stored. */
+  readonly synthetic_storage_size?: number;
+  /** User or organization that owns it. */
+  readonly owner_id: string;
+  /** When a client last used one of its computes. */
+  readonly compute_last_active_at?: string;
+  /** Id of the organization. */
+  readonly org_id?: string;
+  /** Seconds that computes were awake. */
+  readonly active_time: number;
+  /** Kept and shown, up to 30 days; there is no history yet. */
+  readonly history_retention_seconds?: number;
+  /** Name of the organization. */
+  readonly org_name?: string;
+}
+
+/** A key, without its secret. */
+export interface ApiKey {
+  /** Number of the key. */
+  readonly id: number;
+  /** Name of the key. */
+  readonly name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  readonly created_by: {
+    readonly id: string;
+    readonly name: string;
+    readonly image: string;
+  };
+  /** When it was last used; null before the first time. Up to a minute behind. */
+  readonly last_used_at: string | null;
+  /** Address that last used it, or empty. */
+  readonly last_used_from_addr: string;
+  /** Id of the only project that the key reaches. */
+  readonly project_id?: string;
+}
+
+/** A new key. */
+export interface ApiKeyCreated {
+  /** Number of the key. */
+  readonly id: number;
+  /** The secret. It is not shown again. */
+  readonly key: string;
+  /** Name of the key. */
+  readonly name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** User who made it. */
+  readonly created_by: string;
+  /** Id of the only project that the key reaches. */
+  readonly project_id?: string;
+}
+
+/** A key that no longer works. */
+export interface ApiKeyRevoked {
+  /** Number of the key. */
+  readonly id: number;
+  /** Name of the key. */
+  readonly name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** User who made it. */
+  readonly created_by: string;
+  /** When it was last used; null before the first time. Up to a minute behind. */
+  readonly last_used_at: string | null;
+  /** Address that last used it, or empty. */
+  readonly last_used_from_addr: string;
+  /** True from now on. */
+  readonly revoked: boolean;
+  /** Id of the only project that the key reaches. */
+  readonly project_id?: string;
+}
+
+/** Beta. What ties a project to an auth provider. */
+export interface NeonAuthIntegration {
+  /** The auth provider; `stack` is the only one. */
+  readonly auth_provider: 'stack';
+  /** Id of the project at the provider. */
+  readonly auth_provider_project_id: string;
+  /** Id of the branch whose database has the users. */
+  readonly branch_id: string;
+  /** Database that has the users. */
+  readonly db_name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** Who owns the project at the provider: `neon` is Catnap, `user` whoever took it over. */
+  readonly owned_by: 'neon' | 'user';
+  /** How far a transfer of ownership is. */
+  readonly transfer_status?: 'initiated' | 'finished';
+  /** Keys that the tokens of its users verify with. */
+  readonly jwks_url: string;
+  /** Address of the provider, for the SDK’s `baseUrl`. */
+  readonly base_url?: string;
+  /** When its users were last brought up to date in the database. */
+  readonly users_synced_at?: string;
+  /** Why the users could not be copied into the database. Tried again with pauses. */
+  readonly users_sync_error?: string;
+  /** Why the users could not be read from a provider elsewhere. Tried again with pauses. */
+  readonly users_provider_error?: string;
+}
+
+/** Owns projects; users are its members. */
+export interface Organization {
+  /** Id of the organization. */
+  readonly id: string;
+  /** Name. */
+  readonly name: string;
+  /** Short name. */
+  readonly handle: string;
+  /** Plan that its limits come from. */
+  readonly plan: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** What manages it. */
+  readonly managed_by: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
+/** The user that the key belongs to. */
+export interface CurrentUser {
+  /** Id of the user. */
+  readonly id: string;
+  /** Login name. */
+  readonly login: string;
+  /** Address. */
+  readonly email: string;
+  /** First name. */
+  readonly name: string;
+  /** Last name. */
+  readonly last_name: string;
+  /** URL of a picture, or empty. */
+  readonly image: string;
+  /** Plan of the account. */
+  readonly plan: string;
+  /** Projects that the plan allows. */
+  readonly projects_limit: number;
+  /** Branches of one project that the plan allows. */
+  readonly branches_limit: number;
+  /** Largest compute in units; 0 is no limit. */
+  readonly max_autoscaling_limit: number;
+  /** Awake seconds that the plan allows; 0 is no limit. */
+  readonly active_seconds_limit: number;
+  readonly auth_accounts: readonly {
+    /** Address. */
+    readonly email: string;
+    /** URL of a picture, or empty. */
+    readonly image: string;
+    /** Login name. */
+    readonly login: string;
+    /** Name. */
+    readonly name: string;
+    /** Where the login comes from. */
+    readonly provider: string;
+  }[];
+  /** Nothing is billed; the record exists because clients read it. */
+  readonly billing_account: {
+    /** Always active. */
+    readonly state: string;
+    readonly payment_source: {
+      /** Always empty. */
+      readonly type: string;
+    };
+    /** The plan, in words that clients know. */
+    readonly subscription_type: string;
+    /** Always none. */
+    readonly payment_method: string;
+    /** Start of the current period. */
+    readonly quota_reset_at_last: string;
+    /** Name of the account. */
+    readonly name: string;
+    /** Address of the account. */
+    readonly email: string;
+    /** Empty. */
+    readonly address_city: string;
+    /** Empty. */
+    readonly address_country: string;
+    /** Empty. */
+    readonly address_line1: string;
+    /** Empty. */
+    readonly address_line2: string;
+    /** Empty. */
+    readonly address_postal_code: string;
+    /** Empty. */
+    readonly address_state: string;
+  };
+}
+
+export interface ListProjectsReply {
+  readonly projects: readonly ProjectListItem[];
+  readonly pagination?: Pagination;
+  /** By project id; empty, because nothing outside is connected. */
+  readonly applications: Readonly<Record<string, readonly string[]>>;
+  /** By project id; empty, because nothing outside is connected. */
+  readonly integrations: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface CreateProjectReply {
+  readonly project: Project;
+  readonly connection_uris: readonly ConnectionDetails[];
+  readonly roles: readonly Role[];
+  readonly databases: readonly Database[];
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+  readonly branch: Branch;
+  readonly endpoints: readonly Endpoint[];
+}
+
+export interface ListSharedProjectsReply {
+  readonly projects: readonly ProjectListItem[];
+  readonly pagination?: Pagination;
+}
+
+export interface UpdateProjectReply {
+  readonly project: Project;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface DeleteProjectReply {
+  readonly project: Project;
+}
+
+export interface GetProjectReply {
+  readonly project: Project;
+}
+
+export interface GetConnectionURIReply {
+  /** Connection string with the password in it. */
+  readonly uri: string;
+}
+
+export interface ListProjectBranchesReply {
+  readonly branches: readonly Branch[];
+  /** Labels by branch id. */
+  readonly annotations: Readonly<Record<string, Annotation>>;
+  readonly pagination?: CursorPagination;
+}
+
+export interface CreateProjectBranchReply {
+  readonly branch: Branch;
+  readonly endpoints: readonly Endpoint[];
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+  readonly roles: readonly Role[];
+  readonly databases: readonly Database[];
+  /** Left out when there is more than one to choose from. */
+  readonly connection_uris?: readonly ConnectionDetails[];
+}
+
+export interface CountProjectBranchesReply {
+  /** Number of branches. */
+  readonly count: number;
+}
+
+export interface UpdateProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface DeleteProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchReply {
+  readonly branch: Branch;
+  readonly annotation: Annotation;
+}
+
+export interface SetDefaultProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface SetPrimaryProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchSchemaReply {
+  /** Statements that make the schema. */
+  readonly sql: string;
+}
+
+export interface GetProjectBranchSchemaComparisonReply {
+  /** Unified diff from the base to the branch; empty when they are the same. */
+  readonly diff: string;
+}
+
+export interface RestoreProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface ListProjectEndpointsReply {
+  readonly endpoints: readonly Endpoint[];
+}
+
+export interface CreateProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface ListProjectBranchEndpointsReply {
+  readonly endpoints: readonly Endpoint[];
+}
+
+export interface GetProjectEndpointReply {
+  readonly endpoint: Endpoint;
+}
+
+export interface UpdateProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface DeleteProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface StartProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface SuspendProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface RestartProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectEndpointMetricsReply {
+  /** Id of the compute. */
+  readonly endpoint_id: string;
+  /** Begin. */
+  readonly from: string;
+  /** End. */
+  readonly to: string;
+  /** Seconds between points. */
+  readonly step_seconds: number;
+  /** Oldest first. Kept for 7 days, coarser with age. */
+  readonly samples: readonly {
+    /** Begin of the step. Steps in which it slept are left out. */
+    readonly at: string;
+    /** Size; absent where sizes are not enforced. */
+    readonly cu?: number;
+    /** Cores in use. */
+    readonly cpu_cores?: number;
+    /** Memory in use, without cache. */
+    readonly memory_bytes: number;
+    /** Page cache of its files. */
+    readonly cache_bytes: number;
+    /** The part of the cache that is used again and again. */
+    readonly working_set_bytes: number;
+    /** Sessions that ran a statement. */
+    readonly connections_active?: number;
+    /** Sessions that did not. */
+    readonly connections_idle?: number;
+    /** `max_connections`. */
+    readonly connections_max?: number;
+    /** Committed and rolled back. */
+    readonly transactions_per_second?: number;
+    /** Of the blocks that were asked for, those found in shared buffers: 0 to 1. */
+    readonly cache_hit_ratio?: number;
+    /** Of a read replica. */
+    readonly replication_lag_bytes?: number;
+    /** All databases of its branch. */
+    readonly database_size_bytes?: number;
+  }[];
+  /** Steps of the autoscaler, oldest first. */
+  readonly size_changes: readonly {
+    /** When. */
+    readonly at: string;
+    /** Size before. */
+    readonly from_cu: number;
+    /** Size after. */
+    readonly to_cu: number;
+    /** Why, in words. */
+    readonly reason: string;
+  }[];
+}
+
+export interface GetConsumptionHistoryPerProjectReply {
+  readonly projects: readonly {
+    /** Id of the project. */
+    readonly project_id: string;
+    readonly periods: readonly {
+      /** Names the month of this subject. */
+      readonly period_id: string;
+      /** Plan of the organization. */
+      readonly period_plan: string;
+      /** Begin of the month. */
+      readonly period_start: string;
+      /** End of the month, once it is over. */
+      readonly period_end?: string;
+      /** Oldest first. */
+      readonly consumption: readonly {
+        /** Begin. */
+        readonly timeframe_start: string;
+        /** End. */
+        readonly timeframe_end: string;
+        /** Seconds that computes were awake. */
+        readonly active_time_seconds: number;
+        /** CPU seconds that computes used. */
+        readonly compute_time_seconds: number;
+        /** WAL that was written. */
+        readonly written_data_bytes: number;
+        /** Largest logical size of a branch. */
+        readonly synthetic_storage_size_bytes: number;
+        /** Storage, in bytes times hours. */
+        readonly data_storage_bytes_hour: number;
+        /** Largest logical size of a branch. */
+        readonly logical_size_bytes: number;
+        /** Storage, in bytes times hours. */
+        readonly logical_size_bytes_hour: number;
+      }[];
+    }[];
+  }[];
+  readonly pagination?: Pagination;
+}
+
+export interface GetConsumptionHistoryPerProjectV2Reply {
+  readonly projects: readonly {
+    /** Id of the project. */
+    readonly project_id: string;
+    readonly periods: readonly {
+      /** Names the month of this subject. */
+      readonly period_id: string;
+      /** Plan of the organization. */
+      readonly period_plan: string;
+      /** Begin of the month. */
+      readonly period_start: string;
+      /** End of the month, once it is over. */
+      readonly period_end?: string;
+      /** Oldest first. */
+      readonly consumption: readonly {
+        /** Begin. */
+        readonly timeframe_start: string;
+        /** End. */
+        readonly timeframe_end: string;
+        /** Those of the wanted ones that are measured here. */
+        readonly metrics: readonly {
+          /** Which. */
+          readonly metric_name: string;
+          /** How much. */
+          readonly value: number;
+        }[];
+      }[];
+    }[];
+  }[];
+  readonly pagination?: Pagination;
+}
+
+export interface GetConsumptionHistoryPerBranchV2Reply {
+  readonly branches: readonly {
+    /** Id of the project. */
+    readonly project_id: string;
+    /** Id of the branch. */
+    readonly branch_id: string;
+    readonly periods: readonly {
+      /** Names the month of this subject. */
+      readonly period_id: string;
+      /** Plan of the organization. */
+      readonly period_plan: string;
+      /** Begin of the month. */
+      readonly period_start: string;
+      /** End of the month, once it is over. */
+      readonly period_end?: string;
+      /** Oldest first. */
+      readonly consumption: readonly {
+        /** Begin. */
+        readonly timeframe_start: string;
+        /** End. */
+        readonly timeframe_end: string;
+        /** Those of the wanted ones that are measured here. */
+        readonly metrics: readonly {
+          /** Which. */
+          readonly metric_name: string;
+          /** How much. */
+          readonly value: number;
+        }[];
+      }[];
+    }[];
+  }[];
+  readonly pagination?: Pagination;
+}
+
+export interface ListProjectBranchDatabasesReply {
+  readonly databases: readonly Database[];
+}
+
+export interface CreateProjectBranchDatabaseReply {
+  readonly database: Database;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchDatabaseReply {
+  readonly database: Database;
+}
+
+export interface UpdateProjectBranchDatabaseReply {
+  readonly database: Database;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface DeleteProjectBranchDatabaseReply {
+  readonly database: Database;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface ListProjectBranchRolesReply {
+  readonly roles: readonly Role[];
+}
+
+export interface CreateProjectBranchRoleReply {
+  readonly role: Role;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchRoleReply {
+  readonly role: Role;
+}
+
+export interface DeleteProjectBranchRoleReply {
+  readonly role: Role;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchRolePasswordReply {
+  /** Password of the role. */
+  readonly password: string;
+}
+
+export interface RevealProjectBranchRolePasswordReply {
+  /** Password of the role. */
+  readonly password: string;
+}
+
+export interface ResetProjectBranchRolePasswordReply {
+  readonly role: Role;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface ListProjectOperationsReply {
+  readonly operations: readonly Operation[];
+  readonly pagination?: Pagination;
+}
+
+export interface GetProjectOperationReply {
+  readonly operation: Operation;
+}
+
+export type ListApiKeysReply = readonly ApiKey[];
+
+export type CreateApiKeyReply = ApiKeyCreated;
+
+export type RevokeApiKeyReply = ApiKeyRevoked;
+
+export type ListOrgApiKeysReply = readonly ApiKey[];
+
+export type CreateOrgApiKeyReply = ApiKeyCreated;
+
+export type RevokeOrgApiKeyReply = ApiKeyRevoked;
+
+/** Beta. A fresh pair of SDK keys. */
+export interface CreateNeonAuthIntegrationReply {
+  /** The auth provider; `stack` is the only one. */
+  readonly auth_provider: 'stack';
+  /** Id of the project at the provider. */
+  readonly auth_provider_project_id: string;
+  /** Publishable key, for browsers. */
+  readonly pub_client_key: string;
+  /** Secret key, for servers. It is not shown again. */
+  readonly secret_server_key: string;
+  /** Keys that the tokens of its users verify with. */
+  readonly jwks_url: string;
+  /** Schema of the table of users. */
+  readonly schema_name: string;
+  /** Table of users. */
+  readonly table_name: string;
+  /** Address of the provider, for the SDK’s `baseUrl`. */
+  readonly base_url?: string;
+}
+
+/** Beta. A fresh pair of SDK keys. */
+export interface CreateNeonAuthReply {
+  /** The auth provider; `stack` is the only one. */
+  readonly auth_provider: 'stack';
+  /** Id of the project at the provider. */
+  readonly auth_provider_project_id: string;
+  /** Publishable key, for browsers. */
+  readonly pub_client_key: string;
+  /** Secret key, for servers. It is not shown again. */
+  readonly secret_server_key: string;
+  /** Keys that the tokens of its users verify with. */
+  readonly jwks_url: string;
+  /** Schema of the table of users. */
+  readonly schema_name: string;
+  /** Table of users. */
+  readonly table_name: string;
+  /** Address of the provider, for the SDK’s `baseUrl`. */
+  readonly base_url?: string;
+}
+
+export type GetNeonAuthReply = NeonAuthIntegration;
+
+export interface ListNeonAuthIntegrationsReply {
+  readonly data: readonly NeonAuthIntegration[];
+}
+
+/** Beta. A fresh pair of SDK keys. */
+export interface CreateNeonAuthProviderSDKKeysReply {
+  /** The auth provider; `stack` is the only one. */
+  readonly auth_provider: 'stack';
+  /** Id of the project at the provider. */
+  readonly auth_provider_project_id: string;
+  /** Publishable key, for browsers. */
+  readonly pub_client_key: string;
+  /** Secret key, for servers. It is not shown again. */
+  readonly secret_server_key: string;
+  /** Keys that the tokens of its users verify with. */
+  readonly jwks_url: string;
+  /** Schema of the table of users. */
+  readonly schema_name: string;
+  /** Table of users. */
+  readonly table_name: string;
+  /** Address of the provider, for the SDK’s `baseUrl`. */
+  readonly base_url?: string;
+}
+
+export interface TransferNeonAuthProviderProjectReply {
+  /** Page on which to choose who takes the project over; good for an hour, once. */
+  readonly url: string;
+}
+
+export interface CreateNeonAuthNewUserReply {
+  /** Id of the new user. */
+  readonly id: string;
+}
+
+export interface CreateBranchNeonAuthNewUserReply {
+  /** Id of the new user. */
+  readonly id: string;
+}
+
+export interface ListNeonAuthRedirectURIWhitelistDomainsReply {
+  readonly domains: readonly {
+    /** Origin, such as https://app.example.com. */
+    readonly domain: string;
+    /** The auth provider; `stack` is the only one. */
+    readonly auth_provider: 'stack';
+  }[];
+}
+
+export interface ListNeonAuthOauthProvidersReply {
+  readonly providers: readonly {
+    /** Which provider. */
+    readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
+    /** `shared` uses the auth provider’s own client. */
+    readonly type: 'standard' | 'shared';
+    /** Client id. */
+    readonly client_id?: string;
+    /** Client secret. */
+    readonly client_secret?: string;
+  }[];
+}
+
+export interface AddNeonAuthOauthProviderReply {
+  /** Which provider. */
+  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
+  /** `shared` uses the auth provider’s own client. */
+  readonly type: 'standard' | 'shared';
+  /** Client id. */
+  readonly client_id?: string;
+  /** Client secret. */
+  readonly client_secret?: string;
+}
+
+export interface UpdateNeonAuthOauthProviderReply {
+  /** Which provider. */
+  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
+  /** `shared` uses the auth provider’s own client. */
+  readonly type: 'standard' | 'shared';
+  /** Client id. */
+  readonly client_id?: string;
+  /** Client secret. */
+  readonly client_secret?: string;
+}
+
+export interface ListBranchNeonAuthTrustedDomainsReply {
+  readonly domains: readonly {
+    /** Origin, such as https://app.example.com. */
+    readonly domain: string;
+    /** The auth provider; `stack` is the only one. */
+    readonly auth_provider: 'stack';
+  }[];
+}
+
+export interface ListBranchNeonAuthOauthProvidersReply {
+  readonly providers: readonly {
+    /** Which provider. */
+    readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
+    /** `shared` uses the auth provider’s own client. */
+    readonly type: 'standard' | 'shared';
+    /** Client id. */
+    readonly client_id?: string;
+    /** Client secret. */
+    readonly client_secret?: string;
+  }[];
+}
+
+export interface AddBranchNeonAuthOauthProviderReply {
+  /** Which provider. */
+  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
+  /** `shared` uses the auth provider’s own client. */
+  readonly type: 'standard' | 'shared';
+  /** Client id. */
+  readonly client_id?: string;
+  /** Client secret. */
+  readonly client_secret?: string;
+}
+
+export interface UpdateBranchNeonAuthOauthProviderReply {
+  /** Which provider. */
+  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
+  /** `shared` uses the auth provider’s own client. */
+  readonly type: 'standard' | 'shared';
+  /** Client id. */
+  readonly client_id?: string;
+  /** Client secret. */
+  readonly client_secret?: string;
+}
+
+export type GetCurrentUserInfoReply = CurrentUser;
+
+export interface GetCurrentUserOrganizationsReply {
+  readonly organizations: readonly Organization[];
+}
+
+export type GetOrganizationReply = Organization;
+
+export type UpdateOrganizationReply = Organization;
+
+export interface GetActiveRegionsReply {
+  readonly regions: readonly {
+    /** What `region_id` of a new project may be. */
+    readonly region_id: string;
+    /** Name for people. */
+    readonly name: string;
+    /** Used when a request names none. */
+    readonly default: boolean;
+    /** Latitude, as text. */
+    readonly geo_lat: string;
+    /** Longitude, as text. */
+    readonly geo_long: string;
+  }[];
+}
+
+export interface GetAuthDetailsReply {
+  /** User or organization that the key belongs to. */
+  readonly account_id: string;
+  /** A personal key, or a key of an organization (also when it is limited to one project). */
+  readonly auth_method: 'api_key_user' | 'api_key_org';
+  /** Number of the key. */
+  readonly auth_data?: string;
+}
+
+export interface ListOutboxReply {
+  readonly mails: readonly {
+    /** Rises with time. */
+    readonly id: number;
+    /** The project at the provider. */
+    readonly auth_provider_project_id: string;
+    /** Its name. */
+    readonly auth_provider_project_name: string;
+    /** password_reset or email_verification. */
+    readonly kind: string;
+    /** The recipient. */
+    readonly to: string;
+    /** As the recipient sees it. */
+    readonly subject: string;
+    /** The whole mail, with its link. */
+    readonly text: string;
+    /** stored (nothing was tried), sent, retrying or failed. */
+    readonly status: string;
+    /** What the mail server said last. */
+    readonly error?: string;
+    /** When it was written. */
+    readonly created_at: string;
+  }[];
+}
+
+/** A stream of type text/event-stream. */
+export type StreamEventsReply = string;
+
+/** What runs here. Everything from `driver` on is sent to the same machine, and elsewhere to requests with a key. */
+export interface Installation {
+  /** Always `catnap`. */
+  readonly name: string;
+  /** Version of Catnap. */
+  readonly version: string;
+  /** What runs the computes. */
+  readonly driver?: string;
+  /** The one region of this installation. */
+  readonly region_id?: string;
+  /** Major versions of Postgres that projects can have, ascending. */
+  readonly pg_versions?: readonly number[];
+  /** Base URL of the API. */
+  readonly api_url?: string;
+  /** Port that Postgres clients connect to. */
+  readonly database_port?: number;
+  /** Whether computes are held to their sizes. */
+  readonly limits_enforced?: boolean;
+  /** Whether branches share blocks with their source or are full copies; null where it is not known. */
+  readonly storage_method?: 'reflink' | 'copy' | null;
+  /** What bounds temporary files: a disk for each compute, or Postgres for each session. */
+  readonly temporary_disk_enforcement?: 'disk' | 'session';
+  readonly counts?: {
+    /** Number of projects. */
+    readonly projects: number;
+    /** Computes by state. */
+    readonly endpoints: {
+      /** Computes that have not started yet. */
+      readonly init: number;
+      /** Computes that are active. */
+      readonly active: number;
+      /** Computes that are suspended. */
+      readonly idle: number;
+    };
+  };
+}
+
+/** The sign-in of the console. */
+export interface ConsoleSession {
+  /** Whether the request carries a valid sign-in. */
+  readonly signed_in: boolean;
+  /** The key that the sign-in was made with. */
+  readonly key?: {
+    /** Number of the key. */
+    readonly id: number;
+    /** Name of the key. */
+    readonly name: string;
+    /** What the key reaches. */
+    readonly kind: 'personal' | 'organization' | 'project';
+    /** The only project that the key reaches; null unless its kind is `project`. */
+    readonly project_id: string | null;
+  };
+}

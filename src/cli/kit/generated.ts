@@ -1,0 +1,531 @@
+/** Types of the API. Written by `npm run generate` from the OpenAPI document; do not edit. */
+
+/** Left out when the page is empty. */
+export interface Pagination {
+  /** Hand back as `cursor` to get what follows this page. */
+  readonly cursor: string;
+}
+
+/** Which libraries the server loads when it starts. */
+export interface PreloadLibraries {
+  /** Load the standard set as well. */
+  readonly use_defaults?: boolean;
+  /** Libraries to load at server start. */
+  readonly enabled_libraries?: readonly string[];
+}
+
+/** Settings of one compute. */
+export interface EndpointSettings {
+  /** Postgres parameters by name, values as text. */
+  readonly pg_settings?: Readonly<Record<string, string>>;
+  /** Kept and shown; pooling has no per-compute parameters. */
+  readonly pgbouncer_settings?: Readonly<Record<string, string>>;
+  readonly preload_libraries?: PreloadLibraries;
+}
+
+/** What a compute gets that is created without saying otherwise. */
+export interface DefaultEndpointSettings {
+  /** Postgres parameters by name, values as text. */
+  readonly pg_settings?: Readonly<Record<string, string>>;
+  /** Smallest size of a new compute. */
+  readonly autoscaling_limit_min_cu?: number;
+  /** Largest size of a new compute. */
+  readonly autoscaling_limit_max_cu?: number;
+  /** Seconds without activity before the compute naps: 0 is the default of 300, -1 is never. */
+  readonly suspend_timeout_seconds?: number;
+}
+
+/** Kept and shown; not enforced. */
+export interface ProjectQuota {
+  /** Seconds that computes may be awake. */
+  readonly active_time_seconds?: number;
+  /** CPU seconds that computes may use. */
+  readonly compute_time_seconds?: number;
+  /** Bytes that may be written. */
+  readonly written_data_bytes?: number;
+  /** Bytes that may be sent out. */
+  readonly data_transfer_bytes?: number;
+  /** Bytes that one branch may hold. */
+  readonly logical_size_bytes?: number;
+}
+
+/** From where clients may connect. */
+export interface AllowedIps {
+  /** Addresses, CIDR blocks or `a-b` ranges; empty lets everybody in. */
+  readonly ips?: readonly string[];
+  /** Apply to protected branches alone. */
+  readonly protected_branches_only?: boolean;
+}
+
+/** Kept and shown; nothing is maintained by the clock. */
+export interface MaintenanceWindow {
+  /** 1 is Monday, 7 is Sunday. */
+  readonly weekdays: readonly number[];
+  /** HH:MM, UTC. */
+  readonly start_time: string;
+  /** HH:MM, UTC. */
+  readonly end_time: string;
+}
+
+/** Settings of a whole project. */
+export interface ProjectSettings {
+  readonly quota?: ProjectQuota;
+  readonly allowed_ips?: AllowedIps;
+  /** Kept and shown; once on it stays on. */
+  readonly enable_logical_replication?: boolean;
+  readonly maintenance_window?: MaintenanceWindow;
+  /** Kept and shown; allowed_ips is enforced. */
+  readonly block_public_connections?: boolean;
+  /** Kept and shown. */
+  readonly block_vpc_connections?: boolean;
+  /** Kept and shown. */
+  readonly audit_log_level?: 'base' | 'extended' | 'full';
+  /** Kept and shown. */
+  readonly hipaa?: boolean;
+  readonly preload_libraries?: PreloadLibraries;
+}
+
+/** A database of a branch. */
+export interface Database {
+  /** Number of the database. */
+  readonly id: number;
+  /** Id of the branch. */
+  readonly branch_id: string;
+  /** Name, unique in the branch. */
+  readonly name: string;
+  /** Role that owns it. */
+  readonly owner_name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
+/** A Postgres role of a branch. */
+export interface Role {
+  /** Id of the branch. */
+  readonly branch_id: string;
+  /** Name, unique in the branch. */
+  readonly name: string;
+  /** Only in the reply that made it. */
+  readonly password?: string;
+  /** Whether the role belongs to the system. */
+  readonly protected?: boolean;
+  /** How the role logs in. */
+  readonly authentication_method?: 'password' | 'oauth' | 'no_login';
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
+/** A Postgres server attached to a branch. */
+export interface Endpoint {
+  /** Id of the endpoint. */
+  readonly id: string;
+  /** Where clients connect; carries a port when it is not 5432. */
+  readonly host: string;
+  /** A label for people. */
+  readonly name?: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch that it serves. */
+  readonly branch_id: string;
+  /** Smallest size in compute units (1 CU is 1 vCPU and 4 GB). */
+  readonly autoscaling_limit_min_cu: number;
+  /** Largest size; the same as the smallest for a fixed size. */
+  readonly autoscaling_limit_max_cu: number;
+  /** Region. */
+  readonly region_id: string;
+  /** `read_only` is a read replica. */
+  readonly type: 'read_write' | 'read_only';
+  /** `active`: a Postgres server answers. `idle`: none runs. `init`: never started yet. */
+  readonly current_state: 'init' | 'active' | 'idle';
+  /** The state it is on its way to. */
+  readonly pending_state?: 'init' | 'active' | 'idle';
+  readonly settings: EndpointSettings;
+  /** Kept and shown; pooling is chosen by host name. */
+  readonly pooler_enabled: boolean;
+  /** The only mode. */
+  readonly pooler_mode: 'transaction';
+  /** A disabled compute refuses connections. */
+  readonly disabled: boolean;
+  /** Kept and shown. */
+  readonly passwordless_access: boolean;
+  /** When a client last used it; absent before the first time. */
+  readonly last_active?: string;
+  /** What made it. */
+  readonly creation_source: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** When it last woke. */
+  readonly started_at?: string;
+  /** When it last fell asleep. */
+  readonly suspended_at?: string;
+  /** The host without the endpoint’s own label. */
+  readonly proxy_host: string;
+  /** Seconds without activity before the compute naps: 0 is the default of 300, -1 is never. */
+  readonly suspend_timeout_seconds: number;
+  /** Kept and shown. */
+  readonly provisioner: string;
+  /** Where queries that exceed memory spill to. An addition of Catnap. */
+  readonly temporary_disk: {
+    /** How much room its temporary files get. */
+    readonly limit_bytes: number;
+    /**
+     * `disk`: all sessions share one bounded disk, and overrun is SQLSTATE 53100. `session`: Postgres bounds each
+     * session for itself, and overrun is SQLSTATE 53400.
+     */
+    readonly enforcement: 'disk' | 'session';
+  };
+  /**
+   * The size that it has now, between the smallest and the largest, while it is awake and its size is enforced. An
+   * addition of Catnap.
+   */
+  readonly current_cu?: number;
+  /**
+   * Whether it is held to its size; false where control groups are not permitted, and then it uses what there is. An
+   * addition of Catnap.
+   */
+  readonly limits_enforced: boolean;
+  /** Server release while it is awake. */
+  readonly compute_release_version?: string;
+  /**
+   * Of a read replica: what it had not replayed when last looked at, every few seconds while both it and its primary
+   * are awake. An addition of Catnap.
+   */
+  readonly replication_lag_bytes?: number;
+  /** The same, in time. */
+  readonly replication_lag_seconds?: number;
+  /** What keeps it awake, as the loop sees it that puts computes to sleep. An addition of Catnap. */
+  readonly why_awake?: {
+    /**
+     * `recent_activity`: its timeout is not over. `never_suspends`: its setting. `operation`: one that needs it is
+     * under way. The others: what the server said when it was last asked.
+     */
+    readonly reason:
+      | 'recent_activity'
+      | 'never_suspends'
+      | 'query'
+      | 'transaction'
+      | 'background_worker'
+      | 'replication'
+      | 'operation';
+    /** The same for people. */
+    readonly description: string;
+    /** When it falls asleep if nobody uses it; absent while that is not known. */
+    readonly sleeps_at?: string;
+    /** Server process. */
+    readonly pid?: number;
+    /** Whose session. */
+    readonly role?: string;
+    /** What the session calls itself. */
+    readonly application_name?: string;
+    /** Replication slot that the session uses. */
+    readonly slot?: string;
+    /** When that began. */
+    readonly since?: string;
+    /** When the server was last asked. */
+    readonly observed_at?: string;
+  };
+  /** What the next start or a restart brings; an addition of Catnap’s. */
+  readonly pending_update?: {
+    /** A newer server release. */
+    readonly compute_release_version?: string;
+    /** What the plan allows by now. */
+    readonly autoscaling_limit_max_cu?: number;
+  };
+}
+
+/** Branches, computes and settings that belong together. */
+export interface Project {
+  /** Id of the project. */
+  readonly id: string;
+  /** What the computes run on. */
+  readonly platform_id: string;
+  /** Region. */
+  readonly region_id: string;
+  /** Name of the project. */
+  readonly name: string;
+  /** Kept and shown. */
+  readonly provisioner: string;
+  readonly default_endpoint_settings?: DefaultEndpointSettings;
+  readonly settings?: ProjectSettings;
+  /** Postgres major version. */
+  readonly pg_version: number;
+  /** Host that all computes of the region share. */
+  readonly proxy_host: string;
+  /** Largest branch in MiB. */
+  readonly branch_logical_size_limit: number;
+  /** Largest branch in bytes. */
+  readonly branch_logical_size_limit_bytes: number;
+  /** Whether role passwords can be shown again. */
+  readonly store_passwords: boolean;
+  /** CPU seconds used by the computes. */
+  readonly cpu_used_sec: number;
+  /** What made it. */
+  readonly creation_source: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** Bytes stored. */
+  readonly synthetic_storage_size?: number;
+  /** User or organization that owns it. */
+  readonly owner_id: string;
+  /** When a client last used one of its computes. */
+  readonly compute_last_active_at?: string;
+  /** Id of the organization. */
+  readonly org_id?: string;
+  /** Bytes stored, times hours. */
+  readonly data_storage_bytes_hour: number;
+  /** Not measured: always 0. */
+  readonly data_transfer_bytes: number;
+  /** Bytes written. */
+  readonly written_data_bytes: number;
+  /** Seconds that computes were awake, times their size. */
+  readonly compute_time_seconds: number;
+  /** Seconds that computes were awake. */
+  readonly active_time_seconds: number;
+  /** Kept and shown, up to 30 days; there is no history yet. */
+  readonly history_retention_seconds: number;
+  /** Start of the period that is counted. */
+  readonly consumption_period_start: string;
+  /** End of the period that is counted. */
+  readonly consumption_period_end: string;
+  readonly owner?: {
+    readonly email: string;
+    readonly name: string;
+    readonly branches_limit: number;
+    readonly subscription_type: string;
+  };
+}
+
+/** A project, as lists show it. */
+export interface ProjectListItem {
+  /** Id of the project. */
+  readonly id: string;
+  /** What the computes run on. */
+  readonly platform_id: string;
+  /** Region. */
+  readonly region_id: string;
+  /** Name of the project. */
+  readonly name: string;
+  /** Kept and shown. */
+  readonly provisioner: string;
+  readonly default_endpoint_settings?: DefaultEndpointSettings;
+  readonly settings?: ProjectSettings;
+  /** Postgres major version. */
+  readonly pg_version: number;
+  /** Host that all computes of the region share. */
+  readonly proxy_host: string;
+  /** Largest branch in MiB. */
+  readonly branch_logical_size_limit: number;
+  /** Largest branch in bytes. */
+  readonly branch_logical_size_limit_bytes: number;
+  /** Whether role passwords can be shown again. */
+  readonly store_passwords: boolean;
+  /** CPU seconds used by the computes. */
+  readonly cpu_used_sec: number;
+  /** What made it. */
+  readonly creation_source: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** Bytes stored. */
+  readonly synthetic_storage_size?: number;
+  /** User or organization that owns it. */
+  readonly owner_id: string;
+  /** When a client last used one of its computes. */
+  readonly compute_last_active_at?: string;
+  /** Id of the organization. */
+  readonly org_id?: string;
+  /** Seconds that computes were awake. */
+  readonly active_time: number;
+  /** Kept and shown, up to 30 days; there is no history yet. */
+  readonly history_retention_seconds?: number;
+  /** Name of the organization. */
+  readonly org_name?: string;
+}
+
+/** A key, without its secret. */
+export interface ApiKey {
+  /** Number of the key. */
+  readonly id: number;
+  /** Name of the key. */
+  readonly name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  readonly created_by: {
+    readonly id: string;
+    readonly name: string;
+    readonly image: string;
+  };
+  /** When it was last used; null before the first time. Up to a minute behind. */
+  readonly last_used_at: string | null;
+  /** Address that last used it, or empty. */
+  readonly last_used_from_addr: string;
+  /** Id of the only project that the key reaches. */
+  readonly project_id?: string;
+}
+
+/** A new key. */
+export interface ApiKeyCreated {
+  /** Number of the key. */
+  readonly id: number;
+  /** The secret. It is not shown again. */
+  readonly key: string;
+  /** Name of the key. */
+  readonly name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** User who made it. */
+  readonly created_by: string;
+  /** Id of the only project that the key reaches. */
+  readonly project_id?: string;
+}
+
+/** A key that no longer works. */
+export interface ApiKeyRevoked {
+  /** Number of the key. */
+  readonly id: number;
+  /** Name of the key. */
+  readonly name: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** User who made it. */
+  readonly created_by: string;
+  /** When it was last used; null before the first time. Up to a minute behind. */
+  readonly last_used_at: string | null;
+  /** Address that last used it, or empty. */
+  readonly last_used_from_addr: string;
+  /** True from now on. */
+  readonly revoked: boolean;
+  /** Id of the only project that the key reaches. */
+  readonly project_id?: string;
+}
+
+/** Owns projects; users are its members. */
+export interface Organization {
+  /** Id of the organization. */
+  readonly id: string;
+  /** Name. */
+  readonly name: string;
+  /** Short name. */
+  readonly handle: string;
+  /** Plan that its limits come from. */
+  readonly plan: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** What manages it. */
+  readonly managed_by: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
+export interface ListProjectsReply {
+  readonly projects: readonly ProjectListItem[];
+  readonly pagination?: Pagination;
+  /** By project id; empty, because nothing outside is connected. */
+  readonly applications: Readonly<Record<string, readonly string[]>>;
+  /** By project id; empty, because nothing outside is connected. */
+  readonly integrations: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface GetProjectReply {
+  readonly project: Project;
+}
+
+export interface GetConnectionURIReply {
+  /** Connection string with the password in it. */
+  readonly uri: string;
+}
+
+export interface GetProjectEndpointReply {
+  readonly endpoint: Endpoint;
+}
+
+export interface ListProjectBranchDatabasesReply {
+  readonly databases: readonly Database[];
+}
+
+export interface ListProjectBranchRolesReply {
+  readonly roles: readonly Role[];
+}
+
+export type ListApiKeysReply = readonly ApiKey[];
+
+export type CreateApiKeyReply = ApiKeyCreated;
+
+export type RevokeApiKeyReply = ApiKeyRevoked;
+
+export interface GetCurrentUserOrganizationsReply {
+  readonly organizations: readonly Organization[];
+}
+
+export type UpdateOrganizationReply = Organization;
+
+export interface ListOutboxReply {
+  readonly mails: readonly {
+    /** Rises with time. */
+    readonly id: number;
+    /** The project at the provider. */
+    readonly auth_provider_project_id: string;
+    /** Its name. */
+    readonly auth_provider_project_name: string;
+    /** password_reset or email_verification. */
+    readonly kind: string;
+    /** The recipient. */
+    readonly to: string;
+    /** As the recipient sees it. */
+    readonly subject: string;
+    /** The whole mail, with its link. */
+    readonly text: string;
+    /** stored (nothing was tried), sent, retrying or failed. */
+    readonly status: string;
+    /** What the mail server said last. */
+    readonly error?: string;
+    /** When it was written. */
+    readonly created_at: string;
+  }[];
+}
+
+/** What runs here. Everything from `driver` on is sent to the same machine, and elsewhere to requests with a key. */
+export interface Installation {
+  /** Always `catnap`. */
+  readonly name: string;
+  /** Version of Catnap. */
+  readonly version: string;
+  /** What runs the computes. */
+  readonly driver?: string;
+  /** The one region of this installation. */
+  readonly region_id?: string;
+  /** Major versions of Postgres that projects can have, ascending. */
+  readonly pg_versions?: readonly number[];
+  /** Base URL of the API. */
+  readonly api_url?: string;
+  /** Port that Postgres clients connect to. */
+  readonly database_port?: number;
+  /** Whether computes are held to their sizes. */
+  readonly limits_enforced?: boolean;
+  /** Whether branches share blocks with their source or are full copies; null where it is not known. */
+  readonly storage_method?: 'reflink' | 'copy' | null;
+  /** What bounds temporary files: a disk for each compute, or Postgres for each session. */
+  readonly temporary_disk_enforcement?: 'disk' | 'session';
+  readonly counts?: {
+    /** Number of projects. */
+    readonly projects: number;
+    /** Computes by state. */
+    readonly endpoints: {
+      /** Computes that have not started yet. */
+      readonly init: number;
+      /** Computes that are active. */
+      readonly active: number;
+      /** Computes that are suspended. */
+      readonly idle: number;
+    };
+  };
+}
