@@ -1,6 +1,6 @@
 /** What the documents take from the code is what the code says; `npm run generate` makes it so. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dumpSchema, tablesOfRooms } from '../scripts/dump-schema.mjs';
@@ -62,6 +62,79 @@ describe('the documents', () => {
     for (const page of decisions) expect(read(page)).toMatch(new RegExp(`^# ${/\d{3}/.exec(page)?.[0]}: `));
   });
 });
+
+describe('files named in backticks exist', () => {
+  const folders = ['src', 'test', 'docs', 'scripts', 'bench', 'console', 'bin', '.ci'];
+  const below = (folder: string) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)));
+  const paths = [
+    ...readdirSync(root, { withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => entry.name),
+    ...folders.flatMap(below),
+  ];
+  const tracked = [...paths, ...new Set(paths.flatMap(foldersOf))];
+  const documents = paths.filter((path) => path.endsWith('.md')).map((path) => ({ path, text: read(path) }));
+  const sources = readSources(['src', 'test', 'scripts', 'console']).map(({ path, text }) => ({
+    path,
+    text: commentsOf(text),
+  }));
+
+  /** A whole path, or the end of one; `<noun>` stands for any name. */
+  function exists(name: string): boolean {
+    const pattern = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/<\w+>/g, '[^/]+');
+    const end = new RegExp(`(^|/)${pattern}$`);
+    return tracked.some((path) => end.test(path));
+  }
+
+  const dangling = (files: readonly { readonly path: string; readonly text: string }[]) =>
+    files.flatMap(({ path, text }) =>
+      fileNames(text)
+        .filter((name) => !exists(name))
+        .map((name) => `${path}: ${name}`),
+    );
+
+  test('in documents', () => {
+    expect(documents.flatMap(({ text }) => fileNames(text)).length).toBeGreaterThan(40);
+    expect(dangling(documents)).toEqual([]);
+  });
+
+  test('in comments', () => {
+    expect(sources.flatMap(({ text }) => fileNames(text)).length).toBeGreaterThan(20);
+    expect(dangling(sources)).toEqual([]);
+  });
+
+  test('and a name that is gone is noticed', () => {
+    expect(fileNames('see `src/gone.ts`, `a b.ts`, `storage.json` and `src/core`')).toEqual([
+      'src/gone.ts',
+      'src/core',
+    ]);
+    expect(dangling([{ path: 'x.md', text: '`src/gone.ts` `src/db/<noun>.ts` `tidy.test.ts` `src/core/`' }])).toEqual([
+      'x.md: src/gone.ts',
+    ]);
+  });
+});
+
+/** What looks like a file of this repository: a path below one of its folders, or the name of a source or document. */
+function fileNames(text: string): string[] {
+  return [...text.matchAll(/`([\w@.<>/-]+)`/g)]
+    .map((match) => (match[1] ?? '').replace(/\/$/, ''))
+    .filter(
+      (name) =>
+        /^(src|test|docs|scripts|bench|console|\.ci)\//.test(name) || /^[\w][^@]*\.(tsx?|mjs|sql|css|md)$/.test(name),
+    );
+}
+
+function foldersOf(path: string): string[] {
+  const parts = path.split('/').slice(0, -1);
+  return parts.map((_, index) => parts.slice(0, index + 1).join('/'));
+}
+
+function commentsOf(text: string): string {
+  return [...text.matchAll(/\/\*\*[\s\S]*?\*\/|^\s*\/\/.*$/gm)].map((match) => match[0]).join('\n');
+}
 
 /** Names that headings can be linked by. */
 function anchors(text: string): string[] {

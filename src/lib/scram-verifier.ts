@@ -1,7 +1,7 @@
 /**
  * The arithmetic of SCRAM-SHA-256 verifiers as Postgres keeps them in pg_authid: build one from a password, read one,
  * derive the keys of a password. Owns SASLprep too, because a password must be prepared exactly as Postgres and
- * libpq do it or the two sides derive different keys. No exchange of messages here: that is `proxy/scram.ts`.
+ * libpq do it or the two sides derive different keys. No exchange of messages here: that is `proxy/protocol/scram.ts`.
  */
 import { createHash, createHmac, pbkdf2, pbkdf2Sync, randomBytes } from 'node:crypto';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import type { Config } from '../../lib/config.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
-/** As `parent/ports.ts` has it. */
+/** As `machine/ports.ts` has it. */
 const fallbackPgPort = 7432;
 
 type PortConfig = Pick<Config, 'bind' | 'httpPort' | 'pgPort' | 'pgPortIsExplicit'>;
