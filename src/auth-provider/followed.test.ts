@@ -10,7 +10,7 @@ import { integrationClientId } from '../processes/auth-provider.ts';
 import { ProviderUsers } from '../reconcilers/provider-users.ts';
 import { startDeliveries } from './core/deliveries.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let stack: TestStack & { readonly url: string };
 beforeAll(async () => {
   stack = await listenStack();

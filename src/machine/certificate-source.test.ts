@@ -19,7 +19,7 @@ import { startProxy } from '../proxy/listener.ts';
 import { type CertificateSource, startCertificateSource } from './certificate-source.ts';
 
 const run = promisify(execFile);
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 const system = inject('systemDatabase');
 const names = { domain: 'localhost', region: 'local' };
 let directory: string;

@@ -62,7 +62,7 @@ async function start(limits: Partial<ProxyLimits>): Promise<RunningProxy> {
       },
     },
     ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock, limits },
-    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
+    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', process: 'proxy' }) },
   });
 }
 

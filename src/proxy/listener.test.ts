@@ -31,7 +31,7 @@ import { cstring, encodeMessage, int32 } from './protocol/wire.ts';
 const verifier = buildVerifier('right', undefined, 4096);
 const login: LoginFacts = { verifier, disabled: false, allowedIps: [] };
 const toNowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
-const log = createLogger({ level: 'silent', role: 'proxy' });
+const log = createLogger({ level: 'silent', process: 'proxy' });
 
 let directory: string;
 let certificates: Certificates;

@@ -90,7 +90,7 @@ async function start(plane: Partial<ControlPlane> = {}, options: Partial<ProxyOp
       },
     },
     ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock },
-    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
+    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', process: 'proxy' }) },
     ...options,
   });
   cleanups.push(() => proxy.close());

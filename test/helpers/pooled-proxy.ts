@@ -103,7 +103,7 @@ export class PooledProxies {
         },
       },
       ...{ bind: '127.0.0.1', port: 0, tls: () => certificates, clock: systemClock },
-      ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
+      ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', process: 'proxy' }) },
       ...options,
     });
     this.onCleanup(() => proxy.close());

@@ -94,7 +94,7 @@ describe('wake', () => {
 });
 
 describe('activity', () => {
-  const log = createLogger({ level: 'silent', role: 'proxy' });
+  const log = createLogger({ level: 'silent', process: 'proxy' });
 
   it('is reported at once, then in batches, again after a failure, and finally at close', async () => {
     const reports: [string, number][][] = [];

@@ -88,7 +88,7 @@ beforeEach(async () => {
       ...{ greeting: Buffer.alloc(0), ready: ready() },
     }),
     limits: defaultLimits,
-    log: createLogger({ level: 'silent', role: 'proxy' }),
+    log: createLogger({ level: 'silent', process: 'proxy' }),
   });
 });
 afterEach(async () => {

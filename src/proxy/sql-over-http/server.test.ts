@@ -62,7 +62,7 @@ async function start(plane: Partial<ControlPlane> = {}, limits: Partial<ProxyLim
       siblings: { number: 0, sockets: [socketPath()] },
       limits,
     },
-    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', role: 'proxy' }) },
+    ...{ domain: 'localhost', region: 'local', log: createLogger({ level: 'silent', process: 'proxy' }) },
   });
   cleanups.push(() => proxy.close());
 }
