@@ -42,7 +42,7 @@ async function withMigrated(use) {
   const home = mkdtempSync(join(tmpdir(), 'catnap-generate-'));
   try {
     const config = readConfig({ CATNAP_HOME: home });
-    const system = await startSystemDatabase(config, createLogger({ level: 'error', role: 'generate' }));
+    const system = await startSystemDatabase(config, createLogger({ level: 'error', process: 'generate' }));
     try {
       await migrate(system.connection, await loadAllMigrations());
       const sql = connect(system.connection, 1, 'catnap-generate');
@@ -72,7 +72,7 @@ async function apiDocument() {
     core,
     config,
     clock,
-    log: createLogger({ level: 'error', role: 'generate' }),
+    log: createLogger({ level: 'error', process: 'generate' }),
     metrics: new Registry(),
     version: '',
     consoleFiles: noConsole,

@@ -181,7 +181,7 @@ test('bytes that are not HTTP get an answer in JSON', async () => {
 describe('failures that nobody expected', () => {
   test('are answered blandly and logged once, with cause and request id', async () => {
     const lines: string[] = [];
-    const log = createLogger({ level: 'info', role: 'test', destination: { write: (line) => lines.push(line) } });
+    const log = createLogger({ level: 'info', process: 'test', destination: { write: (line) => lines.push(line) } });
     const broken = { ...api.core, database: { ...api.core.database, sql: api.core.database.sql } };
     const app = await buildApp({ ...api.parts, log, metrics: new Registry(), core: broken }, (instance) => {
       instance.get('/broken', async () => {

@@ -19,7 +19,7 @@ test('building the application and answering requests loads no module', async ()
     core,
     config: { ...core.config, ...machineOfTests },
     clock: core.clock,
-    log: createLogger({ level: 'silent', role: 'test' }),
+    log: createLogger({ level: 'silent', process: 'test' }),
     metrics: new Registry(),
     version: '0',
     consoleFiles: noConsole,

@@ -10,7 +10,7 @@ import { integrationClientId } from '../processes/auth-provider.ts';
 import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
 import { startDeliveries } from './core/deliveries.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let provider: TestAuthProvider & { readonly url: string };
 beforeAll(async () => {
   provider = await listenAuthProvider();

@@ -46,7 +46,7 @@ beforeEach(async () => {
   };
   parts = {
     core: made.core,
-    log: createLogger({ level: 'silent', role: 'test' }),
+    log: createLogger({ level: 'silent', process: 'test' }),
     verifiers,
     sleepers: new Sleepers(),
   };

@@ -17,7 +17,7 @@ import { createWaker, Sleepers, type Waker, type WakerOptions } from './wake.ts'
 
 let made: TestCore;
 const driver = new FakeDriver();
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 const wakers: Waker[] = [];
 beforeAll(async () => {
   made = await makeCore();

@@ -21,10 +21,10 @@ const secretFields = [
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-export function createLogger(options: { level: LogLevel; role: string; destination?: DestinationStream }): Logger {
+export function createLogger(options: { level: LogLevel; process: string; destination?: DestinationStream }): Logger {
   const settings = {
     level: options.level,
-    base: { role: options.role },
+    base: { process: options.process },
     redact: {
       paths: secretFields.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
       censor: '[redacted]',

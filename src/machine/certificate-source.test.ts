@@ -18,7 +18,7 @@ import { createLogger } from '../lib/log.ts';
 import { type CertificateSource, startCertificateSource } from './certificate-source.ts';
 
 const run = promisify(execFile);
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 const proxies = new PostgresProxies();
 const { system } = proxies;
 const names = { domain: 'localhost', region: 'local' };

@@ -7,7 +7,7 @@ import { findPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { createLogger } from '../lib/log.ts';
 import { type SystemDatabase, type SystemDatabaseConnection, startSystemDatabase } from './system-database.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 const undo: (() => Promise<void>)[] = [];
 
 afterEach(async () => {

@@ -46,7 +46,7 @@ export function buildParts(init: ChildInit, channel: ChildEnd, certificate: Proc
     certificate,
     log: createLogger({
       level: config.logLevel,
-      role: config.proxies > 1 && name === 'proxy' ? `proxy ${init.proxyNumber}` : name,
+      process: config.proxies > 1 && name === 'proxy' ? `proxy ${init.proxyNumber}` : name,
     }),
     core: {
       database: openDatabase(init.database, {

@@ -9,7 +9,7 @@ import { selectSizeChanges } from '../db/sizes.ts';
 import { createLogger } from '../lib/log.ts';
 import { makeAutoscaler } from './autoscaler.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 const gib = 1024 ** 3;
 let made: TestCore;
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import type { BranchId } from '../lib/ids.ts';
 import { createLogger } from '../lib/log.ts';
 import { branchSizes } from './branch-sizes.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let made: TestCore;
 beforeAll(async () => {
   made = await makeCore();

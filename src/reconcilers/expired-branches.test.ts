@@ -9,7 +9,7 @@ import type { BranchId } from '../lib/ids.ts';
 import { createLogger } from '../lib/log.ts';
 import { expiredBranches } from './expired-branches.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let made: TestCore;
 beforeAll(async () => {
   made = await makeCore({ defaultPlan: 'scale' });

@@ -8,7 +8,7 @@ import { updateEndpointOf } from '../core/endpoint-update.ts';
 import { createLogger } from '../lib/log.ts';
 import { staleReplicas } from './stale-replicas.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let made: TestCore;
 beforeAll(async () => {
   made = await makeCore({ defaultPlan: 'scale' });

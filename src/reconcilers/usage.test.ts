@@ -9,7 +9,7 @@ import { thinSamples } from '../db/samples.ts';
 import { createLogger } from '../lib/log.ts';
 import { makeUsage } from './usage.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let made: TestCore;
 beforeAll(async () => {
   made = await makeCore({ defaultPlan: 'scale' });

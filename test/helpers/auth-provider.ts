@@ -86,7 +86,7 @@ export async function makeAuthProvider(
     core: { ...core, clock: parts.clock },
     config: { ...core.config, ...machineOfTests },
     clock: parts.clock,
-    log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
+    log: createLogger({ level: 'error', process: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),
     consoleFiles: noConsole,
     version: '0.0.0-test',

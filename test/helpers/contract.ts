@@ -109,7 +109,7 @@ export async function makeApi(
     core,
     config: { ...core.config, ...machineOfTests },
     clock: core.clock,
-    log: createLogger({ level: 'error', role: 'test', destination: { write: (line) => failures.push(line) } }),
+    log: createLogger({ level: 'error', process: 'test', destination: { write: (line) => failures.push(line) } }),
     metrics: new Registry(),
     version: '0.0.0-test',
     consoleFiles: noConsole,

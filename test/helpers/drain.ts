@@ -15,7 +15,7 @@ export async function drain(
   registry: Readonly<Record<string, Job>> = jobRegistry,
   providers = testProviders(),
 ): Promise<void> {
-  const log = createLogger({ level: 'silent', role: 'test' });
+  const log = createLogger({ level: 'silent', process: 'test' });
   const runner = new OperationRunner({ core, driver, log, concurrency: 1, registry, providers });
   const { sql } = core.database;
   for (let turns = 0; turns < turnsMax; turns++) {

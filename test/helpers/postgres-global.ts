@@ -21,7 +21,7 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const home = await makeTempHome();
   const guard = guardAgainstKill(home.path);
-  const log = createLogger({ level: 'error', role: 'tests' });
+  const log = createLogger({ level: 'error', process: 'tests' });
   try {
     const system = await startSystemDatabase(home.config, log);
     await tradeSafetyForSpeed(home.path);

@@ -151,10 +151,10 @@ export class Program {
     );
   }
 
-  /** Role processes of this program. */
+  /** Child processes of this program, by the name that they were started with. */
   async rolePids(role: string): Promise<number[]> {
     const parent = String(this.pid);
-    const candidates = await findProcesses((words) => words[1]?.endsWith('/role.js') === true && words[2] === role);
+    const candidates = await findProcesses((words) => words[1]?.endsWith('/child.js') === true && words[2] === role);
     const isOurs = async (pid: number) =>
       (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1] === parent;
     const kept = await Promise.all(candidates.map(isOurs));

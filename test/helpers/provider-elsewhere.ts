@@ -31,7 +31,7 @@ export async function makeProviderElsewhere() {
   const driver = new FakeDriver();
   /** What was logged. */
   const lines: string[] = [];
-  const log = createLogger({ level: 'warn', role: 'test', destination: { write: (line) => lines.push(line) } });
+  const log = createLogger({ level: 'warn', process: 'test', destination: { write: (line) => lines.push(line) } });
   const api = await makeApi({}, undefined, (core) => ({
     providers,
     // The worker's part, done while the request waits.

@@ -34,7 +34,7 @@ import { learnVerifier } from './learn-verifier.ts';
 
 /** 0 where psql is not installed. */
 export const psqlVersion = findPsql();
-export const silentLog = createLogger({ level: 'silent', role: 'proxy' });
+export const silentLog = createLogger({ level: 'silent', process: 'proxy' });
 const names = { domain: 'localhost', region: 'local' };
 const nowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
 

@@ -34,7 +34,7 @@ import { drain as drainQueue } from '../helpers/drain.ts';
 import { testProviders } from '../helpers/providers.ts';
 import { type StandIn, startStandIn } from '../helpers/stand-in-provider.ts';
 
-const log = createLogger({ level: 'silent', role: 'sweep' });
+const log = createLogger({ level: 'silent', process: 'sweep' });
 let test: TestCore;
 let standIn: StandIn;
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { createLogger } from '../../lib/log.ts';
 import { authTransfers } from '../../reconcilers/auth-transfers.ts';
 import { providerLeftovers } from '../../reconcilers/provider-leftovers.ts';
 
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 let standIn: StandIn;
 let api: TestApi;
 const driver = new FakeDriver();

@@ -81,7 +81,7 @@ describe('expiry', () => {
     expect(branch.expires_at).toBe(`${soon.toISOString().slice(0, 19)}Z`);
     expect((await create({ branch: { parent_id: branch.id } })).statusCode).toBe(422);
     expect((await api.call('POST', `${base}/branches/${branch.id}/set_as_default`)).statusCode).toBe(422);
-    const log = createLogger({ level: 'silent', role: 'test' });
+    const log = createLogger({ level: 'silent', process: 'test' });
     const at = (now: Date) => ({ core: { ...api.core, clock: { now: () => now } }, driver: new FakeDriver(), log });
     await expiredBranches.turn(at(new Date()));
     expect((await api.call('GET', `${base}/branches/${branch.id}`)).statusCode).toBe(200);

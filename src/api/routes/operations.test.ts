@@ -26,7 +26,7 @@ test('a failure shows with its reason, its count and the time of the next try, a
   await drain(api.core, driver);
   const started = (await api.call('POST', `${path}/endpoints/${endpoint.id}/start`)).json();
   driver.failNext('start', new Error('no room for a server'));
-  const log = createLogger({ level: 'silent', role: 'test' });
+  const log = createLogger({ level: 'silent', process: 'test' });
   await new OperationRunner({ core: api.core, driver, providers: testProviders(), log, concurrency: 1 }).runNext();
   const look = async () => (await api.call('GET', `${path}/operations/${started.operations[0].id}`)).json().operation;
   const failed = await look();

@@ -54,7 +54,7 @@ describe('webhooks', () => {
     nowMs = Date.now();
     const { url, received, server } = await receiver(() => 204);
     const secret = await register(url);
-    const log = createLogger({ level: 'silent', role: 'test' });
+    const log = createLogger({ level: 'silent', process: 'test' });
     const running = await startDeliveries(provider.parts, log, null);
     const { body: user } = await provider.call('POST', '/users', project.server, { display_name: 'Ada' });
     await provider.call('PATCH', `/users/${user.id}`, project.server, { display_name: 'Ada L.' });

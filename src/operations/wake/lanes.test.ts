@@ -58,7 +58,7 @@ async function whileFlooded(work: () => Promise<void>): Promise<void> {
     providers: testProviders(),
     concurrency,
     urgent: [made.core.database],
-    log: createLogger({ level: 'silent', role: 'test' }),
+    log: createLogger({ level: 'silent', process: 'test' }),
     registry: { ...jobRegistry, check_availability: { steps: { record: endless }, giveUp: async () => {} } },
   });
   await command(made, (scope) => floodWith(scope, project.id));

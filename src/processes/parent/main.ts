@@ -67,7 +67,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const runs = (name: ProcessName) => options.processes.includes(name);
   const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
   const config = quietOnTerminal(ports.config);
-  const log = createLogger({ level: config.logLevel, role: 'parent' });
+  const log = createLogger({ level: config.logLevel, process: 'parent' });
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = openDriverHost(config, layout, log);

@@ -34,7 +34,12 @@ beforeAll(async () => {
   };
   const limits = limitsFor('127.0.0.1');
   const waker = createWaker(controlPlane, limits.wakeMs);
-  pools = createPools({ waker, budgets: new Budgets(), limits, log: createLogger({ level: 'silent', role: 'proxy' }) });
+  pools = createPools({
+    waker,
+    budgets: new Budgets(),
+    limits,
+    log: createLogger({ level: 'silent', process: 'proxy' }),
+  });
 });
 afterEach(() => proxies.cleanUp());
 afterAll(async () => {

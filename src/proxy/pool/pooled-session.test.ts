@@ -107,7 +107,7 @@ beforeEach(async () => {
       ready: readyForQuery(),
     }),
     limits: defaultLimits,
-    log: createLogger({ level: 'silent', role: 'proxy' }),
+    log: createLogger({ level: 'silent', process: 'proxy' }),
   });
 });
 afterEach(async () => {

@@ -9,7 +9,7 @@ import { hostMethods } from '../channel/host-calls.ts';
 import { remoteHost } from '../channel/remote.ts';
 
 const home = await makeTempHome();
-const log = createLogger({ level: 'silent', role: 'test' });
+const log = createLogger({ level: 'silent', process: 'test' });
 const host = openDriverHost(home.config, await ensureHome(home.config), log);
 
 afterAll(async () => {
