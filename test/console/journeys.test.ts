@@ -1,6 +1,6 @@
 /**
- * The console in a browser, over the whole program with real Postgres servers. One story in the order of this file:
- * each journey begins where the one before has left off.
+ * The console in a browser, over the whole program with real Postgres servers. Each test makes what it needs, so they
+ * can run in any order and each of them alone.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { account } from './journeys/account.ts';
@@ -10,13 +10,29 @@ import { computes } from './journeys/computes.ts';
 import { data } from './journeys/data.ts';
 import { everyPage } from './journeys/every-page.ts';
 import { firstQuery } from './journeys/first-query.ts';
-import { at, beginStory, branchIdOf, button, dialog, endStory, photograph, story, walkTo } from './journeys/story.ts';
+import {
+  at,
+  beginStory,
+  branchIdOf,
+  button,
+  dialog,
+  endStory,
+  endTest,
+  newPage,
+  open,
+  ownProject,
+  photograph,
+  signIn,
+  story,
+} from './journeys/story.ts';
 import { trouble } from './journeys/trouble.ts';
 
 beforeAll(beginStory);
 
 afterEach(async ({ task }) => {
   if (task.result?.state === 'fail') await photograph(story().page, `failed ${task.name.slice(0, 40)}`);
+  await endTest();
+  expect(story().faults.splice(0), 'what a page has thrown').toEqual([]);
 });
 
 afterAll(endStory);
@@ -31,25 +47,34 @@ describe('every page', everyPage);
 describe('when something is wrong', trouble);
 
 test('a project is deleted with its name typed, once no branch is protected', async () => {
-  const { page, program } = story();
-  await walkTo(at('/settings'));
+  await ownProject({ branches: ['feature-x'] });
+  const { page, program, project, own } = story();
+  const feature = at(`/branches/${await branchIdOf('feature-x')}`);
+  await program.api('PATCH', feature, { branch: { protected: true } });
+  await open(at('/settings'));
   await button('Delete project').click();
-  await page.getByLabel(/^Type/).fill('billing');
+  await page.getByLabel(/^Type/).fill(project.name);
   await button('Delete project', dialog()).click();
   await dialog()
     .getByText(/cannot delete a project with a protected branch/)
     .waitFor();
-  await program.api('PATCH', at(`/branches/${await branchIdOf('feature-x')}`), { branch: { protected: false } });
+  await program.api('PATCH', feature, { branch: { protected: false } });
   await button('Delete project', dialog()).click();
-  await page.getByText('Project billing is deleted.').waitFor();
+  await page.getByText(`Project ${project.name} is deleted.`).waitFor();
+  own.length = 0;
   expect(new URL(page.url()).pathname).toBe('/');
 });
 
-test('sign-out ends the sign-in, and no page has thrown anything meanwhile', async () => {
-  const { page, faults } = story();
-  await button('Sign out').click();
+test('sign-out ends the sign-in', async () => {
+  const { browser, baseURL } = story();
+  const visitor = await browser.visit({ baseURL });
+  const page = await newPage(visitor);
+  await page.goto('/');
+  await signIn(page);
+  await button('Sign out', page).click();
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   await page.goto('/keys');
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-  expect(faults).toEqual([]);
+  expect(new URL(page.url()).pathname).toBe('/keys');
+  await visitor.close();
 });

@@ -1,11 +1,12 @@
 /** API keys of the three kinds, and the plan of the organization. */
 import { expect, test } from 'vitest';
-import { at, button, confirm, dialog, newPage, row, story, walkTo } from './story.ts';
+import { at, button, confirm, dialog, newPage, open, ownProject, row, sharedProject, story } from './story.ts';
 
-async function makeKey(name: string, kind: string): Promise<string> {
+async function makeKey(name: string, kind: string, project?: string): Promise<string> {
   await button('New key').click();
   await dialog().getByLabel('Name').fill(name);
   await dialog().getByLabel('Kind').selectOption(kind);
+  if (project !== undefined) await dialog().getByLabel('Project').selectOption({ label: project });
   await button('Create key').click();
   const key = await story().page.locator('.secret code').innerText();
   expect(key).toMatch(/^napi_/);
@@ -16,13 +17,14 @@ async function makeKey(name: string, kind: string): Promise<string> {
 export function account(): void {
   test('a dialog that is quicker than the server is filled in when the answer comes', async () => {
     const { page } = story();
+    await sharedProject();
     const organizations = '**/users/me/organizations';
     let answer = () => {};
     const held = new Promise<void>((resolve) => {
       answer = resolve;
     });
     await page.route(organizations, (route) => held.then(() => route.continue()));
-    await page.goto('/keys');
+    await open('/keys');
     await button('New key').click();
     await dialog().getByLabel('Name').fill('early');
     await dialog().getByLabel('Kind').selectOption('project');
@@ -35,10 +37,12 @@ export function account(): void {
   });
 
   test('keys of one project sign in to that project alone, until they are revoked', async () => {
-    const { page, program, browser, baseURL } = story();
-    await walkTo('/keys');
-    const key = await makeKey('deploy', 'project');
-    await program.api('POST', '/projects', { project: { name: 'elsewhere' } });
+    const { page, browser, baseURL } = story();
+    await ownProject();
+    const { name: elsewhere } = story().project;
+    await sharedProject();
+    await open('/keys');
+    const key = await makeKey('deploy', 'project', 'billing');
     const other = await browser.visit({ baseURL });
     const theirs = await newPage(other);
     await theirs.goto(at());
@@ -50,7 +54,7 @@ export function account(): void {
     await theirs.getByRole('heading', { name: 'billing' }).waitFor();
     await theirs.getByRole('link', { name: 'Projects' }).click();
     await theirs.getByText('billing').first().waitFor();
-    expect(await theirs.getByText('elsewhere').count()).toBe(0);
+    expect(await theirs.getByText(elsewhere).count()).toBe(0);
     expect(await theirs.getByRole('link', { name: 'API keys' }).count()).toBe(0);
     await row(/deploy/)
       .getByRole('button', { name: 'Revoke' })
@@ -63,6 +67,7 @@ export function account(): void {
   });
 
   test('keys of the organization, and of a person, are made and revoked', async () => {
+    await open('/keys');
     for (const kind of ['organization', 'personal']) {
       await makeKey(`of-${kind}`, kind);
       await row(new RegExp(`of-${kind}`))
@@ -75,6 +80,7 @@ export function account(): void {
 
   test('the plan limits what sliders offer', async () => {
     const { page } = story();
+    await open('/');
     await page.getByRole('link', { name: 'Organization' }).click();
     const plan = page.getByLabel('Plan');
     await plan.selectOption('free');

@@ -1,13 +1,14 @@
 /** Auth: from one button to a row in `neon_auth.users_sync`, then everything else on the page. */
 import { expect, test } from 'vitest';
-import { at, button, confirm, dialog, row, story, walkTo } from './story.ts';
+import { at, button, confirm, dialog, open, ownProject, row, runDirectly, story } from './story.ts';
 
 const cell = (name: string) => story().page.getByRole('cell', { name, exact: true });
 
 export function auth(): void {
   test('is set up with one button, and a user who is made appears in the table', async () => {
     const { page } = story();
-    await walkTo(at('/auth'));
+    await ownProject();
+    await open(at('/auth'));
     await button('Set up auth').click();
     await dialog()
       .getByText(/STACK_SECRET_SERVER_KEY=/)
@@ -37,29 +38,27 @@ export function auth(): void {
   });
 
   test('says what keeps users from being copied, until it is put right', async () => {
-    const { page, baseURL } = story();
-    const { uri } = (
-      await story().program.api('GET', at('/connection_uri?database_name=neondb&role_name=neondb_owner'))
-    ).body;
-    const ask = (query: string) =>
-      fetch(`${baseURL}/sql`, {
-        method: 'POST',
-        headers: { 'neon-connection-string': uri },
-        body: JSON.stringify({ query, params: [] }),
-      });
-    await ask(`alter table neon_auth.users_sync add constraint nobody_else check (email <> 'eve@example.com')`);
+    const { page, program } = story();
+    await ownProject({ auth: true });
+    const { uri } = (await program.api('GET', at('/connection_uri?database_name=neondb&role_name=neondb_owner'))).body;
+    const run = (query: string) => runDirectly(uri, query);
+    await open(at('/auth'));
+    await page.getByText(/^Up to date\. Last copied/).waitFor();
+    await run(`alter table neon_auth.users_sync add constraint nobody_else check (email <> 'eve@example.com')`);
     await button('New user').click();
     await page.getByLabel('Email').fill('eve@example.com');
     await confirm('Create user');
     await page.getByText('Users cannot be copied into the database.').waitFor();
     await page.getByText(/violates check constraint "nobody_else"/).waitFor();
-    await ask('alter table neon_auth.users_sync drop constraint nobody_else');
+    await run('alter table neon_auth.users_sync drop constraint nobody_else');
     await cell('eve@example.com').waitFor();
     await page.getByText('Users cannot be copied into the database.').waitFor({ state: 'detached' });
   });
 
   test('has domains and OAuth providers, which come and go', async () => {
     const { page } = story();
+    await ownProject({ auth: true });
+    await open(at('/auth'));
     await page.getByLabel('Domain').fill('https://app.example.com');
     await button('Add').click();
     await page.getByText('https://app.example.com', { exact: true }).waitFor();
@@ -83,6 +82,8 @@ export function auth(): void {
 
   test('gives new keys, and a page to hand it over on', async () => {
     const { page } = story();
+    await ownProject({ auth: true });
+    await open(at('/auth'));
     await button('New SDK keys').click();
     await button('Copy the lines').click();
     const lines = await page.evaluate<string>('navigator.clipboard.readText()');
@@ -99,6 +100,8 @@ export function auth(): void {
 
   test('is deleted with its users, and can be set up again', async () => {
     const { page } = story();
+    await ownProject({ auth: true });
+    await open(at('/auth'));
     await button('Delete integration').click();
     await dialog().getByLabel('Also delete the users').check();
     await confirm('Delete integration');

@@ -1,10 +1,25 @@
 /** Branches: made, changed, compared, restored, protected, deleted. */
 import { expect, test } from 'vitest';
-import { at, branchIdOf, branchNode, button, confirm, confirmTyped, dialog, runSql, story, walkTo } from './story.ts';
+import {
+  at,
+  branchIdOf,
+  branchNode,
+  button,
+  confirm,
+  confirmTyped,
+  dialog,
+  open,
+  ownProject,
+  runSql,
+  story,
+  walkTo,
+} from './story.ts';
 
 export function branches(): void {
   test('are made from another one, and stand below it in the tree', async () => {
     const { page } = story();
+    await ownProject();
+    await open(at());
     await button('New branch').click();
     await dialog().getByLabel('Name').fill('feature-x');
     await confirm('Create branch');
@@ -17,9 +32,10 @@ export function branches(): void {
   });
 
   test('are changed, compared with their parent, and reset to it', async () => {
-    const { page, program, projectId } = story();
+    await ownProject({ invoices: true, branches: ['feature-x'] });
+    const { page, program, project } = story();
     const branchId = await branchIdOf('feature-x');
-    await walkTo(at(`/sql?branch=${branchId}`));
+    await open(at(`/sql?branch=${branchId}`));
     await runSql('alter table invoices add column paid boolean');
     await page.getByText('ALTER: 0 rows').waitFor();
     await walkTo(at(`/branches/${branchId}`));
@@ -28,13 +44,15 @@ export function branches(): void {
     expect(new URL(page.url()).search).toBe(`?against=${await branchIdOf('main')}&compared=true`);
     await button('Reset or restore').click();
     await confirm('Restore');
-    await program.settle(projectId);
+    await program.settle(project.id);
     await button('Compare again').click();
     await page.getByText('Both have the same schema.').waitFor();
   });
 
   test('expire, keep what they had when restored, and are deleted with their name typed', async () => {
-    const { page, program, projectId } = story();
+    await ownProject({ branches: ['feature-x'] });
+    const { page, program, project } = story();
+    await open(at(`/branches/${await branchIdOf('feature-x')}`));
     await button('Expiry').click();
     await dialog().getByLabel('Deletes itself').selectOption('7');
     await confirm('Save');
@@ -49,7 +67,7 @@ export function branches(): void {
       .fill('kept');
     await confirm('Restore');
     await page.getByText('Last restored').waitFor();
-    await program.settle(projectId);
+    await program.settle(project.id);
     await walkTo(at());
     await branchNode('kept').getByRole('link', { name: 'kept' }).click();
     await button('Rename').click();
@@ -62,8 +80,9 @@ export function branches(): void {
 
   test('that are protected are not deleted, and are written to only after a question', async () => {
     const { page } = story();
+    await ownProject({ invoices: true, branches: ['feature-x'] });
     const branchId = await branchIdOf('feature-x');
-    await walkTo(at(`/branches/${branchId}`));
+    await open(at(`/branches/${branchId}`));
     await page.getByRole('heading', { name: 'feature-x' }).waitFor();
     await button('Protect').click();
     await confirm('Protect');
@@ -81,10 +100,9 @@ export function branches(): void {
   });
 
   test('are deleted with their name typed', async () => {
-    const { page, program, projectId } = story();
-    await program.settle(projectId);
-    // The one that was restored stands below what it had before, as its child.
-    await walkTo(at());
+    const { page } = story();
+    await ownProject();
+    await open(at());
     await button('New branch').click();
     await dialog().getByLabel('Name').fill('short');
     await dialog()

@@ -1,6 +1,6 @@
 /** Computes: sleep and wake, size, replicas, restart, move, deletion; what others do shows by itself. */
 import { expect, test } from 'vitest';
-import { at, branchNode, button, confirm, dialog, newPage, runSql, story, walkTo } from './story.ts';
+import { at, branchNode, button, confirm, dialog, newPage, open, ownProject, runSql, story } from './story.ts';
 
 const endpoints = async () => (await story().program.api('GET', at('/endpoints'))).body.endpoints;
 
@@ -12,10 +12,11 @@ async function startsSoFar(): Promise<number> {
 export function computes(): void {
   test('are suspended and woken by a query; looking at tables wakes none', async () => {
     const { page, visitor } = story();
+    await ownProject({ invoices: true });
     const tables = await newPage(visitor);
     await tables.goto(at('/tables'));
     await tables.getByRole('cell', { name: 'Ada' }).waitFor();
-    await walkTo(at());
+    await open(at());
     await branchNode('main').getByRole('button', { name: 'Suspend' }).click();
     await branchNode('main').getByText('Idle', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Operations', exact: true }).click();
@@ -34,7 +35,8 @@ export function computes(): void {
 
   test('get a range of sizes, and the change shows until it is done', async () => {
     const { page } = story();
-    await walkTo(at());
+    await ownProject();
+    await open(at());
     const main = branchNode('main');
     await button('Edit', main).click();
     await page.getByLabel('Autoscaling').check();
@@ -51,10 +53,13 @@ export function computes(): void {
 
   test('are restarted, and named, after a question', async () => {
     const main = branchNode('main');
+    await ownProject();
+    await open(at());
+    await main.getByText('Active', { exact: true }).waitFor();
     const before = await startsSoFar();
     await button('Restart', main).click();
     await confirm('Restart');
-    await story().program.settle(story().projectId);
+    await story().program.settle(story().project.id);
     expect(await startsSoFar()).toBe(before + 1);
     await main.getByText('Active', { exact: true }).waitFor();
     await button('Edit', main).click();
@@ -67,6 +72,8 @@ export function computes(): void {
 
   test('get a read replica, which is deleted again', async () => {
     const main = branchNode('main');
+    await ownProject();
+    await open(at());
     await button('Read replica', main).click();
     await confirm('Add');
     const replica = main.locator('.compute').filter({ hasText: 'Read replica' });
@@ -79,6 +86,11 @@ export function computes(): void {
 
   test('show without a reload what somebody else does', async () => {
     const { page, program } = story();
+    await ownProject();
+    const [{ id }] = await endpoints();
+    await program.api('PATCH', at(`/endpoints/${id}`), { endpoint: { name: 'front' } });
+    await open(at());
+    await branchNode('main').getByText('front', { exact: true }).waitFor();
     const { body } = await program.api('POST', at('/branches'), { branch: { name: 'from-elsewhere' } });
     await branchNode('from-elsewhere').waitFor();
     await button('Move', branchNode('main')).click();
@@ -90,7 +102,7 @@ export function computes(): void {
     await dialog().getByLabel('To branch').selectOption({ label: 'main' });
     await confirm('Move');
     await branchNode('main').getByText('front', { exact: true }).waitFor();
-    await program.settle(story().projectId);
+    await program.settle(story().project.id);
     await program.api('DELETE', at(`/branches/${body.branch.id}`));
     await branchNode('from-elsewhere').waitFor({ state: 'detached' });
     expect(new URL(page.url()).pathname).toBe(at());

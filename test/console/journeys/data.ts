@@ -1,12 +1,13 @@
 /** Connection strings, roles and databases, and what a compute did. */
 import { expect, test } from 'vitest';
 import { eventually } from '../../helpers/eventually.ts';
-import { at, button, confirm, confirmTyped, dialog, row, story, walkTo } from './story.ts';
+import { at, button, confirm, confirmTyped, dialog, open, ownProject, row, sharedProject, story } from './story.ts';
 
 export function data(): void {
   test('the connect dialog hides the password until it is asked for', async () => {
     const { page } = story();
-    await walkTo(at('?connect=default'));
+    await sharedProject();
+    await open(at('?connect=default'));
     await dialog()
       .getByText(/^psql 'postgresql:\/\/neondb_owner:••••/)
       .waitFor();
@@ -35,7 +36,8 @@ export function data(): void {
 
   test('roles are made, get new passwords, and are deleted once they own nothing', async () => {
     const { page } = story();
-    await walkTo(at('/data'));
+    await ownProject();
+    await open(at('/data'));
     const roles = page.getByRole('region', { name: 'Roles' });
     await button('New role').click();
     await dialog().getByLabel('Name').fill('reader');
@@ -83,7 +85,11 @@ export function data(): void {
   });
 
   test('a compute is measured, and the graphs show it', async () => {
-    const { page } = story();
+    const { page, program } = story();
+    await sharedProject();
+    const [{ id }] = (await program.api('GET', at('/endpoints'))).body.endpoints;
+    await program.api('POST', at(`/endpoints/${id}/start`));
+    await open(at());
     await page.getByRole('link', { name: 'Monitoring' }).click();
     // Measured every 15 seconds, and asked for as often.
     const memory = page.getByRole('figure').filter({ hasText: 'Memory' });
@@ -97,12 +103,14 @@ export function data(): void {
   });
 
   test('settings of the project are kept', async () => {
-    const { page, program } = story();
+    await ownProject();
+    const { page, program, project } = story();
+    await open(at());
     await page.getByRole('link', { name: 'Settings' }).click();
-    await page.getByLabel('Name of the project').fill('billing, a project with a name that is rather long');
+    await page.getByLabel('Name of the project').fill(`${project.name}, a project with a name that is rather long`);
     await button('Save name').click();
     await page.getByRole('navigation', { name: 'Project' }).getByText('rather long').waitFor();
-    await page.getByLabel('Name of the project').fill('billing');
+    await page.getByLabel('Name of the project').fill(project.name);
     await button('Save name').click();
     await page.getByLabel('Allowed addresses').fill('nowhere');
     await button('Save addresses').click();
@@ -114,12 +122,11 @@ export function data(): void {
     await button('Save defaults').click();
     await eventually(async () =>
       expect((await program.api('GET', at())).body.project).toMatchObject({
-        name: 'billing',
+        name: project.name,
         settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] } },
         default_endpoint_settings: { autoscaling_limit_min_cu: 0.5 },
       }),
     );
     await page.getByText('Saved.').first().waitFor();
-    await program.api('PATCH', at(), { project: { settings: { allowed_ips: { ips: [] } } } });
   });
 }

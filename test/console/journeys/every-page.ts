@@ -2,7 +2,18 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { at, branchIdOf, button, newPage, photograph, screenshots, story, walkTo } from './story.ts';
+import {
+  at,
+  branchIdOf,
+  button,
+  newPage,
+  ownProject,
+  photograph,
+  screenshots,
+  sharedProject,
+  story,
+  walkTo,
+} from './story.ts';
 
 const shapes = [
   { width: 1440, height: 900, scheme: 'light' },
@@ -24,14 +35,15 @@ interface Place {
 
 async function places(): Promise<Place[]> {
   const branch = at(`/branches/${await branchIdOf('main')}`);
+  const { name } = story().project;
   return [
     { name: 'projects', path: '/', heading: 'Projects' },
     { name: 'new project', path: '/', heading: 'Projects', press: 'New project' },
-    { name: 'dashboard', path: at(), heading: 'billing' },
-    { name: 'new branch', path: at(), heading: 'billing', press: 'New branch' },
-    { name: 'edit compute', path: at(), heading: 'billing', press: 'Edit' },
-    { name: 'delete compute', path: at(), heading: 'billing', press: 'Delete' },
-    { name: 'connect', path: at('?connect=default'), heading: 'billing' },
+    { name: 'dashboard', path: at(), heading: name },
+    { name: 'new branch', path: at(), heading: name, press: 'New branch' },
+    { name: 'edit compute', path: at(), heading: name, press: 'Edit' },
+    { name: 'delete compute', path: at(), heading: name, press: 'Delete' },
+    { name: 'connect', path: at('?connect=default'), heading: name },
     { name: 'branch', path: branch, heading: 'main' },
     { name: 'restore', path: branch, heading: 'main', press: 'Reset or restore' },
     { name: 'sql', path: at('/sql'), heading: 'SQL editor' },
@@ -51,12 +63,14 @@ async function places(): Promise<Place[]> {
 
 export function everyPage(): void {
   test('is fit for everybody, wide and narrow, light and dark', async () => {
+    await ownProject({ invoices: true, branches: ['feature-x'], auth: true });
     const found = await Promise.all(looked.map(problemsIn));
     expect(found.flat()).toEqual([]);
   }, 300_000);
 
   test('has no more than 150 KB of our own script', async () => {
     const { page, baseURL } = story();
+    await sharedProject();
     for (const path of ['/', at('/sql'), at('/monitoring'), at('/auth')]) {
       await page.goto(path);
       await page.locator('h1').first().waitFor();

@@ -1,6 +1,7 @@
 /**
- * What all journeys share: one program with real Postgres servers, one browser, and the visitor who clicks through the
- * story. The journeys run in the order of `journeys.test.ts`, each where the one before has left off.
+ * What all journeys share: one program with real Postgres servers, one browser, and a visitor who is signed in. Each
+ * test chooses its project first, with `ownProject` if it changes something and `sharedProject` if it only looks, so
+ * that the tests can run in any order.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,8 +18,10 @@ export interface Story {
   readonly baseURL: string;
   readonly visitor: BrowserContext;
   readonly page: Page;
-  /** The project that the first journey makes. */
-  projectId: string;
+  /** The project of the test that runs. */
+  project: { readonly id: string; readonly name: string };
+  /** Made by `ownProject` in the test that runs. */
+  readonly own: string[];
   /** What a page throws, or writes to its console as an error. */
   readonly faults: string[];
 }
@@ -42,7 +45,23 @@ export async function beginStory(): Promise<void> {
   const baseURL = `http://localhost:${program.httpPort}`;
   const visitor = await browser.visit({ baseURL });
   const faults: string[] = [];
-  begun = { program, browser, baseURL, visitor, faults, projectId: '', page: await watchedPage(visitor, faults) };
+  const page = await watchedPage(visitor, faults);
+  begun = { program, browser, baseURL, visitor, page, faults, own: [], project: { id: '', name: '' } };
+  await page.goto('/');
+  await signIn(page);
+  await page.getByText('There is no project yet.').waitFor();
+}
+
+export async function signIn(page: Page): Promise<void> {
+  await page.getByLabel('API key').fill(await story().program.apiKey());
+  await button('Sign in', page).click();
+  await button('New project', page).waitFor();
+}
+
+/** Deletes what the test has made for itself. */
+export async function endTest(): Promise<void> {
+  const { program, own } = story();
+  for (const id of own.splice(0)) await program.api('DELETE', `/projects/${id}`);
 }
 
 export async function endStory(): Promise<void> {
@@ -77,7 +96,73 @@ export const dialog = () => story().page.getByRole('dialog');
 /** A branch with its computes, on the dashboard. */
 export const branchNode = (name: string) => story().page.getByRole('article', { name: `Branch ${name}`, exact: true });
 export const row = (name: RegExp, on: Place = story().page) => on.getByRole('row', { name });
-export const at = (path = '') => `/projects/${story().projectId}${path}`;
+export const at = (path = '') => `/projects/${story().project.id}${path}`;
+
+/** The page anew, whatever the test before has left open in it. */
+export async function open(path: string): Promise<void> {
+  await story().page.goto(path);
+}
+
+export interface ProjectOptions {
+  /** With a table `invoices` of two rows. */
+  readonly invoices?: boolean;
+  /** Names of branches of its root, each with a compute. */
+  readonly branches?: readonly string[];
+  /** With an integration of the embedded auth provider. */
+  readonly auth?: boolean;
+}
+
+let ownMade = 0;
+
+/** A project that this test alone uses; it is deleted afterwards. */
+export async function ownProject(options: ProjectOptions = {}): Promise<void> {
+  ownMade += 1;
+  const made = await makeProject(`own-${ownMade}`, options);
+  story().own.push(made.id);
+  story().project = made;
+}
+
+let shared: Story['project'] | undefined;
+
+/** The project `billing`, with invoices, for tests that change nothing in it. */
+export async function sharedProject(): Promise<void> {
+  shared ??= await makeProject('billing', { invoices: true });
+  story().project = shared;
+}
+
+async function makeProject(name: string, options: ProjectOptions): Promise<Story['project']> {
+  const { program } = story();
+  const { body } = await program.api('POST', '/projects', { project: { name } });
+  const { id } = body.project;
+  await program.settle(id);
+  if (options.invoices) await runDirectly(body.connection_uris[0].connection_uri, invoices);
+  for (const branch of options.branches ?? []) {
+    await program.api('POST', `/projects/${id}/branches`, {
+      branch: { name: branch },
+      endpoints: [{ type: 'read_write' }],
+    });
+    await program.settle(id);
+  }
+  if (options.auth) {
+    const order = { auth_provider: 'stack', project_id: id, branch_id: body.branch.id };
+    await program.api('POST', '/projects/auth/create', order);
+    await program.settle(id);
+  }
+  return { id, name };
+}
+
+const invoices = `create table invoices as
+  select id, customer from (values (1, 'Ada'), (2, null)) as rows (id, customer)`;
+
+/** One statement without the console. */
+export async function runDirectly(uri: string, query: string): Promise<void> {
+  const reply = await fetch(`${story().baseURL}/sql`, {
+    method: 'POST',
+    headers: { 'neon-connection-string': uri },
+    body: JSON.stringify({ query, params: [] }),
+  });
+  if (!reply.ok) throw new Error(await reply.text());
+}
 
 /** As a click on a link does: another page without loading everything anew. */
 export async function walkTo(path: string, page = story().page): Promise<void> {

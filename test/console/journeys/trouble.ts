@@ -1,11 +1,24 @@
 /** What the console shows when something is wrong; and that the keyboard alone is enough. */
 import { expect, test } from 'vitest';
-import { at, branchNode, button, confirm, dialog, newPage, story, walkTo } from './story.ts';
+import {
+  at,
+  branchNode,
+  button,
+  confirm,
+  dialog,
+  newPage,
+  open,
+  ownProject,
+  sharedProject,
+  story,
+  walkTo,
+} from './story.ts';
 
 export function trouble(): void {
   test('what is not there is said to be not there', async () => {
     const { page } = story();
-    await walkTo('/projects/no-such-project');
+    await sharedProject();
+    await open('/projects/no-such-project');
     await page.getByRole('alert').getByText('project not found').waitFor();
     await walkTo(at('/branches/br-none'));
     await page.getByText('This branch is not there any more.').waitFor();
@@ -16,7 +29,7 @@ export function trouble(): void {
   test('a project that is deleted elsewhere is not shown on', async () => {
     const { page, program } = story();
     const { body } = await program.api('POST', '/projects', { project: { name: 'brief' } });
-    await walkTo(`/projects/${body.project.id}`);
+    await open(`/projects/${body.project.id}`);
     await page.getByRole('heading', { name: 'brief' }).waitFor();
     await program.api('DELETE', `/projects/${body.project.id}`);
     // Each part of the page may notice it first.
@@ -26,11 +39,11 @@ export function trouble(): void {
 
   test('a failure of the server is shown with the id to look for, and can be tried again', async () => {
     const { page } = story();
+    await sharedProject();
     const failing = '**/api/v2/projects/*/operations?*';
     const reply = { message: 'something broke', code: 'INTERNAL', request_id: 'request-42' };
     await page.route(failing, (route) => route.fulfill({ status: 500, json: reply }));
-    await walkTo(at('/operations'));
-    await page.reload();
+    await open(at('/operations'));
     await page.getByRole('alert').getByText('request-42').waitFor();
     await button('Try again').waitFor();
     await page.unroute(failing);
@@ -38,11 +51,12 @@ export function trouble(): void {
     await button('Try again')
       .click({ timeout: 1_000 })
       .catch(() => undefined);
-    await page.getByText('Creating the branch').first().waitFor();
+    await page.getByText('Creating the project’s data').first().waitFor();
   });
 
   test('a refusal of the API is shown in the dialog, and nothing that was typed is lost', async () => {
-    await walkTo(at());
+    await sharedProject();
+    await open(at());
     await button('New branch').click();
     await dialog().getByLabel('Name').fill('main');
     await button('Create branch').click();
@@ -53,6 +67,10 @@ export function trouble(): void {
 
   test('the keyboard opens a dialog, stays in it, leaves it, and is back where it was', async () => {
     const { page } = story();
+    await sharedProject();
+    await open(at());
+    // The page takes the focus for itself while it loads.
+    await branchNode('main').waitFor();
     const focused = () => page.evaluate<string>('document.activeElement?.textContent?.trim() ?? ""');
     await button('New branch').focus();
     await page.keyboard.press('Enter');
@@ -77,7 +95,10 @@ export function trouble(): void {
   });
 
   test('a server that is gone is noticed, and the page goes on when it is back', async () => {
-    const { page, program, visitor } = story();
+    await ownProject();
+    const { page, program, visitor, project } = story();
+    await open(at());
+    await branchNode('main').waitFor();
     const fresh = await newPage(visitor);
     await fresh.goto('/about');
     await program.stop();
@@ -94,9 +115,8 @@ export function trouble(): void {
     await page.getByText(/^Catnap does not answer/).waitFor({ state: 'detached' });
     await fresh.close();
     // The stream is open again: what is made elsewhere shows up.
-    const { body } = await program.api('POST', at('/branches'), { branch: { name: 'after-restart' } });
+    await program.api('POST', at('/branches'), { branch: { name: 'after-restart' } });
     await branchNode('after-restart').waitFor();
-    await program.settle(story().projectId);
-    await program.api('DELETE', at(`/branches/${body.branch.id}`));
+    await program.settle(project.id);
   });
 }
