@@ -22,8 +22,8 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   await ensureFolder(layout.projects, passable);
   await ensureFolder(layout.sockets, passable);
   // The child processes make sockets in it, and where Catnap runs as root they are another user.
-  await ensureFolder(layout.processSocketDirectory, uids ? 0o770 : 0o700);
-  if (uids) await chown(layout.processSocketDirectory, ownUid(), uids.service);
+  await ensureFolder(layout.proxySocketDirectory, uids ? 0o770 : 0o700);
+  if (uids) await chown(layout.proxySocketDirectory, ownUid(), uids.service);
   await ensureFolder(layout.system, passable);
   await ensureFolder(layout.work, passable);
   await ensureFolder(layout.trash, 0o700);

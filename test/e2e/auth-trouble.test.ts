@@ -144,11 +144,11 @@ describe('sign-ups while Catnap is killed', () => {
   }
 
   async function killRole(role: string): Promise<void> {
-    const [pid] = await program.rolePids(role);
+    const [pid] = await program.processPids(role);
     if (pid === undefined) throw new Error(`no ${role} runs`);
     process.kill(pid, 'SIGKILL');
     await eventually(async () => {
-      const [next] = await program.rolePids(role);
+      const [next] = await program.processPids(role);
       if (next === undefined || next === pid) throw new Error(`${role} is not back`);
     });
   }

@@ -201,7 +201,7 @@ describe('kill -9 during a restore', () => {
 
   it.runIf(rounds > 0)(`of both at any moment, ${rounds} times`, { timeout: rounds * 120_000 }, async () => {
     const killWorker = async () => {
-      for (const pid of await program.rolePids('worker')) process.kill(pid, 'SIGKILL');
+      for (const pid of await program.processPids('worker')) process.kill(pid, 'SIGKILL');
     };
     for (let round = 0; round < rounds; round++) {
       await restoreAndKill(`worker ${round}`, killWorker, () => randomMoment(1_000));

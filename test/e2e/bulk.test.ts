@@ -30,7 +30,7 @@ beforeAll(async () => {
   const endpointId = body.endpoints[0].id;
   const direct = body.connection_uris[0].connection_uri;
   uris = { direct, pooled: direct.replace(endpointId, `${endpointId}-pooler`) };
-  [proxyPid = 0] = await program.rolePids('proxy');
+  [proxyPid = 0] = await program.processPids('proxy');
   const steps = [
     'create unlogged table lines (line text)',
     'create unlogged table slow (line text)',

@@ -74,7 +74,7 @@ describe('kill -9 during a copy', () => {
     for (let round = 0; round < 2; round++) {
       const { body } = await makeBranch(`worker ${round}`);
       await randomMoment(600);
-      for (const pid of await program.rolePids('worker')) process.kill(pid, 'SIGKILL');
+      for (const pid of await program.processPids('worker')) process.kill(pid, 'SIGKILL');
       await expectWhole(body.branch, body.endpoints[0].id);
       await removeBranch(body.branch.id);
     }

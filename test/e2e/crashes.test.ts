@@ -78,11 +78,11 @@ describe('kill -9', () => {
     const { uri } = await makeProject('roles');
     await ask(uri, 'select 1');
     for (const role of ['api', 'worker', 'proxy']) {
-      const [pid] = await program.rolePids(role);
+      const [pid] = await program.processPids(role);
       if (pid === undefined) throw new Error(`no ${role} runs`);
       process.kill(pid, 'SIGKILL');
       await eventually(async () => {
-        const [next] = await program.rolePids(role);
+        const [next] = await program.processPids(role);
         if (next === undefined || next === pid) throw new Error(`${role} is not back`);
       });
     }

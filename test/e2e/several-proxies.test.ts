@@ -71,7 +71,7 @@ async function setTimeoutTo(seconds: number): Promise<void> {
 }
 
 async function pidOfProxy(number: number): Promise<number> {
-  for (const pid of await program.rolePids('proxy')) {
+  for (const pid of await program.processPids('proxy')) {
     const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
     if (words[3] === String(number)) return pid;
   }

@@ -163,7 +163,7 @@ it(
       program.api('POST', `/projects/${busy.projectId}/branches`, { branch: {} }),
     );
     for (const { status } of await Promise.all(copies)) expect(status).toBe(201);
-    const [api] = await program.rolePids('api');
+    const [api] = await program.processPids('api');
     // Signals to 0 would reach the process group of the test itself.
     if (api === undefined) throw new Error('no api runs');
     process.kill(api, 'SIGSTOP');

@@ -67,5 +67,5 @@ async function leftovers(layout: Layout): Promise<string[]> {
     for (const name of await readdir(folder)) found.push(join(folder, name));
   }
   // That of Catnap's own processes, which is there from the first start on.
-  return found.filter((path) => path !== layout.processSocketDirectory);
+  return found.filter((path) => path !== layout.proxySocketDirectory);
 }

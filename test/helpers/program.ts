@@ -152,7 +152,7 @@ export class Program {
   }
 
   /** Child processes of this program, by the name that they were started with. */
-  async rolePids(role: string): Promise<number[]> {
+  async processPids(role: string): Promise<number[]> {
     const parent = String(this.pid);
     const candidates = await findProcesses((words) => words[1]?.endsWith('/child.js') === true && words[2] === role);
     const isOurs = async (pid: number) =>

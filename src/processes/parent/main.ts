@@ -91,7 +91,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     secretKey: system.secretKey,
     stackSecret: system.stackSecret,
     certificate: certificates.current(),
-    proxySockets: proxyNumbers(config).map((number) => join(layout.processSocketDirectory, `proxy-${number}`)),
+    proxySockets: proxyNumbers(config).map((number) => join(layout.proxySocketDirectory, String(number))),
     version,
     ...facts,
   };

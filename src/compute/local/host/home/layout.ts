@@ -9,7 +9,7 @@
  *                                                   and while it is awake disk/image, mounted on disk/temp
  *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
  *   s/<8 characters>/.s.PGSQL.5432                  unix sockets, of each endpoint and of each branch's primary
- *   s/roles/proxy-<number>                          where a proxy takes SQL over HTTP, and cancel requests of others
+ *   s/proxies/<number>                              where a proxy takes SQL over HTTP, and cancel requests of others
  *   system/                                         the system database
  *   work/ trash/                                    clusters in the making; directories on their way out
  *   storage.json storage.img storage/               the image and its mount, where there is one; then templates,
@@ -53,7 +53,7 @@ export interface Layout {
   replicationDirectory(branchId: string): string;
   readonly systemSocketDirectory: string;
   /** Where Catnap's own processes reach each other. */
-  readonly processSocketDirectory: string;
+  readonly proxySocketDirectory: string;
 }
 
 /** `root` holds the data that shares blocks: it is the home, or what `catnap storage create` has mounted in it. */
@@ -84,7 +84,7 @@ export function createLayout(home: string, root = home): Layout {
     socketDirectory: (endpointId) => join(sockets, shortName(checkedId('endpoint', endpointId))),
     // Six characters, so it can never be the name of an endpoint's directory.
     systemSocketDirectory: join(sockets, 'system'),
-    processSocketDirectory: join(sockets, 'roles'),
+    proxySocketDirectory: join(sockets, 'proxies'),
   };
 }
 
