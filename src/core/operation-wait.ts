@@ -21,7 +21,7 @@ export type AwaitOperation = (id: OperationId) => Promise<OperationEnd>;
 const waitMsMax = 30_000;
 const readEveryMs = 500;
 
-export async function createOperationWaiter(
+export async function createOperationFollower(
   core: Core,
   limitMs = waitMsMax,
 ): Promise<{ readonly awaitOperation: AwaitOperation; close(): Promise<void> }> {

@@ -2,7 +2,7 @@
  * Locks by name inside one process: exclusive, or shared by many. First come, first served, so a stream of sharers
  * never starves the one who needs a thing alone. Who takes several names takes endpoints before branches.
  */
-interface Waiter {
+interface Queued {
   readonly shared: boolean;
   readonly enter: () => void;
 }
@@ -10,7 +10,7 @@ interface Waiter {
 interface Door {
   inside: number;
   insideShared: boolean;
-  readonly waiting: Waiter[];
+  readonly waiting: Queued[];
 }
 
 export class KeyedLock {

@@ -150,7 +150,10 @@ describe('the ports', () => {
   }
 
   const config = (httpPort: number, pgPort: number) => ({
-    ...{ bind: '127.0.0.1', httpPort, pgPort, pgPortIsExplicit: true },
+    bind: '127.0.0.1',
+    httpPort,
+    pgPort,
+    pgPortIsExplicit: true,
   });
 
   test('that others have are found', async () => {

@@ -65,7 +65,10 @@ export async function startSystemDatabase(
   const password = await ensurePassword(layout, config.uids?.service ?? null);
   const path = socketFile(layout.systemSocketDirectory);
   const parts: Parts = {
-    ...{ config, layout, build, log },
+    config,
+    layout,
+    build,
+    log,
     uid: config.uids?.systemDatabase ?? null,
     dataDirectory: join(layout.system, 'pgdata'),
     connection: { path, username: login, password, database },
@@ -129,7 +132,10 @@ async function start(parts: Parts, progress: (line: string) => void, signal?: Ab
     const logFile = join(layout.system, 'server.log');
     await rename(logFile, `${logFile}.1`).catch(() => undefined);
     await startPostmaster({
-      ...{ dataDirectory, uid, logFile, program: join(build.bin, 'postgres') },
+      dataDirectory,
+      uid,
+      logFile,
+      program: join(build.bin, 'postgres'),
       arguments: ['-c', `config_file=${configFile}`],
     });
   }

@@ -5,7 +5,7 @@ import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
 import { dumpSchema } from '../compute/schema-dump/dump.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
-import { createOperationWaiter } from '../core/operation-wait.ts';
+import { createOperationFollower } from '../core/operation-wait.ts';
 import { type DumpSchema, makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
 import { makeProviders } from './auth-clients.ts';
@@ -26,7 +26,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
   const driver = openDriver(core.config, driverChannel(channel));
   const metrics = new Registry();
   const authProvider = authProviderParts(core, init);
-  const waiter = await createOperationWaiter(core);
+  const operations = await createOperationFollower(core);
   const waker = await createWaker(core, { log });
   const { pgBin, programPath } = config;
   const dump: DumpSchema = (address, { pgVersion, database, adminSecret }) =>
@@ -44,7 +44,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     authProvider,
     proxySockets,
     consoleFiles,
-    awaitOperation: waiter.awaitOperation,
+    awaitOperation: operations.awaitOperation,
     providers: makeProviders(init),
   });
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
@@ -54,7 +54,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     stop: async () => {
       clearInterval(timer);
       await app.close();
-      await waiter.close();
+      await operations.close();
       await waker.close();
       await flush();
       await core.database.close();

@@ -27,7 +27,9 @@ afterAll(async () => {
 
 const create = () =>
   program.api('POST', '/projects/auth/create', {
-    ...{ auth_provider: 'stack', project_id: app.projectId, branch_id: app.branchId },
+    auth_provider: 'stack',
+    project_id: app.projectId,
+    branch_id: app.branchId,
   });
 const remove = () => program.api('DELETE', `${app.path}/auth/integration/stack`);
 function project(): StandInProject {
@@ -42,7 +44,8 @@ async function tell(type: string, data: object): Promise<void> {
   const payload = JSON.stringify({ type, data });
   const [id, at] = [`msg_${randomUUID()}`, new Date()];
   const headers = {
-    ...{ 'content-type': 'application/json', 'svix-id': id },
+    'content-type': 'application/json',
+    'svix-id': id,
     'svix-timestamp': String(Math.floor(at.getTime() / 1000)),
     'svix-signature': new Webhook(secret).sign(id, at, payload),
   };

@@ -107,7 +107,9 @@ describe('restore', () => {
 
     const { operations } = await restore('dev_old');
     expect(operations.map(({ action }: { action: string }) => action)).toEqual([
-      ...['create_branch', 'start_compute', 'start_compute'],
+      'create_branch',
+      'start_compute',
+      'start_compute',
     ]);
     await dropped;
     // A client that comes meanwhile waits instead of failing.

@@ -53,7 +53,9 @@ it('a schema-only branch has the schema, no row, and differs only by what is cha
   const { diff } = (await program.api('GET', path)).body;
   expect(diff).toMatch(/^--- \S+\n\+\+\+ bare\n@@ /);
   expect(diff.split('\n').filter((line: string) => /^[+-] /.test(line))).toEqual([
-    ...['-    name text', '+    name text,', '+    born date'],
+    '-    name text',
+    '+    name text,',
+    '+    born date',
   ]);
   expect(await ask(uri, 'select count(*) from person')).toBe('10');
 });

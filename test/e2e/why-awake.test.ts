@@ -67,7 +67,8 @@ describe.concurrent('an endpoint says that it is awake', () => {
     const endpoint = await makeEndpoint(-1);
     expect(await ask(endpoint.uri, 'select 1')).toBe('1');
     expect((await endpoint.look()).why_awake).toEqual({
-      ...{ reason: 'never_suspends', description: 'suspend_timeout_seconds is -1' },
+      reason: 'never_suspends',
+      description: 'suspend_timeout_seconds is -1',
     });
   });
 

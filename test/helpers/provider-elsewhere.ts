@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Webhook } from 'svix';
 import { FakeDriver } from '../../src/compute/fake/fake-driver.ts';
-import { createOperationWaiter } from '../../src/core/operation-wait.ts';
+import { createOperationFollower } from '../../src/core/operation-wait.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { UsersSyncElsewhere } from '../../src/reconcilers/users-sync-elsewhere.ts';
 import { makeApi } from './contract.ts';
@@ -37,7 +37,7 @@ export async function makeProviderElsewhere() {
     // The worker's part, done while the request waits.
     awaitOperation: async (id) => {
       await drain(core, driver, undefined, providers);
-      const waiter = await createOperationWaiter(core, 1_000);
+      const waiter = await createOperationFollower(core, 1_000);
       return waiter.awaitOperation(id).finally(() => waiter.close());
     },
   }));

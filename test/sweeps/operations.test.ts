@@ -80,7 +80,9 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
     ({ made }) =>
       command(test, (scope) =>
         createBranch(scope, test.caller, made.project.id, {
-          ...{ initSource: 'schema-only', annotation: {}, endpoints: [{ type: 'read_write' }] },
+          initSource: 'schema-only',
+          annotation: {},
+          endpoints: [{ type: 'read_write' }],
         }),
       ),
   ],

@@ -106,9 +106,21 @@ describe('who may call', () => {
       .map((route) => route.url);
     expect(open.sort()).toEqual(
       [
-        ...['/api/v2/docs', '/api/v2/openapi.json', '/healthz', '/metrics', '/readyz', '/status', '/status.json'],
-        ...['/', '/about', '/keys', '/organization', '/projects', '/projects/*'],
-        ...['/assets/:name', '/console/session'],
+        '/api/v2/docs',
+        '/api/v2/openapi.json',
+        '/healthz',
+        '/metrics',
+        '/readyz',
+        '/status',
+        '/status.json',
+        '/',
+        '/about',
+        '/keys',
+        '/organization',
+        '/projects',
+        '/projects/*',
+        '/assets/:name',
+        '/console/session',
       ].sort(),
     );
   });

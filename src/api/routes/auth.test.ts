@@ -4,7 +4,7 @@ import { drain } from '../../../test/helpers/drain.ts';
 import { testProviders } from '../../../test/helpers/providers.ts';
 import { type StandIn, type StandInProject, startStandIn } from '../../../test/helpers/stand-in-provider.ts';
 import { FakeDriver } from '../../compute/fake/fake-driver.ts';
-import { createOperationWaiter } from '../../core/operation-wait.ts';
+import { createOperationFollower } from '../../core/operation-wait.ts';
 import { createLogger } from '../../lib/log.ts';
 import { authTransfers } from '../../reconcilers/auth-transfers.ts';
 import { providerLeftovers } from '../../reconcilers/provider-leftovers.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
     // The worker's part, done while the request waits.
     awaitOperation: async (id) => {
       await drain(core, driver, undefined, testProviders(standIn));
-      const waiter = await createOperationWaiter(core, 1_000);
+      const waiter = await createOperationFollower(core, 1_000);
       return waiter.awaitOperation(id).finally(() => waiter.close());
     },
   }));

@@ -59,17 +59,17 @@ export async function sendCodeMail(
       kind: mail.kind,
       recipient,
       subject: `${letter.subject} for ${oneLine(project.displayName)}`,
-      body: parts.box.seal(text, sealPlace(recipient)),
+      body: parts.box.seal(text, sealContext(recipient)),
       createdAt: parts.clock.now(),
     });
   });
 }
 
 export function openMail(parts: Pick<AuthProviderParts, 'box'>, mail: MailRow): string {
-  return parts.box.open(mail.body, sealPlace(mail.recipient));
+  return parts.box.open(mail.body, sealContext(mail.recipient));
 }
 
-const sealPlace = (recipient: string) => `stack-mail:${recipient}`;
+const sealContext = (recipient: string) => `stack-mail:${recipient}`;
 
 /** A line break in a subject would begin another header. */
 const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 100);

@@ -129,7 +129,13 @@ const text = (length: number) => 'x'.repeat(length);
 
 describe('hostile input', () => {
   const bodies: readonly unknown[] = [
-    ...[[], 'text', 7, true, null, { unknown: 1 }, { __proto__x: 1, constructor_: {} }],
+    [],
+    'text',
+    7,
+    true,
+    null,
+    { unknown: 1 },
+    { __proto__x: 1, constructor_: {} },
     { email: {}, password: [], code: 1, domain: null, url: 5, id: {} },
     { user_id: 'x', project_id: '../..' },
     { display_name: { $gt: '' }, primary_email: ["' or 1=1 --"], config: 'x', description: 7, grant_type: {} },

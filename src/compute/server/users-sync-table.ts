@@ -44,11 +44,11 @@ interface Found {
 export async function prepareTable(tx: Transaction, table: UsersTable): Promise<number> {
   // Two workers may come at once; the names are free for one of them only.
   await tx`SELECT pg_advisory_xact_lock(7070, 5)`;
-  const found = await look(tx, table);
+  const found = await findTable(tx, table);
   if (found.schema === null) await tx.unsafe('CREATE SCHEMA neon_auth');
   if (found.table === null) await tx.unsafe(makeTable);
   if (found.positions === null) await tx.unsafe(makePositions);
-  const { table: oid, reader } = found.table === null ? await look(tx, table) : found;
+  const { table: oid, reader } = found.table === null ? await findTable(tx, table) : found;
   const [known] = await tx<{ position: string; tableOid: number; grantedTo: number | null }[]>`
     SELECT position, table_oid AS "tableOid", granted_to AS "grantedTo" FROM neon_auth.users_sync_position
     WHERE provider_project_id = ${table.providerProjectId}`;
@@ -64,7 +64,7 @@ export async function prepareTable(tx: Transaction, table: UsersTable): Promise<
   return position;
 }
 
-async function look(tx: Transaction, { readerName }: UsersTable): Promise<Found> {
+async function findTable(tx: Transaction, { readerName }: UsersTable): Promise<Found> {
   const [found] = await tx<Found[]>`
     SELECT to_regnamespace('neon_auth')::oid AS schema, to_regclass('neon_auth.users_sync')::oid AS table,
            to_regclass('neon_auth.users_sync_position')::oid AS positions,
