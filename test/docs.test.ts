@@ -117,6 +117,18 @@ describe('files named in backticks exist', () => {
   });
 });
 
+test('docs/decisions/006-dependencies.md has a word about every dependency', () => {
+  const { dependencies, devDependencies }: Record<string, Record<string, string>> = JSON.parse(read('package.json'));
+  const text = read('docs/decisions/006-dependencies.md');
+  const named = (name: string) => text.includes(`\`${name}\``) || text.includes(`\`${dirname(name)}/*\``);
+  // An alias, as for two versions side by side, is called by the package that it stands for.
+  const packages = Object.entries({ ...dependencies, ...devDependencies }).map(
+    ([name, version]) => /^npm:(.+)@/.exec(version)?.[1] ?? name,
+  );
+  expect(packages.length).toBeGreaterThan(40);
+  expect(packages.filter((name) => !named(name))).toEqual([]);
+});
+
 /** What looks like a file of this repository: a path below one of its folders, or the name of a source or document. */
 function fileNames(text: string): string[] {
   return [...text.matchAll(/`([\w@.<>/-]+)`/g)]
