@@ -23,6 +23,13 @@ const beforeRelease: readonly (readonly [name: string, checksum: string])[] = [
 /** The last migration of each set that makes what was there already; later ones are run as usual. */
 export const lastVersionsAdopted: Readonly<Record<string, number>> = { platform: 4, 'auth-provider': 1 };
 
+/** First steps of operations that have another name since: work that was queued before goes on under the new one. */
+export const stepsRenamed = [
+  { job: 'create_branch', before: 'read_parent', now: 'copy' },
+  { job: 'apply_config', before: 'look', now: 'observe' },
+  { job: 'create_auth_integration', before: 'look', now: 'resume' },
+] as const;
+
 export function isBeforeRelease(applied: readonly AppliedMigration[]): boolean {
   return (
     applied.length === beforeRelease.length &&

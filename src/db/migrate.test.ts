@@ -105,6 +105,25 @@ describe('a schema from before the first release', () => {
     expect(rows[0]?.count).toBe(1);
   });
 
+  it('keeps queued work, under the names that steps have now', async () => {
+    await makeOld(await loadOld());
+    const sql = connect(options, 1, 'test');
+    await sql`alter table operations drop constraint operations_project_id_fkey`;
+    for (const [job, step] of [
+      ['create_branch', 'read_parent'],
+      ['apply_config', 'look'],
+      ['start_compute', 'fence'],
+    ] as const) {
+      await sql`
+        insert into operations (id, project_id, status, job, step, exclusive_keys, shared_keys, deadline_at)
+        values (gen_random_uuid(), 'p', 'running', ${job}, ${step}, '{}', '{}', now())`;
+    }
+    await migrate(options, await loadAllMigrations());
+    const rows = await sql<{ step: string }[]>`select step from operations order by sequence`;
+    await sql.end();
+    expect(rows.map(({ step }) => step)).toEqual(['copy', 'observe', 'fence']);
+  });
+
   it('gets the migrations that came later', async () => {
     await makeOld(await loadOld());
     const later = { version: 9999, name: '9999-later.sql', sql: 'create table later (id int)', checksum: 'x' };

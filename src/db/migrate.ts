@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { isBeforeRelease, lastVersionsAdopted } from './before-release.ts';
+import { isBeforeRelease, lastVersionsAdopted, stepsRenamed } from './before-release.ts';
 import { connect, type DatabaseOptions, schemaName, type Tx } from './client.ts';
 
 const serverVersionMin = 140_000;
@@ -91,6 +91,9 @@ async function prepareRecords(tx: Tx, sets: readonly MigrationSet[]): Promise<vo
     for (const migration of set.migrations) {
       if (migration.version <= lastVersion) await recordApplied(tx, set.name, migration);
     }
+  }
+  for (const { job, before, now } of stepsRenamed) {
+    await tx`update operations set step = ${now} where job = ${job} and step = ${before}`;
   }
 }
 
