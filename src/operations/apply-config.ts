@@ -8,8 +8,7 @@ import { restoreDroppedDatabases } from '../db/databases.ts';
 import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
-import { applyCatalog, bringUpSteps } from './compute-steps.ts';
-import { failFrom, observeStarted, recordUp, serverState } from './server-up.ts';
+import { applyCatalog, bringUpSteps, failFrom, observeStarted, recordUp, serverState } from './compute-steps.ts';
 import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
 

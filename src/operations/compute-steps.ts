@@ -1,13 +1,16 @@
 /**
  * The steps that bring a server up, shared by every operation that needs one running: raise the fence, spawn, wait
- * until it answers. They end by going to the step that the operation names.
+ * until it answers, then go to the step that the operation names; and what is recorded when the server is up.
  */
+
 import { availableParallelism, totalmem } from 'node:os';
-import type { CatalogChange } from '../compute/interface/driver.ts';
+import type { CatalogChange, ComputeObservation } from '../compute/interface/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { memoryBytes } from '../core/sizing.ts';
-import { lockEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import { updateCatalogKept } from '../db/branches.ts';
+import { lockEndpoint, type ServerState, updateEndpoint } from '../db/endpoints.ts';
+import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { delay } from '../lib/clock.ts';
 import { prepareReplica } from './replica-data.ts';
 import {
@@ -22,8 +25,8 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingCompute } from './target.ts';
-import { raise } from './wake/quick-way.ts';
+import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingCompute, settingsOf } from './target.ts';
+import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
 /** How long one run of the step probes before it lets go of the worker for a moment. */
@@ -151,4 +154,65 @@ function catalogChange(pending: PendingCatalog): CatalogChange {
       .filter((row) => row.droppedAt !== null && !roles.some((role) => role.name === row.name))
       .map((row) => row.name),
   };
+}
+
+/** The observation of the very server that this operation started; fails if another one runs or none. */
+export async function observeStarted(context: StepContext, target: ComputeTarget): Promise<ComputeObservation> {
+  const seen = context.memory.seen ?? (await context.driver.observe(target.ref));
+  if (seen.state !== 'running' || seen.generation !== startedGeneration(context)) {
+    throw new StepFailure('the server ended before its route could open', 'fence');
+  }
+  return seen;
+}
+
+/** After a failure: a server that has died meanwhile cannot do any better at the next try, so it is started anew. */
+export async function failFrom(
+  retryFrom: string,
+  context: StepContext,
+  target: ComputeTarget,
+  cause: unknown,
+): Promise<never> {
+  const seen = await context.driver.observe(target.ref);
+  if (seen.state === 'running') throw cause;
+  throw new StepFailure('the server ended before the work on it was done', retryFrom, { cause });
+}
+
+export function recordUp(context: StepContext, target: ComputeTarget, seen: ComputeObservation): Write {
+  return async (tx) => {
+    const serving = servingFacts(context, target, seen);
+    const [last] = await Promise.all([
+      selectUnfinishedForEndpoint(tx, target.endpoint.id),
+      // From now on owners can change them by SQL.
+      isPrimary(target) ? updateCatalogKept(tx, target.branch.id, false) : undefined,
+      updateEndpoint(tx, target.endpoint.id, { ...serving, currentState: 'active', pendingState: null }),
+    ]);
+    const suspendFollows = last?.id !== context.operation.id && last?.job === 'suspend_compute';
+    if (suspendFollows) await updateEndpoint(tx, target.endpoint.id, { pendingState: 'idle', address: null });
+  };
+}
+
+/** The same for a usual wake: nothing was asked of the compute meanwhile, and nothing else is to be recorded. */
+export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
+  return openAtOnce(context.operation, {
+    ...servingFacts(context, target, seen),
+    endpointId: target.endpoint.id,
+    branchId: isPrimary(target) ? target.branch.id : null,
+    generation: seen.generation,
+  });
+}
+
+const isPrimary = ({ endpoint }: ComputeTarget) => endpoint.type === 'read_write';
+
+function servingFacts(context: StepContext, target: ComputeTarget, seen: ComputeObservation) {
+  return {
+    address: seen.address,
+    currentCu: seen.isEnforced ? target.size.minCu : null,
+    startedAt: context.core.clock.now(),
+    server: serverState(target, seen),
+  };
+}
+
+export function serverState(target: ComputeTarget, seen: ComputeObservation): ServerState {
+  const { minCu, maxCu } = target.endpoint;
+  return { settings: settingsOf(target), minCu, maxCu, given: target.size, release: seen.release };
 }

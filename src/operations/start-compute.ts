@@ -4,8 +4,15 @@ import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { findUsersSyncWork, syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { delay } from '../lib/clock.ts';
-import { applyCatalogIfPossible, bringUpSteps, nothingToRecord } from './compute-steps.ts';
-import { failFrom, observeStarted, recordUp, recordUpAtOnce } from './server-up.ts';
+import {
+  applyCatalogIfPossible,
+  bringUpSteps,
+  failFrom,
+  nothingToRecord,
+  observeStarted,
+  recordUp,
+  recordUpAtOnce,
+} from './compute-steps.ts';
 import { done, type Job, type StartWork, type Step, type StepContext, skip, type Write } from './step.ts';
 import { type ComputeTarget, findStartingCompute } from './target.ts';
 

@@ -100,8 +100,10 @@ export const adminSecretOf = ({ core }: StepContext, project: ProjectRow) =>
   core.box.open(project.adminSecret, adminSecretSealContext(project.id));
 
 /** What its server runs with. */
-export const settingsOf = ({ project, endpoint, size, primarySettings }: ComputeTarget) =>
-  withPrimarySettings(wantedSettings(project, endpoint, size), primarySettings);
+export function settingsOf({ project, endpoint, size, primarySettings }: ComputeTarget): Record<string, string> {
+  const wanted = wantedSettings(project, endpoint, size);
+  return endpoint.type === 'read_only' ? withPrimarySettings(wanted, primarySettings) : wanted;
+}
 
 export function computeSpec(context: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
   const { project, endpoint } = target;

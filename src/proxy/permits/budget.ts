@@ -14,6 +14,7 @@
  *
  * The connections of pooled clients are counted over all proxies in the same way (`client-permits.ts`).
  */
+import { CatnapError } from '../../lib/errors.ts';
 
 /** A pool, as the budget sees it. */
 export interface BudgetMember {
@@ -116,6 +117,39 @@ class LocalBudget implements EndpointBudget {
       request.grant();
     }
   }
+}
+
+/** The message of Postgres. */
+const serverIsFull = 'sorry, too many clients already';
+
+/**
+ * Waits for the permit of a connection that belongs to no pool. Resolves with the function that releases the permit;
+ * rejects with `refusal` when there is none within `ms`.
+ */
+export function takePermit(
+  budget: EndpointBudget,
+  ms: number,
+  signal: AbortSignal,
+  refusal = serverIsFull,
+): Promise<() => void> {
+  return new Promise((resolve, reject) => {
+    const stopWaiting = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    };
+    const giveUp = (reason: unknown) => {
+      stopWaiting();
+      withdraw();
+      reject(reason);
+    };
+    const onAbort = () => giveUp(signal.reason);
+    const timer = setTimeout(() => giveUp(new CatnapError('too_many_connections', refusal)), ms);
+    signal.addEventListener('abort', onAbort, { once: true });
+    const withdraw = budget.request(() => {
+      stopWaiting();
+      resolve(() => budget.release());
+    });
+  });
 }
 
 /** The member with the most idle connections; null when none has any. */

@@ -3,10 +3,11 @@
  * counts its own clients, or shares the count with the other proxies as it shares budgets (`budget.ts`). The broker
  * then grants permits by the dozen, so that few clients wait for an answer from the parent process.
  */
+
 import { CatnapError } from '../../lib/errors.ts';
+import { takePermit } from './budget.ts';
 import type { PermitChannel } from './messages.ts';
 import { shareBudgets } from './shared-budget.ts';
-import { takePermit } from './take-permit.ts';
 
 export interface ClientPermits {
   /** Returns the function that releases the permit; it may be called more than once. */
