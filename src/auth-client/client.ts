@@ -1,6 +1,6 @@
 /**
  * The client for a Stack-compatible auth provider, the embedded one or any deployment: what its integration endpoints
- * offer to a control plane. `provision` is the one call that cannot be repeated at a provider elsewhere.
+ * offer to a control plane. `provision` is the one call that cannot be repeated at an external provider.
  */
 import { isProviderFailure, isUserGone } from './errors.ts';
 import { bothFamilies, itemsOf, type Json, requestProvider, textOf } from './http.ts';
@@ -29,14 +29,14 @@ export interface OauthCredentials {
   readonly microsoftTenantId?: string | undefined;
 }
 
-/** A user as the provider gives it to servers; only what is read here has a type. */
+/** A user as the provider returns it to servers; only the fields that are read here have a type. */
 export interface ProviderUser {
   readonly id: string;
   readonly [field: string]: unknown;
 }
 
 const integration = '/integrations/neon';
-/** Keys are rotated by making new ones, so they do not run out by themselves. */
+/** Keys are rotated by making new ones, so they do not expire by themselves. */
 const keyLifeMs = 100 * 365 * 24 * 3_600_000;
 const usersPerPage = 200;
 
@@ -68,7 +68,7 @@ export class ProviderClient {
     return textOf(await this.#ask('POST', `${integration}/projects/transfer`, body), 'confirmation_url');
   }
 
-  /** False once somebody has taken the project over: it is handed over once only. */
+  /** False after the project has been transferred to a person, which can happen only once. */
   async isTransferable(projectId: string): Promise<boolean> {
     try {
       await this.#ask('GET', `${integration}/projects/transfer?project_id=${encodeURIComponent(projectId)}`);
@@ -79,7 +79,7 @@ export class ProviderClient {
     }
   }
 
-  /** The signal ends its calls early. */
+  /** `signal` aborts its calls. */
   project(projectId: string, adminKey: string, signal?: AbortSignal): ProviderProject {
     return new ProviderProject(this.#access, projectId, adminKey, signal);
   }
@@ -111,7 +111,7 @@ export class ProviderProject {
     await this.#ask('GET', `${integration}/projects/current`);
   }
 
-  /** There is no integration endpoint for it. A project that is gone already is as good. */
+  /** There is no integration endpoint for this. A project that is already gone counts as removed. */
   async remove(): Promise<void> {
     await this.#ask('DELETE', '/internal/projects/current').catch((error) => {
       if (!isProviderFailure(error, 'locked_out', 'missing')) throw error;
@@ -132,7 +132,7 @@ export class ProviderProject {
     };
   }
 
-  /** For a step that runs again: keys that nobody got to know must not stay good. */
+  /** For a step that runs again: keys that never reached their caller must not stay valid. */
   async revokeKeys(description: string): Promise<void> {
     const sets = itemsOf(await this.#ask('GET', `${integration}/api-keys`));
     const open = sets.filter((set) => set.description === description && set.manually_revoked_at_millis == null);
@@ -142,7 +142,7 @@ export class ProviderProject {
     }
   }
 
-  /** Returns the secret that its webhooks are signed with. */
+  /** Returns the secret that signs its webhooks. */
   async addWebhook(url: string): Promise<string> {
     const path = `${integration}/webhooks`;
     const headers = { ...this.#headers, ...basic(this.#access) };
@@ -154,14 +154,14 @@ export class ProviderProject {
   async createUser(user: { readonly email: string; readonly name: string | null }): Promise<string> {
     const reply = await this.#ask('POST', '/users', {
       primary_email: user.email,
-      // Two users cannot sign in with one address, so a repeated request is told apart from a second user.
+      // Two users cannot sign in with one address, which distinguishes a repeated request from a second user.
       primary_email_auth_enabled: true,
       ...(user.name === null ? {} : { display_name: user.name }),
     });
     return textOf(reply, 'id');
   }
 
-  /** Null when the provider says that there is no such user; any other 404 says nothing about users. */
+  /** Null when the provider reports that there is no such user; any other 404 says nothing about users. */
   async findUser(userId: string): Promise<ProviderUser | null> {
     try {
       return toUser(await this.#ask('GET', `/users/${encodeURIComponent(userId)}`));
@@ -175,7 +175,7 @@ export class ProviderProject {
     await this.#ask('DELETE', `/users/${encodeURIComponent(userId)}`);
   }
 
-  /** Every user there is, page by page. */
+  /** All users, page by page. */
   async *users(): AsyncGenerator<readonly ProviderUser[]> {
     let cursor: string | null = null;
     do {
@@ -242,7 +242,7 @@ function toOauthProvider(item: Json): OauthProvider {
   };
 }
 
-/** Its own client id makes a provider a standard one; without, the provider's shared one serves. */
+/** A provider with its own client id is a standard one; without, it uses the auth provider's shared one. */
 function credentials({ clientId, clientSecret, microsoftTenantId }: OauthCredentials): object {
   return {
     ...(clientId === undefined ? {} : { type: 'standard', client_id: clientId }),

@@ -1,16 +1,16 @@
-/** How an auth provider fails, told apart by what can be done about it. */
+/** How an auth provider fails, classified by what can be done about it. */
 import { CatnapError, type ErrorKind } from '../lib/errors.ts';
 
 export type ProviderFailure =
-  /** It does not answer, or says that it cannot at the moment. */
+  /** It does not answer, or reports that it cannot at the moment. */
   | 'unreachable'
-  /** It does not know the integration client, or its secret is wrong. */
+  /** It does not know the integration client, or the client's secret is wrong. */
   | 'credentials'
-  /** The key of the project is revoked, or the project is gone: its owner has done so. */
+  /** The project's key was revoked, or the project is gone: its owner did that. */
   | 'locked_out'
   | 'exists'
   | 'missing'
-  /** It says no, for a reason that it gives. */
+  /** It refuses, and gives a reason. */
   | 'refused';
 
 const kinds: Readonly<Record<ProviderFailure, ErrorKind>> = {
@@ -24,7 +24,7 @@ const kinds: Readonly<Record<ProviderFailure, ErrorKind>> = {
 
 export class ProviderError extends CatnapError {
   readonly failure: ProviderFailure;
-  /** What the provider itself calls it. */
+  /** The provider's own error code. */
   readonly code: string | null;
 
   constructor(failure: ProviderFailure, message: string, cause?: unknown, code: string | null = null) {
@@ -35,7 +35,7 @@ export class ProviderError extends CatnapError {
   }
 }
 
-/** Deleting cannot be undone here, so a 404 of, say, a reverse proxy must not look like it. */
+/** Deleting cannot be undone here, so a 404 from a reverse proxy, for example, must not be mistaken for it. */
 export function isUserGone(thrown: unknown): boolean {
   return thrown instanceof ProviderError && thrown.failure === 'missing' && thrown.code === 'USER_NOT_FOUND';
 }
@@ -46,7 +46,7 @@ export function isProviderFailure(thrown: unknown, ...failures: readonly Provide
 
 interface Answer {
   readonly status: number;
-  /** From the header where there is one, else from the body. */
+  /** From the header if there is one, otherwise from the body. */
   readonly code: string | null;
   readonly text: string;
 }
@@ -57,7 +57,7 @@ const lockedOutCodes: readonly string[] = [
   'CURRENT_PROJECT_NOT_FOUND',
 ];
 
-/** Wrong credentials of an integration client are not a 401 but a 400 that names the header. */
+/** Wrong credentials of an integration client are reported not as 401 but as a 400 that names the header. */
 export function toProviderError({ status, code, text }: Answer): ProviderError {
   const cause = new Error(`the auth provider answered ${status} ${code ?? ''}: ${text.slice(0, 500)}`);
   if (status === 429 || status >= 500) {
@@ -85,7 +85,7 @@ export function toProviderError({ status, code, text }: Answer): ProviderError {
   return new ProviderError('refused', `the auth provider refuses: ${reasonOf(text)}`, cause);
 }
 
-/** The provider's own words, bounded: plain text, or the sentence of a known error. */
+/** The provider's own message, bounded: plain text, or the message of a known error. */
 function reasonOf(text: string): string {
   try {
     const body: unknown = JSON.parse(text);

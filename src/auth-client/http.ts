@@ -7,11 +7,11 @@ const replyBytesMax = 8 * 1024 * 1024;
 
 export interface ProviderRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Below `/api/v1`. */
+  /** Relative to `/api/v1`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: object;
-  /** Ends it before its time is over. */
+  /** Aborts the request before its timeout. */
   readonly signal?: AbortSignal;
 }
 
@@ -52,7 +52,7 @@ async function exchange(baseUrl: string, { method, path, headers, body, signal }
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // The headers hold secrets, which belong to this address alone.
+      // The headers hold secrets, which are for this address alone.
       redirect: 'error',
       signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
     });

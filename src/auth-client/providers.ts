@@ -1,12 +1,12 @@
 /**
- * The providers of this installation: the embedded one, and a deployment elsewhere when one is configured. New
+ * The providers of this installation: the embedded one, and an external deployment when one is configured. New
  * integrations go to the latter if there is one; each integration stays with the provider that it was made at.
  */
 import { type ProviderAccess, ProviderClient } from './client.ts';
 import { ProviderError } from './errors.ts';
 
 export interface Providers {
-  /** Where new integrations are made: null is the embedded provider, else the URL of a deployment. */
+  /** Where new integrations are made: null for the embedded provider, otherwise the URL of a deployment. */
   readonly current: string | null;
   /** The client for an integration's provider. */
   clientOf(providerUrl: string | null): ProviderClient;

@@ -1,4 +1,4 @@
-/** The embedded provider as somebody else's: its webhooks, over real HTTP, are what another installation follows. */
+/** The embedded provider as an external one: another installation follows its webhooks, over real HTTP. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listenAuthProvider, stackSecret, type TestAuthProvider } from '../../test/helpers/auth-provider.ts';
@@ -38,7 +38,7 @@ test('what happens to its users is known at once to whoever follows it from else
   await following.start();
   try {
     await eventually(async () => expect(await changesOf(early)).toEqual([{ kind: 'created', name: 'Early' }]));
-    // From here on nothing but webhooks can tell.
+    // From here on only webhooks can report changes.
     await eventually(async () => {
       const [polled] = await sql`select poll_at > now() + interval '4 min' as later from auth_integrations`;
       expect(polled?.later).toBe(true);

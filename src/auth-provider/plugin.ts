@@ -1,6 +1,6 @@
 /**
- * The embedded auth provider as a plugin of the HTTP application: everything under `/stack`. It shares the port with
- * the management API and nothing else: its own callers, its own errors, its own bodies.
+ * The embedded auth provider as a plugin of the HTTP application: everything under `/stack`. It shares only the port
+ * with the management API: it has its own callers, errors and bodies.
  */
 
 import { createLimits, type Limits } from './core/limits.ts';
@@ -35,7 +35,7 @@ export async function authProviderPlugin(app: AuthProviderApp, parts: AuthProvid
     const isForPeople =
       !request.url.startsWith(`${authProviderPrefix}/api/`) && request.headers.accept?.includes('text/html');
     if (isForPeople) return sendFailure(nothingHere(), request, reply);
-    // A page of another origin may read that there is no such route, as it may read every other answer.
+    // A page of another origin may read this answer, as it may read every other one.
     return sendAuthProviderError(plain(404, 'This provider has no such route.'), request, reply.headers(corsHeaders));
   });
   useBodies(app);

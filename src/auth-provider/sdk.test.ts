@@ -77,7 +77,7 @@ describe.each(sdks)('@stackframe/js $version', ({ version, sdk }) => {
     expect(after?.accessToken).not.toBe(before?.accessToken);
     await client.signOut();
     expect(await client.getUser()).toBeNull();
-    // The server has ended the session too: the refresh token is worth nothing any more.
+    // The server has ended the session too: the refresh token is worthless now.
     const form = { grant_type: 'refresh_token', refresh_token: before?.refreshToken ?? '', client_id: project.id };
     const refused = await fetch(`${provider.url}/api/v1/auth/oauth/token`, {
       method: 'POST',

@@ -163,7 +163,7 @@ describe('up', () => {
     const up = async (options: UpOptions) => asked.push(options) + 2;
     expect((await catnap(['up'], { up })).code).toBe(3);
     await catnap(['up', '--processes', 'proxy, api', '--stop-computes'], { up });
-    // The name that the option had at first.
+    // The option's original name.
     await catnap(['up', '--roles', 'worker'], { up });
     expect(asked).toEqual([
       { processes: ['api', 'worker', 'proxy'], stopComputes: false },
@@ -364,5 +364,5 @@ describe('psql', () => {
   });
 });
 
-/** The file's name is the last parameter of the first argument, written as in a URL. */
+/** The file's name is the last parameter of the first argument, URL-encoded. */
 const catPasswordFile = `cat "$(printf '%s' "$1" | sed 's/.*passfile=//; s/%2F/\\//g')"`;

@@ -13,7 +13,7 @@ import type { CliParts } from './kit/parts.ts';
 import { openSession, type RunCommand, type SharedOptions } from './kit/session.ts';
 import { outputFormats } from './kit/writer.ts';
 
-/** `args` are the words behind the program's name. Failures that are nobody's fault are thrown. */
+/** `args` are the words after the program's name. Failures that the user cannot fix are thrown. */
 export async function runCli(args: readonly string[], parts: CliParts): Promise<number> {
   let exitCode = 0;
   const program = newProgram(parts);

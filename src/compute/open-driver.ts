@@ -8,7 +8,7 @@ import type { DriverChannel } from './interface/driver-host.ts';
 import { remoteHost } from './local/channel/remote.ts';
 import { LocalDriver } from './local/driver/local-driver.ts';
 
-/** `channel` leads to the parent, which serves it as `DriverHost` says. */
+/** `channel` leads to the parent, which answers it through `DriverHost`. */
 export function openDriver({ driver }: Pick<Config, 'driver'>, channel: DriverChannel): ComputeDriver {
   switch (driver) {
     case 'local':

@@ -1,4 +1,4 @@
-/** Certificates that change while connections are made, as TLS clients see them, with channel binding. */
+/** Certificates that change while clients connect, as TLS clients see them, with channel binding. */
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,7 +1,7 @@
 /**
- * The certificate that the database port shows, kept up to date while Catnap runs: its own, renewed before it expires,
- * or the operator's, read again when its files change. The parent does it, because it can read what its children
- * cannot, and passes each new certificate on to them; new connections get it.
+ * The certificate of the database port, kept up to date while Catnap runs: its own, renewed before it expires, or the
+ * operator's, read again when its files change. The parent does this, because it can read what its children cannot, and
+ * passes each new certificate on to them; new connections get it.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -20,25 +20,25 @@ export interface CertificatePair {
 
 export interface CertificateSource {
   current(): CertificatePair;
-  /** Calls the listener with the certificate at once and whenever it changes; returns how to stop that. */
+  /** Calls the listener with the certificate at once and whenever it changes; returns a function that stops that. */
   follow(listener: (certificate: CertificatePair) => void): () => void;
   stop(): void;
 }
 
 export interface CertificateSourceOptions {
   readonly config: Pick<Config, 'domain' | 'region' | 'tlsFiles'>;
-  /** Where the certificates of Catnap's own are kept. */
+  /** Where Catnap's own certificates are kept. */
   readonly directory: string;
   readonly clock: Clock;
   readonly log: Logger;
   readonly everyMs?: number;
 }
 
-/** Files are read often, because an operator waits for it; a renewal is due once a year. */
+/** Files are read often, because an operator waits for the change; a renewal is due once a year. */
 const filesEveryMs = 5_000;
 const renewalEveryMs = 3_600_000;
 
-/** Rejects when the operator's files are no certificate with its key. */
+/** Rejects when the operator's files are not a certificate with its key. */
 export async function startCertificateSource(options: CertificateSourceOptions): Promise<CertificateSource> {
   const { config, log } = options;
   const load = () => (config.tlsFiles ? readPair(config.tlsFiles) : makeOwn(options));
@@ -56,7 +56,7 @@ export async function startCertificateSource(options: CertificateSourceOptions):
       log.info({ subject, validTo }, 'new connections get a new certificate');
       for (const listener of listeners) listener(material);
     } catch (thrown) {
-      // Half of a change, or a mistake: what was good stays in use, and the log says it once.
+      // A half-finished change, or a mistake: the last good certificate stays in use, and the problem is logged once.
       const problem = errorText(thrown);
       if (problem !== lastProblem) log.error({ reason: problem }, 'the certificate could not be renewed');
       lastProblem = problem;

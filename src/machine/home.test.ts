@@ -60,7 +60,7 @@ describe('the data home', () => {
     await symlink(join(place.path, 'shared'), join(config.home, 'builds'));
     const layout = await ensureHome(config);
     expect((await lstat(layout.builds)).isSymbolicLink()).toBe(true);
-    // What the link leads to is used by others too, so its mode is theirs to say.
+    // Others use the link's target too, so its mode is not ours to change.
     expect((await lstat(join(place.path, 'shared'))).mode & 0o777).toBe(0o750);
   });
 

@@ -5,7 +5,7 @@ import { attachStorage } from '../compute/local/host/disks/storage-image.ts';
 import { createLayout, type Layout } from '../compute/local/host/home/layout.ts';
 import { type Config, ConfigError } from '../lib/config.ts';
 
-/** Found in every home from its first start on. */
+/** Entries that Catnap makes: a home without projects that has any other entry is refused. */
 const folders = ['builds', 'templates', 'projects', 's', 'system', 'work', 'trash', 'storage', 'storage.img'];
 
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
@@ -13,7 +13,7 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   if (uids) await refuseHiddenHome(home);
   await mkdir(home, { recursive: true, mode: uids ? 0o711 : 0o700 });
   await refuseForeignHome(home);
-  // As root the servers, each with a uid of its own, pass through the home but cannot list it.
+  // As root, the servers, each with a uid of its own, pass through the home but cannot list it.
   await chmod(home, uids ? 0o711 : 0o700);
   const layout = createLayout(home, await attachStorage(home));
   const passable = uids ? 0o711 : 0o700;
@@ -21,7 +21,7 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   await ensureFolder(layout.templates, 0o700);
   await ensureFolder(layout.projects, passable);
   await ensureFolder(layout.sockets, passable);
-  // The child processes make sockets in it, and where Catnap runs as root they are another user.
+  // The child processes make sockets in it, and when Catnap runs as root they run as another user.
   await ensureFolder(layout.proxySocketDirectory, uids ? 0o770 : 0o700);
   if (uids) await chown(layout.proxySocketDirectory, ownUid(), uids.service);
   await ensureFolder(layout.system, passable);
@@ -31,8 +31,8 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
 }
 
 /**
- * A folder that exists must be a directory of ours: the socket folder may be in a shared temporary directory, where
- * anybody could have made it first. A link is followed only when it is our own (tests share builds that way).
+ * A folder that exists must be our own directory: the socket folder may be in a shared temporary directory, where any
+ * user could have made it first. A link is followed only when it is our own (tests share builds that way).
  */
 async function ensureFolder(path: string, mode: number): Promise<void> {
   await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
@@ -43,7 +43,7 @@ async function ensureFolder(path: string, mode: number): Promise<void> {
   if (!target.isDirectory() || link.uid !== ownUid() || target.uid !== ownUid()) {
     throw new ConfigError('CATNAP_HOME', path, `a directory owned by uid ${ownUid()}; remove what is there`);
   }
-  // mkdir's mode passes through the umask, so it is set again.
+  // The umask limits mkdir's mode, so it is set again.
   if (!link.isSymbolicLink()) await chmod(path, mode);
 }
 
@@ -69,7 +69,7 @@ async function refuseForeignHome(home: string): Promise<void> {
   }
 }
 
-/** Postgres servers under other uids must be able to walk down to the home. */
+/** Postgres servers under other uids must be able to reach the home. */
 async function refuseHiddenHome(home: string): Promise<void> {
   for (let path = dirname(home); path !== dirname(path); path = dirname(path)) {
     const found = await stat(path).catch(() => undefined);

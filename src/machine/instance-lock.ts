@@ -1,6 +1,6 @@
 /**
- * One Catnap for one data home. The lock is a listening socket: it vanishes with its process however that ends, and
- * a second Catnap can tell a live one from a leftover by connecting.
+ * One Catnap for one data home. The lock is a listening socket: it vanishes with its process however that ends, and a
+ * second Catnap can distinguish a live one from a leftover by connecting.
  */
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';

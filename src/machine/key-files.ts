@@ -1,4 +1,4 @@
-/** Files in the data home that hold secrets of Catnap's own: the sealing key, the first API key, the provider's. */
+/** Files in the data home that hold Catnap's own secrets: sealing key, first API key, secret for the auth provider. */
 import { randomBytes } from 'node:crypto';
 import { chmod, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,8 +9,8 @@ export const secretKeyPath = (home: string) => join(home, 'secret.key');
 export const apiKeyPath = (home: string) => join(home, 'api-key');
 
 /**
- * Lives beside the database, never in it: a copy of the database alone opens nothing. A database that was used before
- * has secrets that only its own key opens, so for that one no new key is made.
+ * Kept beside the database, never in it: a copy of the database alone opens nothing. An existing database has secrets
+ * that only its own key opens, so no new key is made for it.
  */
 export async function ensureSecretKey(home: string, databaseIsNew: boolean): Promise<string> {
   const path = secretKeyPath(home);
@@ -26,7 +26,7 @@ export async function ensureSecretKey(home: string, databaseIsNew: boolean): Pro
   return made;
 }
 
-/** What Catnap proves itself with to the embedded auth provider. Nothing is lost with it: a new one does as well. */
+/** Catnap's credential at the embedded auth provider. Losing it does no harm: a new one works as well. */
 export async function ensureStackSecret(home: string): Promise<string> {
   const path = join(home, 'stack-secret');
   const kept = (await readIfThere(path))?.trim();
@@ -44,7 +44,7 @@ export async function readApiKey(home: string): Promise<string | undefined> {
   return (await readIfThere(apiKeyPath(home)))?.trim();
 }
 
-/** Whole or not at all, even if the machine stops in the middle. */
+/** Complete or not at all, even if the machine stops in the middle. */
 async function writeSecret(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   const file = await open(temporary, 'w', 0o600);

@@ -1,4 +1,4 @@
-/** Finds out whether the ports are free, before anything is started. */
+/** Checks whether the ports are free, before anything is started. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from '../lib/config.ts';
@@ -7,7 +7,7 @@ const fallbackPgPort = 7432;
 
 export interface PortChoice {
   readonly config: Config;
-  /** Said to people when the database port gave way. */
+  /** For people, when another database port had to be used. */
   readonly note: string | null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The embedded system database: a Postgres 17 under `$CATNAP_HOME/system`, made at the first start, adopted when it
- * runs already, restarted when it dies. It listens on a unix socket that only its own uid and Catnap's processes
- * can reach. They log in as `catnap`, which owns the database, may create more, and is no superuser; the superuser has
+ * The embedded system database: a Postgres 17 under `$CATNAP_HOME/system`, made at the first start, adopted when it is
+ * already running, restarted when it dies. It listens on a unix socket that only its own uid and Catnap's processes can
+ * reach. They log in as `catnap`, which owns the database, may create more, and is not a superuser; the superuser has
  * no password, and its connections are refused.
  */
 import { randomBytes } from 'node:crypto';
@@ -120,7 +120,7 @@ async function ensureCluster(parts: Parts, progress: (line: string) => void): Pr
   );
 }
 
-/** Adopts the server that runs, or starts one, and returns when it answers a query. */
+/** Adopts the running server, or starts one, and returns when it answers a query. */
 async function start(parts: Parts, progress: (line: string) => void, signal?: AbortSignal): Promise<void> {
   const { dataDirectory, layout, uid, build } = parts;
   if (!(await findPostmaster(dataDirectory, uid))) {
@@ -168,13 +168,13 @@ function settings(layout: Layout): Record<string, string> {
   };
 }
 
-/** Enterable by the server's own uid and by Catnap's processes, nobody else. */
+/** Only the server's own uid and Catnap's processes can enter it. */
 async function prepareSocketDirectory({ layout, uid, config }: Parts): Promise<void> {
   const directory = layout.systemSocketDirectory;
   await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
-  // A leftover lock could name a pid that some other process has by now; no server of ours runs at this point.
+  // A leftover lock could name a pid that another process now has; no server of ours runs at this point.
   await rm(socketFile(directory), { force: true });
   await rm(`${socketFile(directory)}.lock`, { force: true });
   if (uid !== null && config.uids) await chown(directory, uid, config.uids.service);
@@ -182,7 +182,7 @@ async function prepareSocketDirectory({ layout, uid, config }: Parts): Promise<v
 }
 
 async function waitUntilItAnswers(parts: Parts, signal?: AbortSignal): Promise<void> {
-  // Recovery after a crash may take its time, so the only limit is that the process lives.
+  // Recovery after a crash may take long, so the only limit is that the process lives.
   for (;;) {
     const running = await findPostmaster(parts.dataDirectory, parts.uid);
     if (!running) throw new Error(`the system database ended while starting; see ${parts.layout.system}/server.log`);
@@ -198,7 +198,7 @@ async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
     await sql`SELECT 1`;
     return true;
   } catch (error) {
-    // A wrong password will not become right by waiting.
+    // Waiting does not make a wrong password right.
     if (error instanceof postgres.PostgresError && error.code.startsWith('28')) throw error;
     return false;
   } finally {

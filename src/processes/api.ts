@@ -14,7 +14,7 @@ import { driverChannel } from './channel/driver-channel.ts';
 import type { ProcessParts, RunningProcess } from './parts.ts';
 
 const keyUseFlushMs = 10_000;
-/** While loading, as the process gives up its rights before it begins. */
+/** Read while loading, because the process drops its privileges before it begins. */
 const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 
 export async function startApi({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
@@ -47,7 +47,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     awaitOperation: operations.awaitOperation,
     providers: makeProviders(init),
   });
-  const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'uses of keys could not be written'));
+  const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'key uses could not be saved'));
   const timer = setInterval(flush, keyUseFlushMs);
   await app.listen({ host: config.bind, port: config.httpPort });
   return {

@@ -5,7 +5,7 @@ import { authProviderPrefix } from '../auth-provider/plugin.ts';
 import type { Core } from '../core/context.ts';
 import type { ChildInit } from './channel/messages.ts';
 
-/** The name under which Catnap itself calls the provider. */
+/** The client id under which Catnap itself calls the provider. */
 export const integrationClientId = 'catnap';
 
 export function authProviderParts(core: Core, init: Pick<ChildInit, 'secretKey' | 'stackSecret'>): AuthProviderParts {

@@ -1,13 +1,13 @@
 /**
- * The entry of a child process. It loads all that it needs, gives up its rights, and only then begins: a checkout may
- * be in a directory that the unprivileged user cannot read. It ends when its parent does.
+ * The entry point of a child process. It loads everything it needs, drops its privileges, and only then begins: a
+ * checkout may be in a directory that the unprivileged user cannot read. It ends when its parent does.
  */
 import { errorText } from '../lib/errors.ts';
 import { type ChildInit, openChildEnd } from './channel/messages.ts';
 import { buildParts, type RunningProcess } from './parts.ts';
 
 const stopMs = 10_000;
-/** What the other processes need is not loaded: for the proxy that is most of the program. */
+/** Loads only what this process needs: for the proxy that leaves out most of the program. */
 const loaders = {
   api: async () => (await import('./api.ts')).startApi,
   worker: async () => (await import('./worker.ts')).startWorker,
@@ -18,7 +18,7 @@ const channel = openChildEnd(process);
 let running: RunningProcess | undefined;
 let certificate: ChildInit['certificate'] | undefined;
 
-// The parent decides when to stop; a Ctrl-C in the terminal reaches the whole group.
+// The parent decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
 channel.onClose(() => process.exit(1));

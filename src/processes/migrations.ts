@@ -1,4 +1,4 @@
-/** The migrations of both products, in the order that they are applied in. */
+/** The migrations of both products, in the order in which they are applied. */
 import { loadAuthProviderMigrations } from '../auth-provider/migrations.ts';
 import { loadPlatformMigrations, type MigrationSet } from '../db/migrate.ts';
 

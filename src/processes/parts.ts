@@ -1,4 +1,4 @@
-/** The parts every child process is built from. */
+/** The parts that every child process is built from. */
 
 import type { Core } from '../core/context.ts';
 import { type Database, openDatabase } from '../db/client.ts';
@@ -11,9 +11,9 @@ export interface ProcessParts {
   readonly core: Core;
   readonly log: Logger;
   readonly init: ChildInit;
-  /** To the parent. */
+  /** The channel to the parent. */
   readonly channel: ChildEnd;
-  /** The one to show at the moment. */
+  /** The certificate to show at the moment. */
   readonly certificate: () => ChildInit['certificate'];
 }
 
@@ -22,17 +22,17 @@ export interface RunningProcess {
   stop(): Promise<void>;
 }
 
-/** Connections that each process keeps to the system database at most. */
+/** The most connections that each process keeps to the system database. */
 const poolSizes = { api: 20, worker: 16, proxy: 8 } as const;
 
-/** One connection for one purpose: never waited for, never closed, its statements prepared by earlier uses. */
+/** One connection for one purpose: never shared, never closed, its statements prepared by earlier uses. */
 export function openOwnConnection({ database, name }: ChildInit): Database {
   return openDatabase(database, { poolSize: 1, name: `catnap-${name}`, idleSeconds: 0 });
 }
 
 /**
- * For asking for a wake. The second one is for when the first waits for a lock. A crash of the database may lose what
- * was asked just before, and with it the connection of the client that asked: a wake does not wait for the disk.
+ * For requesting a wake. The second connection is for when the first waits for a lock. A crash of the database may lose
+ * the latest requests, but also ends the connections of the clients that made them: a wake does not wait for the disk.
  */
 export function openWakeConnections({ database, name }: ChildInit): Database {
   return openDatabase(database, { poolSize: 2, name: `catnap-${name}`, idleSeconds: 0, waitForDisk: false });
@@ -52,9 +52,9 @@ export function buildParts(init: ChildInit, channel: ChildEnd, certificate: Proc
       database: openDatabase(init.database, {
         poolSize: poolSizes[name],
         name: `catnap-${name}`,
-        // A proxy keeps its connections: after a quiet night the first client would wait for one to be made. What a
-        // proxy writes is what it has seen, when a compute was used say: after a crash it is seen again, so nobody
-        // need wait for the disk, least of all the wake behind it that wants the same row.
+        // A proxy keeps its connections open: after a quiet night the first client would otherwise wait for a new one.
+        // A proxy writes only what it has seen, such as when a compute was last used: after a crash it is seen again,
+        // so waiting for the disk gains nothing, and would delay a wake that needs the same row.
         ...(name === 'proxy' && { idleSeconds: 0, waitForDisk: false }),
       }),
       box: createSecretBox(Buffer.from(init.secretKey, 'base64')),

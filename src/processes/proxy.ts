@@ -25,7 +25,7 @@ export async function startProxyProcess(parts: ProcessParts): Promise<RunningPro
     siblings: { number: init.proxyNumber, sockets: init.proxySockets },
     metrics: createProxyMetrics(init.proxyNumber),
     ...(init.proxySockets.length > 1 && { permits: permitChannel(channel) }),
-    // From the key file, so that made-up salts survive a restart as real ones do.
+    // Derived from the key file, so that made-up salts survive a restart as real ones do.
     mockSecret: createHmac('sha256', init.secretKey).update('salts of roles that do not exist').digest(),
   });
   return {
@@ -37,7 +37,7 @@ export async function startProxyProcess(parts: ProcessParts): Promise<RunningPro
   };
 }
 
-/** The way to the broker in the parent. */
+/** The channel to the permit broker in the parent. */
 function permitChannel(channel: ChildEnd): PermitChannel {
   return {
     send: (request) => channel.send('permits', request),

@@ -1,4 +1,4 @@
-/** The worker process: runs operations and reconcilers. What needs privileges it asks of the parent. */
+/** The worker process: runs operations and reconcilers. For what needs privileges it calls the parent. */
 
 import { startDeliveries } from '../auth-provider/core/deliveries.ts';
 import { openDriver } from '../compute/open-driver.ts';
@@ -23,9 +23,9 @@ import { authProviderParts } from './auth-provider.ts';
 import { driverChannel } from './channel/driver-channel.ts';
 import { openOwnConnection, type ProcessParts, type RunningProcess } from './parts.ts';
 
-/** Most of a step's time is waiting for processes and disks, so more steps than cores are useful. */
+/** Most of a step's time is spent waiting for processes and disks, so more steps than cores are useful. */
 const concurrency = 8;
-/** Wakes that find a lane free whatever else is under way; more of them share the lanes with everything. */
+/** Wakes that find a free lane whatever else is running; further wakes share the lanes with everything else. */
 const urgentLanes = 2;
 
 export async function startWorker({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
@@ -33,7 +33,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
   const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
-  // The parent runs one worker, and one parent runs on a data home: nobody is left to finish what was begun.
+  // The parent runs one worker, and a data home has one parent: no other process will finish what was begun.
   await expireLeases(core.database.sql);
   await runner.start();
   const all = [

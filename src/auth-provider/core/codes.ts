@@ -1,4 +1,4 @@
-/** Single-use codes: found, judged, and used up in the transaction that does what they are for. */
+/** Single-use codes: found, checked, and used up in the transaction that does what they are for. */
 
 import type { Tx } from '../../db/client.ts';
 import { delay } from '../../lib/clock.ts';
@@ -13,10 +13,10 @@ import { hashPassword, requireGoodPassword } from './passwords.ts';
 import { changeUser, type UpdateOptions } from './user-commands.ts';
 import { normalEmail } from './user-input.ts';
 
-/** Longer than the work takes, so that the time does not tell whether there was any. */
+/** Longer than the work takes, so that the response time does not reveal whether there was any. */
 const answerMs = 150;
 
-/** The code's row when it is still good; otherwise the error says what is wrong with it. */
+/** Returns the code's row if it is still valid; otherwise the error says what is wrong with it. */
 export async function requireCode(
   parts: AuthProviderParts,
   kind: CodeKind,
@@ -33,7 +33,7 @@ export async function requireCode(
 const codeNotFound = () => known('VERIFICATION_CODE_NOT_FOUND', 'There is no such code.');
 export const codeUsed = () => known('VERIFICATION_CODE_ALREADY_USED', 'The code was used before.');
 
-/** Mails a code to whoever signs in with this address; nobody learns whether there is somebody. */
+/** Mails a code to the user who signs in with this address; the caller does not learn whether there is one. */
 export async function sendResetCode(
   parts: AuthProviderParts,
   project: ProjectRow,
@@ -49,7 +49,7 @@ export async function sendResetCode(
   await Promise.all([work(), delay(answerMs)]);
 }
 
-/** Every session ends: whoever knew the old password is out. The mail has arrived, so the address is theirs. */
+/** Ends every session: anyone who knew the old password is out. The mail arrived, so the address is verified. */
 export async function resetPassword(parts: AuthProviderParts, projectId: string, code: string, password: string) {
   requireGoodPassword(password);
   const row = await requireCode(parts, 'password_reset', code, projectId);
@@ -61,7 +61,7 @@ export async function verifyEmail(parts: AuthProviderParts, projectId: string, c
   await redeem(parts, await requireCode(parts, 'email_verification', code, projectId), { primaryEmailVerified: true });
 }
 
-/** An address that was changed since makes the code void. */
+/** If the address has changed since, the code is void. */
 async function redeem(
   parts: AuthProviderParts,
   code: CodeRow,

@@ -1,4 +1,4 @@
-/** The provider in the worker: webhooks and mails go out. A notification makes it quick, a poll makes it right. */
+/** The provider in the worker: sends webhooks and mails. A notification makes it fast, a poll makes it correct. */
 import { type Follower, follow } from '../../db/follow.ts';
 import type { Logger } from '../../lib/log.ts';
 import { mailsChannel } from '../statements/mails.ts';
@@ -8,7 +8,7 @@ import type { AuthProviderParts } from './parts.ts';
 import { deliverNextMessage } from './webhook-delivery.ts';
 
 const pollMs = 5_000;
-/** One endpoint that hangs must not hold up the others. */
+/** One endpoint that hangs must not delay the others. */
 const webhookLoops = 4;
 
 export async function startDeliveries(
@@ -30,7 +30,7 @@ export async function startDeliveries(
   };
 }
 
-/** Runs `next` until it has nothing left to send, whenever the channel has news. */
+/** Runs `next` until it has nothing left to send, whenever the channel notifies. */
 function followOutbox(
   parts: AuthProviderParts,
   log: Logger,

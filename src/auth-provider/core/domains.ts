@@ -1,6 +1,6 @@
 /**
- * Trusted domains: where codes and redirects may go. A domain is a scheme and a host, with a port or not; `*` stands
- * for a part of one label, `**` for any number of labels.
+ * Trusted domains: where codes and redirects may go. A domain is a scheme and a host, with an optional port; `*`
+ * matches part of one label, `**` any number of labels.
  */
 import { known, schemaError } from '../http/errors.ts';
 import type { DomainRow } from '../statements/domains.ts';
@@ -8,7 +8,7 @@ import type { ProjectRow } from '../statements/projects.ts';
 
 const lengthMax = 300;
 const wildcardsMax = 3;
-/** Of any name that DNS can resolve. */
+/** The limit for any name that DNS can resolve. */
 const hostLengthMax = 253;
 const domainPattern = /^https?:\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)*)(:\d{1,5})?$/;
 
@@ -28,7 +28,7 @@ function isPort(text: string): boolean {
   return port === undefined || Number(port) <= 65_535;
 }
 
-/** Throws unless the project trusts the URL: codes that sign somebody in are sent to it. */
+/** Throws unless the project trusts the URL: codes that sign a user in are sent to it. */
 export function requireTrustedUrl(project: ProjectRow, domains: readonly DomainRow[], text: string): void {
   if (!isTrustedUrl(project, domains, text)) {
     throw known('REDIRECT_URL_NOT_WHITELISTED', 'The URL is not in a trusted domain of this project.');
@@ -43,7 +43,7 @@ export function isTrustedUrl(
   if (!URL.canParse(text)) return false;
   const url = new URL(text);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return false;
-  // Parts that make a link look as if it led elsewhere.
+  // These make a link look as if it led elsewhere.
   if (url.username !== '' || url.password !== '') return false;
   if (project.allowLocalhost && isLocalhost(url.hostname)) return true;
   return domains.some(({ domain }) => matchesDomain(url, domain));
@@ -63,8 +63,8 @@ function matchesDomain(url: URL, domain: string): boolean {
 }
 
 /**
- * Carries along every index at which the part of the pattern so far can end. A regular expression would try them one
- * after the other, which takes minutes for a host name that was made for it.
+ * Tracks every index at which the pattern so far can end. A regular expression would try them one after the other,
+ * which takes minutes for a host name crafted for that.
  */
 function matchesHost(host: string, pattern: string): boolean {
   let ends = new Set([0]);
@@ -75,7 +75,7 @@ function matchesHost(host: string, pattern: string): boolean {
         if (host.startsWith(part, end)) next.add(end + part.length);
         continue;
       }
-      // An index that another end has reached already was continued from then.
+      // An index that another end has already reached was continued from there.
       for (let at = end; at <= host.length && !next.has(at); at += 1) {
         next.add(at);
         if (part === '*' && host[at] === '.') break;

@@ -1,4 +1,4 @@
-/** The provider's own project, whose users own the others. On the wire it has a name in place of an id. */
+/** The provider's own project, whose users own the others. In the API it has a name instead of an id. */
 import { isUuid } from '../../lib/ids.ts';
 export const internalProjectId = '00000000-0000-4000-8000-000000000001';
 export const internalName = 'internal';

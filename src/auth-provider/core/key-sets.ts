@@ -1,4 +1,4 @@
-/** Making of key sets: the keys leave in the reply and are kept as hashes only. */
+/** Creation of key sets: the keys leave in the reply and only their hashes are stored. */
 import { randomUUID } from 'node:crypto';
 import type { Sql } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';

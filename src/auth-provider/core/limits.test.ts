@@ -1,4 +1,4 @@
-/** How often strangers may ask, where they can reach the port at all. */
+/** How often unauthenticated clients may ask, where they can reach the port at all. */
 import { expect, test } from 'vitest';
 import { makeAuthProvider } from '../../../test/helpers/auth-provider.ts';
 

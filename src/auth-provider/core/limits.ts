@@ -1,6 +1,6 @@
 /**
- * How often somebody may try. Accounts are always guarded; addresses only where strangers can reach the port (then a
- * whole office behind one address shares its allowance). In this process only, like the limits of the API.
+ * Limits on attempts. Accounts are always guarded; addresses only where the port is exposed (then a whole office behind
+ * one address shares its allowance). In this process only, like the limits of the API.
  */
 import { clientKey } from '../../lib/ip.ts';
 import { createTokenBuckets } from '../../lib/token-buckets.ts';
@@ -11,14 +11,14 @@ const minute = 60;
 /** Each bucket is about 100 bytes. */
 const bucketsMax = 20_000;
 
-/** Guesses at one account: a few from one network, more from all, so that a stranger cannot easily lock it. */
+/** Guesses at one account: a few from one network, more from all, so that an attacker cannot easily lock it. */
 const perAccountAndAddress = { capacity: 10, perSecond: 2 / minute };
 const perAccount = { capacity: 100, perSecond: 10 / minute };
-/** Mails to one address. */
+/** Mails to one recipient. */
 const mails = { capacity: 5, perSecond: 1 / (5 * minute) };
 
 const perAddress = {
-  /** Everything that needs no secret: publishable keys are known to everybody. Also every secret that is wrong. */
+  /** Everything that needs no secret: publishable keys are public. Also every wrong secret. */
   request: { capacity: 600, perSecond: 20 },
   signIn: { capacity: 60, perSecond: 1 },
   signUp: { capacity: 30, perSecond: 0.5 },

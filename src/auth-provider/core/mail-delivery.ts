@@ -1,4 +1,4 @@
-/** Sends the outbox by SMTP, where a server is configured. Without one mails stay in the outbox, for people to see. */
+/** Sends the outbox by SMTP, where a server is configured. Without one, mails stay in the outbox for people to read. */
 import { createTransport } from 'nodemailer';
 import { errorText } from '../../lib/errors.ts';
 import { claimMail, updateMail } from '../statements/mails.ts';
@@ -12,14 +12,14 @@ export interface MailSettings {
 }
 
 export interface Mailer {
-  /** One mail, if one is due. */
+  /** Sends one mail, if one is due. */
   sendNext(parts: AuthProviderParts): Promise<boolean>;
   close(): void;
 }
 
 const attemptMs = 30_000;
 const minuteMs = 60_000;
-/** The wait after each failure; the last one is final. */
+/** The wait after each failure; the failure after the last wait is final. */
 const waitsMs = [10_000, minuteMs, 5 * minuteMs, 30 * minuteMs, 120 * minuteMs];
 
 export function createMailer({ smtpUrl, from }: MailSettings): Mailer {

@@ -1,4 +1,4 @@
-/** Mails to users: written to the outbox in one transaction with the code that they carry; sending is later. */
+/** Mails to users: written to the outbox in one transaction with the code that they carry, and sent later. */
 import { randomUUID } from 'node:crypto';
 import { hashToken } from '../../lib/secrets.ts';
 import { deleteCodesOfUser, insertCode } from '../statements/codes.ts';
@@ -74,7 +74,7 @@ const sealContext = (recipient: string) => `stack-mail:${recipient}`;
 /** A line break in a subject would begin another header. */
 const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 100);
 
-/** Strangers choose their names, and could put words of their own into a mail to somebody else: a link, whole lines. */
+/** Users choose their names, and could put their own text into a mail to someone else: a link, whole lines. */
 function greetingName(name: string | null): string {
   return name !== null && /^[\p{L}\p{M}\p{N} '’-]{1,64}$/u.test(name) ? ` ${name}` : '';
 }

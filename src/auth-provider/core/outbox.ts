@@ -1,4 +1,4 @@
-/** The outbox as people see it, in place of a mail server or beside one. */
+/** The outbox as people see it, instead of a mail server or beside one. */
 
 import { selectMails } from '../statements/mails.ts';
 import { openMail } from './mails.ts';
@@ -13,12 +13,12 @@ export interface OutboxMail {
   readonly subject: string;
   readonly text: string;
   readonly createdAt: Date;
-  /** Whether SMTP has taken it, will be tried again, has been given up; or nothing has been tried. */
+  /** Not tried (`stored`), accepted by the SMTP server, to be tried again, or given up. */
   readonly status: 'stored' | 'sent' | 'retrying' | 'failed';
   readonly error: string | null;
 }
 
-/** The newest first; `before` is the id of the last mail of the page before. */
+/** The newest first; `before` is the id of the last mail of the previous page. */
 export async function listOutbox(
   parts: AuthProviderParts,
   page: { readonly limit: number; readonly before?: number | undefined },

@@ -1,4 +1,4 @@
-/** What the provider is handed. It gets nothing from anywhere else. */
+/** What the provider is built from. It gets nothing from anywhere else. */
 
 import type { Database } from '../../db/client.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,12 +10,12 @@ export interface AuthProviderParts {
   readonly clock: Clock;
   /** Where people reach the provider: the public URL of Catnap, and `/stack`. Tokens name it as their issuer. */
   readonly baseUrl: string;
-  /** What integration clients prove themselves with, by client id. */
+  /** The secrets of integration clients, by client id. */
   readonly integrationSecrets: Readonly<Record<string, string>>;
-  /** From the key file; names tokens that are derived instead of stored. */
+  /** From the key file; derives tokens that are not stored. */
   readonly derivationKey: Uint8Array;
   /** Whether unauthenticated clients are limited by their address; accounts always are. */
   readonly limitsAddresses: boolean;
-  /** How long an access token is good for; ten minutes unless said. */
+  /** How long an access token is valid; ten minutes by default. */
   readonly accessTokenSeconds?: number;
 }

@@ -1,9 +1,9 @@
-/** Passwords: argon2id, and the same work for an account that is not there as for one that is. */
+/** Passwords: argon2id, with the same work for an account that does not exist as for one that does. */
 import { hash, verify } from '@node-rs/argon2';
 import { known } from '../http/errors.ts';
 
 export const passwordLengthMin = 8;
-/** That of the original, where longer ones would be cut off without a word. */
+/** The limit of the original, which would silently truncate longer ones. */
 export const passwordLengthMax = 70;
 
 /** OWASP's first choice for argon2id; about 30 ms of one core. */
@@ -13,7 +13,7 @@ export function hashPassword(password: string): Promise<string> {
   return hash(password, cost);
 }
 
-/** Made once: a password that nobody has, so that checking against it takes as long and always fails. */
+/** Made once: the hash of a password that nobody has, so that checking against it takes as long and always fails. */
 const nobodysHash = hashPassword(`nobody ${Math.random()}`);
 
 export async function isPassword(passwordHash: string | null, password: string): Promise<boolean> {
@@ -21,7 +21,7 @@ export async function isPassword(passwordHash: string | null, password: string):
   return isRight && passwordHash !== null;
 }
 
-/** For what people choose; the server API may set shorter ones. */
+/** For passwords that people choose; the server API may set shorter ones. */
 export function requireGoodPassword(password: string): void {
   if (password.length < passwordLengthMin) {
     throw known('PASSWORD_TOO_SHORT', `The password must have at least ${passwordLengthMin} characters.`, {

@@ -1,4 +1,4 @@
-/** Commands on projects: provisioning for a control plane, and handing over to a person, once. */
+/** Commands on projects: provisioning for a control plane, and the one transfer to a person. */
 import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';
@@ -29,7 +29,7 @@ export async function provisionProject(
 ): Promise<{ projectId: string; adminKey: string }> {
   return parts.database.transaction(async (tx) => {
     const id = randomUUID();
-    // Its caller asks again because the answer never came, and with it the only key: nobody can use what is there.
+    // The caller repeats the attempt because the answer, with the only key, never arrived: the old project is unusable.
     if (attempt !== null) await deleteAttempt(tx, clientId, attempt);
     const origin = { description: 'Created by Catnap', provisionedBy: clientId, provisionAttempt: attempt };
     await insertProject(tx, { id, displayName, ...origin });
@@ -56,7 +56,7 @@ export async function provisionProject(
   });
 }
 
-/** Control planes look for this refusal: it is how they learn that a transfer has happened. */
+/** Control planes check for this refusal: it is how they learn that a transfer has happened. */
 export function notTransferable() {
   return plain(400, 'This project does not exist, or this client cannot transfer it. A transfer happens only once.');
 }
@@ -92,7 +92,7 @@ export function requireTransferCode(parts: AuthProviderParts, code: string): Pro
 
 /**
  * Gives the project to a new team of this user. The code is used up only when the transfer happens, and of two codes
- * for one project only the first does anything.
+ * for one project only the first has any effect.
  */
 export async function confirmTransfer(parts: AuthProviderParts, code: string, user: UserRow): Promise<ProjectRow> {
   const row = await requireTransferCode(parts, code);

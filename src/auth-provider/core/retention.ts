@@ -1,4 +1,4 @@
-/** What the provider forgets: sessions and codes that are over, delivered messages, old mails, overtaken changes. */
+/** What the provider deletes: ended sessions, codes and signing keys, old messages and mails, superseded changes. */
 import type { Sql } from '../../db/client.ts';
 import { deleteOldCodes } from '../statements/codes.ts';
 import { deleteOldMails } from '../statements/mails.ts';
@@ -14,7 +14,7 @@ export async function forgetOldAuthProviderRecords(sql: Sql, now: Date): Promise
   const daysAgo = (days: number) => new Date(now.getTime() - days * dayMs);
   await deleteOldSessions(sql, now, daysAgo(30));
   await deleteOldPageSessions(sql, now);
-  // Kept a while, so that a late click is told that the code has run out.
+  // Kept for a while, so that a late click gets the answer that the code has expired.
   await deleteOldCodes(sql, daysAgo(30));
   await deleteExpiredSigningKeys(sql, daysAgo(1));
   await deleteOldMessages(sql, daysAgo(30));

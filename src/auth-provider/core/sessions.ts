@@ -1,8 +1,8 @@
 /**
- * Sessions and their refresh tokens. The SDKs keep the first refresh token for ever and ignore a new one, so rotation
- * is offered, not forced: each refresh also hands out the next token, the same one however often it is asked. Once
- * that one is used, the client has shown that it follows; the one before it is over then, and whoever comes with it
- * after a short grace has stolen it or been robbed: the whole session ends.
+ * Sessions and their refresh tokens. The SDKs keep the first refresh token forever and ignore a new one, so rotation is
+ * offered, not forced: each refresh also returns the next token, the same one however often it is requested. Once the
+ * next token is used, the client has shown that it rotates, and the token before it is retired; a client that still
+ * uses the retired token after a short grace period is a thief or the victim of one: the whole session ends.
  */
 import { randomUUID } from 'node:crypto';
 import { hashToken } from '../../lib/secrets.ts';
@@ -24,7 +24,7 @@ import { derivedToken } from './tokens.ts';
 const dayMs = 86_400_000;
 export const sessionMsStandard = 365 * dayMs;
 export const sessionMsMax = 367 * dayMs;
-/** Two tabs that refresh at once, or a reply that was lost. */
+/** For two tabs that refresh at once, or a reply that was lost. */
 const graceMs = 60_000;
 
 export interface Tokens {
@@ -92,7 +92,7 @@ export async function refreshSession(
 export const noSession = () =>
   known('REFRESH_TOKEN_NOT_FOUND_OR_EXPIRED', 'The session has ended, or never was one of this project.');
 
-/** Named by the session and its turn, so that it need not be stored to be said again. */
+/** Derived from the session and the generation, so that it can be returned again without being stored. */
 function tokenOf(parts: AuthProviderParts, sessionId: string, generation: number): string {
   return derivedToken(parts.derivationKey, 'refresh token', sessionId, generation);
 }

@@ -9,7 +9,7 @@ import { hashPassword, isPassword, requireGoodPassword } from './passwords.ts';
 import { createUser } from './user-commands.ts';
 import { normalEmail } from './user-input.ts';
 
-/** A wrong password and an account that is not there get one answer, after the same work. */
+/** A wrong password and a missing account get the same answer, after the same work. */
 export async function signIn(
   parts: AuthProviderParts,
   limits: Limits,
@@ -54,7 +54,7 @@ export async function signUp(
   return user;
 }
 
-/** Stricter than for servers: a person must be able to get mail there. */
+/** Stricter than for servers: the user must be able to get mail there. */
 const strictEmail =
   /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z0-9-]{2,}$/;
 

@@ -1,7 +1,7 @@
 /**
- * Access tokens and the keys that sign them. Every project has keys of its own (ES256), made when they are first
- * needed and sealed at rest. Rotation overlaps: the new key is published long enough for every cache to have it
- * before it signs, and the old one stays published until the last of its tokens has run out.
+ * Access tokens and the keys that sign them. Every project has its own keys (ES256), made when they are first needed
+ * and sealed at rest. Rotation overlaps: the new key is published long enough for every cache to have it before it
+ * signs, and the old one stays published until the last of its tokens has expired.
  */
 import { randomBytes } from 'node:crypto';
 import { type CryptoKey, decodeJwt, errors, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
@@ -58,7 +58,7 @@ export async function issueAccessToken(parts: AuthProviderParts, user: UserRow, 
     .sign(await importJWK(jwk as object, algorithm));
 }
 
-/** Every one of these is mandatory for the SDKs, null included. */
+/** The SDKs require every one of these, null included. */
 function claimsOf(user: UserRow, sessionId: string) {
   const reason = restrictedReason(user);
   return {
@@ -85,7 +85,7 @@ export interface VerifiedToken {
   readonly sessionId: string;
 }
 
-/** Throws the error that makes SDKs refresh, or the one that makes them give the token up. */
+/** Throws the error that makes SDKs refresh the token, or the one that makes them discard it. */
 export async function verifyAccessToken(
   parts: AuthProviderParts,
   token: string,
@@ -123,7 +123,7 @@ export function expired(atMillis: number | null) {
   return known('ACCESS_TOKEN_EXPIRED', 'The access token has expired or was revoked. Refresh it.', details);
 }
 
-/** The key set that verifiers fetch. Without being asked for them it leaves out restricted and anonymous users. */
+/** The key set that verifiers fetch. Keys for restricted and anonymous users are included only on request. */
 export async function keySet(parts: AuthProviderParts, projectId: string, wanted: readonly Audience[]) {
   for (const audience of wanted) await signingKey(parts, projectId, audience);
   const keys = await selectPublishedKeys(parts.database.sql, projectId, parts.clock.now());

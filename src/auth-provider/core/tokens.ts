@@ -1,7 +1,7 @@
-/** Random texts of the provider: keys, codes. All have so many random bits that a plain hash of them tells nothing. */
+/** Random texts of the provider: keys, codes. They have so many random bits that a plain hash reveals nothing. */
 import { createHmac, randomBytes } from 'node:crypto';
 
-/** Crockford's base 32, lower case: nothing in it is read as something else. */
+/** Crockford's base 32, lower case: no two characters are easily confused. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const length = 45;
 
@@ -12,7 +12,7 @@ export function newToken(): string {
 
 export const newKey = (prefix: 'pck' | 'ssk' | 'sak') => `${prefix}_${newToken()}`;
 
-/** A token that can be named again without being stored: the same parts give the same text. */
+/** A token that can be derived again without being stored: the same parts give the same text. */
 export function derivedToken(key: Uint8Array, ...parts: readonly (string | number)[]): string {
   const digest = (round: number) =>
     createHmac('sha256', key)

@@ -1,6 +1,6 @@
 /**
- * The one way to make, change and remove a user. Each holds the project's row, so that the log of changes has the
- * order of the commits, and each change is in the log when it is in the table.
+ * The only way to make, change and remove a user. Each command locks the project's row, so that the log of changes has
+ * the order of the commits, and each change is in the log when it is in the table.
  */
 import { randomUUID } from 'node:crypto';
 import type { Tx } from '../../db/client.ts';
@@ -82,7 +82,7 @@ const blankUser = { primaryEmail: null, primaryEmailVerified: false, primaryEmai
 
 type EmailState = Pick<UserRow, 'primaryEmail' | 'primaryEmailVerified' | 'primaryEmailAuthEnabled'>;
 
-/** Another address is unverified until somebody says otherwise, and another contact channel. */
+/** A new address is unverified unless the change says otherwise, and is a new contact channel. */
 function withConsequences(before: UserRow, change: UserChange): UserChange {
   if (change.primaryEmail === undefined || change.primaryEmail === before.primaryEmail) return change;
   const emailChannelId = randomUUID();

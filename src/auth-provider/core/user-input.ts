@@ -1,4 +1,4 @@
-/** What may be said about a user when it is made or changed: by servers, and by the user's own client. */
+/** The attributes of a user that can be set when it is made or changed: by servers, and by the user's own client. */
 
 import { type Static, Type } from '@fastify/type-provider-typebox';
 import type { JsonValue } from '../../db/client.ts';
@@ -25,7 +25,7 @@ const serverFields = {
   primary_email_auth_enabled: flag,
   password: optional(nullable(Type.String({ maxLength: 70 }))),
   password_hash: optional(Type.String({ maxLength: 300 })),
-  // Ways to sign in that this provider does not have can be switched off, not on.
+  // Sign-in methods that this provider does not have can be switched off, not on.
   otp_auth_enabled: optional(Type.Literal(false)),
   passkey_auth_enabled: optional(Type.Literal(false)),
   totp_secret_base64: optional(Type.Null()),
@@ -60,7 +60,7 @@ export const OwnChangeBody = Type.Object(
 
 type ServerInput = Static<typeof NewUserBody> & Pick<Static<typeof UserChangeBody>, 'selected_team_id'>;
 
-/** The hashing of a password is done here, before any row is held. */
+/** Hashes the password here, before any row is locked. */
 export async function changeFromServer(body: Partial<ServerInput>): Promise<UserChange> {
   if (body.password !== undefined && body.password_hash !== undefined) {
     throw plain(400, 'Give password or password_hash, not both.');
@@ -90,7 +90,7 @@ export async function changeFromServer(body: Partial<ServerInput>): Promise<User
 
 export function changeFromOwner(body: Static<typeof OwnChangeBody>): UserChange {
   const image = body.profile_image_url;
-  // A picture that is fetched from elsewhere would tell its host who looks at the user.
+  // A picture that is fetched from elsewhere would reveal to its host who views the user.
   if (typeof image === 'string' && !/^data:image\/(png|jpeg|gif|webp|svg\+xml);base64,[A-Za-z0-9+/=]*$/.test(image)) {
     throw schemaError('body.profile_image_url must be a base64 data image');
   }
@@ -108,7 +108,7 @@ function sharedChange(body: Static<typeof OwnChangeBody>) {
   };
 }
 
-/** No folding of dots or plus signs: what counts as the same mailbox is its host's business. */
+/** Dots and plus signs are kept: which addresses are the same mailbox is up to the mail host. */
 export const normalEmail = (email: string) => email.trim().toLowerCase();
 
 function requireImage(url: string | null | undefined): void {

@@ -1,4 +1,4 @@
-/** Users as they go over the wire: all of it to servers, less to the user's own client. */
+/** Users as the API returns them: complete to servers, less to the user's own client. */
 import type { UserRow } from '../statements/users.ts';
 
 export function restrictedReason(user: UserRow): { type: string } | null {

@@ -1,4 +1,4 @@
-/** Projects and key sets as they go over the wire. */
+/** Projects and key sets as the API returns them. */
 
 import type { DomainRow } from '../statements/domains.ts';
 import type { KeySetRow } from '../statements/key-sets.ts';
@@ -6,7 +6,7 @@ import type { OauthProviderRow } from '../statements/oauth-providers.ts';
 import type { ProjectRow } from '../statements/projects.ts';
 import { projectIdOnWire } from './internal-project.ts';
 
-/** What a project's own clients may know. */
+/** What a project's own clients may see. */
 export function clientProjectView(project: ProjectRow, domains: readonly DomainRow[]) {
   return {
     id: projectIdOnWire(project.id),
@@ -24,7 +24,7 @@ export function clientProjectView(project: ProjectRow, domains: readonly DomainR
       client_user_deletion_enabled: project.clientUserDeletionEnabled,
       allow_user_api_keys: false,
       allow_team_api_keys: false,
-      // Configured ones are listed to administrators; nobody can sign in with them here.
+      // Configured ones are listed to administrators; they cannot be used to sign in here.
       enabled_oauth_providers: [],
       domains: domains.map(({ domain, handlerPath }) => ({ domain, handler_path: handlerPath })),
     },

@@ -1,7 +1,7 @@
 /**
- * Sends what happened to users to the webhooks of their project, signed in the manner of Svix: any of its libraries
- * verifies it. A message that fails is tried again for more than a day, and an endpoint that has failed for five days
- * is left alone. Order is not promised.
+ * Sends changes of users to the webhooks of their project, signed like those of Svix: any of its libraries verifies
+ * them. A message that fails is retried for more than a day, and an endpoint that has failed for five days is left
+ * alone. Order is not guaranteed.
  */
 import { Webhook } from 'standardwebhooks';
 import { errorText } from '../../lib/errors.ts';
@@ -18,11 +18,11 @@ const attemptMs = 15_000;
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
-/** The wait after each failure; the last one is final. */
+/** The wait after each failure; the failure after the last wait is final. */
 const waitsMs = [5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 5 * hourMs, 10 * hourMs, 10 * hourMs];
 const disableAfterMs = 5 * 24 * hourMs;
 
-/** One message, if one is due. */
+/** Sends one message, if one is due. */
 export async function deliverNextMessage(parts: AuthProviderParts): Promise<boolean> {
   const { sql } = parts.database;
   const begunAt = parts.clock.now();
@@ -52,7 +52,7 @@ async function send(parts: AuthProviderParts, message: WebhookMessageRow): Promi
       method: 'POST',
       headers: { 'content-type': 'application/json', ...signatureHeaders(parts, message, secret) },
       body: message.body,
-      // A redirect would take the users' data somewhere that nobody has registered.
+      // A redirect would send the users' data to an address that is not registered.
       redirect: 'manual',
       signal: AbortSignal.timeout(attemptMs),
     });

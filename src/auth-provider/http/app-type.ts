@@ -1,4 +1,4 @@
-/** The type of the Fastify instance that the provider's routes are handed: schemas give the handlers their types. */
+/** The type of the Fastify instance that the provider's routes get: schemas give the handlers their types. */
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type {
   FastifyBaseLogger,

@@ -1,4 +1,4 @@
-/** Request bodies: JSON, and the one form of the OAuth token endpoint. An empty body is none, whatever it is called. */
+/** Request bodies: JSON, and the one form of the OAuth token endpoint. An empty body is none, whatever its type. */
 import type { FastifyRequest } from 'fastify';
 import type { AuthProviderApp } from './app-type.ts';
 import { AuthProviderError, known, schemaError } from './errors.ts';
@@ -22,7 +22,7 @@ export function useBodies(app: AuthProviderApp): void {
   app.addHook('preValidation', async (request) => requireShallow(request.body));
 }
 
-/** Metadata may be any JSON; this keeps what walks over it from running out of stack. */
+/** Metadata may be any JSON; this keeps code that walks over it from running out of stack. */
 const depthMax = 64;
 
 function requireShallow(body: unknown): void {

@@ -1,6 +1,6 @@
 /**
- * How the provider says no. Known errors are those that the SDKs know by their code: an unknown code makes them throw,
- * so none is invented. Everything else is plain text with a status, as in the original.
+ * How the provider refuses requests. Known errors are those that the SDKs know by their code: an unknown code makes
+ * them throw, so none is invented. Everything else is plain text with a status, as in the original.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CatnapError } from '../../lib/errors.ts';
@@ -55,7 +55,7 @@ export const knownCodes = Object.keys(knownStatuses) as readonly KnownCode[];
 
 export class AuthProviderError extends Error {
   readonly status: number;
-  /** Null for the plain ones. */
+  /** Null for plain errors. */
   readonly code: KnownCode | null;
   readonly details: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterSeconds: number | undefined;
@@ -95,7 +95,7 @@ export function tooMany(retryAfterSeconds: number): AuthProviderError {
   return new AuthProviderError(429, null, 'Too many attempts. Please wait.', { retryAfterSeconds });
 }
 
-/** For the error handler: whatever was thrown, as the provider's clients expect it. */
+/** For the error handler: sends whatever was thrown in the form that the provider's clients expect. */
 export function sendAuthProviderError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = toAuthProviderError(thrown);
   if (error.status >= 500) request.log.error({ err: thrown }, 'request to the auth provider failed');
@@ -110,7 +110,7 @@ export function sendAuthProviderError(thrown: unknown, request: FastifyRequest, 
     .send({ code: error.code, error: error.message, ...details });
 }
 
-/** SDKs ask for 200 with the true status in a header, so that browsers do not print every refusal as a failure. */
+/** SDKs ask for 200 with the real status in a header, so that browsers do not log every refusal as a failure. */
 function setStatus(error: AuthProviderError, request: FastifyRequest, reply: FastifyReply): void {
   const wantsOverride = readHeader(request, 'override-error-status') === 'true';
   if (!wantsOverride || error.status >= 500 || error.status === 429) {
@@ -139,7 +139,7 @@ export function statusOf(thrown: unknown): number | undefined {
   return 'statusCode' in thrown && typeof thrown.statusCode === 'number' ? thrown.statusCode : undefined;
 }
 
-/** The system database could not be reached, or rolled back by itself: a repeat is safe. */
+/** The system database could not be reached, or rolled back by itself: a retry is safe. */
 const unreachableCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOENT',

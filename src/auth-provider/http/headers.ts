@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 
 const families = ['stack', 'hexclave'];
 
-/** Longer than any value that means something; an access token is about 1 kB. */
+/** Longer than any valid value; an access token is about 1 kB. */
 const lengthMax = 8_192;
 
 export function readHeader(request: FastifyRequest, name: string): string | undefined {

@@ -104,7 +104,7 @@ function showForms(reply: FastifyReply, visitor: Visitor, state: FormState, stat
   });
 }
 
-/** Only pages of our own: a link must not lead elsewhere after the password was given here. */
+/** Only our own pages: a link must not lead elsewhere after the user has entered a password here. */
 export function safeNext(next: string | undefined): string {
   return next !== undefined && /^\/stack\/[\w/?=.-]*$/.test(next) && !next.includes('//') ? next : home;
 }

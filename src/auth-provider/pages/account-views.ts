@@ -1,4 +1,4 @@
-/** What the account pages show: signing in, a new account, and who is signed in. */
+/** What the account pages show: signing in, a new account, and the signed-in user. */
 import { passwordLengthMax, passwordLengthMin } from '../core/passwords.ts';
 import type { UserRow } from '../statements/users.ts';
 import { type Html, html } from './html.ts';
@@ -26,7 +26,7 @@ export function whoView(visitor: Visitor, next = '/stack/sign-in'): Html | undef
     ${hidden({ mark: visitor.mark, next })}<span>${nameOf(user)}</span><button class="link">Sign out</button></form>`;
 }
 
-/** Both forms; the one that is not asked for is folded away. */
+/** Both forms; the one that was not requested is collapsed. */
 export function accountView(form: AccountForm): Html {
   const signIn = html`<form method="post" action="/stack/sign-in">
     ${hidden({ mark: form.visitor.mark, next: form.next })}

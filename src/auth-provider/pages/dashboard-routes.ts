@@ -1,4 +1,4 @@
-/** A small dashboard for the people who own projects. What is not theirs is not there. */
+/** A small dashboard for the people who own projects. Other people's projects are reported as missing. */
 import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { requireDomain } from '../core/domains.ts';
@@ -80,7 +80,7 @@ export function dashboardRoutes(app: AuthProviderApp, parts: AuthProviderParts):
   app.post(`${path}/add-domain`, takes(DomainForm), async (request, reply) => {
     const { visitor, project } = await requireAction(parts, request, reply, request.params.id, request.body.mark);
     try {
-      // An origin that is copied from the address bar ends in a slash.
+      // An origin copied from the address bar ends in a slash.
       const domain = requireDomain(request.body.domain.trim().replace(/\/$/, ''), 'The domain');
       const hasRoom = await insertDomain(sql, { projectId: project.id, domain, domainsMax });
       if (!hasRoom) throw plain(400, `A project has ${domainsMax} trusted domains at most.`);
@@ -134,7 +134,7 @@ async function showProject(
   const { sql } = parts.database;
   const search = shown.search ?? '';
   const now = parts.clock.now();
-  // Makes the first key, so that there is one to see.
+  // Makes the first key, so that there is one to show.
   await keySet(parts, project.id, ['plain']);
   const body = projectView({
     project,

@@ -26,7 +26,7 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
   });
 }
 
-/** What the schema of a route has to say is for programs; a form of ours never sends such a thing. */
+/** Schema errors are for programs; our own forms never cause them. */
 function forPeople(thrown: unknown): unknown {
   if (thrown instanceof AuthProviderError || statusOf(thrown) !== 400) return thrown;
   const isPath = thrown instanceof Error && thrown.message.includes(' path.');

@@ -1,4 +1,4 @@
-/** HTML in templates: whatever is put into one is escaped, unless it is HTML itself. */
+/** HTML templates: every inserted value is escaped, unless it is HTML itself. */
 export class Html {
   readonly text: string;
 

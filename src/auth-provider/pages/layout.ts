@@ -1,4 +1,4 @@
-/** The frame of the provider's pages: what they look like, and what the browser lets them do. */
+/** The frame of the provider's pages: their style, and what the browser allows them to do. */
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { pageStyle } from '../../lib/page-style.ts';
@@ -79,7 +79,7 @@ const logo = new Html(
     '<path d="M45 13h6l-6 7h6M54 5h4l-4 5h4" stroke-width="2.200" stroke="var(--accent)"/></svg>',
 );
 
-/** All pages work without it; it adds a question before what cannot be undone, and copying. */
+/** All pages work without it; it adds copying, and a confirmation before what cannot be undone. */
 const script = `
 document.addEventListener('submit', (event) => {
   const question = event.target.dataset.question;
@@ -108,7 +108,7 @@ export interface PageOptions {
   readonly body: Html;
   readonly status?: number;
   readonly isWide?: boolean;
-  /** Who is signed in, with the form that signs them out. */
+  /** The signed-in user, with the form for signing out. */
   readonly who?: Html | undefined;
 }
 
@@ -138,7 +138,7 @@ ${page.body}
     .type('text/html; charset=utf-8')
     .headers({
       'content-security-policy': policy,
-      // Codes are in URLs; and without an origin of its own a form could not be told from a foreign one.
+      // Codes are in URLs; but without an origin, our own forms could not be distinguished from foreign ones.
       'referrer-policy': 'same-origin',
       'cross-origin-opener-policy': 'same-origin',
     })

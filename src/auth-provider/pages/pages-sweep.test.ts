@@ -1,4 +1,4 @@
-/** Every page and form of the embedded provider, taken from the application itself, as somebody who means harm. */
+/** Every page and form of the embedded provider, taken from the application itself, attacked by a hostile visitor. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   basic,
@@ -9,7 +9,7 @@ import {
 
 let provider: TestAuthProvider;
 let project: ProvisionedProject;
-/** Somebody who is signed in and owns the project, and the mark of their forms. */
+/** A visitor who is signed in and owns the project, and the mark of their forms. */
 let owner: { cookie: string; mark: string };
 let nobody: { cookie: string; mark: string };
 let transferCode: string;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   await send(`/stack${transferPath}/confirm`, confirm, { cookie });
   await provider.call('POST', '/users', project.server, { display_name: script, primary_email: 'u@example.com' });
   transferCode = await newCode(await provider.provision('not yet'));
-  // Its first page view makes its signing key.
+  // Viewing its page for the first time makes its signing key.
   await get(`/stack/dashboard/projects/${project.id}`, cookie);
 });
 afterAll(() => provider.close());
@@ -94,7 +94,7 @@ async function world(): Promise<string> {
   return (await Promise.all(digests)).join('\n');
 }
 
-/** Whatever it says: no failure of ours, nothing of theirs that runs, and nothing that may run if it were there. */
+/** For any reply: no failure of ours, no script of theirs that runs, and none that could run if it were there. */
 function requireHarmless(what: unknown, reply: Reply): void {
   expect([what, reply.statusCode < 500]).toEqual([what, true]);
   expect([what, reply.body.includes('<script>alert'), reply.body.includes('<img')]).toEqual([what, false, false]);
@@ -167,7 +167,7 @@ describe('forms', () => {
       }
       const { mark: _gone, ...unmarked } = good;
       expect([url, (await send(url, unmarked, { cookie: owner.cookie })).statusCode]).toEqual([url, 400]);
-      // A mark without its cookie is one of nobody's.
+      // A mark without its cookie belongs to no visitor.
       expect([url, (await send(url, good, {})).statusCode]).toEqual([url, 403]);
     }
     expect(await world()).toBe(before);
@@ -199,7 +199,7 @@ describe('forms', () => {
       }
       for (const field of Object.keys(fields(url))) {
         const { [field]: _gone, ...less } = good as Record<string, string>;
-        // A name is not needed for an account.
+        // An account needs no name.
         if (field !== 'name') {
           expect([url, field, (await send(url, less, { cookie })).statusCode]).toEqual([url, field, 400]);
         }

@@ -25,7 +25,7 @@ async function transferLink(provider: TestAuthProvider, project: ProvisionedProj
 const ownerOf = async (provider: TestAuthProvider, project: ProvisionedProject) =>
   (await provider.call('GET', '/integrations/neon/projects/current', project.admin)).body.owner_team_id;
 
-/** Set to look at the pages: one picture of each state, in four forms. */
+/** Set it to view the pages: one picture of each state, in four forms. */
 const pictures = process.env.CATNAP_SCREENSHOTS;
 
 describe('in a browser', () => {
@@ -41,7 +41,7 @@ describe('in a browser', () => {
   });
 
   async function picture(page: Page, name: string): Promise<void> {
-    // Nothing may stick out to the side, on a telephone either.
+    // Nothing may overflow sideways, not even on a phone.
     for (const width of [1440, 390]) {
       await page.setViewportSize({ width, height: 900 });
       const overflow = await page.evaluate(
@@ -62,7 +62,7 @@ describe('in a browser', () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   }
 
-  /** What the other test sees to; here only for looking at. */
+  /** The other test checks these; here they are only photographed. */
   async function pictureRefusals(page: Page): Promise<void> {
     const link = await transferLink(provider, await provider.provision('Book shop'));
     await page.goto(link.replace(/code=.*/, 'code=forged'));
@@ -157,7 +157,7 @@ describe('in a browser', () => {
     await picture(page, '7-wrong');
     if (pictures !== undefined) await pictureRefusals(page);
     await visit.close();
-    // Replies that refuse are errors to the browser's console; anything else would be a defect of the page.
+    // Refusals are errors in the browser's console; any other error would be a defect of the page.
     expect(problems.filter((text) => !/status of (400|403|404|409)/.test(text))).toEqual([]);
   });
 });
@@ -230,7 +230,7 @@ describe('codes and forms', () => {
     const probe = await provider.call('GET', `${transferPath}?project_id=${project.id}`, basic);
     expect([probe.status, probe.headers['content-type']]).toEqual([400, 'text/plain; charset=utf-8']);
     expect((await provider.call('POST', transferPath, basic, { project_id: project.id })).status).toBe(400);
-    // What was handed out before goes on.
+    // Keys that were handed out before stay valid.
     expect((await provider.call('GET', '/users', project.server)).status).toBe(200);
   });
 

@@ -1,4 +1,4 @@
-/** A forgotten password of an account at the provider's own pages. Without a mail server the operator has the link. */
+/** Forgotten passwords of accounts at the provider's own pages. Without a mail server the operator has the link. */
 import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import { requireCode, resetPassword, sendResetCode } from '../core/codes.ts';
@@ -70,7 +70,7 @@ password is on its way to it.</p>`,
   });
 }
 
-/** A password that does not do can be corrected; anything else is told by the page for failures. */
+/** An unsuitable password can be corrected; the page for failures shows anything else. */
 function showAgain(reply: FastifyReply, error: unknown, mark: string, code: string): FastifyReply {
   if (!(error instanceof AuthProviderError) || error.code === null || !error.code.startsWith('PASSWORD_')) throw error;
   const body = html`<p class="note bad" role="alert">${error.message}</p>${resetView(mark, code)}`;

@@ -1,4 +1,4 @@
-/** The page behind a transfer link: who are you, is this the account, yes. Only the last step uses the code up. */
+/** The page behind a transfer link: sign in, check the account, confirm. Only the last step uses the code up. */
 import { Type } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AuthProviderParts } from '../core/parts.ts';
@@ -101,7 +101,7 @@ const transferred = [
   'A project changes hands once. If it is yours, it is in your dashboard.',
 ] as const;
 
-/** What is wrong with a code is told on a page of its own; nothing has changed then. */
+/** A bad code gets a page of its own that explains the problem; nothing has changed then. */
 async function whenGood(
   reply: FastifyReply,
   visitor: Visitor,

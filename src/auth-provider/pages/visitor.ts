@@ -1,6 +1,6 @@
 /**
- * The visitor of the provider's pages. The cookie is a random text from the first visit on; only its hash is kept, and
- * only once somebody has signed in, when it is replaced. Forms carry a mark that is derived from it, which another
+ * The visitor of the provider's pages. The cookie is random text from the first visit on; only its hash is stored, and
+ * only after a sign-in, which replaces the cookie. Forms carry a token (`mark`) derived from the cookie, which another
  * site cannot know.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
@@ -19,11 +19,11 @@ const sessionMs = 7 * 86_400_000;
 export interface Visitor {
   readonly token: string;
   readonly user: UserRow | null;
-  /** The mark for forms. */
+  /** The token for forms. */
   readonly mark: string;
 }
 
-/** Sets the cookie for somebody who has none. */
+/** Sets the cookie for a visitor without one. */
 export async function visitorOf(
   parts: AuthProviderParts,
   request: FastifyRequest,
@@ -38,7 +38,7 @@ export async function visitorOf(
   return { token, user: user ?? null, mark: markOf(parts, token) };
 }
 
-/** A new cookie, so that one that somebody planted before is worth nothing afterwards. */
+/** A new cookie, so that one that an attacker planted before is worthless afterwards. */
 export async function signInVisitor(parts: AuthProviderParts, reply: FastifyReply, user: UserRow): Promise<void> {
   const token = newCookie();
   const expiresAt = new Date(parts.clock.now().getTime() + sessionMs);
@@ -51,7 +51,7 @@ export async function signOutVisitor(parts: AuthProviderParts, reply: FastifyRep
   setCookie(parts, reply, newCookie());
 }
 
-/** For every form that changes something: sent by this visitor from one of our own pages. */
+/** For every form that changes something: it must be sent by this visitor from one of our own pages. */
 export function requireOwnForm(request: FastifyRequest, visitor: Visitor, mark: string | undefined): void {
   const { origin, host } = request.headers;
   const isForeign =
@@ -70,7 +70,7 @@ function readCookie(request: FastifyRequest): string | undefined {
   return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined;
 }
 
-/** Lax, not strict: the link to a transfer comes from elsewhere, and its reader may be signed in already. */
+/** Lax, not strict: the link to a transfer comes from elsewhere, and its reader may already be signed in. */
 function setCookie(parts: AuthProviderParts, reply: FastifyReply, token: string): void {
   const secure = parts.baseUrl.startsWith('https:') ? '; Secure' : '';
   const seconds = sessionMs / 1000;

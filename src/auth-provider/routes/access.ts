@@ -1,6 +1,6 @@
 /**
- * Who is asking. A route says in its config what it takes: an integration client with its Basic secret, or a project's
- * key of some access type, with a user's access token beside it or not. All of it is decided before the body is read.
+ * Authentication. A route declares in its config what it takes: an integration client with its Basic secret, or a
+ * project's key of some access type, and maybe a user's access token. This is decided before the body is read.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
@@ -19,7 +19,7 @@ import { selectUser, type UserRow } from '../statements/users.ts';
 
 export type AccessType = 'client' | 'server' | 'admin';
 
-/** `open` is for everybody; `integration+admin` needs both. */
+/** `open` is for all callers; `integration+admin` needs both. */
 export type RouteAccess = 'open' | 'client' | 'server' | 'admin' | 'integration' | 'integration+admin';
 
 export interface AuthProviderCaller {
@@ -54,7 +54,7 @@ export function useAccess(app: AuthProviderApp, parts: AuthProviderParts, limits
     try {
       await identify(parts, request, access);
     } catch (error) {
-      // A client that has the secret is never held up by others behind its address; one that has not, is.
+      // A client that has the secret is never limited because of others at its address; one with a wrong secret is.
       if (provesSecret) limits.address('request', request.ip);
       throw error;
     }
@@ -81,7 +81,7 @@ export function clientOf(request: FastifyRequest): string {
   return request.integrationClient;
 }
 
-/** The user behind the access token; what is asked of `me` without one cannot be answered. */
+/** The user of the access token; without one, requests about `me` cannot be answered. */
 export async function requireOwnUser(parts: AuthProviderParts, caller: AuthProviderCaller): Promise<UserRow> {
   const user = caller.token && (await selectUser(parts.database.sql, caller.project.id, caller.token.userId));
   if (!user)
@@ -169,7 +169,7 @@ async function requireKey(parts: AuthProviderParts, request: FastifyRequest, acc
   }
 }
 
-/** What SDKs send in place of a publishable key that they were not given. */
+/** What SDKs send when they were given no publishable key. */
 export const publicClientSentinel = '__stack_public_client__';
 
 function requireNoPublishableKey(project: ProjectRow): void {
@@ -188,7 +188,7 @@ export function isProjectKey(
   return isGoodKey(parts.database.sql, { projectId, kind, hash: hashToken(key), now: parts.clock.now() });
 }
 
-/** A token whose session was ended counts as expired: the SDKs then try to refresh, are refused, and are signed out. */
+/** A token whose session has ended counts as expired: the SDKs then try to refresh, are refused, and are signed out. */
 async function tokenOf(
   parts: AuthProviderParts,
   request: FastifyRequest,
@@ -207,7 +207,7 @@ function integrationClient(parts: AuthProviderParts, request: FastifyRequest): s
   const at = text.indexOf(':');
   const [id, secret] = at < 0 ? ['', ''] : [text.slice(0, at), text.slice(at + 1)];
   const expected = Object.hasOwn(parts.integrationSecrets, id) ? parts.integrationSecrets[id] : undefined;
-  // Hashes have one length, so that the comparison takes the same time for every guess.
+  // Hashes have equal lengths, so that the comparison takes the same time for every guess.
   const isSame = timingSafeEqual(hashToken(secret), hashToken(expected ?? ''));
   if (expected === undefined || !isSame) {
     throw schemaError('headers.authorization must be Basic and hold the client_id:client_secret of an integration');

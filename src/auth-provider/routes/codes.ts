@@ -1,4 +1,4 @@
-/** Codes that arrive by mail: forgotten passwords, and addresses to be verified. */
+/** Codes that arrive by mail: for forgotten passwords, and for verifying addresses. */
 import { Type } from '@fastify/type-provider-typebox';
 import { requireCode, resetPassword, sendResetCode, verifyEmail } from '../core/codes.ts';
 import { requireTrustedUrl } from '../core/domains.ts';

@@ -1,5 +1,5 @@
 /**
- * Contact channels, as far as this provider has them: the one e-mail address of a user. And teams, which exist here
+ * Contact channels, as far as this provider has them: the one e-mail address of a user. Also teams, which exist here
  * only as owners of projects.
  */
 import { Type } from '@fastify/type-provider-typebox';
@@ -116,7 +116,7 @@ export function contactChannelRoutes(app: AuthProviderApp, parts: AuthProviderPa
 
 const noChannel = () => plain(404, 'The user has no such contact channel.');
 
-/** Clients reach their own user only; what they may not see is not there. */
+/** Clients reach only their own user; what they may not see is reported as missing. */
 async function userOf(parts: AuthProviderParts, caller: AuthProviderCaller, id: string): Promise<UserRow> {
   if (id === 'me') return requireOwnUser(parts, caller);
   const isForeign = caller.access === 'client' && caller.token?.userId !== id.toLowerCase();

@@ -1,4 +1,4 @@
-/** Key sets of a project, for its administrators: made, listed, renamed, revoked. */
+/** Key sets of a project, for its administrators: created, listed, renamed, revoked. */
 import { Type } from '@fastify/type-provider-typebox';
 import { makeKeySet } from '../core/key-sets.ts';
 import type { AuthProviderParts } from '../core/parts.ts';
@@ -12,7 +12,7 @@ import { callerOf, guarded } from './access.ts';
 const NewKeySet = Type.Object(
   {
     description: Type.String({ maxLength: 1000 }),
-    // Within what a date can be.
+    // The range of a Date.
     expires_at_millis: Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }),
     has_publishable_client_key: Type.Boolean(),
     has_secret_server_key: Type.Boolean(),
@@ -27,7 +27,7 @@ const KeySetChange = Type.Object(
 );
 
 const admin = guarded('admin');
-/** The second path is that of Stack's own dashboard. */
+/** The second path is used by Stack's own dashboard. */
 const paths = ['/integrations/neon/api-keys', '/internal/api-keys'];
 
 export function keySetRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
@@ -79,7 +79,7 @@ export function keySetRoutes(app: AuthProviderApp, parts: AuthProviderParts): vo
 
 function requireFuture(millis: number, now: Date): Date {
   if (millis <= now.getTime()) throw schemaError('body.expires_at_millis must be in the future');
-  // Postgres ends a little after the year 294000; nobody needs more than this.
+  // Postgres timestamps end a little after the year 294000; this limit is enough.
   return new Date(Math.min(millis, Date.UTC(9999, 0, 1)));
 }
 

@@ -99,7 +99,7 @@ interface Settings {
   readonly microsoft_tenant_id?: string;
 }
 
-/** Credentials of one's own make a provider `standard` when nothing else is said. */
+/** A provider with its own credentials is `standard` unless the change says otherwise. */
 function merged(parts: AuthProviderParts, row: OauthProviderRow, change: Settings): OauthProviderRow {
   const { client_secret: secret } = change;
   const type = change.type ?? (change.client_id !== undefined ? 'standard' : row.type);

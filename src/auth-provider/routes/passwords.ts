@@ -14,7 +14,7 @@ import { selectDomains } from '../statements/domains.ts';
 import type { ProjectRow } from '../statements/projects.ts';
 import { callerOf, guarded, requireSignedIn } from './access.ts';
 
-/** Bounded by the body's size; rules about passwords answer with errors of their own. */
+/** Limited by the body's size; rules about passwords have errors of their own. */
 const Password = Type.String({ maxLength: 1000 });
 const Address = Type.String({ maxLength: 300 });
 const ignored = Type.Optional(Type.Unknown());
@@ -81,7 +81,7 @@ export function passwordRoutes(app: AuthProviderApp, parts: AuthProviderParts, l
     }
     attempt.succeeded();
     const passwordHash = await hashPassword(request.body.new_password);
-    // Whoever else knew the old password is out.
+    // Signs out anyone else who knew the old password.
     const options = { endSessionsExcept: caller.token?.sessionId ?? null };
     await changeUser(parts, caller.project.id, user.id, { passwordHash }, options);
     return { success: true };

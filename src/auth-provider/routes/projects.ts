@@ -73,7 +73,7 @@ const ProjectBody = Type.Object(
   closed,
 );
 
-/** An addition of this provider: a control plane that did not get its answer may ask again. */
+/** An addition of this provider: a control plane that did not get its answer may repeat the request. */
 function attemptOf({ headers }: FastifyRequest): string | null {
   const key = headers['idempotency-key'];
   return typeof key === 'string' && key.length > 0 && key.length <= 255 ? key : null;

@@ -1,4 +1,4 @@
-/** Every route of the embedded provider, taken from the application itself: as a stranger, and with hostile input. */
+/** Every route of the embedded provider, taken from the application itself: unauthenticated, and with hostile input. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   basic,
@@ -41,7 +41,7 @@ const routes = (): Route[] =>
     )
     .map(({ url, method }) => ({ url, method: method as Method }));
 
-/** They need no key: key sets are public, the token endpoint takes its client in the form, the rest refuses. */
+/** These need no key: key sets are public, the token endpoint takes its client in the form, the rest refuses. */
 const isOpen = ({ url }: Route) => /well-known|\/auth\/oauth\//.test(url);
 
 const fill = (url: string, values: Record<string, string>) =>
@@ -50,7 +50,7 @@ const fill = (url: string, values: Record<string, string>) =>
     return encodeURIComponent(value ?? 'google');
   });
 
-/** All of it but when somebody was last seen. */
+/** All data except when users were last seen. */
 async function world(): Promise<string> {
   const tables = await provider.core.database.sql<{ name: string }[]>`
     select tablename as name from pg_tables where schemaname = current_schema() and tablename like 'stack_%' order by 1`;
@@ -117,7 +117,7 @@ describe('strangers', () => {
   });
 });
 
-/** Every credential there is, so that what is refused is refused for its content. */
+/** Every credential there is, so that a refusal is due to the content. */
 const everything = () => ({
   ...own.admin,
   ...basic,
@@ -194,7 +194,7 @@ describe('hostile input', () => {
       for (const value of bad) {
         const values = { id: value, user_id: value, domain: value, project_id: value, provider: value, keySet: value };
         const reply = await provider.call(route.method, fill(route.url, values), everything(), {});
-        // Taking away a domain that is not there is done already; it cannot be a wrong id.
+        // Removing a domain that is not there succeeds; its name cannot be a wrong id.
         if (route.url.endsWith('/domains/:domain') && reply.status === 200) continue;
         if (route.url.includes('/auth/oauth/') && reply.status === 501) continue;
         requireRefusal(route, reply, value);

@@ -39,7 +39,7 @@ const NewSession = Type.Object(
   closed,
 );
 const Text = Type.Optional(Type.String({ maxLength: 500 }));
-/** Open, because OAuth clients may send more. */
+/** Allows unknown fields, because OAuth clients may send more. */
 const TokenBody = Type.Object({
   grant_type: Type.String({ maxLength: 100 }),
   refresh_token: Text,

@@ -1,4 +1,4 @@
-/** Transfer of ownership: the control plane asks for a link, the person who opens it confirms. */
+/** Transfer of ownership: the control plane requests a link, the person who opens it confirms. */
 import { Type } from '@fastify/type-provider-typebox';
 import { internalProjectId, projectIdOnWire } from '../core/internal-project.ts';
 import type { AuthProviderParts } from '../core/parts.ts';

@@ -175,7 +175,7 @@ describe('the list of users', () => {
 test('numbers in the log rise in the order of the commits, also under a crowd', async () => {
   const seen: number[] = [];
   let isDone = false;
-  // A follower who reads on from the last number must miss nobody.
+  // A follower that continues from the last number must miss no user.
   const follow = (async () => {
     for (;;) {
       const last = isDone;

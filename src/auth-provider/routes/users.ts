@@ -39,7 +39,7 @@ export function userRoutes(app: AuthProviderApp, parts: AuthProviderParts): void
     const limit = Math.min(query.limit ?? pageMax, pageMax);
     const users = await selectUsers(sql, {
       projectId: callerOf(request).project.id,
-      // One more tells where the next page begins.
+      // One more shows where the next page begins.
       limit: limit + 1,
       cursor: query.cursor,
       isDescending: query.desc === true,
@@ -109,7 +109,7 @@ function ownUserRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   });
 }
 
-/** A new password ends every session: whoever knew the old one is out. */
+/** A new password ends every session, so that anyone who knew the old one is signed out. */
 async function serverChange(
   parts: AuthProviderParts,
   projectId: string,

@@ -1,4 +1,4 @@
-/** Rows of `stack_codes`: single-use codes that were sent to somebody. Only their hashes are kept. */
+/** Rows of `stack_codes`: single-use codes that were sent to people. Only their hashes are stored. */
 import { first, type Sql, type Tx } from '../../db/client.ts';
 
 export type CodeKind = 'password_reset' | 'email_verification' | 'project_transfer';
@@ -27,7 +27,7 @@ export async function useCode(tx: Tx, id: string, at: Date): Promise<boolean> {
   return (await tx`update stack_codes set used_at = ${at} where id = ${id} and used_at is null`).count > 0;
 }
 
-/** A new code makes earlier ones of its kind void. */
+/** A new code voids earlier ones of its kind. */
 export async function deleteCodesOfUser(sql: Sql, kind: CodeKind, userId: string): Promise<void> {
   await sql`delete from stack_codes where kind = ${kind} and user_id = ${userId} and used_at is null`;
 }

@@ -11,7 +11,7 @@ export async function selectDomains(sql: Sql, projectId: string): Promise<Domain
     select domain, handler_path from stack_domains where project_id = ${projectId} order by domain`;
 }
 
-/** False when there is no room; a domain that is there already stays. */
+/** False when the project has the most domains allowed; a domain that already exists stays. */
 export async function insertDomain(
   sql: Sql,
   { projectId, domain, domainsMax }: { projectId: string; domain: string; domainsMax: number },

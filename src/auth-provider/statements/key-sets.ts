@@ -1,4 +1,4 @@
-/** Rows of `stack_key_sets`: up to three keys that are made and revoked together. The keys themselves are not kept. */
+/** Rows of `stack_key_sets`: up to three keys that are made and revoked together. The keys are not stored. */
 import { first, one, type Sql } from '../../db/client.ts';
 
 export interface KeySetRow {
@@ -31,7 +31,7 @@ export async function selectKeySet(sql: Sql, projectId: string, id: string): Pro
   return first(await sql<KeySetRow[]>`select * from stack_key_sets where project_id = ${projectId} and id = ${id}`);
 }
 
-/** A revocation stays; the first moment counts. */
+/** A revocation is final; its first time is kept. */
 export async function updateKeySet(
   sql: Sql,
   projectId: string,
@@ -48,7 +48,7 @@ export async function updateKeySet(
 
 export type KeyKind = 'publishable' | 'secret' | 'admin';
 
-/** Looked up by the hash, so that the time it takes tells nothing about how near a guess was. */
+/** Looked up by the hash, so that the response time reveals nothing about how close a guess was. */
 export async function isGoodKey(
   sql: Sql,
   key: { readonly projectId: string; readonly kind: KeyKind; readonly hash: Uint8Array; readonly now: Date },

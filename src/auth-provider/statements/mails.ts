@@ -28,7 +28,7 @@ export async function insertMail(
   await sql`select pg_notify(${mailsChannel}, '')`;
 }
 
-/** The newest first; `before` is the id that the last page ended with. */
+/** The newest first; `before` is the id that the previous page ended with. */
 export async function selectMails(
   sql: Sql,
   page: { readonly limit: number; readonly before?: number | undefined },
@@ -39,12 +39,12 @@ export async function selectMails(
     order by m.id desc limit ${page.limit}`;
 }
 
-/** A mail that nobody could send for so long is not news any more; its code has run out. */
+/** A mail that could not be sent for this long is obsolete; its code has expired. */
 const newsMs = 24 * 3_600_000;
 
 /**
- * The next mail that is due, put off for as long as an attempt may take: another process leaves it alone meanwhile,
- * and if this one dies it is tried again.
+ * Claims the next mail that is due, by postponing it for as long as an attempt may take: another process leaves it
+ * alone until then, and if this one dies the mail is tried again.
  */
 export async function claimMail(sql: Sql, now: Date, until: Date): Promise<MailRow | undefined> {
   const tooOld = new Date(now.getTime() - newsMs);

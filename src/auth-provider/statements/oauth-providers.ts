@@ -23,7 +23,7 @@ export async function selectOauthProvider(sql: Sql, projectId: string, id: strin
   );
 }
 
-/** Undefined when it is there already. */
+/** Undefined when it already exists. */
 export async function insertOauthProvider(sql: Sql, provider: OauthProviderRow): Promise<OauthProviderRow | undefined> {
   return first(
     await sql<OauthProviderRow[]>`

@@ -42,7 +42,7 @@ export async function insertProject(
   return one(await sql<ProjectRow[]>`insert into stack_projects ${sql(project)} returning *`);
 }
 
-/** What an earlier run of the same attempt made, and nobody learnt of. */
+/** Deletes what an earlier run of the same attempt made, and never reported. */
 export async function deleteAttempt(sql: Sql, clientId: string, attempt: string): Promise<void> {
   await sql`delete from stack_projects where provisioned_by = ${clientId} and provision_attempt = ${attempt}`;
 }
@@ -51,7 +51,7 @@ export async function selectProject(sql: Sql, id: string): Promise<ProjectRow | 
   return first(await sql<ProjectRow[]>`select * from stack_projects where id = ${id}`);
 }
 
-/** Whoever changes the project's users or its ownership holds this, so that changes have one order. */
+/** Every change of the project's users or ownership takes this lock, so that changes have one order. */
 export async function lockProject(tx: Tx, id: string): Promise<ProjectRow | undefined> {
   return first(await tx<ProjectRow[]>`select * from stack_projects where id = ${id} for no key update`);
 }
@@ -60,7 +60,7 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange)
   return first(await sql<ProjectRow[]>`update stack_projects ${assignments(sql, change)} where id = ${id} returning *`);
 }
 
-/** Everything that belongs to it goes with it. */
+/** Everything that belongs to the project is deleted with it. */
 export async function deleteProject(sql: Sql, id: string): Promise<boolean> {
   return (await sql`delete from stack_projects where id = ${id}`).count > 0;
 }

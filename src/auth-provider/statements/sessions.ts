@@ -1,4 +1,4 @@
-/** Rows of `stack_sessions` and `stack_refresh_tokens`. Of refresh tokens only hashes are kept. */
+/** Rows of `stack_sessions` and `stack_refresh_tokens`. Refresh tokens are stored only as hashes. */
 import { first, one, type Sql, type Tx } from '../../db/client.ts';
 
 export interface SessionRow {
@@ -58,7 +58,7 @@ export interface RefreshTokenRow {
   readonly retiredAt: Date | null;
 }
 
-/** The token with its session, which stays locked: two refreshes of one session take turns. */
+/** Returns the token with its session, which stays locked: two refreshes of one session take turns. */
 export async function lockRefreshToken(
   tx: Tx,
   tokenHash: Uint8Array,
@@ -66,7 +66,7 @@ export async function lockRefreshToken(
   const sessions = await tx<SessionRow[]>`
     select s.* from stack_sessions s join stack_refresh_tokens t on t.session_id = s.id
     where t.token_hash = ${tokenHash} for update of s`;
-  // Read after the lock: whoever held it may have retired the token.
+  // Read after the lock: the previous holder may have retired the token.
   const tokens = await tx<RefreshTokenRow[]>`
     select session_id, generation, retired_at from stack_refresh_tokens where token_hash = ${tokenHash}`;
   const [session] = sessions;
@@ -81,7 +81,7 @@ export async function insertRefreshToken(
   await sql`insert into stack_refresh_tokens ${sql({ ...token })} on conflict do nothing`;
 }
 
-/** The new generation is the current one; those before it are over. */
+/** Makes the new generation current, and retires those before it. */
 export async function advanceSession(tx: Tx, sessionId: string, generation: number, at: Date): Promise<void> {
   await tx`update stack_sessions set generation = ${generation} where id = ${sessionId}`;
   await tx`
@@ -89,7 +89,7 @@ export async function advanceSession(tx: Tx, sessionId: string, generation: numb
     where session_id = ${sessionId} and generation < ${generation} and retired_at is null`;
 }
 
-/** Sessions that are over, and tokens that were retired so long ago that nobody repeats them by mistake. */
+/** Deletes expired sessions, and tokens retired so long ago that no client still repeats them by mistake. */
 export async function deleteOldSessions(sql: Sql, now: Date, retiredBefore: Date): Promise<void> {
   await sql`delete from stack_sessions where expires_at < ${now}`;
   await sql`delete from stack_refresh_tokens where retired_at < ${retiredBefore}`;

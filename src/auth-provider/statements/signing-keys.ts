@@ -1,7 +1,7 @@
 /** Rows of `stack_signing_keys`. */
 import { first, one, type Sql } from '../../db/client.ts';
 
-/** Whom the tokens are for: ordinary users, those an administrator restricted, and anonymous ones. */
+/** The users that tokens are for: ordinary ones, those that an administrator restricted, and anonymous ones. */
 export type Audience = 'plain' | 'restricted' | 'anonymous';
 
 export interface PublicJwk {
@@ -30,7 +30,7 @@ export async function insertSigningKey(sql: Sql, key: Omit<SigningKeyRow, 'creat
   );
 }
 
-/** What verifiers are told: also the key that will sign soon, and the one that signed until lately. */
+/** The keys that verifiers get: also the one that will sign soon, and the one that signed until recently. */
 export async function selectPublishedKeys(sql: Sql, projectId: string, now: Date): Promise<SigningKeyRow[]> {
   return sql<SigningKeyRow[]>`
     select * from stack_signing_keys where project_id = ${projectId} and (expires_at is null or expires_at > ${now})
@@ -59,7 +59,7 @@ export async function selectSigningKey(
   );
 }
 
-/** A date that is set already is moved forward only to an earlier one. */
+/** A date that is already set can only move to an earlier one. */
 export async function retireSigningKeys(
   sql: Sql,
   projectId: string,

@@ -1,4 +1,4 @@
-/** Rows of `stack_teams` and `stack_team_members`: a project that somebody owns is owned by a team of theirs. */
+/** Rows of `stack_teams` and `stack_team_members`: a project that a person owns belongs to a team of that person. */
 import type { Sql } from '../../db/client.ts';
 
 export interface TeamRow {

@@ -1,7 +1,7 @@
 /**
- * Rows of `stack_user_changes`, the log that users-sync reads, and the messages that webhooks are sent for them. Both
- * are written in the transaction that changes the user, by a writer that holds the project's row: numbers rise in the
- * order of the commits.
+ * Rows of `stack_user_changes`, the log that users-sync reads, and the webhook messages for these changes. Both are
+ * written in the transaction that changes the user, by a writer that locks the project's row: numbers rise in the order
+ * of the commits.
  */
 import { json, one, type Sql, type Tx } from '../../db/client.ts';
 
@@ -34,7 +34,7 @@ export async function insertChange(
 }
 
 /**
- * A change that a later one of the same user has overtaken is nothing new to a reader, so it may go: a reader that
+ * A change that is superseded by a later one of the same user carries nothing new, so it may be deleted: a reader that
  * continues from any number still sees the last state of every user.
  */
 export async function deleteOvertakenChanges(sql: Sql, olderThan: Date): Promise<number> {

@@ -29,7 +29,7 @@ export type UserChange = { -readonly [Key in keyof Omit<UserRow, 'id' | 'project
 
 const jsonColumns: readonly string[] = ['clientMetadata', 'clientReadOnlyMetadata', 'serverMetadata', 'riskScores'];
 
-/** jsonb parameters are wrapped, because a bare null or text would be SQL's own. */
+/** jsonb parameters are wrapped, because a bare null or text would be sent as SQL's own. */
 function columnsOf(sql: Sql, change: UserChange) {
   return Object.fromEntries(
     Object.entries(change)
@@ -52,7 +52,7 @@ export async function lockUser(tx: Tx, projectId: string, id: string): Promise<U
   );
 }
 
-/** The user that signs in with this address. */
+/** The user who signs in with this address. */
 export async function selectUserByLogin(sql: Sql, projectId: string, email: string): Promise<UserRow | undefined> {
   return first(
     await sql<UserRow[]>`
@@ -71,7 +71,7 @@ export async function deleteUser(sql: Sql, id: string): Promise<void> {
   await sql`delete from stack_users where id = ${id}`;
 }
 
-/** Not a change that others hear about. */
+/** Not logged as a change. */
 export async function touchUser(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update stack_users set last_active_at = greatest(last_active_at, ${at}) where id = ${id}`;
 }

@@ -30,8 +30,8 @@ export interface WebhookMessageRow {
 }
 
 /**
- * The next message that is due, put off for as long as an attempt may take: another process leaves it alone meanwhile,
- * and if this one dies it is sent again.
+ * Claims the next message that is due, by postponing it for as long as an attempt may take: another process leaves it
+ * alone until then, and if this one dies the message is sent again.
  */
 export async function claimMessage(sql: Sql, now: Date, until: Date): Promise<WebhookMessageRow | undefined> {
   return first(
@@ -75,5 +75,5 @@ export async function deleteOldMessages(sql: Sql, createdBefore: Date): Promise<
   await sql`delete from stack_webhook_messages where created_at < ${createdBefore}`;
 }
 
-/** What a sealed webhook secret is bound to. */
+/** The context that a webhook secret is sealed with. */
 export const webhookSealContext = (endpointId: string) => `stack-webhook:${endpointId}`;

@@ -1,4 +1,4 @@
-/** `catnap doctor`: what the machine offers and what to do about what is missing. Exit code 1 if something fails. */
+/** `catnap doctor`: what the machine offers, and what to do about what is missing. Exit code 1 if a check fails. */
 import type { Command } from 'commander';
 import type { Check } from '../kit/parts.ts';
 import type { RunCommand, Session } from '../kit/session.ts';

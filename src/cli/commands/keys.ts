@@ -1,4 +1,4 @@
-/** `catnap keys`: API keys, listed, made and revoked; and where the first one is. */
+/** `catnap keys`: lists, creates and revokes API keys, and shows where the first one is. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type { CreateApiKeyReply, GetProjectReply, ListApiKeysReply, RevokeApiKeyReply } from '../kit/generated.ts';

@@ -1,4 +1,4 @@
-/** `catnap outbox`: mails of the embedded auth provider, in place of a mailbox. */
+/** `catnap outbox`: mails of the embedded auth provider, instead of a mailbox. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type { ListOutboxReply } from '../kit/generated.ts';
@@ -34,7 +34,7 @@ async function showOutbox(session: Session, id: number | undefined, limit: numbe
   if (format === 'table') parts.stdout.write(`\n${printable(mail.text)}\n`);
 }
 
-/** Names of users may hold escape sequences that would repaint the terminal. */
+/** Names of users may contain escape sequences that would repaint the terminal. */
 function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n]/gu, '?');
 }

@@ -1,4 +1,4 @@
-/** `catnap plan`: which plan an organization is on, and a change of it. */
+/** `catnap plan`: shows or changes the plan of an organization. */
 import type { Command } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type { GetCurrentUserOrganizationsReply, Organization, UpdateOrganizationReply } from '../kit/generated.ts';

@@ -1,4 +1,4 @@
-/** `catnap status`: is it up, and what is there. Exit code 1 when it is not. */
+/** `catnap status`: whether Catnap is up, and what it holds. Exit code 1 when it is not up. */
 import type { Command } from 'commander';
 import { type ApiClient, ApiRefusal, ApiUnreachable } from '../kit/client.ts';
 import type { Installation } from '../kit/generated.ts';
@@ -13,7 +13,7 @@ export function addStatus(program: Command, run: RunCommand): void {
 
 interface Found {
   readonly state: 'up' | 'not ready' | 'down';
-  /** Why it is not up, and what to do. */
+  /** Why Catnap is not up, and what to do. */
   readonly problem: string | undefined;
   readonly status: Installation | undefined;
 }

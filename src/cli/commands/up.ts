@@ -1,4 +1,4 @@
-/** `catnap up`: starts Catnap here and stays until it is stopped. `npm start` runs this. */
+/** `catnap up`: starts Catnap here and runs until it is stopped. `npm start` runs this. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { RunCommand } from '../kit/session.ts';
 
@@ -14,7 +14,7 @@ export function addUp(program: Command, processNames: readonly string[], run: Ru
     .command('up')
     .description('start Catnap in this terminal; Ctrl-C stops it and leaves the computes running')
     .option('--processes <names>', `which processes to run, of ${processNames.join(', ')}`, parse, processNames)
-    // The name that the option had at first.
+    // The option's original name.
     .addOption(new Option('--roles <names>').argParser(parse).hideHelp())
     .option('--stop-computes', 'on the way out, also suspend every compute')
     .action(({ processes, roles, stopComputes = false }: Options) =>

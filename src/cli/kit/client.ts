@@ -5,7 +5,7 @@ import type { ListProjectsReply, ProjectListItem } from './generated.ts';
 export interface ClientOptions {
   /** With or without the version path. */
   readonly url: string;
-  /** Asked for only when a request needs it. */
+  /** Called only when a request needs it. */
   readonly apiKey: () => Promise<string>;
   readonly timeoutMs?: number;
 }
@@ -23,7 +23,7 @@ export interface ApiClient {
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** The API answered, and its answer was no. */
+/** The API refused the request. */
 export class ApiRefusal extends CliFailure {
   readonly status: number;
 
@@ -34,7 +34,7 @@ export class ApiRefusal extends CliFailure {
   }
 }
 
-/** Nobody answered. */
+/** The API did not answer. */
 export class ApiUnreachable extends CliFailure {
   override name = 'ApiUnreachable';
 }
@@ -83,7 +83,7 @@ async function listProjects(get: ApiClient['get']): Promise<readonly ProjectList
   for (let cursor: string | undefined; ; ) {
     const page = await get<ListProjectsReply>('/projects', { limit: pageSize, cursor });
     found.push(...page.projects);
-    // A full page with the cursor that was sent would go on for ever.
+    // A full page with the cursor that was sent would loop forever.
     if (page.projects.length < pageSize || page.pagination?.cursor === cursor) return found;
     cursor = page.pagination?.cursor;
   }

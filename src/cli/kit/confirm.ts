@@ -1,4 +1,4 @@
-/** Asks a person yes or no. Where nobody can answer, that is an error which names the way without a question. */
+/** Asks a person yes or no. Without a terminal it fails, with an error that names the option to skip the question. */
 import { createInterface } from 'node:readline/promises';
 import { CliFailure } from './failure.ts';
 import type { CliParts } from './parts.ts';

@@ -10,5 +10,5 @@ export class CliFailure extends Error {
   }
 }
 
-/** For a command line that cannot be understood, as most tools have it. */
+/** For a command line that cannot be parsed; most tools use this code. */
 export const usageExitCode = 2;

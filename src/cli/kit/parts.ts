@@ -1,4 +1,4 @@
-/** What `bin.ts` hands to the commands. The command line knows the API and nothing else of Catnap. */
+/** What `bin.ts` passes to the commands. The command line knows the API and no other part of Catnap. */
 import type { Readable, Writable } from 'node:stream';
 
 export interface UpOptions {
@@ -41,7 +41,7 @@ export interface StorageStatus {
   readonly branchBytesOnDisk: number;
 }
 
-/** What `catnap storage` asks of the machine; failures are for people to read. */
+/** What `catnap storage` needs from the machine; failures are for people to read. */
 export interface StorageParts {
   readonly plan: (bytes: number) => Promise<StoragePlan>;
   readonly create: (bytes: number, say: (line: string) => void) => Promise<void>;
@@ -55,7 +55,7 @@ export interface CliParts {
   readonly url: string;
   /** The configured key; without it the file in the data home is read. */
   readonly apiKey: string | undefined;
-  /** Of the processes that `up` can start. */
+  /** Names of the processes that `up` can start. */
   readonly processNames: readonly string[];
   /** Starts Catnap and resolves with the exit code once it has stopped. */
   readonly up: (options: UpOptions) => Promise<number>;

@@ -1,6 +1,6 @@
 /**
- * Runs psql on a connection string. The password goes through a file that only we can read: on the command line
- * everybody on the machine would see it.
+ * Runs psql on a connection string. The password goes through a file that only we can read: on the command line every
+ * user of the machine would see it.
  */
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ export interface PsqlOptions {
 /** Resolves with psql's exit code. */
 export async function runPsql(uri: string, extra: readonly string[], options: PsqlOptions = {}): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'catnap-psql-'));
-  // Ctrl-C belongs to psql, which cancels a query with it; we stay to clean up.
+  // Ctrl-C is for psql, which cancels a query with it; we stay to clean up.
   const ignore = () => undefined;
   process.on('SIGINT', ignore);
   try {

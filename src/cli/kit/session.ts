@@ -20,7 +20,7 @@ export interface Session {
   readonly client: ApiClient;
 }
 
-/** Runs a command's work and keeps the exit code that it returns; nothing returned is 0. */
+/** Runs a command's work and keeps the exit code that it returns, 0 if it returns none. */
 export type RunCommand = (work: (session: Session) => Promise<number | undefined>) => Promise<void>;
 
 export function openSession(parts: CliParts, options: SharedOptions): Session {
@@ -38,7 +38,7 @@ export function openSession(parts: CliParts, options: SharedOptions): Session {
 
 export const keyFile = (home: string) => join(home, 'api-key');
 
-/** The file that the first start leaves in the data home. */
+/** The file that the first start writes in the data home. */
 export async function readKeyFile(home: string): Promise<string> {
   const path = keyFile(home);
   try {

@@ -1,4 +1,4 @@
-/** Prints results: aligned tables for people, JSON for programs. A command says what, never how. */
+/** Prints results: aligned tables for people, JSON for programs. A command decides what to print, never how. */
 import type { Writable } from 'node:stream';
 
 export const outputFormats = ['table', 'json'] as const;
@@ -10,7 +10,7 @@ export type Cell = string | number | boolean | null | undefined;
 export type Columns<Row> = Partial<Record<keyof Row & string, string>>;
 
 export interface Writer {
-  /** Many things of one kind; `empty` is said when there are none. */
+  /** Many things of one kind; prints `empty` when there are none. */
   list<Row extends object>(rows: readonly Row[], columns: Columns<Row>, empty: string): void;
   /** One thing, a line for each field. */
   record<Row extends object>(row: Row, columns: Columns<Row>): void;
@@ -57,7 +57,7 @@ function alignColumns(lines: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/** Names may hold any text, also a line break or an escape sequence that would repaint the terminal. */
+/** Names may contain any text, including a line break or an escape sequence that would repaint the terminal. */
 function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

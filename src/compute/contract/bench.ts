@@ -1,4 +1,4 @@
-/** What the contract's tests begin with: a subject, and one project with a branch and an endpoint on it. */
+/** The setup of the contract's tests: a subject, and one project with a branch and an endpoint on it. */
 import { expect, vi } from 'vitest';
 import { type BranchId, newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
 import type { ComputeAddress, ComputeLimits } from '../../lib/model.ts';
@@ -20,9 +20,9 @@ export interface DriverSubject {
   readonly pgVersion: number;
   /** A new driver object over the same world, as after a restart of Catnap. */
   reopen(): ComputeDriver;
-  /** A project that nobody used before. */
+  /** A project that no test has used before. */
   newTenant(): TenantRef;
-  /** Ends the process of a compute as an accident would. */
+  /** Kills the process of a compute, as an accident would. */
   kill(observation: ComputeObservation): void;
   /** Names of whatever is left of projects; empty when nothing is. */
   leftovers(): Promise<string[]>;
@@ -97,7 +97,7 @@ export class Bench {
     return untilRunning(this.driver, ref);
   }
 
-  /** As a tenant's role; null when the subject has no servers to ask. */
+  /** Runs as a tenant's role; null when the subject has no real servers. */
   async query(on: ComputeObservation, text: string, login: Partial<Login> = {}) {
     if (!this.subject.query || !on.address) return null;
     const full = { username: 'owner', password, database: 'app', ...login };
@@ -113,7 +113,7 @@ export class Bench {
   }
 }
 
-/** For hooks too, where `expect.poll` does not work. */
+/** Also for hooks, where `expect.poll` does not work. */
 export function untilRunning(driver: ComputeDriver, ref: ComputeRef): Promise<ComputeObservation> {
   const running = async () => {
     const seen = await driver.observe(ref);

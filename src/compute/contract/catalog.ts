@@ -95,7 +95,7 @@ export function describeBranches(bench: () => Bench): void {
     const b = bench();
     const source = await b.started();
     const catalog = await b.driver.configure(b.ref, ownerAndDatabase);
-    // A server has work of its own now and then, which may fall into any one copy.
+    // A server sometimes has work of its own, which may fall into any one copy.
     await expect
       .poll(async () => (await b.copyBranch(newBranchId())).source, { timeout: 20_000 })
       .toMatchObject({ catalog, bytes: expect.any(Number), isExact: true });
@@ -104,7 +104,7 @@ export function describeBranches(bench: () => Bench): void {
     slow.catch(() => undefined);
     const isOpen = 'SELECT count(*)::int AS n FROM pg_stat_activity WHERE backend_xid IS NOT NULL';
     await expect.poll(() => b.query(source, isOpen)).toEqual([{ n: 1 }]);
-    // With a later one that has ended, nobody can tell whether the open one ends while files are copied.
+    // With a later one that has ended, it is unknown whether the open one ends while files are copied.
     await b.query(source, 'CREATE TABLE quick (n int)');
     expect((await b.copyBranch(newBranchId())).source).toMatchObject({ isExact: false });
     await b.query(source, 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_xid IS NOT NULL');

@@ -1,6 +1,6 @@
 /**
  * What every compute driver must do, as a suite that each of them runs. Where the subject can `query`, the suite also
- * looks with real SQL; the fake has no server to ask.
+ * checks with real SQL; the fake driver has no server to query.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';

@@ -1,4 +1,4 @@
-/** The part of the contract about processes: their life, their generations, accidents and restarts. */
+/** The part of the contract about processes: their lifetime, generations, accidents and restarts. */
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { StaleGenerationError } from '../interface/driver.ts';
@@ -186,7 +186,7 @@ export function describeAccidents(bench: () => Bench): void {
     b.subject.kill(running);
     await expect.poll(async () => (await b.driver.observe(b.ref)).state).toBe('absent');
     expect(await b.listed()).toBeUndefined();
-    const again = await b.start(1); // the same generation: nobody has asked for anything newer
+    const again = await b.start(1); // the same generation: no caller has asked for a newer one
     expect(again.pid).not.toBe(running.pid);
     expect((await b.driver.readCatalog(b.ref)).databases).toHaveLength(1);
     if (b.hasSql) expect(await b.query(again, 'SELECT n FROM t')).toEqual([{ n: 9 }]);

@@ -1,11 +1,11 @@
-/** The part of the contract about a branch whose data is exchanged. */
+/** The part of the contract about replacing a branch's data. */
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
 
 const tableOf = (b: Bench, on: Parameters<Bench['query']>[0]) => b.query(on, 'SELECT name FROM t');
 
-/** A branch and another one that was copied from it, each with something of its own. */
+/** A branch and a copy of it, each with something of its own. */
 async function twoBranches(b: Bench) {
   const running = await b.started();
   await b.driver.configure(b.ref, ownerAndDatabase);
@@ -28,7 +28,7 @@ export function describeReplacement(bench: () => Bench): void {
     const again = await b.start(2);
     expect((await b.driver.readCatalog(b.ref)).roles.map(({ name }) => name)).toEqual(['owner']);
     if (b.hasSql) expect(await tableOf(b, again)).toEqual([{ name: 'new' }]);
-    // A call that comes late changes nothing.
+    // A late call changes nothing.
     await b.driver.replaceBranch(b.ref, { stagingId, keepAs: null });
     expect(await b.driver.observe(b.ref)).toEqual(again);
     await expect(b.driver.start(b.spec(1, { branchId: stagingId, endpointId: newEndpointId() }))).rejects.toThrow(

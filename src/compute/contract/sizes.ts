@@ -60,7 +60,7 @@ export function describeSizes(bench: () => Bench): void {
       const [max] = (await b.query(running, 'SHOW max_connections')) ?? [];
       expect(before?.connectionsMax).toBe(Number(max?.max_connections));
     }
-    // A server makes its sums known with a delay.
+    // A server publishes its counters with a delay.
     await expect
       .poll(async () => {
         const after = await b.driver.measure(b.ref);

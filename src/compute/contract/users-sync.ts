@@ -59,7 +59,7 @@ export function describeUsersSync(bench: () => Bench): void {
     expect(await b.driver.syncUsers(b.ref, table, inBatches([]))).toBe(0);
     expect(await b.driver.syncUsers(b.ref, table, inBatches(changes))).toBe(4);
     expect(await b.driver.syncUsers(b.ref, table, inBatches(changes))).toBe(4);
-    // What comes late does not bring a deleted user back.
+    // A late change does not bring a deleted user back.
     expect(await b.driver.syncUsers(b.ref, table, inBatches([...changes, change(5, bob, 'updated', 'Bob')]))).toBe(5);
     const created_at = '2026-01-02 03:04:05.678';
     const expected = [

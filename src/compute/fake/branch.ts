@@ -1,4 +1,4 @@
-/** The data of a branch in the fake driver: roles and databases. */
+/** The data of a branch in the fake driver: roles, databases and tables of users. */
 
 import type { ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';

@@ -1,6 +1,6 @@
 /**
- * A compute driver in memory, for the tests of everything above it. It keeps the promises of `ComputeDriver` and is
- * held to them by the contract suite; the world it keeps is open, so that a test can assert that nothing is left in it.
+ * A compute driver in memory, for the tests of everything above it. It keeps the promises of `ComputeDriver`, and the
+ * contract suite checks that; its world is public, so that a test can assert that nothing is left in it.
  */
 
 import { delay } from '../../lib/clock.ts';
@@ -42,15 +42,15 @@ import {
 } from './world.ts';
 
 export interface FakeOptions {
-  /** How long a call of each method takes; 0 unless said. */
+  /** How long a call of each method takes; 0 by default. */
   readonly delayMs?: Partial<Record<FakeMethod, number>>;
-  /** From the start of a process until it answers; 0 unless said. */
+  /** From the start of a process until it answers; 0 by default. */
   readonly startupMs?: number;
   /** The world of an earlier driver, as after a restart of Catnap. */
   readonly world?: FakeWorld;
 }
 
-/** Those of the settings in tests that Postgres reads at a start only. */
+/** The settings used in tests that Postgres reads only at a start. */
 const needRestart: ReadonlySet<string> = new Set(['max_connections', 'max_locks_per_transaction', 'shared_buffers']);
 
 const fakeBytes = 30_000_000;
@@ -68,11 +68,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly replicas: Map<string, string>;
   /** Every call in the order it came, for tests that count them. */
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
-  /** What computes have used, by endpoint, for tests to set. */
+  /** What computes have used, by endpoint; set by tests. */
   readonly usage = new Map<string, Partial<ComputeSample>>();
-  /** Bytes of branches, for tests to set. */
+  /** Bytes of branches; set by tests. */
   readonly sizes = new Map<string, number>();
-  /** What computes are busy with, by endpoint, for tests to set. */
+  /** What computes are busy with, by endpoint; set by tests. */
   readonly work = new Map<string, WorkObservation>();
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
@@ -90,7 +90,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     this.#failures.set(method, { error, left: times });
   }
 
-  /** The process dies, as by an accident. */
+  /** The process dies, as in an accident. */
   kill(endpointId: string): void {
     const compute = this.computes.get(endpointId);
     if (compute) compute.process = null;

@@ -1,4 +1,4 @@
-/** What the fake driver keeps in memory, and how its computes are shown. */
+/** What the fake driver keeps in memory, and how it reports its computes. */
 
 import type { ComputeLimits } from '../../lib/model.ts';
 import type {
@@ -37,7 +37,7 @@ export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef
   return { projectId, branchId, endpointId, tenantUid };
 }
 
-/** What a start returns. */
+/** What `start` returns. */
 export function ifRunning(ref: ComputeRef, compute: FakeCompute): ComputeObservation | null {
   const seen = observation(ref, compute);
   return seen.state === 'running' ? seen : null;
@@ -71,7 +71,7 @@ export function observation(ref: ComputeRef, compute: FakeCompute | undefined): 
   };
 }
 
-/** What it is held to, and nothing used but what a test says. */
+/** The limits in force, and no usage except what a test sets. */
 export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): ComputeSample {
   return {
     endpointId: compute.ref.endpointId,
@@ -92,7 +92,7 @@ export function sampleOf(compute: FakeCompute, usage: Partial<ComputeSample>): C
   };
 }
 
-/** A server at rest that writes one kilobyte between two measurements, in a log that has skipped a segment. */
+/** An idle server that writes one kilobyte between two measurements, in a WAL that has skipped a segment. */
 export function measuresOf(compute: FakeCompute | undefined): ServerMeasures | null {
   if (!compute?.process) return null;
   compute.timesMeasured = (compute.timesMeasured ?? 0) + 1;
@@ -143,7 +143,7 @@ export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): Branc
 function sourceOf({ branches }: FakeWorld, spec: BranchSpec, branchId: string): FakeBranch {
   const source = branches.get(branchId);
   if (!source || source.projectId !== spec.projectId) throw new Error(`branch ${branchId} has no data`);
-  if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} is of another version`);
+  if (source.pgVersion !== spec.pgVersion) throw new Error(`branch ${branchId} has another version`);
   return source;
 }
 

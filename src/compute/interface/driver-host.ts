@@ -1,23 +1,23 @@
 /**
- * What the parent process does for a driver, with the rights that it was started with. The other half of the driver,
- * `ComputeDriver`, works in child processes that have given up theirs, and asks this one over their channel.
+ * What the parent process does for a driver, with the privileges that it was started with. The other half of the
+ * driver, `ComputeDriver`, works in child processes that have dropped theirs, and calls this half over their channel.
  */
 import type { BranchReceipt } from './driver.ts';
 
-/** `disk`: all sessions together, SQLSTATE 53100. `session`: each session for itself, 53400. */
+/** `disk`: limits all sessions together, SQLSTATE 53100. `session`: limits each session by itself, 53400. */
 export type TemporaryDiskEnforcement = 'disk' | 'session';
 
 export type CloneMethod = BranchReceipt['method'];
 
-/** Null: sizes are enforced. Otherwise why they are not. */
+/** Null when sizes are enforced, otherwise the reason why they are not. */
 export type LimitsProblem = string | null;
 
 /** What the machine allows, found out by trying; the API reports it. */
 export interface HostFacts {
-  /** The build that a server would be started from now, by major. */
+  /** The build that a server would now start from, by major. */
   readonly releases: Readonly<Record<number, string>>;
   readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;
-  /** How branches are made where the data is; null where that could not be tried. */
+  /** How branches are copied where the data is; null where that could not be tried. */
   readonly storageMethod: CloneMethod | null;
   readonly limitsProblem: LimitsProblem;
 }
@@ -35,13 +35,13 @@ export type DriverAccess = 'all' | 'checks' | 'none';
 
 export interface DriverHost {
   /**
-   * Makes ready what every start needs, reporting progress in plain words. Returns as soon as the first project can be
-   * made; versions that are asked for less often follow in the background. Only before a child is served.
+   * Prepares what every start needs, reporting progress in plain words. Returns as soon as the first project can be
+   * created; less common versions follow in the background. Call it before any child is served.
    */
   prepare(progress: (line: string) => void): Promise<void>;
   readFacts(): Promise<HostFacts>;
   /** Answers the calls of one child until it ends. */
   serve(child: DriverChannel, access: DriverAccess): void;
-  /** When Catnap ends. Computes go on. */
+  /** Call it when Catnap ends. Computes keep running. */
   close(): Promise<void>;
 }

@@ -1,9 +1,9 @@
 /**
- * What Catnap asks of wherever computes run. Implemented by `local/` (processes of this machine), later `kubernetes/`,
- * and `fake/` (in memory, for tests); all pass `contract/`.
+ * What Catnap asks of whatever runs its computes. Implemented by `local/` (processes of this machine), later
+ * `kubernetes/`, and `fake/` (in memory, for tests); all pass `contract/`.
  *
- * Every call may be repeated: a call whose effect is already there succeeds and changes nothing. `generation` fences:
- * a start or stop that carries an older generation than the driver has seen for that endpoint is refused with
+ * Every call may be repeated: a call whose effect is already there succeeds and changes nothing. `generation` is a
+ * fence: a start or stop with an older generation than the driver has seen for that endpoint is refused with
  * StaleGenerationError and touches nothing.
  */
 
@@ -12,7 +12,7 @@ import type { ComputeAddress, ComputeLimits, ServerCatalog } from '../../lib/mod
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { ServerMeasures } from './measures.ts';
 
-/** A project as the driver knows it; `tenantUid` is set when computes run under a uid of the project's own. */
+/** A project as the driver knows it; `tenantUid` is set when its computes run under a uid of their own. */
 export interface TenantRef {
   readonly projectId: ProjectId;
   readonly tenantUid: number | null;
@@ -29,8 +29,8 @@ export interface ComputeRef extends BranchRef {
 export type BranchSource =
   | { readonly kind: 'template' }
   /**
-   * The head of another branch, whether its server runs or not; a running one goes on serving. The operation queue
-   * keeps it from starting, stopping and going away while the copy is made.
+   * The head of another branch, whether its server runs or not; a running one keeps serving. The operation queue makes
+   * sure that the source is not started, stopped or removed while the copy is made.
    */
   | { readonly kind: 'branch'; readonly branchId: BranchId };
 
@@ -52,21 +52,21 @@ export interface BranchReplacement {
   readonly keepAs: BranchId | null;
 }
 
-/** How a branch's data came to be; shown to people. */
+/** How a branch's data was made; shown to people. */
 export interface BranchReceipt {
   readonly method: 'reflink' | 'copy';
   readonly lsn: string | null;
   readonly durationMs: number;
-  /** Sizes of the files that it has, together. */
+  /** Total size of its files. */
   readonly bytes: number;
   /** How much of that shared its blocks with the source when it was made. */
   readonly bytesShared: number;
 }
 
-/** What the running server of a branch said while the branch was copied. */
+/** What the running server of the source reported while it was copied. */
 export interface SourceState {
   readonly catalog: ServerCatalog;
-  /** Size of its databases; null when it did not say. */
+  /** Size of its databases; null when it did not report one. */
   readonly bytes: number | null;
   /** The copy holds exactly this catalog: nothing was written to the server while it was read and copied. */
   readonly isExact: boolean;
@@ -74,7 +74,7 @@ export interface SourceState {
 
 export interface BranchCopy {
   readonly receipt: BranchReceipt;
-  /** Null when no server ran, or the data was there already. */
+  /** Null when no server ran, or the data already existed. */
   readonly source: SourceState | null;
 }
 
@@ -84,7 +84,7 @@ export interface BranchCopy {
  */
 export type ResizeOutcome = 'applied' | 'postponed' | 'not_enforced';
 
-/** What a running compute has used; sums are since its start, and begin anew with the next one. */
+/** What a running compute has used; totals are since its start, and restart with the next one. */
 export interface ComputeSample {
   readonly endpointId: EndpointId;
   readonly isEnforced: boolean;
@@ -92,7 +92,7 @@ export interface ComputeSample {
   /** Scheduling periods in which it had work, and those of them in which it used up its quota. */
   readonly periods: number;
   readonly throttledPeriods: number;
-  /** Memory that cannot be taken back by dropping cache. */
+  /** Memory that cannot be reclaimed by dropping cache. */
   readonly usedBytes: number;
   readonly cacheBytes: number;
   /** Cache that was used more than once. */
@@ -101,9 +101,9 @@ export interface ComputeSample {
   readonly refaultBytes: number;
   /** Processes that the kernel killed because memory ran out. */
   readonly oomKills: number;
-  /** It stands still at its memory limit, and waits to be made larger. */
+  /** It is stalled at its memory limit until it gets more memory. */
   readonly isPaused: boolean;
-  /** The limits in force; null where nothing holds it back. */
+  /** The limits in force; null where there is none. */
   readonly cpus: number | null;
   readonly memoryLimitBytes: number | null;
   /** Whether it would wait at that limit, instead of losing a process. */
@@ -113,20 +113,20 @@ export interface ComputeSample {
 export interface ComputeSpec extends ComputeRef {
   readonly generation: number;
   readonly pgVersion: number;
-  /** Server settings, already derived from size and the owner's wishes; the driver adds its own, which win. */
+  /** Server settings, already derived from size and the owner's settings; the driver adds its own, which win. */
   readonly settings: Readonly<Record<string, string>>;
-  /** How much room its temporary files get, all sessions together where the driver can; never that of the data. */
+  /** Space for its temporary files, for all sessions together where the driver can; never taken from the data's. */
   readonly tempDiskBytes: number;
-  /** What it is held to from its first moment on; `resize` changes it. */
+  /** The limits from its first moment on; `resize` changes them. */
   readonly limits: ComputeLimits;
   /** Password of Catnap's own login in this project's servers. */
   readonly adminSecret: string;
-  /** A read replica of its branch: a hot standby over data of its own, which `buildReplica` makes. */
+  /** A read replica of its branch: a hot standby with its own data, which `buildReplica` makes. */
   readonly readOnly?: boolean;
 }
 
 /**
- * What a replica has to serve: what it had, from where it can go on; a new copy of its primary; or nothing, because
+ * What a replica has to serve: its old data, from which it can continue; a new copy of its primary; or nothing, because
  * there is no running primary to copy from.
  */
 export type ReplicaData = 'kept' | 'built' | 'needs_primary';
@@ -135,21 +135,21 @@ export interface ComputeObservation {
   readonly endpointId: EndpointId;
   readonly projectId: ProjectId;
   readonly state: 'absent' | 'starting' | 'running';
-  /** Generation of the process that runs, 0 when none does. */
+  /** Generation of the running process, 0 when there is none. */
   readonly generation: number;
   readonly pid: number | null;
   /** Name of the Postgres build that runs. */
   readonly release: string | null;
-  /** Whether it is held to the limits of its size. */
+  /** Whether the limits of its size are enforced. */
   readonly isEnforced: boolean;
   /** Set while `running`. */
   readonly address: ComputeAddress | null;
 }
 
 export interface ReplicaObservation {
-  /** The primary no longer has what the replica needs to go on; its next start builds it anew. */
+  /** The primary no longer has the WAL that the replica needs to continue; the next start rebuilds the replica. */
   readonly lost: boolean;
-  /** What it has not replayed yet; null while it does not follow. */
+  /** What it has not replayed yet; null while it is not following. */
   readonly lag: { readonly bytes: number; readonly seconds: number } | null;
 }
 
@@ -160,7 +160,7 @@ export interface ServerWork {
   readonly pid: number;
   readonly role: string | null;
   readonly applicationName: string | null;
-  /** Of replication through one. */
+  /** Set for replication through a slot. */
   readonly slot: string | null;
   readonly since: Date;
 }
@@ -168,7 +168,7 @@ export interface ServerWork {
 export interface WorkObservation {
   /** Null when nothing keeps the server awake. */
   readonly work: ServerWork | null;
-  /** When the sessions that are open and idle last had something to do. */
+  /** When the open and idle sessions last had something to do. */
   readonly lastWorkAt: Date | null;
 }
 
@@ -180,12 +180,12 @@ export interface DesiredRole {
 
 export interface DesiredDatabase {
   readonly name: string;
-  /** Name that the server has it under, when it is to be renamed. */
+  /** Its current name in the server, when it must be renamed. */
   readonly renameFrom: string | null;
   readonly ownerName: string;
 }
 
-/** Changes to make inside a server: databases that go, so that names are free, then roles, databases, roles that go. */
+/** Changes inside a server, in order: databases to drop, so that names are free, roles, databases, roles to drop. */
 export interface CatalogChange {
   readonly roles: readonly DesiredRole[];
   readonly databases: readonly DesiredDatabase[];
@@ -196,47 +196,47 @@ export interface CatalogChange {
 export interface ComputeDriver {
   createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
-   * Leaves nothing in a branch but its schema, roles and databases: no value of the branch that it is a copy of is
-   * left in any of its files. Nothing may serve it yet.
+   * Leaves nothing in a branch but its schema, roles and databases: no value of its source remains in any of its files.
+   * Nothing may serve the branch yet.
    */
   emptyBranch(spec: EmptySpec): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
   /**
-   * Replaces a branch's data by that of another branch, which exists no more afterwards. Whatever serves the branch is
-   * stopped, and its replicas lose their data: their next start copies the primary anew. The old data is removed, or
-   * becomes that of the branch `keepAs`.
+   * Replaces a branch's data with that of another branch, which no longer exists afterwards. Whatever serves the branch
+   * is stopped, and its replicas lose their data: their next start copies the primary again. The old data is removed,
+   * or becomes that of the branch `keepAs`.
    */
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
 
   /**
-   * Before each start of a replica: makes sure that it has data. Without a running primary it keeps what it has, and
-   * serves that. `anew` says that what it has does not start any more.
+   * Call it before each start of a replica: makes sure that it has data. Without a running primary it keeps its old
+   * data, and serves that. `anew` means that the old data does not start any more.
    */
   buildReplica(spec: ComputeSpec, anew?: boolean): Promise<ReplicaData>;
-  /** How a replica keeps up, as its running primary sees it; null when that does not run. */
+  /** How a replica keeps up, as its running primary sees it; null when the primary is not running. */
   observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null>;
   /**
-   * Returns when the server process exists: what `observe` would return if the server takes logins by then, so that no
-   * caller need ask again, and null if it does not yet.
+   * Returns when the server process exists: what `observe` would return if the server already accepts logins, so that
+   * callers need not ask again, and null if it does not yet.
    */
   start(spec: ComputeSpec): Promise<ComputeObservation | null>;
-  /** `running` means: the server takes logins. */
+  /** `running` means that the server accepts logins. */
   observe(ref: ComputeRef): Promise<ComputeObservation>;
   /**
-   * Hands a running server of this generation new settings without a restart, and names those of them that only a
-   * restart brings.
+   * Gives a running server of this generation new settings without a restart, and returns the names of those that need
+   * a restart to take effect.
    */
   reload(spec: ComputeSpec): Promise<readonly string[]>;
   /** Changes the limits of a running server of this generation; it keeps its connections, and is not restarted. */
   resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
-  /** What running computes have used; those that do not run are left out. Asks no server, and wakes none. */
+  /** What running computes have used; others are left out. Queries no server, and wakes none. */
   sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]>;
   /**
    * Writes everything out, shuts down, and returns when the process is gone: what the server held at its end if that is
-   * certain, which it is not when something was written after it was read, and for a replica.
+   * certain. It is not when something was written after the reading, nor for a replica.
    */
   suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null>;
-  /** Ends the process if one runs, and removes what belongs to the endpoint alone. */
+  /** Stops the process if one runs, and removes what belongs to the endpoint alone. */
   removeCompute(ref: ComputeRef): Promise<void>;
   /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */
   removeProject(ref: TenantRef): Promise<void>;
@@ -247,11 +247,11 @@ export interface ComputeDriver {
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
 
   /**
-   * Brings the table of users of a running server up to the end of the changes, making it where it is missing, and
-   * returns the position that it is at; null when the server does not run. The position is in the database itself.
+   * Brings the table of users of a running server up to the end of the changes, creating it where it is missing, and
+   * returns the position reached; null when the server is not running. The position is in the database itself.
    */
   syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null>;
-  /** Drops the schema of users; false when the server does not run. */
+  /** Drops the schema of users; false when the server is not running. */
   dropUsers(ref: ComputeRef, database: string): Promise<boolean>;
 
   /**
@@ -267,7 +267,7 @@ export interface ComputeDriver {
   observeSize(ref: ComputeRef): Promise<number | null>;
 
   /**
-   * Asks Postgres itself whether a server could start with these settings: null, or what it says is wrong. Touches no
+   * Asks Postgres itself whether a server could start with these settings: null, or its error message. Touches no
    * compute.
    */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;

@@ -1,6 +1,6 @@
 /** What a server counts about itself. */
 
-/** Sums are since the server's start, or since somebody reset them. */
+/** Totals are since the server's start, or since they were last reset. */
 export interface ServerMeasures {
   readonly connectionsActive: number;
   readonly connectionsIdle: number;
@@ -14,8 +14,8 @@ export interface ServerMeasures {
 }
 
 export interface WrittenLog {
-  /** Bytes that were written to it, until a crash, after which they begin anew. */
+  /** Bytes written to it; restarts from 0 after a crash. */
   readonly bytes: number;
-  /** Where it ends. It goes on from one start to the next, and skips what is left of a segment now and then. */
+  /** Where it ends. It continues from one start to the next, and sometimes skips the rest of a segment. */
   readonly position: number;
 }

@@ -1,4 +1,4 @@
-/** Catnap's own logins in every tenant's server: names, and what both halves of a driver derive from a secret. */
+/** Catnap's own logins in every tenant's server: their names, and what both halves of a driver derive from a secret. */
 import { createHmac } from 'node:crypto';
 
 /** Catnap's own role and database inside every tenant's server. */
@@ -13,7 +13,7 @@ export const replicationRole = 'catnap_replication';
  */
 export const adminScramIterations = 1;
 
-/** A secret of the project's own, which does not give away the one that it is made from. */
+/** A secret of the project's own, which does not reveal the one that it is derived from. */
 export function replicationSecret(adminSecret: string): string {
   return createHmac('sha256', adminSecret).update('catnap replication').digest('base64url');
 }

@@ -1,4 +1,4 @@
-/** What the owner of a project can and cannot do, asked of real servers. */
+/** What the owner of a project can and cannot do, tried on real servers. */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
@@ -13,7 +13,7 @@ import { readProcessUid } from './host/postgres/process-info.ts';
 
 const asRoot = process.getuid?.() === 0;
 
-/** Statements that must fail, with what the server says. */
+/** Statements that must fail, with the server's message. */
 const refused: readonly (readonly [text: string, reason: RegExp])[] = [
   // more rights
   ['ALTER ROLE owner SUPERUSER', /permission denied/],
@@ -181,7 +181,7 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     expect(await can(stranger, 'ls', '-d', dataDirectory(branch))).toBe(false);
     expect(await can(stranger, 'cat', `${endpoint}/postgresql.conf`)).toBe(false);
     expect(await can(stranger, 'ls', `${endpoint}/temp`)).toBe(false);
-    // The tenant itself sees its data, and none of what Catnap keeps beside them.
+    // The tenant itself sees its data, and none of what Catnap keeps beside it.
     expect(await can(ref.tenantUid, 'ls', dataDirectory(branch))).toBe(true);
     expect(await can(ref.tenantUid, 'cat', `${endpoint}/state.json`)).toBe(false);
     expect(await can(ref.tenantUid, 'cat', `${endpoint}/server.log`)).toBe(false);
@@ -189,7 +189,7 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     expect(await can(ref.tenantUid, 'cat', `${branch}/branch.json`)).toBe(false);
     expect(await can(ref.tenantUid, 'touch', `${endpoint}/postgresql.conf`)).toBe(false);
     expect(await can(ref.tenantUid, 'ls', layout.templates)).toBe(false);
-    // Catnap's roles reach the socket and nothing else.
+    // Catnap's processes reach the socket and nothing else.
     const service = config.uids?.service ?? null;
     expect(await can(service, 'test', '-w', socketFile(sockets))).toBe(true);
     expect(await can(service, 'ls', dataDirectory(branch))).toBe(false);

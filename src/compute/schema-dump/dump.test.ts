@@ -102,7 +102,7 @@ describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) =
   });
 });
 
-/** Tells how it was called and what its login can do, guarded as the output of newer programs is. */
+/** Prints how it was called and what its login can do, guarded like the output of newer programs. */
 const readerInPlaceOfPgDump = (major: number) => `#!${process.execPath}
   const pg = require(${JSON.stringify(createRequire(import.meta.url).resolve('pg'))});
   if (process.argv[2] === '--version') return console.log('pg_dump (PostgreSQL) ${major}.1');

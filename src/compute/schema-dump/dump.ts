@@ -1,6 +1,6 @@
 /**
- * The schema of a database as SQL text. `pg_dump` logs in as a role that is made for it, can read and nothing else, and
- * whose password is void after some minutes; it never is a superuser.
+ * The schema of a database as SQL text. `pg_dump` logs in as a role that is created for it, can only read, and whose
+ * password expires after some minutes; it is never a superuser.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -24,7 +24,7 @@ export interface DumpRequest extends ProgramFolders {
 }
 
 const limits = { bytesMax: 64 * 1024 * 1024, timeoutMs: 60_000 };
-/** Nobody's lock is waited for longer, and no statement of a dump runs for ever. */
+/** A dump waits no longer than this for a lock, and none of its statements runs forever. */
 const sessionOptions = '-c statement_timeout=30s -c lock_timeout=5s -c idle_in_transaction_session_timeout=60s';
 /** Each dump is a thread or a process of its own. */
 const atOnceMax = 2;
@@ -77,7 +77,7 @@ async function asReader<T>(request: DumpRequest, work: (login: Login) => Promise
   }
 }
 
-/** Also removes those whose maker was killed: their time is over. */
+/** Also removes readers left behind by a kill: their password has expired. */
 async function makeReader(sql: Session, password: string): Promise<string> {
   const leftovers = await sql<{ name: string }[]>`
     SELECT rolname AS name FROM pg_roles WHERE rolname ~ ${janitorPattern} AND rolvaliduntil < now()`;

@@ -28,7 +28,7 @@ async function majorOf(program: string): Promise<number> {
   return Number(/ (\d+)/.exec(said)?.[1] ?? 0);
 }
 
-/** The database's name goes by the environment: as an argument it could be read as a whole connection string. */
+/** The database's name is passed in the environment: as an argument it could be read as a whole connection string. */
 export function dumpByProgram(
   program: string,
   { socketPath, login, options }: { socketPath: string; login: Login; options: string },

@@ -1,7 +1,7 @@
 /**
  * `pg_dump` as a WebAssembly program, from the npm package of PGlite's tools, for machines that have none of their own.
- * It speaks to a real server here: it runs in a thread, and this side copies between the thread and the socket. Its
- * files are read when this module is loaded, because the process that uses it gives up its rights afterwards.
+ * It talks to a real server: it runs in a thread, and this side copies between the thread and the socket. Its files are
+ * read when this module is loaded, because the process that uses it drops its privileges afterwards.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -54,7 +54,7 @@ export async function dumpByWasm({ socket, greeting }: WireSession, limits: Dump
     bytesMax: limits.bytesMax,
     args: ['--schema-only'],
   };
-  // The library names its own file, which decides where it looks for others.
+  // The library uses the name of its own file to find others.
   const text = `const module = { exports: {} }, __filename = '/pg_dump.cjs';
     ((exports, require) => {
 ${program.library}

@@ -1,7 +1,7 @@
 /**
- * What runs in the thread of a WebAssembly `pg_dump`: its calls to read and write are synchronous, so the thread stands
- * still until the socket's owner has an answer. Its text is sent to the thread as it is, so it may use nothing from
- * outside itself but what it is handed.
+ * The code of the thread of a WebAssembly `pg_dump`: its calls to read and write are synchronous, so the thread blocks
+ * until the socket's owner has an answer. The source text is sent to the thread as it is, so the function may use
+ * nothing from outside itself but its arguments.
  */
 import type { MessagePort } from 'node:worker_threads';
 
@@ -25,7 +25,7 @@ export async function runDump(library: DumpLibrary): Promise<void> {
   const { wasm, greeting, args, signal, port, bytesMax } = threads.workerData as WorkerInput;
   const raised = new Int32Array(signal);
   const readFile = files.readFileSync;
-  // The library reads its program from the disk, which this process may not be able to do any more.
+  // The library reads its program from the disk, which this process may no longer be able to do.
   const handed = (path: unknown, ...rest: never[]) =>
     String(path).endsWith('pg_dump.wasm') ? Buffer.from(wasm) : Reflect.apply(readFile, files, [path, ...rest]);
   files.readFileSync = handed as typeof readFile;
@@ -34,7 +34,7 @@ export async function runDump(library: DumpLibrary): Promise<void> {
   let received = 0;
   let isStarted = false;
 
-  /** Whether what has been written so far ends a request, so that an answer must be waited for. */
+  /** Whether what has been written so far ends a request, so that the thread must wait for an answer. */
   function expectsAnswer(): boolean {
     let expects = false;
     while (asked.length >= 5 && asked.length > asked.readUInt32BE(1)) {
@@ -78,7 +78,7 @@ export async function runDump(library: DumpLibrary): Promise<void> {
     exec: async () => undefined,
     execProtocolRawStream: (bytes: Uint8Array, to: { onRawData(bytes: Uint8Array): void }) => {
       if (!isStarted) {
-        // The session is logged in already, so its library is told what the server said then.
+        // The session is logged in already, so the library gets what the server sent then.
         isStarted = true;
         to.onRawData(greeting);
         return;

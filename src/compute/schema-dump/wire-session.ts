@@ -1,6 +1,6 @@
 /**
- * A session of Postgres's wire protocol with its socket left open for the caller to speak on: logged in with
- * SCRAM-SHA-256, and with what the server said about itself kept, for the caller to repeat.
+ * A session of Postgres's wire protocol, logged in with SCRAM-SHA-256, whose socket stays open for the caller to use.
+ * What the server sent about itself is kept, for the caller to repeat.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -61,7 +61,7 @@ async function logIn(socket: Socket, login: Login, options: string): Promise<Buf
   return Buffer.concat(greeting);
 }
 
-/** Whole messages; leaves the socket open and silent when its reader stops. */
+/** Yields whole messages; leaves the socket open and silent when its reader stops. */
 async function* readMessages(socket: Socket): AsyncGenerator<Buffer, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {

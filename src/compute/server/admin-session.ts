@@ -1,4 +1,4 @@
-/** Short sessions in a tenant's server, for Catnap's own login and for the helper roles that `configure.ts` makes. */
+/** Short sessions in a tenant's server, for Catnap's own login and for the helper roles that Catnap makes there. */
 
 import postgres from 'postgres';
 import type { ComputeAddress } from '../../lib/model.ts';
@@ -44,7 +44,7 @@ export async function withSession<T>(
   }
 }
 
-/** For several uses. Connects at the first one; the caller ends it. */
+/** For several uses. Connects at the first one; the caller ends the session. */
 export function openSession(address: ComputeAddress, login: Login, options: SessionOptions = {}): Session {
   const { connectSeconds = 5, statementMs = 60_000, idleSeconds, prepare = false } = options;
   return postgres({
@@ -53,13 +53,13 @@ export function openSession(address: ComputeAddress, login: Login, options: Sess
     max: 1,
     connect_timeout: connectSeconds,
     ...(idleSeconds === undefined ? {} : { idle_timeout: idleSeconds }),
-    // Neither a look-up of types nor named statements: most sessions run one statement and go.
+    // Neither type lookups nor named statements: most sessions run one statement and end.
     fetch_types: false,
     prepare,
     onnotice: () => undefined,
     connection: {
       application_name: 'catnap',
-      // Nothing that a tenant defined can be meant by an unqualified name.
+      // Makes sure that no unqualified name refers to something that a tenant defined.
       search_path: 'pg_catalog',
       statement_timeout: statementMs,
       // An owner may have made these stricter for the whole server.
@@ -73,13 +73,13 @@ export function sqlState(error: unknown): string | null {
   return error instanceof postgres.PostgresError ? error.code : null;
 }
 
-/** The server refused the password, as opposed to not being there or not being ready. */
+/** The server refused the password; false for a server that is absent or not ready. */
 export const isRefused = (error: unknown) => sqlState(error) === '28P01';
 
-/** The server has no room for one more session; also of a limit that an owner has set. */
+/** The server has no room for another session; also for a limit that an owner has set. */
 export const isFull = (error: unknown) => sqlState(error) === '53300';
 
-/** Nobody answers yet, or not at the moment: worth asking again. */
+/** Nothing answers yet, or not at the moment: worth asking again. */
 export function isNotReady(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return (

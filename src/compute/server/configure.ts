@@ -1,8 +1,8 @@
 /**
- * The SQL that Catnap runs inside a tenant's server: roles and databases, both of which are shared catalogs and can
- * be changed from Catnap's own database. A superuser session never enters a tenant's database, because a tenant's
- * code (a trigger, a function in the search path) would run as superuser; `drop-role.ts` has the one case that needs
- * to look inside, and does it as an ordinary role. Every function can be repeated.
+ * The SQL that Catnap runs inside a tenant's server: roles and databases, which are shared catalogs and can be changed
+ * from Catnap's own database. A superuser session never enters a tenant's database, because a tenant's code (a trigger,
+ * a function in the search path) would run as superuser; `drop-role.ts`, which has to work inside one, does so as an
+ * ordinary role. Every function can be repeated.
  */
 
 import { CatnapError, withDetails } from '../../lib/errors.ts';
@@ -35,7 +35,7 @@ export async function applyCatalogChange(
 }
 
 export async function readCatalog(sql: Session): Promise<ServerCatalog> {
-  // A role that has no SCRAM verifier cannot log in, whatever its LOGIN attribute says: the servers take nothing else.
+  // A role without a SCRAM verifier cannot log in, whatever its LOGIN attribute says: the servers accept nothing else.
   const roles = await sql<{ name: string; verifier: string | null }[]>`
     SELECT rolname AS name,
            CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
@@ -55,7 +55,7 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
   };
 }
 
-/** Of one role that clients may log in as; null when there is none, or none with a password that the servers take. */
+/** The verifier of one role that may log in; null when there is none, or no password that the servers accept. */
 export async function readVerifier(sql: Session, name: string): Promise<string | null> {
   const [found] = await sql<{ verifier: string }[]>`
     SELECT rolpassword AS verifier FROM pg_authid
@@ -78,8 +78,8 @@ async function ensureRole(sql: Session, role: DesiredRole): Promise<void> {
 }
 
 /**
- * Until Postgres 16 CREATEROLE let a role grant itself any other that is no superuser, pg_execute_server_program
- * among them; there it is withheld.
+ * Until Postgres 16 CREATEROLE let a role grant itself any other role that is not a superuser, including
+ * pg_execute_server_program; on those versions it is withheld.
  */
 async function roleAttributes(sql: Session, role: DesiredRole): Promise<{ text: string; createRole: boolean }> {
   const [server] = await sql<{ version: number }[]>`SELECT current_setting('server_version_num')::int AS version`;
@@ -102,7 +102,7 @@ async function ensureDatabase(sql: Session, database: DesiredDatabase): Promise<
   }
   const owner = await ownerOf(sql, name);
   if (owner === null) {
-    // template0, because nobody can be connected to it: a session in template1 would make this fail.
+    // template0, because it accepts no connections: a session in template1 would make this fail.
     await sql.unsafe(`CREATE DATABASE ${quoted} OWNER ${quoteIdentifier(ownerName)} TEMPLATE template0`);
   } else if (owner !== ownerName) {
     await sql.unsafe(`ALTER DATABASE ${quoted} OWNER TO ${quoteIdentifier(ownerName)}`);
@@ -137,7 +137,7 @@ async function dropDatabase(sql: Session, name: string): Promise<void> {
   const [row] = await sql<{ isTemplate: boolean }[]>`
     SELECT datistemplate AS "isTemplate" FROM pg_database WHERE datname = ${name}`;
   if (!row) return;
-  // An owner may have marked it so, and Postgres refuses to drop it then.
+  // An owner may have marked it as a template, and Postgres then refuses to drop it.
   if (row.isTemplate) await sql.unsafe(`ALTER DATABASE ${quoted} IS_TEMPLATE false`);
   await sql.unsafe(`DROP DATABASE IF EXISTS ${quoted} WITH (FORCE)`);
 }

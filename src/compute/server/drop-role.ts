@@ -1,8 +1,8 @@
 /**
- * Drops a role, also when it owns things. What it owns inside a database goes to that database's owner, as on the
- * hosted service. That takes a session inside the tenant's database, so it is not Catnap's superuser who goes there:
- * a janitor is made, a member of just the two roles concerned, and dropped afterwards. Whatever code of the tenant's
- * might run there has the rights that the tenant already had.
+ * Drops a role, even when it owns objects. What it owns inside a database goes to that database's owner, as on the
+ * hosted service. That takes a session inside the tenant's database, which Catnap's superuser must not enter: a janitor
+ * role is made, a member of just the two roles concerned, and dropped afterwards. Any code of the tenant's that runs
+ * there has only the rights that the tenant already had.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -13,7 +13,7 @@ import { adminRole, adminScramIterations } from '../interface/own-logins.ts';
 import { type EnterAs, type Session, sqlState } from './admin-session.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 
-/** A random name, so that no tenant can have made the role first and kept a hold on it. */
+/** A random name, so that no tenant can have created the role first and kept control of it. */
 export const janitorPattern = '^catnap_janitor_[0-9a-f]{16}$';
 
 export const janitorName = () => `catnap_janitor_${randomBytes(8).toString('hex')}`;

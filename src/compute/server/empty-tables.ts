@@ -1,9 +1,9 @@
 /**
- * The SQL that leaves nothing in a branch but its schema. It runs in a server that admits nobody but Catnap's login,
- * before the branch is shown to anybody. It is the one superuser session that works on tenants' tables, so it sees to
- * it that none of their code can run: the flag that tells Postgres to look for triggers is off while tables are
- * emptied (a trigger may be marked to fire even for replication), and only superusers can make event triggers. Indexes
- * and materialized views are rebuilt by Postgres under their owner's rights, with nothing in them to compute.
+ * The SQL that leaves nothing in a branch but its schema. It runs in a server that admits only Catnap's login, before
+ * the branch is visible. It is the one superuser session that works on tenants' tables, so it makes sure that none of
+ * their code can run: the flag that makes Postgres check for triggers is off while tables are emptied (a trigger may be
+ * marked to fire even for replication), and only superusers can create event triggers. Indexes and materialized views
+ * are rebuilt by Postgres under their owner's rights, with nothing in them to compute.
  */
 
 import type { KeptFiles } from '../interface/driver.ts';
@@ -19,8 +19,8 @@ const ofTenant = `
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`;
 
 /**
- * Sequences begin anew, as they do in a schema that was dumped and restored. Statistics, large objects and the
- * defaults that old rows were given without being rewritten hold values too.
+ * Sequences restart, as in a schema that was dumped and restored. Statistics, large objects and the defaults that old
+ * rows got without being rewritten hold values too.
  */
 const emptyOne = `
 DO $catnap$
@@ -46,7 +46,7 @@ BEGIN
     WHERE NOT relhastriggers AND relkind IN ('r', 'p') AND oid IN (SELECT tgrelid FROM pg_trigger);
 END $catnap$`;
 
-/** Rows that were changed are still in their file until it is written anew. */
+/** Changed rows remain in the file until the table is rewritten. */
 const rewritten = ['pg_class', 'pg_attribute'];
 
 export async function emptyTables(enter: Enter): Promise<void> {
@@ -59,7 +59,7 @@ export async function emptyTables(enter: Enter): Promise<void> {
   }
 }
 
-/** After this call any other file belongs to no table, and the WAL goes on in a new segment. */
+/** After this call any other file belongs to no table, and the WAL continues in a new segment. */
 export async function listFiles(enter: Enter): Promise<KeptFiles> {
   const kept: { database: number; filenodes: number[] | null }[] = [];
   const all = await enter(
@@ -83,8 +83,8 @@ async function filenodesOf(sql: Session): Promise<number[]> {
 }
 
 /**
- * An owner may have closed a database to everybody, which keeps Catnap out too; it is opened for good, as it would be
- * after a dump and restore. What is left of a database whose removal was interrupted goes.
+ * An owner may have closed a database to all connections, which keeps Catnap out too; it is opened for good, as it
+ * would be after a dump and restore. A database whose removal was interrupted is dropped.
  */
 async function openDatabases(sql: Session): Promise<string[]> {
   const rows = await sql<{ name: string; isOpen: boolean; isBroken: boolean }[]>`

@@ -1,6 +1,6 @@
 /**
- * Whether a server takes logins, found out without one: Catnap's own login is announced, and the server that asks for
- * its password would let it in. A whole login would build the caches of a database first, which is a third of a wake.
+ * Checks whether a server accepts logins without logging in: Catnap's own login is announced, and a server that asks
+ * for its password would let it in. A complete login would first build the caches of a database, a third of a wake.
  */
 
 import { connect, type Socket } from 'node:net';

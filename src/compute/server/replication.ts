@@ -1,6 +1,6 @@
 /**
  * What a primary keeps for its read replicas: a login that can do nothing but replicate, and a slot for each replica,
- * which holds the WAL that it has not got yet. Run in sessions of Catnap's own login; every function can be repeated.
+ * which retains the WAL that it lacks. Runs in sessions of Catnap's own login; every function can be repeated.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -16,7 +16,7 @@ export async function ensureReplicationRole(sql: Session, adminSecret: string): 
   const [found] = await sql<{ replicates: boolean; canLogin: boolean; verifier: string | null }[]>`
     SELECT rolreplication AS replicates, rolcanlogin AS "canLogin", rolpassword AS verifier
     FROM pg_authid WHERE rolname = ${replicationRole}`;
-  // Made by a tenant, who could then change its password: not ours to use.
+  // A tenant created this role and could change its password: not ours to use.
   if (found && !found.replicates) throw new Error(`the role name ${replicationRole} is taken by an ordinary role`);
   if (found?.canLogin && isVerifierOf(secret, found.verifier)) return;
   const verifier = buildVerifier(secret, randomBytes(16), adminScramIterations);
@@ -29,7 +29,7 @@ export function isVerifierOf(secret: string, verifier: string | null): boolean {
   return salt !== undefined && buildVerifier(secret, Buffer.from(salt, 'base64'), adminScramIterations) === verifier;
 }
 
-/** Postgres reports the time of the lag only while something is on its way; with nothing to replay there is none. */
+/** Postgres reports a lag in time only while something is being sent; with nothing to replay there is none. */
 export async function observeSlot(sql: Session, slot: string): Promise<ReplicaObservation> {
   const [found] = await sql<{ alive: boolean; bytes: number | null; seconds: number | null }[]>`
     SELECT restart_lsn IS NOT NULL AND wal_status IS DISTINCT FROM 'lost' AS alive,
@@ -57,7 +57,7 @@ export async function dropSlot(sql: Session, slot: string): Promise<void> {
       await sql`SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = ${slot}`;
       return;
     } catch (error) {
-      // 55006: in use. 42704: gone meanwhile.
+      // 55006: in use. 42704: already gone.
       if (sqlState(error) === '42704') return;
       if (sqlState(error) !== '55006' || attempt === 50) throw error;
       await delay(20);

@@ -1,6 +1,6 @@
 /**
  * The statements on `neon_auth.users_sync`. Its four readable columns are generated from the provider's own object, as
- * on the hosted service. The position lies beside it, in the same database: who restores one restores the other.
+ * on the hosted service. The position is in the same database, so that a restore brings back both together.
  */
 
 import type postgres from 'postgres';
@@ -40,9 +40,9 @@ interface Found {
   readonly reader: number | null;
 }
 
-/** Makes what is missing. A table made anew begins at the first change, and its reader may read it again. */
+/** Creates what is missing. A new table starts at the first change, and its reader role is granted access again. */
 export async function prepareTable(tx: Transaction, table: UsersTable): Promise<number> {
-  // Two workers may come at once; the names are free for one of them only.
+  // Two workers may arrive at once, and only one of them can create the names.
   await tx`SELECT pg_advisory_xact_lock(7070, 5)`;
   const found = await findTable(tx, table);
   if (found.schema === null) await tx.unsafe('CREATE SCHEMA neon_auth');
@@ -78,8 +78,8 @@ async function grant(tx: Transaction, readerName: string): Promise<void> {
 }
 
 /**
- * The next changes and the position behind them, both or neither; null when there is nothing more. A position before
- * `reached` was put back by somebody, who could do so for ever.
+ * Applies the next changes and the position after them, both or neither; null when there is nothing more. A position
+ * before `reached` was reset by someone with access to the table, who could do so forever.
  */
 export async function applyChanges(
   tx: Transaction,
@@ -89,7 +89,7 @@ export async function applyChanges(
 ): Promise<number | null> {
   const [known] = await tx<{ position: string }[]>`
     SELECT position FROM neon_auth.users_sync_position WHERE provider_project_id = ${providerProjectId} FOR UPDATE`;
-  if (known === undefined) throw new Error('the position of the copying of users was removed');
+  if (known === undefined) throw new Error('the position of users_sync was removed');
   if (Number(known.position) < reached) throw new Error('the position of the copying of users does not stay');
   const changes = await changesAfter(Number(known.position));
   const last = changes.at(-1);
@@ -109,7 +109,7 @@ export async function applyChanges(
   return last.seq;
 }
 
-/** A user that was deleted stays deleted, whatever comes late. */
+/** A deleted user stays deleted, even if a change arrives late. */
 async function writeUsers(tx: Transaction, changes: readonly UserChange[]): Promise<void> {
   if (changes.length === 0) return;
   const rows = JSON.stringify(changes.map(({ user, occurredAt }) => ({ user, at: occurredAt.toISOString() })));
@@ -120,7 +120,7 @@ async function writeUsers(tx: Transaction, changes: readonly UserChange[]): Prom
     WHERE t.deleted_at IS NULL`;
 }
 
-/** The row stays, with what was last known of the user. */
+/** The row stays, with the user's last known data. */
 async function markDeleted(tx: Transaction, changes: readonly UserChange[]): Promise<void> {
   if (changes.length === 0) return;
   const rows = JSON.stringify(changes.map(({ userId, occurredAt }) => ({ id: userId, at: occurredAt.toISOString() })));

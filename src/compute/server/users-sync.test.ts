@@ -1,4 +1,4 @@
-/** The copying of users against tenants who work against it. */
+/** The copying of users against hostile tenants. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
@@ -8,7 +8,7 @@ import type { ComputeObservation } from '../interface/driver.ts';
 
 const alice = { name: 'alice', verifier: buildVerifier(password) };
 
-// Version 17 has the contract of drivers and the whole program.
+// Postgres 17 is covered by the driver contract and the end-to-end tests.
 describe.each([18])('the table of users on Postgres %i', (pgVersion) => {
   let subject: LocalSubject;
   let b: Bench;

@@ -1,7 +1,7 @@
 /**
- * The table of users inside a tenant's database. Nothing here runs as superuser but the making of the role that
- * writes: it may do nothing of its own, and acts as the owner of the table. A trigger of the tenant's therefore runs
- * with the rights that the tenant had anyway. Every function can be repeated.
+ * The table of users inside a tenant's database. Only the creation of the writer role runs as superuser: the writer has
+ * no rights of its own, and acts as the owner of the table. A trigger of the tenant's therefore runs with the rights
+ * that the tenant had anyway. Every function can be repeated.
  */
 
 import { createHmac, randomBytes } from 'node:crypto';
@@ -16,13 +16,13 @@ import { isVerifierOf } from './replication.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 import { applyChanges, prepareTable } from './users-sync-table.ts';
 
-/** The name follows from the project's secret: no tenant can have made the role first. */
+/** The name is derived from the project's secret: no tenant can have created the role first. */
 export const usersWriterPattern = '^catnap_users_[0-9a-f]{16}$';
 
-/** In whose name superusers grant roles. What tenants have granted besides is theirs to give. */
+/** The grantor of roles that superusers grant. What tenants have granted besides is up to them. */
 const bootstrapUser = 10;
 const statementMs = 10_000;
-/** Triggers of the tenant's may lift the limit of a statement, and send what was copied back: nobody waits longer. */
+/** A tenant's triggers may lift the statement timeout, or undo the copying: this limits the whole session. */
 const sessionMs = 60_000;
 
 type Transaction = postgres.TransactionSql;
@@ -30,11 +30,11 @@ type Transaction = postgres.TransactionSql;
 interface Writer extends Login {
   /** Owner of the database. */
   readonly owner: string;
-  /** Whom it may act as. */
+  /** Roles that it may act as. */
   readonly memberOf: readonly string[];
 }
 
-/** Brings the table up to the end of the changes; tells the position that it is at. */
+/** Brings the table up to the end of the changes; returns the position reached. */
 export async function syncUsers(
   server: { readonly address: ComputeAddress; readonly adminSecret: string },
   table: UsersTable,
@@ -51,7 +51,7 @@ export async function syncUsers(
   });
 }
 
-/** With everything in it, and what depends on it. */
+/** Drops the schema with everything in it, and what depends on it. */
 export async function dropUsers(
   server: { readonly address: ComputeAddress; readonly adminSecret: string },
   database: string,
@@ -61,7 +61,7 @@ export async function dropUsers(
   );
 }
 
-/** A session of the writer; `owner` is whom to act as there: the owner of the schema, else that of the database. */
+/** Opens a session of the writer; `owner` is the role to act as: the owner of the schema, or else of the database. */
 async function enter<T>(
   { address, adminSecret }: { readonly address: ComputeAddress; readonly adminSecret: string },
   database: string,
@@ -71,7 +71,7 @@ async function enter<T>(
   const writer = await asAdmin((sql) => ensureWriter(sql, adminSecret, database));
   const { username, password } = writer;
   const inside = async (sql: Session) => {
-    // After a change of the database's owner what is inside it still belongs to the one before.
+    // After the database changes its owner, its contents still belong to the previous one.
     const owner = (await schemaOwner(sql)) ?? writer.owner;
     if (writer.memberOf.join() !== owner) await asAdmin((admin) => actForOnly(admin, writer, owner));
     return work(sql, owner);
@@ -80,7 +80,7 @@ async function enter<T>(
   return withSession(address, { username, password, database }, limited, { statementMs });
 }
 
-/** The session is ended by whoever opened it, and with it what is still under way. */
+/** The caller that opened the session ends it, and with it any statement still running. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const done = new AbortController();
   const tooLong = delay(ms, done.signal).then(() => {
@@ -103,7 +103,7 @@ async function schemaOwner(sql: Session): Promise<string | null> {
 
 async function actingAs<T>(sql: Session, owner: string, work: (tx: Transaction) => Promise<T>): Promise<T> {
   const result = await sql.begin(async (tx) => {
-    // A tenant's session that holds the table must not hold up the others' users for long.
+    // A tenant's session that locks the table must not delay other projects' users for long.
     await tx.unsafe(`SET LOCAL ROLE ${quoteIdentifier(owner)}; SET LOCAL lock_timeout = '2s'`);
     return work(tx);
   });
@@ -124,7 +124,7 @@ async function ensureWriter(sql: Session, adminSecret: string, database: string)
            (SELECT coalesce(json_agg(pg_get_userbyid(roleid)), '[]') FROM pg_auth_members
             WHERE member = r.oid AND grantor = ${bootstrapUser}) AS "memberOf"
     FROM pg_roles r WHERE rolname = ${username}`;
-  // An owner may have taken this right from everybody who was not given it by name.
+  // An owner may have revoked this right from PUBLIC.
   if (!rights?.canConnect) {
     await sql.unsafe(`GRANT CONNECT ON DATABASE ${quoteIdentifier(database)} TO ${quoteIdentifier(username)}`);
   }
@@ -138,7 +138,7 @@ async function ensureRole(sql: Session, name: string, password: string): Promise
            EXISTS (SELECT FROM pg_auth_members WHERE roleid = r.oid) AS "hasMembers",
            rolpassword AS verifier
     FROM pg_authid r WHERE rolname = ${name}`;
-  // Made by a tenant, who is a member with the right to change it: not ours to use.
+  // A tenant created this role, and can change it as a member: not ours to use.
   if (found?.hasMembers) throw new Error(`the role name ${name} is taken by a role that is not Catnap's`);
   if (found?.asWanted && isVerifierOf(password, found.verifier)) return;
   const verifier = buildVerifier(password, randomBytes(16), adminScramIterations);
@@ -147,14 +147,14 @@ async function ensureRole(sql: Session, name: string, password: string): Promise
   await sql.unsafe(`${verb} ROLE ${quoteIdentifier(name)} ${attributes} PASSWORD ${quoteLiteral(verifier)}`);
 }
 
-/** A trigger can change to every role that the writer is a member of, so it is that of one owner at a time. */
+/** A trigger can change to every role that the writer is a member of, so the writer acts for one owner at a time. */
 async function actForOnly(sql: Session, { username, memberOf }: Writer, owner: string): Promise<void> {
   const [found] = await sql<{ isOrdinary: boolean }[]>`
     SELECT NOT (rolsuper OR rolreplication OR rolbypassrls) AND rolname !~ '^pg_'
              AND rolname NOT IN ${sql([adminRole, replicationRole])} AS "isOrdinary"
     FROM pg_roles WHERE rolname = ${owner}`;
   if (!found?.isOrdinary)
-    throw new Error(`the schema neon_auth belongs to ${owner}, which is no role of the project's`);
+    throw new Error(`the schema neon_auth belongs to ${owner}, which is not a role of the project`);
   const writer = quoteIdentifier(username);
   for (const other of memberOf.filter((name) => name !== owner)) {
     await sql.unsafe(`REVOKE ${quoteIdentifier(other)} FROM ${writer}`);

@@ -38,10 +38,10 @@ describe('on a real server', () => {
   const ask = (text: string, login = { username: 'catnap_admin', password: adminSecret, database: 'catnap' }) =>
     subject.query(address, login, text);
   const asOwner = (text: string) => ask(text, { username: 'owner', password: 'pw', database: 'app' });
-  /** Sessions of Catnap's own login, the one that asks left out. */
+  /** Sessions of Catnap's own login, except the one that asks. */
   const sessions = async () =>
     ask("SELECT pid FROM pg_stat_activity WHERE usename = 'catnap_admin' AND pid <> pg_backend_pid() ORDER BY pid");
-  /** The same server under another name, which is another session to whoever keeps them. */
+  /** The same server under another name, which counts as another session. */
   const alias = (times: number): ComputeAddress => {
     if (address.kind !== 'unix') throw new Error('a local server has a unix socket');
     return { kind: 'unix', path: `${'/'.repeat(times)}${address.path}` };
@@ -171,7 +171,7 @@ describe('a server that does not answer', () => {
     const ids = Array.from({ length: 24 }, (_, at) => `ep-${at}`);
     const isSlow = async () =>
       Promise.all(ids.map(async (id) => (await timed(() => verifiers.pretend(id))) > answerMs / 2));
-    // Nothing was read yet: there is no time to take.
+    // Nothing was read yet: there is no time to imitate.
     expect(await isSlow()).not.toContain(true);
     await verifiers.read({ kind: 'unix', path }, 'secret', 'owner');
     const slow = await isSlow();

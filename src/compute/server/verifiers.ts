@@ -1,6 +1,6 @@
 /**
- * What an awake server itself says about a role's password. Owners change passwords by SQL, and SCRAM must know the
- * verifier before the client shows anything, so the server is asked at each login: one short statement over a session
+ * What an awake server itself reports about a role's password. Owners change passwords by SQL, and SCRAM must know the
+ * verifier before the client sends any proof, so the server is asked at each login: one short statement over a session
  * that all logins share, and that a wake opens ahead of them. An unauthenticated client costs no more than that.
  */
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
@@ -10,7 +10,7 @@ import { adminLogin, openSession, type Session } from './admin-session.ts';
 import { readVerifier } from './configure.ts';
 
 export interface ServerVerifiers {
-  /** Null when the role cannot log in; undefined when the server does not answer, or not in time. */
+  /** Null when the role cannot log in; undefined when the server does not answer in time. */
   read(address: ComputeAddress, adminSecret: string, role: string): Promise<string | null | undefined>;
   /** For an endpoint that does not exist: takes the time of a read, or none, as an endpoint that exists would. */
   pretend(endpointId: string): Promise<void>;
@@ -22,14 +22,14 @@ const idleSeconds = 300;
 const samplesMax = 64;
 
 export interface VerifierOptions {
-  /** After this long without an answer the stored verifier has to do. */
+  /** After this long without an answer the stored verifier is used. */
   readonly answerMs?: number;
   readonly sessionsMax?: number;
 }
 
 export function createServerVerifiers(options: VerifierOptions = {}): ServerVerifiers {
   const { answerMs = 2_000, sessionsMax = 500 } = options;
-  // In the order of their last use; one that is not used holds no connection.
+  // In the order of their last use; an idle one holds no connection.
   const sessions = new Map<string, Session>();
   const samples: number[] = [];
   const secret = randomBytes(32);
@@ -54,7 +54,7 @@ export function createServerVerifiers(options: VerifierOptions = {}): ServerVeri
       const patience = new AbortController();
       try {
         const ask = () => readVerifier(sessionAt(address, adminSecret), role);
-        // Twice: the session may be one that a restart of the server has ended.
+        // Twice: a restart of the server may have ended the session.
         const answer = ask()
           .catch(ask)
           .catch(() => undefined);

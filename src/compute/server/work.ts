@@ -5,7 +5,7 @@ import { adminRole, replicationRole } from '../interface/own-logins.ts';
 import type { Session } from './admin-session.ts';
 import { usersWriterPattern } from './users-sync.ts';
 
-/** Processes that always run; a server that has only these is at rest. */
+/** Processes that always run; a server that has only these is idle. */
 const housekeeping = [
   'checkpointer',
   'background writer',
@@ -30,7 +30,7 @@ interface Activity {
   readonly since: Date;
 }
 
-/** The oldest piece of work, and when the last that is over ended. Catnap's own sessions and standbys do not count. */
+/** The oldest piece of work, and when the last finished one ended. Catnap's own sessions and standbys do not count. */
 export async function readWork(sql: Session): Promise<WorkObservation> {
   const [found] = await sql<Activity[]>`
     SELECT backend_type AS "backendType", state, pid, usename AS role, nullif(application_name, '') AS "applicationName",
@@ -39,7 +39,7 @@ export async function readWork(sql: Session): Promise<WorkObservation> {
     FROM pg_stat_activity
     WHERE ${clientsOwn(sql)} AND NOT ${atRest(sql)}
     ORDER BY since LIMIT 1`;
-  // An open session says when it was last at work; one that was closed was reported by the proxy.
+  // An open session shows when it was last active; the proxy reported those that were closed.
   const [ended] = await sql<{ at: Date | null }[]>`
     SELECT max(state_change) AS at FROM pg_stat_activity
     WHERE ${clientsOwn(sql)} AND backend_type = 'client backend' AND state = 'idle'`;
@@ -51,9 +51,9 @@ const clientsOwn = (sql: Session) => sql`
    AND coalesce(usename !~ ${usersWriterPattern}, true))`;
 
 /**
- * An owner may have switched the tracking of states off: then a session that waits for its client, with no
- * transaction, is idle. A background worker without a state is at rest while it sleeps in its main loop. A replication
- * session is always at work.
+ * An owner may have turned the tracking of states off: then a session that waits for its client, with no transaction,
+ * is idle. A background worker without a state is idle while it sleeps in its main loop. A replication session is
+ * always active.
  */
 const atRest = (sql: Session) => sql`
   (backend_type <> 'walsender' AND coalesce(
@@ -76,7 +76,7 @@ function asWork({ backendType, state, pid, role, applicationName, slot, since }:
     : { ...facts, kind: 'query', description: `a query ${whose}` };
 }
 
-/** Postgres adds up the sizes of files; no table is opened for it. One that is dropped meanwhile counts as none. */
+/** Postgres adds up the sizes of files; no table is opened. A database dropped meanwhile counts as empty. */
 export async function readSize(sql: Session): Promise<number> {
   const [found] = await sql<{ bytes: number }[]>`
     SELECT coalesce(sum(pg_database_size(oid)), 0)::float8 AS bytes FROM pg_database`;

@@ -1,11 +1,11 @@
-/** What one look at the machine found. */
+/** The result of one check of the machine. */
 
 export interface Check {
   readonly name: string;
-  /** `warn`: Catnap runs, with less. `fail`: it will not. */
+  /** `warn`: Catnap runs, with restrictions. `fail`: it will not run. */
   readonly status: 'ok' | 'warn' | 'fail';
   readonly detail: string;
-  /** What to do; always given unless all is well. */
+  /** What to do; always set unless the status is `ok`. */
   readonly advice?: string;
 }
 

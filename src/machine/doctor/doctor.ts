@@ -1,6 +1,6 @@
 /**
- * `catnap doctor`: checks the machine and reports what Catnap would meet there. It changes nothing that stays: what it
- * tries out it does in a temporary file. The checks are in the files beside this one, by what they are about.
+ * `catnap doctor`: checks the machine and reports what Catnap would find there. It changes nothing permanently: what it
+ * tries out is in temporary files. The checks are in the files beside this one, by subject.
  */
 import type { Config } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -33,7 +33,7 @@ export async function runChecks(config: Config): Promise<Check[]> {
   return results.flat();
 }
 
-/** A check that breaks is a finding too, and must not hide the others. */
+/** A check that throws is a finding too, and must not hide the others. */
 async function run([name, check]: NamedCheck): Promise<Check | readonly Check[]> {
   try {
     return await check();

@@ -1,4 +1,4 @@
-/** Checks the data home: whose it is, who may pass, what its filesystem can do. Creates nothing that stays. */
+/** Checks the data home: its owner, which users may pass, what its filesystem can do. Creates nothing permanent. */
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -62,7 +62,7 @@ export function judgeFreeDisk(bytes: number): Check {
   return ok('free disk', detail);
 }
 
-/** Which of the two ways branches are made in, tried out where they are made. */
+/** How branches are copied, tried out where they are made. */
 export async function checkReflinks(home: string): Promise<Check> {
   const name = 'reflinks';
   const root = await findStorageRoot(home);
@@ -75,10 +75,10 @@ export async function checkReflinks(home: string): Promise<Check> {
   return warn(name, 'this filesystem cannot share blocks (method: copy)', fullCopyAdvice);
 }
 
-/** Tried out as well: a disk of its own for each compute's temporary files. */
+/** Also tried out: a disk of its own for each compute's temporary files. */
 export async function checkTemporaryDisk({ home, uids }: Pick<Config, 'home' | 'uids'>): Promise<Check> {
   const name = 'temporary disk';
-  const less = 'temporary files are bounded for each session, not for each compute';
+  const less = 'temporary files are limited for each session, not for each compute';
   if (uids === null) return warn(name, less, 'start Catnap as root to give each compute a disk of its own');
   const problem = await tryDiskImages(await nearestFolder(home));
   if (problem === null) return ok(name, 'each compute gets a disk of its own');

@@ -7,7 +7,7 @@ import { type Check, fail, ok, warn } from './check.ts';
 const nodeMin = [20, 19] as const;
 const sharedMemoryBytesMin = 64 * 1024 ** 2;
 const openFilesMin = 4_096;
-/** Projects that must fit above `CATNAP_UID_BASE` for the range to be called usable. */
+/** Number of projects that must fit above `CATNAP_UID_BASE` for the range to be usable. */
 const tenantsMin = 1_000;
 
 export function checkNode(version: string): Check {
@@ -48,7 +48,7 @@ export function isMapped(uidMap: string, first: number, last: number): boolean {
     .some(([inside = 0, , count = 0]) => inside <= first && last < inside + count);
 }
 
-/** A process enters a group and leaves it, as a server's would; the group goes after it. */
+/** A process enters a group and leaves it, as a server's would; the group is removed afterwards. */
 export async function checkCgroups(config: Pick<Config, 'home' | 'uids'>): Promise<Check> {
   const elsewhere = { ...config, home: `${config.home} doctor` };
   const problem = await new Cgroups(

@@ -1,10 +1,10 @@
-/** Checks the two ports: free, or held by a Catnap that runs already. */
+/** Checks the two ports: free, or used by a running Catnap. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from '../../lib/config.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
-/** As `machine/ports.ts` has it. */
+/** The same as in `machine/ports.ts`. */
 const fallbackPgPort = 7432;
 
 type PortConfig = Pick<Config, 'bind' | 'httpPort' | 'pgPort' | 'pgPortIsExplicit'>;
@@ -35,11 +35,11 @@ async function checkPgPort(config: PortConfig, own: OwnPorts | null): Promise<Ch
 }
 
 interface OwnPorts {
-  /** Null when the Catnap that runs does not say, or runs other processes only. */
+  /** Null when the running Catnap does not report it, or runs other processes only. */
   readonly pgPort: number | null;
 }
 
-/** Asks whoever holds the HTTP port whether it is Catnap, and where its databases are. */
+/** Asks the program on the HTTP port whether it is Catnap, and where its databases are. */
 async function findCatnap({ bind, httpPort }: PortConfig): Promise<OwnPorts | null> {
   const host = bind === '0.0.0.0' || bind === '::' ? 'localhost' : bind.includes(':') ? `[${bind}]` : bind;
   try {
@@ -52,7 +52,7 @@ async function findCatnap({ bind, httpPort }: PortConfig): Promise<OwnPorts | nu
   }
 }
 
-/** Null when the port can be had, else why not. */
+/** Null when the port is free, otherwise the reason. */
 async function tryPort(host: string, port: number): Promise<string | null> {
   const server = createServer();
   try {

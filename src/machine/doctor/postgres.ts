@@ -32,7 +32,7 @@ export async function checkBinaries(major: number, config: Pick<Config, 'pgBin'>
 
 /**
  * Packages installed with `npm --ignore-scripts` lack links to their libraries. Catnap makes those itself in its own
- * copy, so before calling the package broken a copy is made and tried.
+ * copy, so a copy is made and tried before the package is called broken.
  */
 async function embeddedVersion(major: number): Promise<string> {
   const bin = join(locateEmbedded(major), 'bin');

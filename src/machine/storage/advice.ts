@@ -1,4 +1,4 @@
-/** The one line about branches that are full copies, and what to do about it. */
+/** The one line about branches that are full copies, and what to do about that. */
 import type { CloneMethod } from '../../compute/interface/driver-host.ts';
 
 export const fullCopyAdvice =

@@ -1,7 +1,7 @@
 /**
- * `catnap storage create`: makes an image that can share blocks and moves the data into it. Everything is copied
- * before the record is written, and nothing is removed before that; so a failure, or a kill, leaves the data
- * whole in either the old directory or the new one. The next start, or the next attempt, clears the other away.
+ * `catnap storage create`: makes an image that can share blocks and moves the data into it. Everything is copied before
+ * the record is written, and nothing is removed before that; so a failure, or a kill, leaves the data complete in
+ * either the old directory or the new one. The next start, or the next attempt, removes the other.
  */
 import { existsSync } from 'node:fs';
 import { lstat, mkdir, readdir, statfs } from 'node:fs/promises';
@@ -33,12 +33,12 @@ export interface StoragePlan {
   readonly projects: number;
 }
 
-/** A cluster and its log are some 50 MB, and XFS itself wants 300 MB. */
+/** A cluster and its WAL take some 50 MB, and XFS itself needs 300 MB. */
 export const storageBytesMin = 512 * 1024 ** 2;
-/** Beside the data that moves: the filesystem's own tables, and room to work. */
+/** For the filesystem's own tables, and room to work, besides the data that moves. */
 const headroom = 1.2;
 
-/** Changes nothing. Throws what is in the way. */
+/** Changes nothing. Throws if the image cannot be made. */
 export async function planStorage({ home }: Pick<Config, 'home'>, bytes: number): Promise<StoragePlan> {
   const problem = whyNoStorage();
   if (problem !== null) throw new Error(problem);
@@ -53,7 +53,7 @@ export async function planStorage({ home }: Pick<Config, 'home'>, bytes: number)
   }
   const sizes = await Promise.all(movedFolders.map((name) => folderBytes(join(home, name))));
   const movedBytes = sizes.reduce((sum, size) => sum + size, 0);
-  if (movedBytes * headroom > bytes) throw new Error(`--size is too small: ${inWords(movedBytes)} are to be moved`);
+  if (movedBytes * headroom > bytes) throw new Error(`--size is too small: ${inWords(movedBytes)} must be moved`);
   const { bsize, bavail } = await statfs(folder);
   if (bytes > bsize * bavail) {
     throw new Error(`--size is more than the ${inWords(bsize * bavail)} that are free: the file grows as it is used`);
@@ -72,7 +72,7 @@ export async function createStorage(
   await ensureHome(config);
   const lock = await takeInstanceLock(join(home, 'catnap.sock'), home);
   try {
-    // Again, now that no Catnap can start.
+    // Checked again, now that no Catnap can start.
     await planStorage(config, bytes);
     if (await removeUncommitted(home)) say('an image that was never finished is removed');
     try {
@@ -92,7 +92,7 @@ export async function createStorage(
   }
 }
 
-/** With owners, modes and times. A link leads elsewhere on purpose, and what it leads to stays there. */
+/** Copies owners, modes and times too. A link leads elsewhere on purpose, and its target stays there. */
 async function copyFolder(from: string, to: string, say: (line: string) => void): Promise<void> {
   const found = await lstat(from).catch(() => null);
   if (!found?.isDirectory()) {

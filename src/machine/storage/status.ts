@@ -1,4 +1,4 @@
-/** `catnap storage status`: how branches are made here, what they take, what they share. Changes nothing. */
+/** `catnap storage status`: how branches are copied here, what they take, what they share. Changes nothing. */
 import { existsSync } from 'node:fs';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { detectCloneMethod } from '../../compute/local/host/copy/method.ts';
@@ -17,22 +17,22 @@ export interface BranchUse {
   readonly branch: string;
   /** What its files take, shared or not. */
   readonly bytes: number;
-  /** How much of that other files have too. */
+  /** How much of that is shared with other files. */
   readonly shared: number;
-  /** Pieces of its most torn file: cloning takes time for each of them. */
+  /** Pieces of its most fragmented file: cloning takes time for each of them. */
   readonly extents: number;
 }
 
 export interface StorageStatus {
-  /** Null when nothing can be written, so nothing could be tried. */
+  /** Null when the directory is not writable, so nothing could be tried. */
   readonly method: 'reflink' | 'copy' | null;
   readonly path: string;
   readonly image: { readonly file: string; readonly bytes: number; readonly bytesOnDisk: number } | null;
-  /** There is an image, and nobody has mounted it: Catnap does when it starts. */
+  /** There is an image, but it is not mounted: Catnap mounts it when it starts. */
   readonly isAway: boolean;
   readonly bytesUsed: number;
   readonly bytesFree: number;
-  /** Null where the filesystem cannot be asked: e2fsprogs has the program for it. */
+  /** Null where extents cannot be read: e2fsprogs has the program for it. */
   readonly branches: readonly BranchUse[] | null;
   /** What all branches would take if none shared anything, and what they do take. */
   readonly branchBytes: number;

@@ -35,7 +35,7 @@ afterEach(async () => {
   await eventually(async () => expect([...(await mountsUnder(home)), ...(await loopDevices())]).toEqual([]));
 });
 
-/** Files of this home that a loop device holds, deleted ones too. */
+/** Files of this home that a loop device holds, including deleted ones. */
 async function loopDevices(): Promise<string[]> {
   const devices = (await readdir('/sys/block').catch(() => [])).filter((name) => name.startsWith('loop'));
   const files = devices.map((name) => readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => ''));
@@ -144,7 +144,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     await makeData();
     await writeFile(join(home, branch, 'big'), Buffer.alloc(430 * 1024 ** 2, 1));
     await expect(planStorage(place.config, bytes)).rejects.toThrow(/--size is too small: 451 MB/);
-    // Left out of the plan, as a file that grows after it was made would be.
+    // Left out of the plan, like a file that grows after the plan was made.
     await writeFile(join(home, branch, 'big'), '');
     const creating = createStorage(place.config, bytes, (line) => {
       if (line.startsWith('made ')) writeFileSync(join(home, branch, 'big'), Buffer.alloc(600 * 1024 ** 2, 1));

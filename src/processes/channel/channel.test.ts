@@ -10,7 +10,7 @@ import type { ChannelEnd } from './channel.ts';
 import { driverChannel } from './driver-channel.ts';
 import { openChildEnd, openParentEnd } from './messages.ts';
 
-/** One end of a pair that sends what JSON keeps, as the real channel does. */
+/** One end of a pair that transmits only what JSON can hold, as the real channel does. */
 class End extends EventEmitter implements ChannelEnd {
   connected = true;
   peer: End | null = null;

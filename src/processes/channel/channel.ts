@@ -1,6 +1,6 @@
 /**
  * Node's own channel between the parent and one child process. Every message is an envelope with a kind and a body;
- * what is no envelope, or of a kind that this end does not know, is dropped here.
+ * anything else, or a kind that this end does not know, is dropped here.
  */
 
 /** A child process seen from its parent, or `process` seen from the child. */
@@ -13,7 +13,7 @@ export interface ChannelEnd {
 
 export interface Channel<Sent, Received> {
   readonly isOpen: boolean;
-  /** A message that does not reach a process that is gone is no failure, unless the sender wants to know. */
+  /** A message to a process that is gone is not a failure, unless the sender passes `onFailure`. */
   send<Kind extends keyof Sent & string>(kind: Kind, body: Sent[Kind], onFailure?: (error: Error) => void): void;
   on<Kind extends keyof Received & string>(kind: Kind, listener: (body: Received[Kind]) => void): void;
   onClose(listener: () => void): void;
@@ -47,7 +47,7 @@ export function openChannel<Sent, Received>(
     },
     send: (kind, body, onFailure = () => {}) => {
       if (!end.connected || end.send === undefined) return onFailure(new Error('the other process is gone'));
-      // With a callback, because the end of the other process is an error that nobody else would handle.
+      // With a callback, because without one nothing would handle the error when the other process has ended.
       end.send({ kind, body }, (error) => {
         if (error) onFailure(error);
       });

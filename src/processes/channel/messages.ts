@@ -1,6 +1,6 @@
 /**
- * What the parent and its child processes send each other, by kind. The bodies of `permits` and `host` belong to
- * other rooms, which check them: a proxy handles unauthenticated connections, and the parent has rights to lose.
+ * What the parent and its child processes send each other, by kind. The bodies of `permits` and `host` belong to other
+ * rooms, which check them: a proxy handles unauthenticated connections, and the parent has privileges.
  */
 import type { CloneMethod, TemporaryDiskEnforcement } from '../../compute/interface/driver-host.ts';
 import type { DatabaseOptions } from '../../db/client.ts';
@@ -11,38 +11,38 @@ import { type Channel, type ChannelEnd, openChannel } from './channel.ts';
 export const processNames = ['api', 'worker', 'proxy'] as const;
 export type ProcessName = (typeof processNames)[number];
 
-/** Everything a child needs, so that it reads no file and no environment: it has given up its rights by then. */
+/** Everything a child needs, so that it reads no file and no environment: it has dropped its privileges by then. */
 export interface ChildInit {
   readonly name: ProcessName;
   readonly config: Config;
   readonly database: DatabaseOptions;
   /** Base64 of the key that seals secrets. */
   readonly secretKey: string;
-  /** What Catnap proves itself with to the embedded auth provider, as the integration client `catnap`. */
+  /** Catnap's credential at the embedded auth provider, as the integration client `catnap`. */
   readonly stackSecret: string;
   readonly certificate: CertificatePair;
-  /** Which of the proxies it is, from 0 on; 0 for the other processes. */
+  /** The number of a proxy, from 0 on; 0 for the other processes. */
   readonly proxyNumber: number;
   /** The listening socket that the proxies share, as the process has inherited it; without one it makes its own. */
   readonly portFd: number | null;
-  /** Where each proxy takes requests for SQL over HTTP from the API, and cancel requests from the others. */
+  /** Where each proxy takes requests for SQL over HTTP from the API, and cancel requests from the other proxies. */
   readonly proxySockets: readonly string[];
   readonly version: string;
-  /** The build that a server would be started from now, by major. */
+  /** The build that a server would now start from, by major. */
   readonly releases: Readonly<Record<number, string>>;
   readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;
-  /** How branches are made where the data is; null where that could not be tried. */
+  /** How branches are copied where the data is; null where that could not be tried. */
   readonly storageMethod: CloneMethod | null;
-  /** Null where computes are held to their sizes; otherwise why they are not. */
+  /** Null where the sizes of computes are enforced; otherwise why they are not. */
   readonly limitsProblem: string | null;
 }
 
 export interface ToChild {
   readonly init: ChildInit;
   readonly stop: null;
-  /** In place of the one before; may come ahead of `init`. */
+  /** Replaces the previous certificate; may arrive before `init`. */
   readonly certificate: CertificatePair;
-  /** An answer of the broker of permits, for a proxy. */
+  /** An answer of the permit broker, for a proxy. */
   readonly permits: unknown;
   /** A reply of the privileged host. */
   readonly host: unknown;
@@ -50,11 +50,11 @@ export interface ToChild {
 
 export interface ToParent {
   readonly ready: null;
-  /** The reason why it cannot start, where a restart would not help (a port is taken, say). */
+  /** Why it cannot start, where a restart would not help (a port is taken, for example). */
   readonly failed: string;
-  /** A proxy's request to the broker of permits. */
+  /** A proxy's request to the permit broker. */
   readonly permits: unknown;
-  /** A call of the privileged host. */
+  /** A call to the privileged host. */
   readonly host: unknown;
 }
 

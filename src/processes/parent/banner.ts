@@ -8,7 +8,7 @@ export interface BannerFacts {
   readonly newApiKey: string | null;
   readonly consoleLink: string | null;
   readonly notes: readonly string[];
-  /** The child processes that run, of three. */
+  /** Names of the child processes that run, up to three. */
   readonly processes: readonly string[];
 }
 
@@ -17,7 +17,7 @@ export function renderBanner({ config, version, newApiKey, consoleLink, notes, p
   const lines = [`Catnap ${version} is up${processes.length === 3 ? '' : ` (${processes.join(', ')})`}`, ''];
   const row = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}${value}`);
   row('API', `${config.publicUrl}/api/v2`);
-  // Behind the #, so that no log and no proxy sees it.
+  // After the #, so that no log and no proxy sees it.
   const signsIn = consoleLink === null ? '' : `#open=${consoleLink}  (signs you in, once, within the hour)`;
   row('Console', `${config.publicUrl}/${signsIn}`);
   row('Databases', `port ${config.pgPort} on ${config.bind}`);

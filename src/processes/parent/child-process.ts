@@ -1,5 +1,5 @@
 /**
- * Keeps one child process running: starts it, hands it what it needs, starts it again when it dies. The parent never
+ * Keeps one child process running: starts it, sends it what it needs, restarts it when it dies. The parent never
  * touches the child's work; they share only the channel.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -23,7 +23,7 @@ export interface KeptChild {
 }
 
 const restartMsMax = 10_000;
-/** A process that lived this long was healthy; its end is not part of a series. */
+/** A process that lived this long was healthy; its end does not count towards a series of failures. */
 const healthyMs = 30_000;
 const stopMsMax = 15_000;
 
@@ -32,7 +32,7 @@ interface Spawned {
   readonly channel: ParentEnd;
 }
 
-/** Resolves when the child is ready; rejects when its first start fails. Later deaths are answered by a restart. */
+/** Resolves when the child is ready; rejects when its first start fails. If it dies later, it is restarted. */
 export async function keepChildRunning(options: ChildOptions): Promise<KeptChild> {
   const { log, init } = options;
   let stopping = false;
@@ -72,7 +72,7 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
   };
 }
 
-/** Where the process finds what it inherits, behind the three usual ones and the channel. */
+/** The descriptor that the process inherits, after the three usual ones and the channel. */
 const inheritedFd = 4;
 
 function spawnChild({ init, port, onSpawn }: ChildOptions): Spawned {

@@ -1,7 +1,7 @@
 /**
- * The parent process: brings up the system database, makes binaries and template ready, starts the child processes,
- * and stops them in order. It alone keeps the rights it was started with; its children give theirs up. Tenants'
- * servers are not its children: they go on when it ends, and are found again when it starts.
+ * The parent process: brings up the system database, prepares binaries and template, starts the child processes, and
+ * stops them in order. It alone keeps the privileges it was started with; its children drop theirs. Tenants' servers
+ * are not its children: they keep running when it ends, and are found again when it starts.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -32,14 +32,14 @@ export interface RunOptions {
   readonly stopComputes: boolean;
 }
 
-/** The worker may ask for everything, which is then done with the parent's rights; the API asks about settings. */
+/** The worker may call everything, with the parent's privileges; the API may only check settings. */
 const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = { worker: 'all', api: 'checks', proxy: 'none' };
 /** Requests stop first, then connections, then the work that both queue. */
 const stopOrder: readonly ProcessName[] = ['api', 'proxy', 'worker'];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-/** Runs until it is told to stop; resolves with the exit code. */
+/** Runs until it is stopped; resolves with the exit code. */
 export async function runCatnap(config: Config, options: RunOptions): Promise<number> {
   const stopSignal = untilSignal();
   const undo: (() => Promise<unknown>)[] = [];
@@ -75,7 +75,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   if (runs('worker')) await host.prepare(say);
   const facts = await host.readFacts();
   const { temporaryDiskEnforcement, limitsProblem, storageMethod } = facts;
-  log.info({ temporaryDiskEnforcement }, 'temporary files are bounded for each compute (disk) or for each session');
+  log.info({ temporaryDiskEnforcement }, 'temporary files are limited for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
   const version = readVersion();
   const certificates = await startCertificateSource({
@@ -99,7 +99,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const port = runs('proxy') ? openPort(config) : null;
   const service = { host, certificates, port, permits: createPermitBrokerage(), log };
   undo.push(() => stopChildren(started));
-  // Before them: clients that come later are refused instead of left waiting.
+  // Closed before the children stop: clients that connect later are refused instead of left waiting.
   undo.push(async () => port?.close());
   await Promise.all(
     options.processes.flatMap((name) =>
@@ -138,7 +138,7 @@ function startChild(init: Omit<ChildInit, 'portFd'>, service: ParentService): Pr
   return keepChildRunning({ init, port: init.name === 'proxy' ? service.port : null, log, onSpawn });
 }
 
-/** A person reads the terminal: one who wants to see every request says so with CATNAP_LOG_LEVEL. */
+/** A person reads the terminal, and can set CATNAP_LOG_LEVEL to see every request. */
 function quietOnTerminal(config: Config): Config {
   if (config.logLevelIsExplicit || !process.stdout.isTTY) return config;
   return Object.freeze({ ...config, logLevel: 'warn' });

@@ -1,6 +1,6 @@
 /**
- * The broker of the permits that several proxies share (`proxy/permits`), here because the parent sees at once when
- * one of them ends. With one proxy there is nothing to share, and it is never asked.
+ * The broker of the permits that several proxies share (`proxy/permits`). It is in the parent, which notices at once
+ * when a proxy ends. With one proxy there is nothing to share, and the broker is never asked.
  */
 import type { ChildProcess } from 'node:child_process';
 import { defaultLimits } from '../../proxy/kit/limits.ts';

@@ -1,6 +1,6 @@
 /**
- * The database port, bound here and listened on by proxies, which inherit the socket. This process never accepts from
- * it: it only keeps it open, so that a proxy that is started again finds it, and clients that come meanwhile wait.
+ * The database port, bound here; the proxies inherit the socket and listen on it. This process never accepts from the
+ * socket: it only keeps it open, so that a restarted proxy finds it, and clients that connect before that wait.
  */
 import net from 'node:net';
 
@@ -10,9 +10,9 @@ export interface SharedPort {
 }
 
 /**
- * Null when this Node cannot bind without listening: the function is what its cluster module is built on, but no
- * document names it. (The module itself would do whatever a child asks for, with our rights: open any port, any path,
- * any descriptor.)
+ * Null when this Node cannot bind without listening: its cluster module is built on this function, but no document
+ * names it. (The module itself would do whatever a child asks for, with our privileges: open any port, any path, any
+ * descriptor.)
  */
 export function bindSharedPort(host: string, port: number): SharedPort | null {
   const bind: unknown = Reflect.get(net, '_createServerHandle');

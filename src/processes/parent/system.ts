@@ -1,4 +1,4 @@
-/** Brings up what every process stands on: the system database with its schema, the sealing key, the first account. */
+/** Brings up what every process needs: the system database with its schema, the sealing key, the first account. */
 
 import { ensureFirstAccount, hasAccount } from '../../core/account.ts';
 import { makeConsoleLink } from '../../core/console-session.ts';
@@ -18,9 +18,9 @@ export interface System {
   readonly database: DatabaseOptions;
   readonly secretKey: string;
   readonly stackSecret: string;
-  /** Set when this start made the first key. */
+  /** Set when this start created the first key. */
   readonly newApiKey: string | null;
-  /** Signs in to the console once, with the key that this start made. */
+  /** Signs in to the console once, with the key that this start created. */
   readonly consoleLink: string | null;
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
   }
 }
 
-/** The file is written before the commit: a key that is in the database and nowhere else would lock everybody out. */
+/** The file is written before the commit: a key that exists only in the database would lock everyone out. */
 async function ensureFirstKey(core: Core): Promise<Pick<System, 'newApiKey' | 'consoleLink'>> {
   return core.database.transaction(async (tx) => {
     const scope = commandScope(core, tx);

@@ -1,6 +1,6 @@
 /**
- * What the driver asks of the host: the calls, what they take and what they return. Both ends of the channel are made
- * from it.
+ * The calls that the driver makes to the host: their arguments and results. Both ends of the channel are built from
+ * this list.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
 import type { ComputeLimits } from '../../../lib/model.ts';
@@ -27,7 +27,7 @@ export interface HostedProcess {
   readonly isEnforced: boolean;
 }
 
-/** What the driver needs to know of an endpoint, running or not. */
+/** What the driver needs to know about an endpoint, running or not. */
 export interface HostedCompute {
   readonly endpointId: EndpointId;
   readonly projectId: ProjectId;
@@ -37,20 +37,20 @@ export interface HostedCompute {
   readonly process: HostedProcess | null;
   readonly socketPath: string;
   readonly adminSecret: string;
-  /** Set until the branch's server has taken the project's secret in place of the template's. */
+  /** Set until the branch's server has the project's secret instead of the template's. */
   readonly firstSecret: string | null;
   /** A read replica. */
   readonly readOnly: boolean;
 }
 
-/** The host knows by itself which branch an endpoint is on. */
+/** The host itself knows which branch an endpoint is on. */
 export type EndpointRef = Omit<ComputeRef, 'branchId'>;
 
 export interface LiveClone extends BranchRef {
   readonly pgVersion: number;
   /** The branch whose server runs. */
   readonly sourceId: BranchId;
-  /** For a read replica of the branch, whose data is its endpoint's own; null for a new branch. */
+  /** For a read replica of the branch, whose data belongs to its endpoint; null for a new branch. */
   readonly replica: { readonly endpointId: EndpointId; readonly generation: number } | null;
 }
 
@@ -68,16 +68,16 @@ export interface PrivateServer extends BranchRef {
 }
 
 export interface HostCalls {
-  /** Of the template, or of a branch that is asleep. */
+  /** Copies the template, or a branch that is asleep. */
   createBranch(spec: BranchSpec): Promise<BranchReceipt>;
-  /** The server that runs on the source's data; null when none does, or when the branch is there already. */
+  /** The server that runs on the source's data; null when none does, or when the branch already exists. */
   findSourceServer(spec: BranchSpec): Promise<HostedCompute | null>;
-  /** Copies a running server's directory, whose backup the caller has begun; returns a name for the copy. */
+  /** Copies a running server's directory while the caller holds a backup open; returns a token for the copy. */
   beginLiveClone(clone: LiveClone): Promise<string>;
-  /** Makes the copy a branch, once the caller has ended the backup. */
+  /** Turns the copy into a branch, after the caller has ended the backup. */
   finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt>;
   abandonLiveClone(token: string): Promise<void>;
-  /** A server that only Catnap's login can reach: the path of its socket, or null for a branch that is still empty. */
+  /** Starts a server for Catnap's login only; returns its socket path, or null for a branch that is still empty. */
   openPrivateServer(ref: PrivateServer): Promise<string | null>;
   /** Stops it, and removes files that may hold old contents; with a list, also the files that are not in it. */
   closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void>;
@@ -87,24 +87,24 @@ export interface HostCalls {
   findServer(ref: BranchRef): Promise<HostedCompute | null>;
   /** Whether a replica has data of its own. */
   hasReplica(spec: ComputeSpec): Promise<boolean>;
-  /** Makes way for a new copy, and remembers the replica: its removal then finds the slot that is made next. */
+  /** Makes room for a new copy, and records the replica, so that removing it finds the slot created next. */
   claimReplica(spec: ComputeSpec): Promise<void>;
-  /** Takes a replica's slot from a primary that sleeps. */
+  /** Drops a replica's slot from a primary that is asleep. */
   removeSlot(ref: ComputeRef, slot: string): Promise<void>;
-  /** What `inspect` returns, if the server says already that it takes connections; otherwise null. */
+  /** Returns what `inspect` does if the server already reports that it accepts connections; otherwise null. */
   start(spec: ComputeSpec): Promise<HostedCompute | null>;
-  /** Null for an endpoint that was never started here. */
+  /** Null for an endpoint that never started here. */
   inspect(ref: EndpointRef): Promise<HostedCompute | null>;
-  /** Writes the configuration anew and has the server of that generation read it. */
+  /** Rewrites the configuration and makes the server of that generation reload it. */
   reload(spec: ComputeSpec): Promise<void>;
-  /** Without a lock: a stop that is under way must not keep the other computes' sizes waiting. */
+  /** Takes no lock: a stop in progress must not delay the resizing of other computes. */
   resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
   sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]>;
-  /** Null, or what Postgres says is wrong. */
+  /** Null, or Postgres's error message. */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
-  /** The server has the project's secret now: forget the template's. */
+  /** Call it when the server has the project's secret: the template's is forgotten. */
   forgetFirstSecret(ref: EndpointRef): Promise<void>;
-  /** Returns where in its WAL the server recorded its shutdown; null when it did not run, or did not end cleanly. */
+  /** Returns the WAL position of the server's shutdown record; null when it did not run, or did not end cleanly. */
   stop(ref: EndpointRef, generation: number): Promise<string | null>;
   removeCompute(ref: EndpointRef): Promise<void>;
   removeProject(ref: TenantRef): Promise<void>;
@@ -113,8 +113,8 @@ export interface HostCalls {
 }
 
 /**
- * The names of all calls, the only time that they are written as values: the stub is made from this list, and the
- * server answers nothing that is not in it. A name that is missing here does not compile in `remoteHost`.
+ * The names of all calls, the only list of them as values: the stub is built from it, and the server answers nothing
+ * that is not in it. A name that is missing here does not compile in `remoteHost`.
  */
 export const hostMethods = [
   'createBranch',

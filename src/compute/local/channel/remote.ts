@@ -1,6 +1,6 @@
 /**
- * Calls from the worker, which has given up its privileges, to the host in the parent, over Node's own channel
- * between the two. The channel may carry other messages as well; what is not ours is left alone.
+ * Calls from the worker, which has dropped its privileges, to the host in the parent process, over Node's own channel
+ * between the two. The channel may carry other messages too; they are ignored here.
  */
 import { CatnapError, type ErrorKind } from '../../../lib/errors.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
@@ -23,12 +23,12 @@ interface SentError {
   readonly kind?: ErrorKind;
 }
 
-/** In the parent: answers the calls of one child. A call that the child does not live to hear of runs to its end. */
+/** In the parent: answers the calls of one child. A call whose child dies before the answer still runs to its end. */
 export function serveHost(host: Partial<HostCalls>, child: DriverChannel): void {
   child.on('message', (message) => {
     if (!isCall(message)) return;
     const reply = (answer: Reply) => {
-      // A callback, because a child that is gone is an error nobody else would handle.
+      // With a callback, because without one nothing would handle the error of a child that is gone.
       if (child.connected) child.send?.(answer, () => undefined);
     };
     const hostReply = message.hostCall;
@@ -39,7 +39,7 @@ export function serveHost(host: Partial<HostCalls>, child: DriverChannel): void 
   });
 }
 
-/** In the child: the same interface, each call a message. */
+/** In the child: the same interface; each call becomes a message. */
 export function remoteHost(parent: DriverChannel): HostCalls {
   const pending = new Map<number, Pending>();
   let last = 0;
@@ -64,7 +64,7 @@ export function remoteHost(parent: DriverChannel): HostCalls {
   return Object.fromEntries(calls) as Record<HostMethod, RemoteCall>;
 }
 
-/** Assignable to every method of `HostCalls`: what comes back is of the type that the host's own method has. */
+/** Assignable to every method of `HostCalls`: the result has the type that the host's own method returns. */
 type RemoteCall = (...args: unknown[]) => Promise<never>;
 
 interface Pending {
@@ -80,7 +80,7 @@ function settle(pending: Map<number, Pending>, reply: Reply): void {
   else call.resolve(reply.value);
 }
 
-/** The host checks every id and uid that it is given; what is no method of it, or not for this child, is refused. */
+/** The host checks every id and uid; an unknown method, or one that this child may not call, is refused. */
 async function invoke(host: Partial<HostCalls>, call: Call): Promise<unknown> {
   const known = hostMethods.includes(call.method) ? host[call.method] : undefined;
   if (known === undefined) throw new Error(`no such call: ${String(call.method)}`);

@@ -1,6 +1,6 @@
 /**
- * What a server that is about to stop holds, and the proof that nothing has changed since it was read: the next record
- * in its WAL is then that of the shutdown.
+ * Reads what a server holds just before it stops, and proves that nothing changed after the reading: the next WAL
+ * record is then the shutdown's.
  */
 
 import type { ServerCatalog } from '../../../lib/model.ts';
@@ -8,12 +8,12 @@ import { adminLogin, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
 
-/** Room for the header of a page and for alignment; any change of a role or a database writes several times this. */
+/** Allows for a page header and alignment; any change of a role or a database writes several times as much. */
 const slackBytes = 64n;
 
 /**
- * Writes everything out while clients are still served, so that the shutdown itself has little left to write, and reads
- * the catalog. If the checkpoint fails, the shutdown does the same, only slower.
+ * Runs a checkpoint while clients are still served, so that the shutdown has little left to write, and reads the
+ * catalog. If the checkpoint fails, the shutdown does the same work, only slower.
  */
 export async function checkpointAndRead(
   compute: HostedCompute,
@@ -22,13 +22,13 @@ export async function checkpointAndRead(
   return withSession(address, adminLogin(compute.adminSecret), async (sql) => {
     await sql`CHECKPOINT`;
     if (compute.readOnly) return null;
-    // The position before the catalog: whatever is written while that is read counts as later.
+    // The position is read before the catalog, so anything written during that reading counts as later.
     const [row] = await sql<{ lsn: string }[]>`SELECT pg_current_wal_insert_lsn()::text AS lsn`;
     return row === undefined ? null : { lsn: row.lsn, catalog: await readCatalog(sql) };
   }).catch(() => null);
 }
 
-/** `end` is where the shutdown was recorded. */
+/** `end` is the WAL position of the shutdown record. */
 export function nothingWritten(since: string, end: string): boolean {
   const distance = position(end) - position(since);
   return distance >= 0n && distance < slackBytes;

@@ -1,7 +1,7 @@
 /**
- * Clones of a server that is being written to: money only moves between accounts, and every commit that a client was
- * told of is noted, so a clone that lost or tore anything shows. The last test breaks the protocol on purpose. On the
- * filesystem that is there, and on XFS where one can be made. CATNAP_SOAK_CLONES asks for more clones.
+ * Clones of a server that is being written to: money only moves between accounts, and every acknowledged commit is
+ * recorded, so a clone that lost or tore anything shows. The last test breaks the protocol on purpose. Runs on the
+ * filesystem of the machine, and on XFS where one can be made. CATNAP_SOAK_CLONES asks for more clones.
  */
 
 import { cp, mkdir, readdir, rm } from 'node:fs/promises';
@@ -19,12 +19,12 @@ import { chownTree } from '../host/copy/tree.ts';
 import { dataDirectory } from '../host/home/layout.ts';
 
 const clones = Number(process.env.CATNAP_SOAK_CLONES ?? 4);
-/** Every so many clones also gets every index and table looked through, and every so many is of changing files. */
+/** Every so many clones, all indexes and tables are checked too, and every so many is a clone of changing files. */
 const checkEvery = 4;
 const accounts = 500;
 const startBalance = 1_000;
 
-/** Our builds do not offer the extension, but its library is there. */
+/** Our builds do not offer the extension, but they have its library. */
 const amcheck = `
   CREATE FUNCTION bt_index_check(regclass, boolean) RETURNS void AS '$libdir/amcheck' LANGUAGE C STRICT;
   CREATE FUNCTION verify_heapam(regclass, boolean DEFAULT false, boolean DEFAULT true, text DEFAULT 'none',
@@ -93,9 +93,9 @@ function describeClones(onXfs: boolean): void {
     return found;
   }
 
-  /** Postgres's own look at every table and index, its catalogue included. The clone is not used for anything else. */
+  /** Postgres's own check of every table and index, including its catalog. The clone is used for nothing else. */
   async function corruption(on: ComputeObservation): Promise<unknown[]> {
-    // Superusers alone may have it done, and Catnap's own does not enter tenants' databases.
+    // Only superusers may run it, and Catnap's own does not enter tenants' databases.
     const admin = { username: adminRole, password: bench.adminSecret, database: adminDatabase };
     await bench.query(on, 'ALTER ROLE owner SUPERUSER', admin);
     await bench.query(on, amcheck);
@@ -132,7 +132,7 @@ function describeClones(onXfs: boolean): void {
     expect(Math.min(...writers.acknowledged())).toBeGreaterThan(clones);
   });
 
-  /** Files come and go and shrink while they are copied. */
+  /** Files are created, removed and truncated while they are copied. */
   async function churn(): Promise<void> {
     await bench.query(
       sourceServer,
@@ -155,7 +155,7 @@ function describeClones(onXfs: boolean): void {
     const branchId = newBranchId();
     const folder = subject.layout.branches(bench.ref.projectId);
     const breaking = bench.cloneBranch(branchId);
-    // The backup's session ends in the middle of it, as with a worker that dies.
+    // The backup's session ends in the middle of it, as when a worker dies.
     const admin = { username: 'catnap_admin', password: bench.adminSecret, database: 'catnap' };
     const kill = `SELECT count(pg_terminate_backend(active_pid))::int AS ended FROM pg_replication_slots WHERE temporary`;
     await expect
@@ -176,11 +176,11 @@ function describeClones(onXfs: boolean): void {
     const { layout } = subject;
     const { projectId, tenantUid } = bench.ref;
     const source = dataDirectory(layout.branch(projectId, bench.ref.branchId));
-    // Against chance: a copy may happen to be right, but not several in a row.
+    // Guards against chance: one copy may happen to be right, but not several in a row.
     for (let attempt = 0; attempt < 5; attempt++) {
       const before = writers.acknowledged();
       const child = { branchId: newBranchId(), endpointId: newEndpointId() };
-      // A branch of the template gives it the directory and the record; its data is then replaced.
+      // A branch of the template provides the directory and the record; its data is then replaced.
       await bench.createBranch(child.branchId);
       const target = dataDirectory(layout.branch(projectId, child.branchId));
       await rm(target, { recursive: true });
@@ -199,7 +199,7 @@ function describeClones(onXfs: boolean): void {
     expect.fail('the check found nothing wrong with five naive copies');
   });
 
-  /** The tables first, then a checkpoint and more writes, then the log and the control file: no backup, no label. */
+  /** The tables first, then a checkpoint and more writes, then the WAL and the control file: no backup, no label. */
   async function naiveCopy(source: string, target: string): Promise<void> {
     const skipped = ['postmaster.pid', 'postmaster.opts', 'base', 'global', 'pg_wal', 'pg_xact'];
     const copy = (name: string) => cp(join(source, name), join(target, name), { recursive: true });
@@ -216,7 +216,7 @@ function describeClones(onXfs: boolean): void {
   }
 }
 
-/** Clients that move money without a pause, and remember what they were told is committed. */
+/** Clients that move money without a pause, and record what the server acknowledged as committed. */
 class Writers {
   readonly #sql: postgres.Sql;
   readonly #done: number[];
@@ -235,7 +235,7 @@ class Writers {
     );
   }
 
-  /** For each writer the number of its commits, all of which have been acknowledged. */
+  /** For each writer the number of its commits, all acknowledged. */
   acknowledged(): number[] {
     return [...this.#done];
   }

@@ -1,6 +1,6 @@
 /**
  * The driver's part of copying a running server's directory: one session that keeps a backup open while the host
- * copies. The source goes on serving. Should this process die, the session ends, and the backup and its slot with it.
+ * copies. The source keeps serving. If this process dies, the session ends, and with it the backup and its slot.
  */
 import { randomBytes } from 'node:crypto';
 import type { BranchCopy } from '../../interface/driver.ts';
@@ -9,7 +9,7 @@ import { readCatalog } from '../../server/configure.ts';
 import { readSize } from '../../server/work.ts';
 import type { BackupEnd, HostCalls, HostedCompute, LiveClone } from '../channel/host-calls.ts';
 
-/** A backup begins with a checkpoint, which may have much to write. */
+/** A backup begins with a checkpoint, which may have a lot to write. */
 export const checkpointMsMax = 600_000;
 
 export async function cloneLive(host: HostCalls, source: HostedCompute, clone: LiveClone): Promise<BranchCopy> {
@@ -19,11 +19,11 @@ export async function cloneLive(host: HostCalls, source: HostedCompute, clone: L
 }
 
 export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveClone): Promise<BranchCopy> {
-  // An owner may have set a limit for the whole server, and this session sits idle while the host copies.
+  // An owner may have set a limit for the whole server, and this session is idle while the host copies.
   await sql`SET idle_session_timeout = 0`;
   await beginBackup(sql);
   const copying = host.beginLiveClone(clone);
-  // Meanwhile the session has nothing else to do.
+  // The session is free while the host copies.
   const [copied, seen] = await Promise.allSettled([copying, observeSource(sql)]);
   if (copied.status === 'rejected') throw copied.reason;
   try {
@@ -45,31 +45,31 @@ async function observeSource(sql: Session) {
 }
 
 /**
- * Where the server is in the count of transactions that write: the first one that is still open, and the one after the
- * last that has ended. As long as both are equal and stay so, no such transaction has come to an end; one that ends
- * later is not in the copy, because the end of a backup begins a new segment of WAL.
+ * The server's position in the sequence of writing transactions: the oldest one still open, and the one after the last
+ * that ended. While both are equal and do not change, no writing transaction has ended; one that ends later is not in
+ * the copy, because ending a backup switches to a new WAL segment.
  */
 async function writesSeen(sql: Session): Promise<{ oldest: string; last: string }> {
   const [seen] = await sql<{ oldest: string; last: string }[]>`
     SELECT pg_snapshot_xmin(s)::text AS oldest, pg_snapshot_xmax(s)::text AS last FROM pg_current_snapshot() s`;
-  if (!seen) throw new Error('the server did not say what it has seen');
+  if (!seen) throw new Error('the server did not report its snapshot');
   return seen;
 }
 
-/** The slot keeps the WAL that is written from here on; a temporary one goes with the session. */
+/** The slot keeps the WAL written from here on; being temporary, it is dropped with the session. */
 async function beginBackup(sql: Session): Promise<void> {
   const slot = `catnap_clone_${randomBytes(8).toString('hex')}`;
   await sql`SELECT pg_create_physical_replication_slot(${slot}, true, true)`;
   await sql`SELECT pg_backup_start('catnap', true)`;
 }
 
-/** Fails if the session is not the one that began: the server was restarted, or the connection broke. */
+/** Fails if this session did not begin the backup: the server was restarted, or the connection broke. */
 async function endBackup(sql: Session): Promise<BackupEnd> {
   const [end] = await sql<{ lsn: string; label: string; spaces: string | null; lastSegment: string }[]>`
     SELECT lsn::text, labelfile AS label, spcmapfile AS spaces, pg_walfile_name(lsn) AS "lastSegment"
     FROM pg_backup_stop(false)`;
   const firstSegment = /^START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)$/m.exec(end?.label ?? '')?.[1];
-  if (!end || firstSegment === undefined) throw new Error('the server did not say where its backup begins and ends');
+  if (!end || firstSegment === undefined) throw new Error('the server did not report where its backup begins and ends');
   if (end.spaces) throw new Error('a server with tablespaces cannot be copied');
   const { label, lastSegment, lsn } = end;
   return { label, firstSegment, lastSegment, lsn };

@@ -1,6 +1,6 @@
 /**
- * The local driver, as child processes have it: calls to the host in the parent process, which owns directories and
- * processes, and the SQL that finds out whether a server answers and what is in it.
+ * The local driver, as child processes use it: calls to the host in the parent process, which owns directories and
+ * processes, and the SQL that checks whether a server answers and what it holds.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -52,7 +52,7 @@ const reloadMsMax = 5_000;
 
 export class LocalDriver implements ComputeDriver {
   readonly #host: HostCalls;
-  /** Pids of servers that are known to take logins, so that a listing does not ask hundreds of them each time. */
+  /** Pids of servers that are known to accept logins, so that a listing does not probe hundreds of them each time. */
   readonly #answered = new Map<string, number>();
 
   constructor(host: HostCalls) {
@@ -95,7 +95,7 @@ export class LocalDriver implements ComputeDriver {
   async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
     const compute = await this.#host.start(spec);
     if (!compute?.process?.ready) return null;
-    // The postmaster's own word, which is what `pg_ctl start` waits for too: a probe would only cost the client time.
+    // The postmaster's own report, which `pg_ctl start` also waits for: a probe would only cost the client time.
     this.#answered.set(spec.endpointId, compute.process.pid);
     // The first observation of a fresh clone gives it its project's secret.
     return compute.firstSecret === null ? observation(spec, compute, true) : null;
@@ -114,7 +114,7 @@ export class LocalDriver implements ComputeDriver {
     const address = await this.#addressOf(spec);
     const before = await withSession(address, login, loadedAt);
     await this.#host.reload(spec);
-    // The postmaster reads the file when it gets to it; what is asked before that would be about the old one.
+    // The postmaster rereads the file asynchronously; a question asked before that would be answered from the old one.
     const giveUpAt = Date.now() + reloadMsMax;
     while ((await withSession(address, login, loadedAt)) === before) {
       if (Date.now() > giveUpAt) throw new Error(`the server of ${spec.endpointId} did not read its new settings`);
@@ -202,7 +202,7 @@ export class LocalDriver implements ComputeDriver {
     const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
     if (!compute?.process?.ready) throw notRunning();
     if (compute.readOnly) throw new Error(`compute ${ref.endpointId} is read-only: its primary is configured instead`);
-    // A server that still has the template's secret is given its own first; any other proves itself by what follows.
+    // A server that still has the template's secret first gets its own; any other proves itself by what follows.
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
     const address = addressOf(compute);
     try {
@@ -224,7 +224,7 @@ export class LocalDriver implements ComputeDriver {
     return done ?? false;
   }
 
-  /** Null when the server does not run, or goes away meanwhile. One that is full is there, and that is a failure. */
+  /** Null when the server is not running, or goes away during the work; a full one is running, so that fails. */
   async #onRunning<T>(ref: ComputeRef, work: (server: RunningServer) => Promise<T>): Promise<T | null> {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process?.ready || compute.readOnly || compute.branchId !== ref.branchId) return null;
@@ -242,17 +242,17 @@ export class LocalDriver implements ComputeDriver {
     return Promise.all(
       computes.map(async (compute) => {
         const known = compute.process?.ready && this.#answered.get(compute.endpointId) === compute.process.pid;
-        // The tenant's uid is not needed for a question, and a listing has no reference to take it from.
+        // The tenant's uid is not needed to inspect a compute, and a listing has no reference to take it from.
         const ref = { ...compute, tenantUid: null };
         return observation(compute, compute, known || (await this.#answers(ref, compute).catch(() => false)));
       }),
     );
   }
 
-  /** Whether the server takes logins. A fresh clone first gets its project's secret. */
+  /** Whether the server accepts logins. A fresh clone first gets its project's secret. */
   async #answers(ref: EndpointRef, compute: HostedCompute): Promise<boolean> {
     if (!compute.process?.ready) return false;
-    // Asked once: every further question would cost each wake a process of the server.
+    // Asked once: every further probe would cost each wake a backend of the server.
     if (compute.firstSecret === null && this.#answered.get(compute.endpointId) === compute.process.pid) return true;
     try {
       if (compute.firstSecret === null) {
@@ -272,9 +272,9 @@ export class LocalDriver implements ComputeDriver {
   }
 
   /**
-   * The template's secret is in every new clone, so no route may open before it is void. It is sent as a verifier:
-   * the password itself never shows up in a statement. If Catnap dies before the host forgets the first secret, the
-   * next question finds it refused and the project's own accepted.
+   * The template's secret is in every new clone, so no route may open before it is replaced. The new one is sent as a
+   * verifier: the password itself never appears in a statement. If Catnap dies before the host forgets the first
+   * secret, the next probe finds that one refused and the project's own accepted.
    */
   async #replaceFirstSecret(ref: EndpointRef, compute: HostedCompute, firstSecret: string): Promise<void> {
     const address = addressOf(compute);

@@ -1,4 +1,4 @@
-/** Turns what the host knows of a compute into what the driver reports. */
+/** Turns what the host knows about a compute into what the driver reports. */
 
 import type { ComputeAddress } from '../../../lib/model.ts';
 import type { ComputeObservation } from '../../interface/driver.ts';

@@ -1,6 +1,6 @@
 /**
- * The driver's part of read replicas: data for a hot standby, copied from the running primary as a branch's is, and
- * the removal of a replica, which must leave no slot behind: a slot that nobody uses keeps WAL.
+ * The driver's part of read replicas: the data of a hot standby, copied from the running primary like that of a branch,
+ * and the removal of a replica, which must leave no slot behind: an unused slot retains WAL.
  */
 
 import {
@@ -16,7 +16,7 @@ import { dropSlot, ensureReplicationRole, makeSlot, observeSlot } from '../../se
 import type { HostCalls, HostedCompute } from '../channel/host-calls.ts';
 import { checkpointMsMax, cloneInSession } from './live-clone.ts';
 
-/** Keeps the data that is there if the replica can go on from it, else copies the primary's. */
+/** Keeps the existing data if the replica can continue from it, otherwise copies the primary's. */
 export async function buildReplica(host: HostCalls, spec: ComputeSpec, anew: boolean): Promise<ReplicaData> {
   const seen = (await host.inspect(spec))?.seenGeneration ?? 0;
   if (spec.generation < seen) throw new StaleGenerationError(spec.endpointId, spec.generation, seen);
@@ -42,7 +42,7 @@ export async function observeReplica(host: HostCalls, ref: ComputeRef): Promise<
   return inPrimary(primary, (sql) => observeSlot(sql, slotName(ref.endpointId)));
 }
 
-/** In a server that sleeps a slot is a directory, and the host removes it. */
+/** While the primary is asleep a slot is only a directory, which the host removes. */
 export async function removeReplicaSlot(host: HostCalls, ref: ComputeRef): Promise<void> {
   const primary = await host.findServer(ref);
   if (primary) await inPrimary(primary, (sql) => dropSlot(sql, slotName(ref.endpointId)));

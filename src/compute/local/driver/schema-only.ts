@@ -5,11 +5,11 @@ import { adminLogin, isNotReady, type Session, withSession } from '../../server/
 import { emptyTables, listFiles, loginTo } from '../../server/empty-tables.ts';
 import type { HostCalls } from '../channel/host-calls.ts';
 
-/** Recovery of a copy of a busy source, and a statement over all tables of a large schema. */
+/** Allows for recovery of a copy of a busy source, and for a statement over all tables of a large schema. */
 const startMsMax = 600_000;
 const statementMs = 1_800_000;
 
-/** Twice: what the first turn writes, and what was in the log before it, is gone with the log of the second. */
+/** Two rounds: the second removes the WAL that the first one wrote, and the WAL from before it. */
 export async function emptyBranch(host: HostCalls, spec: EmptySpec): Promise<void> {
   const { projectId, tenantUid, branchId, pgVersion } = spec;
   const ref = { projectId, tenantUid, branchId, pgVersion };

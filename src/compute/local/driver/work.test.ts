@@ -1,4 +1,4 @@
-/** What a real server says it is busy with, and what does not count. */
+/** What a real server reports as work, and what does not count. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../test/helpers/eventually.ts';
@@ -12,7 +12,7 @@ let bench: Bench;
 let address: ComputeAddress;
 const clients: pg.Client[] = [];
 
-/** Background work of its own accord would disturb the other tests. */
+/** Background work would disturb the other tests. */
 const settings = { wal_level: 'logical', autovacuum: 'off' };
 const eagerVacuum = {
   ...settings,

@@ -17,7 +17,7 @@ afterAll(async () => {
   await home.remove();
 });
 
-/** The calls that a child with this access is not refused, whatever comes of them. */
+/** The calls that a child with this access may make, whatever their result. */
 async function answered(access: DriverAccess): Promise<string[]> {
   const { parent, child } = makeChannelPair();
   host.serve(parent, access);

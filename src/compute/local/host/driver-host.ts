@@ -1,4 +1,4 @@
-/** The local driver's work in the parent process: majors made ready, children served, the machine tried out. */
+/** The local driver in the parent process: prepares majors, serves children, finds out what the machine allows. */
 import type { Config } from '../../../lib/config.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { DriverAccess, DriverChannel, DriverHost, HostFacts } from '../../interface/driver-host.ts';
@@ -13,7 +13,7 @@ import { PrivilegedHost } from './privileged-host.ts';
 
 /** Prepared before the first project asks for it; the other majors follow in the background. */
 const defaultMajor = 17;
-/** Two copies of 46 MB: enough for a person, and a burst beyond them is copied as it comes. */
+/** Two copies of 46 MB: enough for one person; in a burst, further projects are copied on request. */
 const sparesOfEachMajor = 2;
 
 export class LocalDriverHost implements DriverHost {

@@ -1,7 +1,7 @@
 /**
  * The privileged half of the local driver: it alone touches directories and processes of tenants, and runs in the
- * parent process (as root when Catnap was started by root). It takes ids, never paths, runs no SQL, and does one
- * thing at a time for an endpoint and for a branch.
+ * parent process (as root when root started Catnap). It takes ids, never paths, runs no SQL, and does one thing at a
+ * time for an endpoint and for a branch.
  */
 import { join } from 'node:path';
 import type { Config } from '../../../lib/config.ts';
@@ -91,7 +91,7 @@ export class PrivilegedHost implements HostCalls {
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
   }
 
-  /** Makes ready what every start of a major needs (binaries, template), reporting progress in plain words. */
+  /** Prepares what every start of a major needs (binaries, template), reporting progress in plain words. */
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
     const { build, template } = await this.#majors.ready(pgVersion, progress);
     void this.#spares.refill(template);
@@ -105,12 +105,12 @@ export class PrivilegedHost implements HostCalls {
     return this.#cgroups.problem();
   }
 
-  /** When Catnap ends. Computes go on. */
+  /** Call it when Catnap ends. Computes keep running. */
   close(): Promise<void> {
     return this.#disks.close();
   }
 
-  /** How the bound of temporary files is kept on this machine. */
+  /** How the limit of temporary files is enforced on this machine. */
   temporaryDisk(): Promise<TemporaryDiskEnforcement> {
     return this.#disks.detect();
   }
@@ -185,7 +185,7 @@ export class PrivilegedHost implements HostCalls {
     return this.#locks.exclusive(endpointLock(spec), async () => {
       const known = await this.#fence(spec, spec.generation);
       const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
-      // A replica works on data of its own, and leaves its branch alone.
+      // A replica works on its own data and does not touch its branch.
       const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
       return this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
     });
@@ -261,7 +261,7 @@ export class PrivilegedHost implements HostCalls {
     return found;
   }
 
-  /** Refuses what is older than the newest call seen, before anything is touched. */
+  /** Refuses a call older than the newest one seen, before anything is touched. */
   async #fence(ref: EndpointRef, generation: number): Promise<EndpointRecord | null> {
     const record = await readEndpointRecord(this.#layout.endpoint(ref.projectId, ref.endpointId));
     if (record && generation < record.generation) {
@@ -290,7 +290,7 @@ export class PrivilegedHost implements HostCalls {
     return findHolder(dataDirectoryOf(this.#layout, ref), ref.tenantUid);
   }
 
-  /** A server that died, while Catnap was dead too, cannot give its disk back. */
+  /** A server that died while Catnap was down too cannot release its disk. */
   async #releaseDisk(projectId: string, endpointId: string): Promise<void> {
     const tenantUid = await this.#tenants.recordedUid(projectId);
     const ref = { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId), tenantUid };

@@ -1,6 +1,6 @@
 /**
- * The files that turn a copy of a running server's directory into one that recovers: the backup label, the WAL written
- * while the copy was made, and a signal. Without the label Postgres would start such a copy, and be silently wrong.
+ * The files that make a copy of a running server's directory recoverable: the backup label, the WAL written while the
+ * copy was made, and a signal file. Without the label Postgres would start such a copy, and be silently wrong.
  */
 
 import { constants, lstatSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { discard } from '../home/tenant-directories.ts';
 import { isSegment, segmentsBetween } from '../postgres/wal-segments.ts';
 import { isTransient } from './clone.ts';
 
-/** `recovery` ends on a timeline of its own, `standby` goes on following the server that it is a copy of. */
+/** `recovery` ends on a new timeline, `standby` keeps following the server that it was copied from. */
 export type Signal = 'recovery' | 'standby';
 
 export interface BackupPaths {
@@ -41,7 +41,7 @@ export async function copyRunning(paths: BackupPaths): Promise<CopyResult> {
   return result;
 }
 
-/** What recovery needs beside it. Returns what was copied of the WAL. */
+/** Adds what recovery needs besides that copy. Returns what was copied of the WAL. */
 export async function addBackupFiles(paths: BackupPaths, end: BackupEnd, signal: Signal): Promise<CopyResult> {
   const { target, owner } = paths;
   const wal = await copyWal(paths, end);
@@ -55,8 +55,8 @@ export async function addBackupFiles(paths: BackupPaths, end: BackupEnd, signal:
 }
 
 /**
- * The server rewrites this one file in place, and a reader may see half of that; recovery would then refuse it. Two
- * readings that agree are whole.
+ * The server rewrites this one file in place, and a reader may see half of the write; recovery would then refuse it.
+ * Two reads that agree are complete.
  */
 async function copyControlFile({ source, target }: BackupPaths): Promise<void> {
   const name = join('global', 'pg_control');
@@ -97,17 +97,17 @@ async function copyWal({ source, target, owner }: BackupPaths, end: BackupEnd): 
 
 const slotPattern = /^[a-z0-9_]{1,63}$/;
 
-/** Of a server that sleeps: when it starts, the slot was never there. */
+/** For a primary that is asleep: when it starts, the slot is gone. */
 export async function removeSlotDirectory(dataDirectory: string, slot: string, layout: Layout): Promise<void> {
   if (typeof slot !== 'string' || !slotPattern.test(slot)) throw new Error('not the name of a replication slot');
   await discard(join(dataDirectory, 'pg_replslot', slot), layout);
 }
 
 /**
- * For the start of a server on a copy that has not recovered yet. On the command line, because they are for this one
- * start: in the file a later reload would ask for a restart. No sessions before recovery is over, which they would
- * see the end of as an error. The first segment of the new timeline is not filled with zeros: writing 16 MB that nobody
- * needs yet was a fifth of the start, and most of the space that a fresh branch took.
+ * Settings for starting a server on a copy that has not recovered yet. They are on the command line because they are
+ * for this one start: in the file, a later reload would ask for a restart. Sessions wait until recovery is over, since
+ * they would see its end as an error. The first segment of the new timeline is not filled with zeros: writing 16 MB
+ * that is not needed yet was a fifth of the start, and most of the space that a fresh branch took.
  */
 export async function recoveryArguments(dataDirectory: string): Promise<string[]> {
   const isWaiting = lstatSync(join(dataDirectory, 'recovery.signal'), { throwIfNoEntry: false }) !== undefined;

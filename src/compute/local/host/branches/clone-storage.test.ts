@@ -1,4 +1,4 @@
-/** What a clone costs on each kind of filesystem, and what is left of one that found no room. */
+/** What a clone costs on each kind of filesystem, and what remains of one that ran out of space. */
 import { appendFile, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -101,13 +101,13 @@ for (const kind of kinds) {
       sourceServer = await bench.start(2);
     });
 
-    /** Where a copy takes nothing to begin with, less than the share is left that is kept free for servers. */
+    /** Where a copy takes no space at first, leaves less free space than the share that is reserved for servers. */
     async function fillUp(ballast: string): Promise<void> {
       const { bavail, bsize } = await statfs(disk.path);
       await appendFile(ballast, Buffer.alloc(Math.max(0, bavail * bsize - (shares ? 26 : 60) * mebibyte)));
     }
 
-    // How much btrfs can still take nobody knows before it is full.
+    // How much btrfs can still hold is unknown until it is full.
     test.skipIf(kind === 'btrfs')(
       'a clone that finds no room says so, leaves nothing, and the source goes on',
       async () => {
@@ -137,7 +137,7 @@ describe.skipIf(problems.get('ext4') !== null)('a disk that fills up during the 
     const disk = await makeLoopDisk('ext4', 4 * mebibyte);
     const source = await mkdtemp(join(tmpdir(), 'cn-many-'));
     try {
-      // Small files take whole blocks: more than the sum of their sizes says.
+      // Small files take whole blocks: more than the sum of their sizes.
       for (let n = 0; n < 2_000; n++) await writeFile(join(source, String(n)), 'x');
       const copying = copyTree(source, join(disk.path, 'target'));
       await expect(inDiskWords(copying)).rejects.toMatchObject({

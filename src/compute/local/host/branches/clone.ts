@@ -1,4 +1,4 @@
-/** Copies the data directory of a cluster that does not run: the template's, or a sleeping branch's. */
+/** Copies the data directory of a cluster that is not running: the template's, or a sleeping branch's. */
 import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { BranchReceipt } from '../../../interface/driver.ts';
@@ -11,16 +11,16 @@ export interface CloneSpec {
   readonly source: string;
   /** Must not exist. */
   readonly target: string;
-  /** The uid that the copy will belong to, or null for our own. */
+  /** The uid that will own the copy, or null for our own. */
   readonly owner: number | null;
-  /** The tenant whose directory the source is, or null when it is Catnap's own. */
+  /** The uid of the tenant that owns the source, or null when it is Catnap's own. */
   readonly sourceOwner: number | null;
 }
 
-/** Belong to a running server or to its replicas; the directories stay, what is in them does not. */
+/** These belong to a running server or to its replicas; the directories are kept, their contents are not. */
 const emptied = ['pg_replslot', 'pg_stat_tmp', 'pg_subtrans', 'pg_notify', 'pg_serial', 'pg_snapshots', 'pg_dynshmem'];
-/** `base/pgsql_tmp` holds temporary files, or is the link to the disk that does. */
 const beforeRecovery = ['backup_label', 'recovery.signal', 'standby.signal'];
+/** `base/pgsql_tmp` holds temporary files, or is the link to the disk that does. */
 const leftOut = ['postmaster.pid', 'postmaster.opts', 'base/pgsql_tmp'];
 
 export async function cloneCluster(spec: CloneSpec): Promise<BranchReceipt> {
@@ -32,7 +32,7 @@ export async function cloneCluster(spec: CloneSpec): Promise<BranchReceipt> {
     skip: (path) => isTransient(path) || isUnneeded(path),
   });
   const { shutDown, checkpointLsn } = await readControlFile(spec.target);
-  // After an unclean exit the data goes on past the last checkpoint, and only recovery knows how far.
+  // After an unclean exit the data continues past the last checkpoint, and only recovery finds out how far.
   return receiptOf([copied], { lsn: shutDown ? checkpointLsn : null, started });
 }
 
@@ -53,8 +53,7 @@ export function receiptOf(
 
 /**
  * A server that was shut down needs only the segment of its last checkpoint. The others were kept for replicas, or are
- * files that it would have used again, with nothing in them: up to 1 GB of both. Where recovery is still to come, every
- * segment may be wanted.
+ * recycled files with nothing in them: up to 1 GB of both. If recovery is still to come, any segment may be needed.
  */
 async function unneededWal(source: string): Promise<(path: string) => boolean> {
   const { shutDown, timeline, redo, checkpoint } = await readControlFile(source);

@@ -1,4 +1,4 @@
-/** Makes a branch's directory: a clone, its record, and the secret that its server still has from the template. */
+/** Creates a branch's directory: a clone, its record, and the template's secret that its server still has. */
 import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
@@ -34,7 +34,7 @@ interface Source {
   readonly firstSecret: string | null;
 }
 
-/** Of the template, or of a branch that is asleep and is kept so. */
+/** Copies the template, or a branch that is asleep and is kept asleep. */
 export async function createBranchDirectory(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
   const { layout, locks, tenants } = parts;
   await tenants.check(spec);
@@ -44,7 +44,7 @@ export async function createBranchDirectory(parts: BranchParts, spec: BranchSpec
     if (spec.source.kind === 'template') return makeBranch(parts, spec);
     const source = { ...spec, branchId: spec.source.branchId };
     const directory = layout.branch(source.projectId, source.branchId);
-    // Before the second lock: it is taken only for a branch that exists, so no two calls can wait for each other.
+    // Before the second lock: that one is taken only for a branch that exists, so no two calls can wait for each other.
     if (!(await readBranchRecord(directory))) throw new Error(`branch ${source.branchId} has no data`);
     return locks.shared(branchLock(source), async () => {
       const data = dataDirectory(directory);
@@ -76,13 +76,13 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
   }
 }
 
-/** A directory to make a branch in. 0700 and the parent's own until it is whole: nobody else can see or touch it. */
+/** A directory to build a branch in: 0700 and owned by the parent until it is complete, so no other uid can enter. */
 export async function makeUnfinished(folder: string, name: string): Promise<string> {
   await removeUnfinished(folder, name);
   return mkdtemp(join(folder, `.${name}-`));
 }
 
-/** Moves data that is whole to where it belongs, with its record, by one rename. */
+/** Moves complete data, with its record, to its final directory by one rename. */
 export async function publishData(making: {
   readonly directory: string;
   readonly home: string;
@@ -119,7 +119,7 @@ async function findSource({ template, layout }: BranchParts, spec: BranchSpec): 
   };
 }
 
-/** What a killed Catnap left of an earlier attempt. */
+/** Removes what an earlier attempt, cut off by a kill of Catnap, left behind. */
 export async function removeUnfinished(folder: string, branchId: string): Promise<void> {
   const found = await readdir(folder).catch(() => [] as string[]);
   const names = found.filter((name) => name.startsWith(`.${branchId}-`));

@@ -1,8 +1,8 @@
 /**
  * The host's part of copying a running server's directory. The driver holds the backup open by SQL and calls twice:
- * `begin` copies everything but the WAL, `finish` adds what the end of the backup says. In between nothing is locked,
- * and nothing is visible: the copy is in a directory that only the parent can enter. What a worker that died left
- * there is removed by the next attempt, or with the branch or endpoint that it was for.
+ * `begin` copies everything but the WAL, `finish` adds the WAL and the backup label. In between nothing is locked, and
+ * nothing is visible: the copy is in a directory that only the parent can enter. A copy left by a worker that died is
+ * removed by the next attempt, or with the branch or endpoint that it was for.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -32,7 +32,7 @@ interface Pending {
   readonly directory: string;
   readonly copied: CopyResult;
   readonly startedAt: number;
-  /** Of the server that was copied from. */
+  /** Pid of the source's server. */
   readonly pid: number;
 }
 
@@ -44,7 +44,7 @@ export class LiveClones {
     this.#parts = parts;
   }
 
-  /** Returns the name that `finish` and `abandon` know the copy by. */
+  /** Returns the token by which `finish` and `abandon` identify the copy. */
   async begin(clone: LiveClone): Promise<string> {
     const { layout, tenants } = this.#parts;
     await tenants.check(clone);
@@ -59,7 +59,7 @@ export class LiveClones {
         : await makeUnfinished(layout.branches(clone.projectId), clone.branchId);
       try {
         const copied = await copyRunning(this.#paths(clone, directory));
-        // What is written out while the backup ends need not be waited for after it; `publishData` sees to all of it.
+        // Writing out now shortens the wait after the backup; `publishData` makes sure that everything is on disk.
         void syncTree(directory).catch(() => undefined);
         const token = randomBytes(16).toString('hex');
         this.#pending.set(token, { clone, directory, copied, startedAt, pid });
@@ -77,11 +77,11 @@ export class LiveClones {
     if (!pending) throw new Error('the copy is gone: another attempt has taken its place');
     const { clone, directory, copied, startedAt } = pending;
     return this.#locked(clone, async () => {
-      // Asked again: while we waited for the lock another attempt may have begun.
+      // Checked again: another attempt may have begun while this one waited for the lock.
       if (!this.#pending.delete(token)) throw new Error('the copy is gone: another attempt has taken its place');
       try {
         if ((await this.#requireRunning(clone)) !== pending.pid)
-          throw new Error('the server was started anew meanwhile');
+          throw new Error('the server was restarted during the copy');
         const wal = await addBackupFiles(this.#paths(clone, directory), end, clone.replica ? 'standby' : 'recovery');
         const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
         const record = { pgVersion: clone.pgVersion, receipt };
@@ -113,12 +113,12 @@ export class LiveClones {
     return dataHome(this.#parts.layout, { ...clone, ...replica });
   }
 
-  /** A replica's old data is replaced, so nothing may run on it and no newer call may have come. */
+  /** A replica's old data is replaced, so no server may run on it and no newer call may have arrived. */
   async #requireFree(clone: LiveClone): Promise<void> {
     const { layout } = this.#parts;
     const { replica, branchId } = clone;
     if (replica === null) {
-      if (await readBranchRecord(this.#home(clone))) throw new Error(`branch ${branchId} has data already`);
+      if (await readBranchRecord(this.#home(clone))) throw new Error(`branch ${branchId} already has data`);
       return;
     }
     const { endpointId, generation } = replica;
@@ -136,7 +136,7 @@ export class LiveClones {
     const record = await readBranchRecord(directory);
     if (record?.pgVersion !== clone.pgVersion) throw new Error(`branch ${clone.sourceId} has no data of this version`);
     const holder = await findHolder(dataDirectory(directory), clone.tenantUid);
-    if (!holder?.ready) throw new Error(`the server of branch ${clone.sourceId} does not run any more`);
+    if (!holder?.ready) throw new Error(`the server of branch ${clone.sourceId} is not running any more`);
     return holder.pid;
   }
 
@@ -145,7 +145,7 @@ export class LiveClones {
     return { source, target: dataDirectory(directory), owner: clone.tenantUid };
   }
 
-  /** An earlier attempt whose worker is gone; its directory goes with `makeUnfinished`. */
+  /** Forgets an earlier attempt whose worker is gone; `makeUnfinished` removes its directory. */
   #forget(clone: LiveClone): void {
     for (const [token, pending] of this.#pending) {
       if (this.#home(pending.clone) === this.#home(clone)) this.#pending.delete(token);

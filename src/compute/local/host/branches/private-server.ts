@@ -1,6 +1,6 @@
 /**
- * A server on a branch's data that nobody but Catnap's own login can reach, for work that must be over before the
- * branch is shown. It belongs to no endpoint. What a killed Catnap left running is stopped by the next call, or by the
+ * A server on a branch's data that only Catnap's own login can reach, for work that must be done before the branch is
+ * visible. It belongs to no endpoint. A server left running by a killed Catnap is stopped by the next call, or by the
  * branch's removal.
  */
 
@@ -32,7 +32,7 @@ export interface PrivateServerParts {
   readonly uids: Uids | null;
 }
 
-/** Room for a lock on every table, index and sequence of a large schema; no WAL file is used a second time. */
+/** Room for a lock on every table, index and sequence of a large schema; no WAL file is recycled. */
 const settings = {
   autovacuum: 'off',
   max_connections: '10',
@@ -43,7 +43,7 @@ const settings = {
   shared_buffers: '64MB',
 };
 
-/** Path of its socket; null for a branch that still has the template's own secret: nothing was ever put into it. */
+/** Returns its socket path; null for a branch that still has the template's secret: nothing was written to it. */
 export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateServer): Promise<string | null> {
   const { layout, tenants, locks, majors, uids } = parts;
   const tenantUid = await tenants.check(ref);
@@ -87,7 +87,7 @@ export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateS
   });
 }
 
-/** Stops it and removes whatever may hold old contents: WAL before its end, counters, and files that no table owns. */
+/** Stops it and removes whatever may hold old contents: earlier WAL, statistics, and files that no table owns. */
 export async function closePrivateServer(
   { layout, tenants, locks }: PrivateServerParts,
   ref: BranchRef,
@@ -109,7 +109,7 @@ export async function closePrivateServer(
   });
 }
 
-/** A transaction that was open in the source when it was copied leaves files that no catalog names. */
+/** A transaction that was open in the source when it was copied leaves files that are in no catalog. */
 async function removeStrayFiles(base: string, kept: KeptFiles): Promise<void> {
   const databases = new Map(kept.map(({ database, filenodes }) => [String(database), filenodes]));
   await removeFrom(base, (name) => /^\d+$/.test(name) && !databases.has(name));

@@ -1,7 +1,7 @@
 /**
- * Removes the data of a branch, or exchanges it by renames: the old directory moves away, and the staged one takes its
- * name. As long as the staged one is there the exchange is not over, so a call that was cut off anywhere is finished by
- * the next one, and a call that comes late finds nothing to do.
+ * Removes the data of a branch, or replaces it by renames: the old directory moves away, and the staged one takes its
+ * name. While the staged directory exists the replacement is unfinished, so the next call completes one that was cut
+ * off anywhere, and a late call finds nothing to do.
  */
 import { randomBytes } from 'node:crypto';
 import { readdir, rename, rm } from 'node:fs/promises';
@@ -42,7 +42,7 @@ export async function removeBranchData(parts: BranchDataParts, ref: BranchRef): 
   });
 }
 
-/** Takes a replica's slot from a branch that sleeps. */
+/** Drops a replica's slot from a branch that is asleep. */
 export async function removeSlotOf({ layout, locks }: BranchDataParts, ref: BranchRef, slot: string): Promise<void> {
   const { projectId, branchId, tenantUid } = ref;
   const data = dataDirectoryOf(layout, { projectId, branchId, tenantUid });
@@ -67,7 +67,7 @@ export async function replaceBranchData(parts: BranchDataParts, ref: BranchRef, 
   });
 }
 
-/** False when the staged data has become the branch's already. */
+/** False when the staged data has already become the branch's. */
 async function isStaged(
   { layout }: BranchDataParts,
   ref: BranchRef,
@@ -78,7 +78,7 @@ async function isStaged(
   throw new Error(`branch ${ref.branchId} has no data`);
 }
 
-/** A replica of the old data has nothing to go on from. */
+/** A replica of the old data has nothing to continue from. */
 async function discardReplica(parts: BranchDataParts, ref: BranchRef, replica: EndpointRef): Promise<void> {
   const { layout, locks } = parts;
   await locks.exclusive(endpointLock(replica), async () => {
@@ -89,7 +89,7 @@ async function discardReplica(parts: BranchDataParts, ref: BranchRef, replica: E
   });
 }
 
-/** Whichever endpoint it belongs to: one that has just been moved away or deleted may still run on a branch's data. */
+/** Stops it whichever endpoint it belongs to: one just moved away or deleted may still run on the branch's data. */
 async function stopServer({ layout, disks, cgroups }: BranchDataParts, ref: DataRef): Promise<void> {
   const data = dataDirectoryOf(layout, ref);
   const held = (await findHolder(data, ref.tenantUid))?.endpointId;
@@ -112,11 +112,11 @@ async function exchange(layout: Layout, { projectId, branchId }: BranchRef, by: 
     }
   }
   await renameDurably(layout.branch(projectId, by.stagingId), home);
-  // Last: it may take its time, and what a killed Catnap leaves in the trash goes at its next start.
+  // Last, because it may take long; what a killed Catnap leaves in the trash is removed at the next start.
   await rm(leaving, { recursive: true, force: true });
 }
 
-/** Slots of replicas that follow other data from now on; they would keep WAL here for ever. */
+/** Removes the slots of replicas that follow other data from now on: they would retain WAL here forever. */
 async function forgetReplicas(home: string, layout: Layout): Promise<void> {
   const slots = join(dataDirectory(home), 'pg_replslot');
   for (const name of await readdir(slots)) await discard(join(slots, name), layout);

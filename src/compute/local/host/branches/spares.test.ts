@@ -21,14 +21,14 @@ beforeAll(async () => {
 });
 afterAll(() => home.remove());
 
-/** A copy of the template that nobody else knows. */
+/** A copy of the template that no other test uses. */
 async function privateCopy(source: string): Promise<string> {
   const directory = await mkdtemp(join(home.path, 'work', 'template-'));
   await cp(source, join(directory, 'pgdata'), { recursive: true });
   return directory;
 }
 
-/** Those that are whole; a leading dot marks one in the making. */
+/** Complete ones; a leading dot marks one that is being made. */
 async function spares(): Promise<string[]> {
   const names = await readdir(join(template.dataDirectory, '..', 'spares')).catch(() => [] as string[]);
   return names.filter((name) => !name.startsWith('.'));

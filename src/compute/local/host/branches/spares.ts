@@ -1,7 +1,7 @@
 /**
- * Copies of the template made ahead of time, so that a new project takes one instead of waiting for it: making 1,266
+ * Copies of the template made ahead of time, so that a new project takes one instead of waiting for it: creating 1,266
  * files takes 90 to 600 ms depending on what the filesystem did before, giving them to a tenant takes 20. They live
- * beside their template and go with it. Only the parent can enter them.
+ * beside their template and are removed with it. Only the parent can enter them.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { dataDirectory, unfinishedPrefix } from '../home/layout.ts';
 import type { Template } from '../postgres/template.ts';
 import { cloneCluster } from './clone.ts';
 
-/** Lets the server of the project that took one come up before the disk is busy again. */
+/** Lets the server of the project that took one start before the disk is busy again. */
 const refillDelayMs = 300;
 const abandonedMs = 600_000;
 
@@ -20,7 +20,7 @@ export class Spares {
   readonly #count: number;
   readonly #refilling = new Set<string>();
 
-  /** With a count of 0 there are none, and every project is copied when it is asked for. */
+  /** With a count of 0 there are no spares, and every project is copied on request. */
   constructor(count: number) {
     this.#count = count;
   }
@@ -40,7 +40,7 @@ export class Spares {
     return null;
   }
 
-  /** In the background, one at a time; what fails is tried again with the next project. */
+  /** Runs in the background, one copy at a time; a failure is retried with the next project. */
   async refill(template: Template): Promise<void> {
     const folder = folderOf(template);
     if (this.#count === 0 || this.#refilling.has(folder)) return;
@@ -50,7 +50,7 @@ export class Spares {
       await removeAbandoned(folder);
       while ((await finished(folder)).length < this.#count) await makeSpare(template, folder);
     } catch {
-      // A full disk, or a template that was just replaced: projects are copied as they are asked for.
+      // A full disk, or a template that was just replaced: projects are then copied on request.
     } finally {
       this.#refilling.delete(folder);
     }
@@ -64,7 +64,7 @@ async function finished(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [] as string[])).filter((name) => !name.startsWith(unfinishedPrefix));
 }
 
-/** Whole and on disk before it gets its name. */
+/** Complete and on disk before it gets its final name. */
 async function makeSpare(template: Template, folder: string): Promise<void> {
   const making = await mkdtemp(join(folder, unfinishedPrefix));
   try {
@@ -79,7 +79,7 @@ async function makeSpare(template: Template, folder: string): Promise<void> {
   }
 }
 
-/** By a rename, so that of two callers only one gets this spare. Null for the slower one. */
+/** Claims it by a rename, so that only one of two callers gets this spare; the slower one gets null. */
 async function claim(spare: string, target: string): Promise<BranchReceipt | null> {
   try {
     const receipt = JSON.parse(await readFile(receiptOf(spare), 'utf8')) as BranchReceipt;
@@ -88,13 +88,13 @@ async function claim(spare: string, target: string): Promise<BranchReceipt | nul
     return receipt;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Another filesystem: a copy is as quick as moving it there.
+    // EXDEV is another filesystem: a copy is as fast as moving the spare there.
     if (code === 'ENOENT' || code === 'EXDEV') return null;
     throw error;
   }
 }
 
-/** What a killed Catnap left half made. */
+/** Removes half-made spares that a killed Catnap left behind. */
 async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);

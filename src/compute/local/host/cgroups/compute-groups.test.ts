@@ -10,7 +10,7 @@ import { parseMounts, parseOwnGroups } from './locations.ts';
 
 const gib = 1024 ** 3;
 const mib = 1024 ** 2;
-/** Quick ones: a thousand bytes at a time, and none of them counted. */
+/** Fast: a thousand bytes at a time, none of them counted. */
 const takeBytes = (millions: number) => `octet_length(repeat(repeat('x', 1000), ${millions * 1_000}))`;
 const config = { home: '/nowhere/cgroups-test', uids: null };
 const problem = await new Cgroups(
@@ -42,7 +42,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     const groups = await readFile(`/proc/${running.pid}/cgroup`, 'utf8');
     const own = groups.split('\n').filter((line) => line.endsWith(`/${b.ref.endpointId}`));
     expect(own.length).toBeGreaterThan(0);
-    // A process that is just ending has left its group already.
+    // A process that is just ending has already left its group.
     await eventually(async () => {
       const children = await readFile(`/proc/${running.pid}/task/${running.pid}/children`, 'utf8');
       for (const pid of children.trim().split(' ')) expect(await readFile(`/proc/${pid}/cgroup`, 'utf8')).toBe(groups);
@@ -64,7 +64,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     await preferTree(computes[0]?.pid ?? null);
     const refs = computes.map(({ b }) => b.ref);
     const most = sizes.map(() => 0);
-    // Something may hold the whole machine up for a moment: they must reach it once, and exceed it never.
+    // The whole machine may stall for a moment: they must reach the quota once, and never exceed it.
     await eventually(
       async () => {
         const used = await coresUsed(() => subject.driver.sample(refs));
@@ -128,7 +128,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
     return sample;
   }
 
-  /** Until the server goes away. */
+  /** Runs until the server goes away. */
   async function burn({ address }: ComputeObservation): Promise<void> {
     if (address === null) throw new Error('it does not run');
     const login = { username: 'owner', password, database: 'app' };
@@ -136,7 +136,7 @@ describe.skipIf(problem !== null)(`control groups (${problem ?? 'permitted'})`, 
   }
 });
 
-/** Puts the tree of a server's group before whatever else is busy here: it is the quota that is measured. */
+/** Gives the tree of a server's group priority over anything else that is busy here: the quota is what is measured. */
 async function preferTree(pid: number | null): Promise<void> {
   const own = parseOwnGroups(await readFile(`/proc/${pid}/cgroup`, 'utf8'));
   const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
@@ -147,7 +147,7 @@ async function preferTree(pid: number | null): Promise<void> {
   else await writeFile(join(tree(unified?.point, own.get('')), 'cpu.weight'), '10000');
 }
 
-/** Over a time in which what is carried over from one period to the next makes little. */
+/** Measured over a time in which quota carried over from one period to the next hardly counts. */
 async function coresUsed(sample: () => Promise<ComputeSample[]>): Promise<number[]> {
   const [before, begin] = [await sample(), performance.now()];
   await letRun(3_000);

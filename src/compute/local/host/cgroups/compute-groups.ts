@@ -1,6 +1,6 @@
 /**
- * The control groups of this data home's computes: one each, entered before Postgres is executed, gone when it has
- * stopped. Where they are not permitted computes run without limits, and whatever reports on them says so.
+ * The control groups of this data home's computes: one each, entered before Postgres is executed, removed after it has
+ * stopped. Where control groups are not permitted computes run without limits, and whatever reports on them says so.
  */
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -18,7 +18,7 @@ import { enteringShell } from './entering-shell.ts';
 import { openTree } from './locations.ts';
 import { type CgroupTree, type GroupLimits, isGone } from './tree.ts';
 
-/** How long a start may use as many cores as there are: at a quarter of one it would take three times as long. */
+/** How long a start may use all cores: with a quarter of a core it would take three times as long. */
 const startGraceMs = 3_000;
 const removeTries = 40;
 const removeEveryMs = 25;
@@ -29,10 +29,10 @@ export class Cgroups {
   readonly #log: DiskLog;
   readonly #findServer: () => Promise<number | null>;
   #opened: Promise<CgroupTree | { readonly problem: string }> | undefined;
-  /** Limits that are to hold when the grace of a start is over. */
+  /** Limits that take effect when the grace period of a start is over. */
   readonly #pending = new Map<string, { readonly timer: NodeJS.Timeout; limits: ComputeLimits }>();
 
-  /** `findServer` gives the pid of any server that runs here: an earlier Catnap may have made its group elsewhere. */
+  /** `findServer` returns the pid of any server of this home: an earlier Catnap may have made its group elsewhere. */
   constructor(config: { home: string; uids: Uids | null }, log: DiskLog, findServer: () => Promise<number | null>) {
     this.#name = `catnap-${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
     this.#uids = config.uids;
@@ -40,7 +40,7 @@ export class Cgroups {
     this.#findServer = findServer;
   }
 
-  /** Tried once, by entering a group as a server would; logged once when that fails. */
+  /** Tried once, by entering a group as a server would; a failure is logged once. */
   async problem(): Promise<LimitsProblem> {
     const tree = await this.#tree();
     return 'problem' in tree ? tree.problem : null;
@@ -74,7 +74,7 @@ export class Cgroups {
     }
   }
 
-  /** Below these the tree is: those of Catnap itself, or what an earlier Catnap took. */
+  /** The groups that the tree is below: those of Catnap itself, or those that an earlier Catnap used. */
   async #ownGroups(): Promise<string> {
     const pid = await this.#findServer();
     const ofServer = pid === null ? '' : await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
@@ -83,23 +83,23 @@ export class Cgroups {
     return ofServer.replaceAll(new RegExp(`/${this.#name}/[^/\n]+$`, 'gm'), '').replaceAll(/:$/gm, ':/');
   }
 
-  /** The files by which the server that is started next enters its group; null where it runs without. */
+  /** The files by which the next server to start enters its group; null where it runs without a group. */
   async prepare(endpointId: string, limits: ComputeLimits): Promise<readonly string[] | null> {
     const tree = await this.#tree();
     if ('problem' in tree) return null;
     this.#cancelGrace(endpointId);
     try {
-      // Counters begin anew with each start; a group that dying backends are still in is taken as it is.
+      // Counters restart with each start; a group that dying backends are still in is reused as it is.
       if (tree.has(endpointId)) await tree.remove(endpointId);
       return createGroup(tree, endpointId, { ...limits, cpus: null });
     } catch (error) {
-      // A wake is worth more than its limits.
+      // Waking a compute matters more than limiting it.
       this.#log(error, 'a control group could not be made; this compute runs without limits');
       return null;
     }
   }
 
-  /** Called when the server has been started: from now on its grace runs out. */
+  /** Call it when the server has started: its grace period begins now. */
   holdSoon(endpointId: string, limits: ComputeLimits): void {
     const hold = () => {
       this.#pending.delete(endpointId);
@@ -114,7 +114,7 @@ export class Cgroups {
 
   async resize(endpointId: string, limits: ComputeLimits): Promise<ResizeOutcome> {
     const pending = this.#pending.get(endpointId);
-    // The share of cores that it was started with comes by itself; another one ends the grace.
+    // The share of cores that it was started with takes effect by itself; a different one ends the grace period.
     if (pending?.limits.cpus === limits.cpus) {
       pending.limits = limits;
       return this.#set(endpointId, { ...limits, cpus: null });
@@ -134,13 +134,13 @@ export class Cgroups {
     }
   }
 
-  /** Null for a compute that is in no group. */
+  /** Null for a compute without a group. */
   async read(endpointId: string): Promise<Omit<ComputeSample, 'endpointId' | 'isEnforced'> | null> {
     const tree = await this.#tree();
     return 'problem' in tree ? null : tree.read(endpointId);
   }
 
-  /** A stop writes everything out; nobody gains by its taking long. */
+  /** Lifts the CPU limit for a stop, which writes everything out and should not be slow. */
   async release(endpointId: string): Promise<void> {
     this.#cancelGrace(endpointId);
     const tree = await this.#tree();
@@ -150,14 +150,14 @@ export class Cgroups {
     });
   }
 
-  /** When the server is gone. */
+  /** Call it when the server is gone. */
   async remove(endpointId: string): Promise<void> {
     this.#cancelGrace(endpointId);
     const tree = await this.#tree();
     if (!('problem' in tree)) await removeGroup(tree, endpointId);
   }
 
-  /** Groups whose server died unnoticed; returns how many have processes in them, and stay. */
+  /** Removes groups whose server died unnoticed; returns how many still contain processes, and stay. */
   async removeStale(): Promise<number> {
     const tree = await this.#tree();
     if ('problem' in tree) return 0;
@@ -172,7 +172,7 @@ export class Cgroups {
   }
 }
 
-/** The tree goes with its last group, which may be just now. */
+/** The tree is removed with its last group, which may be happening right now. */
 function createGroup(tree: CgroupTree, name: string, limits: GroupLimits): string[] {
   try {
     return tree.create(name, limits);

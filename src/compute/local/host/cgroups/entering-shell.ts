@@ -1,8 +1,8 @@
-/** How a process comes to be in its control groups before it is a server. */
+/** How a process enters its control groups before it becomes a server. */
 
 /**
- * Words that make a shell enter the groups behind its open files and become the program. It is the server's own uid
- * that enters, through files that the parent opened, so no other program is needed to give up rights.
+ * Arguments that make a shell enter the groups behind its open files and then become the program. The server's own uid
+ * enters, through files that the parent opened, so no other program is needed to drop privileges.
  */
 export function enteringShell(count: number, words: readonly string[]): { program: string; words: string[] } {
   const fds = Array.from({ length: count }, (_, index) => 3 + index);

@@ -1,6 +1,6 @@
 /**
- * Where on this machine control groups can be made. They are made below the group that Catnap itself is in, or as near
- * to it as the kernel allows, so that the limits that an operator has put on Catnap hold for its computes too.
+ * Where on this machine control groups can be made: below the group that Catnap itself is in, or as near to it as the
+ * kernel allows, so that an operator's limits on Catnap also hold for its computes.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -11,7 +11,7 @@ import { CgroupTreeV2, missingControllers, passOn } from './v2.ts';
 
 export interface Mount {
   readonly version: 1 | 2;
-  /** Part of the hierarchy that is mounted, and where. */
+  /** The mounted part of the hierarchy, and its mount point. */
   readonly root: string;
   readonly point: string;
   readonly controllers: readonly string[];
@@ -19,7 +19,7 @@ export interface Mount {
 
 const controllersV1 = ['cpu', 'cpuacct', 'memory', 'pids'] as const;
 
-/** A tree named `name` below the given groups (the text of `/proc/<pid>/cgroup`), or why there can be none. */
+/** Opens a tree named `name` below the given groups (the text of `/proc/<pid>/cgroup`), or returns why it cannot. */
 export function openTree(
   name: string,
   groups: string,
@@ -51,9 +51,9 @@ function openV1(mounts: readonly Mount[], own: ReadonlyMap<string, string>, name
 }
 
 /**
- * A group with processes in it passes no controllers on, except the root of the hierarchy, and Catnap itself is in its
- * own group. So the tree is made in the nearest group above that may be divided, and stays within the limits of that
- * one. A service manager may pass on less than it could; an ordinary user has the group that was delegated to him.
+ * A group with processes in it cannot pass controllers on, except the root of the hierarchy, and Catnap itself is in
+ * its own group. So the tree is made in the nearest ancestor that may be divided, and stays within the limits of that
+ * one. A service manager may pass on less than it could; an ordinary user has only the group delegated to them.
  */
 function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name: string): CgroupTree | null {
   if (mount === undefined) return null;
@@ -71,12 +71,12 @@ function openV2(mount: Mount | undefined, own: ReadonlyMap<string, string>, name
   return null;
 }
 
-/** The groups from one up to the mounted root. */
+/** The groups from `from` up to the mounted root. */
 function upwards(from: string, root: string): string[] {
   return from.startsWith(`${root}/`) ? [from, ...upwards(dirname(from), root)] : [root];
 }
 
-/** In a container the mounted part may begin below the root that the paths count from. */
+/** In a container the mounted part may begin below the root that the paths are relative to. */
 function folderOf({ root, point }: Mount, group: string): string {
   if (root === '/' || (group !== root && !group.startsWith(`${root}/`)))
     return join(point, group === root ? '/' : group);
@@ -94,7 +94,7 @@ export function parseMounts(mountinfo: string): Mount[] {
   });
 }
 
-/** Lines: number, controllers, path; version 2 has no controllers, and is found under ''. */
+/** Lines: number, controllers, path; version 2 has no controllers, and its key is ''. */
 export function parseOwnGroups(text: string): Map<string, string> {
   const groups = new Map<string, string>();
   for (const line of text.split('\n')) {

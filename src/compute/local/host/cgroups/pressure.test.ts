@@ -1,4 +1,4 @@
-/** What happens between neighbours when a machine, or a bound, is too small: with real servers and the kernel's say. */
+/** What happens between neighbours when a machine, or a limit, is too small: with real servers and the real kernel. */
 import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const problem = await new Cgroups(
 describe.skipIf(problem !== null)(`neighbours (${problem ?? 'permitted'})`, () => {
   let subject: LocalSubject;
   const benches: Bench[] = [];
-  /** A server that takes the owner's statements. */
+  /** A server that runs the owner's statements. */
   const started = async () => {
     const b = new Bench(subject);
     benches.push(b);
@@ -72,7 +72,7 @@ describe.skipIf(problem !== null)(`neighbours (${problem ?? 'permitted'})`, () =
     expect(taken).toBeGreaterThan(0);
     expect(taken).toBeLessThan(6);
     expect(await other.query('SELECT 1 AS n')).toEqual([{ n: 1 }]);
-    // The server itself goes on, and has room again when sessions have ended.
+    // The server itself continues, and has room again when sessions have ended.
     await eventually(async () => expect(await full.query('SELECT 1 AS n')).toEqual([{ n: 1 }]));
     expect((await full.b.driver.observe(full.b.ref)).pid).toBe(full.pid);
   });

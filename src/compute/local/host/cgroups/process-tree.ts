@@ -1,11 +1,11 @@
-/** What a server uses, added up over its processes: for machines without control groups. Linux only. */
+/** What a server uses, summed over its processes: for machines without control groups. Linux only. */
 import { readFile } from 'node:fs/promises';
 import type { GroupCounters } from './tree.ts';
 
-/** Of /proc; the same on every Linux that Node runs on. */
+/** The unit of times in /proc; the same on every Linux that Node runs on. */
 const ticksPerSecond = 100;
 
-/** Null when there is no such process. Processes that have ended count through their parent. */
+/** Null when there is no such process. Processes that have ended are counted through their parent process. */
 export async function readProcessTree(postmaster: number): Promise<GroupCounters | null> {
   const children = await readFile(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').catch(() => '');
   const pids = children
@@ -18,7 +18,7 @@ export async function readProcessTree(postmaster: number): Promise<GroupCounters
   const sum = (pick: (process: ProcessUse) => number) => others.reduce((total, process) => total + pick(process), 0);
   return {
     cpuSeconds: own.cpuSeconds + own.endedSeconds + sum((process) => process.cpuSeconds),
-    // Each process sees its part of the shared memory: the largest part is what there is of it.
+    // Each process sees its part of the shared memory: the largest part counts as all of it.
     usedBytes:
       own.ownBytes +
       sum((process) => process.ownBytes) +
@@ -38,7 +38,7 @@ export async function readProcessTree(postmaster: number): Promise<GroupCounters
 
 interface ProcessUse {
   readonly cpuSeconds: number;
-  /** Of children that have ended. */
+  /** CPU time of children that have ended. */
   readonly endedSeconds: number;
   readonly ownBytes: number;
   readonly sharedBytes: number;
@@ -49,7 +49,7 @@ async function readProcess(pid: number): Promise<ProcessUse | null> {
     ['stat', 'status'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => null)),
   );
   if (stat == null || status == null) return null;
-  // The name, in brackets, may hold spaces; fields are counted behind it: state is 0, utime 11, cstime 14.
+  // The name, in parentheses, may contain spaces; fields are counted after it: state is 0, utime 11, cstime 14.
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')

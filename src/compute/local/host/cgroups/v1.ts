@@ -1,4 +1,4 @@
-/** Control groups of version 1: the same group under each controller, cpu and cpuacct mounted together or apart. */
+/** Control groups of version 1: the same group under each controller; cpu and cpuacct mounted together or apart. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { readdir, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -40,7 +40,7 @@ export class CgroupTreeV1 implements CgroupTree {
 
   create(name: string, limits: GroupLimits): string[] {
     for (const folder of this.#folders) makeFolder(folder);
-    // Processes outside the tree compete with it as a whole, so it weighs as much as the machine has cores.
+    // Processes outside the tree compete with the tree as a whole, so its weight is the machine's number of cores.
     writeFileSync(join(this.#at.cpu, 'cpu.shares'), String(sharesOfOneCpu * availableParallelism()));
     const folders = this.#folders.map((folder) => join(folder, name));
     for (const folder of folders) makeFolder(folder);
@@ -51,14 +51,14 @@ export class CgroupTreeV1 implements CgroupTree {
     write(this.#at.memory, 'memory.oom_control', limits.mayGrow ? 1 : 0);
     write(this.#at.pids, 'pids.max', limits.processes);
     // Not `cgroup.procs`: to move a whole process the kernel stops every fork and exit on the machine and waits for all
-    // cores, 6 to 15 ms here. A shell is one thread, and a thread that moves itself waits for nobody.
+    // cores, 6 to 15 ms here. A shell is one thread, and a thread that moves itself waits for nothing.
     return folders.map((folder) => join(folder, 'tasks'));
   }
 
   async setCpus(name: string, cpus: number | null): Promise<void> {
     const file = (key: string) => join(this.#at.cpu, name, key);
     const burst = file('cpu.cfs_burst_us');
-    // A burst above the quota is refused, so it goes before a smaller quota; kernels before 5.14 have none.
+    // A burst above the quota is refused, so it is cleared before the quota shrinks; kernels before 5.14 have none.
     await writeFile(burst, '0').catch(ignoreIfAbsent);
     await writeFile(file('cpu.cfs_period_us'), String(periodUs));
     await writeFile(file('cpu.cfs_quota_us'), cpus === null ? '-1' : String(quotaUs(cpus)));
@@ -71,7 +71,7 @@ export class CgroupTreeV1 implements CgroupTree {
     await writeFile(join(this.#at.cpu, name, 'cpu.shares'), String(shares));
     await writeFile(join(this.#at.pids, name, 'pids.max'), String(limits.processes));
     const fits = await this.#setMemory(name, limits.memoryBytes);
-    // After the limit: processes that wait go on when there is room, and only if not, one of them is killed.
+    // After the limit: waiting processes continue if there is room now; otherwise one of them is killed.
     await writeFile(join(this.#at.memory, name, 'memory.oom_control'), limits.mayGrow ? '1' : '0');
     return fits;
   }
@@ -132,7 +132,7 @@ export class CgroupTreeV1 implements CgroupTree {
       ),
     );
     const isRemoved = (await Promise.all(removed)).every(Boolean);
-    // The tree itself goes with its last group.
+    // The tree itself is removed with its last group.
     if (isRemoved) await Promise.all(this.#folders.map((folder) => rmdir(folder).catch(() => undefined)));
     return isRemoved;
   }
@@ -143,7 +143,7 @@ export class CgroupTreeV1 implements CgroupTree {
   }
 }
 
-/** Shared memory counts as cache here, but nothing can take it back. */
+/** Shared memory counts as cache here, but cannot be reclaimed. */
 const usedBytes = (stat: (name: string) => number) => stat('total_rss') + stat('total_shmem');
 
 function ignoreIfAbsent(error: unknown): void {

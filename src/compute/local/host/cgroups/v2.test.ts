@@ -11,7 +11,7 @@ import { openTree, parseMounts, parseOwnGroups } from './locations.ts';
 import { type CgroupTree, readKeyed } from './tree.ts';
 import { CgroupTreeV2 } from './v2.ts';
 
-/** A directory that looks like the kernel's: the files are those of a Linux 6 with version 2 alone. */
+/** A directory that looks like the kernel's: its files are those of a Linux 6 with only version 2. */
 let root: string;
 const endpointId = 'ep-quiet-moon-12345678';
 const gib = 1024 ** 3;
@@ -119,7 +119,7 @@ test('where our own group cannot be divided, or was passed too little, the neare
   await group('user.slice', 'cpu memory pids', 'memory pids');
   await group('user.slice/poor.scope', 'memory pids', '');
   await group('user.slice/busy.scope', 'cpu memory pids', '');
-  // What the kernel refuses with EBUSY for the processes in it.
+  // The kernel would refuse it with EBUSY because of the processes in it.
   await rm(join(root, 'user.slice/busy.scope/cgroup.subtree_control'));
   await mkdir(join(root, 'user.slice/busy.scope/cgroup.subtree_control'));
   const passed = () => readFile(join(root, 'user.slice/cgroup.subtree_control'), 'utf8');
@@ -161,7 +161,7 @@ test('mounts and own groups of a machine with both versions, and of a container'
   });
 });
 
-/** Where groups of version 2 can be made, be it with none of the controllers that computes need. */
+/** Where groups of version 2 can be made, even without the controllers that computes need. */
 function realHierarchy(): string | null {
   const mounted = parseMounts(readFileSync('/proc/self/mountinfo', 'utf8')).find(({ version }) => version === 2);
   try {

@@ -1,6 +1,6 @@
 /**
  * Control groups of version 2: one group with all controllers. Where a compute may grow, its limit is `memory.high`,
- * which slows it down instead of killing, with `memory.max` above it as the wall.
+ * which slows the compute down instead of killing, with `memory.max` above it as the hard limit.
  */
 import { accessSync, constants, existsSync, writeFileSync } from 'node:fs';
 import { readdir, rmdir, writeFile } from 'node:fs/promises';
@@ -21,10 +21,10 @@ import {
   roomAboveUse,
 } from './tree.ts';
 
-/** Room between being slowed down and being killed, for the time that growing takes. */
+/** Room between slowing a compute down and killing a process, for the time that growing takes. */
 const wallAboveLimit = 1.25;
 const weightOfOneCpu = 100;
-/** Closer to its limit than this, and reclaiming without success: it stands still. */
+/** A compute closer to its limit than this that reclaims without success is stalled. */
 const pausedAt = 0.98;
 
 export class CgroupTreeV2 implements CgroupTree {
@@ -36,11 +36,11 @@ export class CgroupTreeV2 implements CgroupTree {
   }
 
   create(name: string, limits: GroupLimits): string[] {
-    // Each time: while no group needs them, a service manager may take back what was passed on.
+    // Each time: while no group needs the controllers, a service manager may take them back.
     passOn(dirname(this.#folder));
     makeFolder(this.#folder);
     passOn(this.#folder);
-    // Processes outside the tree compete with it as a whole, so it weighs as much as the machine has cores.
+    // Processes outside the tree compete with the tree as a whole, so its weight is the machine's number of cores.
     writeFileSync(join(this.#folder, 'cpu.weight'), String(weight(availableParallelism())));
     const folder = join(this.#folder, name);
     makeFolder(folder);
@@ -57,7 +57,7 @@ export class CgroupTreeV2 implements CgroupTree {
     const file = (key: string) => join(this.#folder, name, key);
     const setBurst = (us: number) =>
       writeFile(file('cpu.max.burst'), String(us)).catch((error: unknown) => {
-        // Kernels before 5.14 have none, and nobody can make one.
+        // Kernels before 5.14 have no such file, and it cannot be created.
         if (!hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error;
       });
     await setBurst(0);
@@ -71,7 +71,7 @@ export class CgroupTreeV2 implements CgroupTree {
     await write('cpu.weight', String(weight(limits.cpus ?? 1)));
     await write('pids.max', String(limits.processes));
     const stat = readKeyed(readKernelFile(join(this.#folder, name, 'memory.stat')) ?? '');
-    // A limit below what is in use would not be refused here: the kernel would kill until it fits.
+    // The kernel would accept a limit below what is in use, and kill until it fits.
     const needed = Math.ceil(usedBytes(stat) * roomAboveUse);
     const memory = memoryLines(Math.max(limits.memoryBytes, needed), limits.mayGrow);
     await write('memory.max', memory.max);
@@ -111,7 +111,7 @@ export class CgroupTreeV2 implements CgroupTree {
   async remove(name: string): Promise<boolean> {
     try {
       await rmdir(join(this.#folder, name));
-      // The tree itself goes with its last group.
+      // The tree itself is removed with its last group.
       await rmdir(this.#folder).catch(() => undefined);
       return true;
     } catch (error) {
@@ -135,7 +135,7 @@ export function missingControllers(group: string, file: 'cgroup.controllers' | '
   return controllers.filter((controller) => !found.includes(controller));
 }
 
-/** Throws where no group can be made, or none that could be limited. */
+/** Throws where no group can be made, or none with limits. */
 export function passOn(group: string): void {
   accessSync(group, constants.W_OK);
   if (missingControllers(group, 'cgroup.subtree_control').length === 0) return;
@@ -158,6 +158,6 @@ function memoryLines(bytes: number, mayGrow: boolean): { max: string; high: stri
     : { max: String(Math.round(bytes)), high: 'max' };
 }
 
-/** Anonymous and shared memory, and what the kernel holds for it. */
+/** Anonymous and shared memory, and what the kernel needs to manage it. */
 const usedBytes = (stat: (name: string) => number) =>
   stat('anon') + stat('shmem') + stat('kernel_stack') + stat('pagetables') + stat('percpu') + stat('sock');

@@ -1,4 +1,4 @@
-/** Which endpoints have a server, and what the driver must know to talk to it. Changes nothing. */
+/** Which endpoints have a server, and what the driver must know to reach it. Changes nothing. */
 import { asEndpointId, asProjectId } from '../../../../lib/ids.ts';
 import type { EndpointRef, HostedCompute } from '../../channel/host-calls.ts';
 import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
@@ -7,7 +7,7 @@ import { dataHome } from '../home/server-data.ts';
 import { idsIn, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
 
-/** Null for an endpoint that was never started here. */
+/** Null for an endpoint that never started here. */
 export async function inspectCompute(layout: Layout, ref: EndpointRef): Promise<HostedCompute | null> {
   const { projectId, endpointId } = ref;
   const record = await readEndpointRecord(layout.endpoint(projectId, endpointId));
@@ -48,7 +48,7 @@ export async function listComputes(layout: Layout, tenants: TenantDirectories): 
   return found;
 }
 
-/** Any server of this home that is in a control group, to find where an earlier Catnap made them. */
+/** Any server of this home that is in a control group, to find where an earlier Catnap made its groups. */
 export async function findEnforcedServer(layout: Layout, tenants: TenantDirectories): Promise<number | null> {
   const found = await listComputes(layout, tenants);
   return found.find(({ process }) => process?.isEnforced)?.process?.pid ?? null;

@@ -1,4 +1,4 @@
-/** Sizes of running servers: changing them without a restart, and reading what they use. */
+/** Sizes of running servers: changing them without a restart, and reading what the servers use. */
 import { setImmediate } from 'node:timers/promises';
 import type { ComputeLimits } from '../../../../lib/model.ts';
 import type { ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
@@ -9,7 +9,7 @@ import type { Layout } from '../home/layout.ts';
 import { writeSizeConfig } from '../postgres/server-files.ts';
 import { inspectCompute } from './inspect.ts';
 
-/** Reading one takes a tenth of a millisecond. */
+/** Reading one sample takes a tenth of a millisecond. */
 const samplesAtOnce = 50;
 
 interface SizeParts {
@@ -38,7 +38,7 @@ export async function sampleComputes(parts: SizeParts, refs: readonly EndpointRe
   for (let from = 0; from < refs.length; from += samplesAtOnce) {
     const read = await Promise.all(refs.slice(from, from + samplesAtOnce).map((ref) => sampleCompute(parts, ref)));
     samples.push(...read.filter((sample) => sample !== null));
-    // A wake need not wait until all of them are read.
+    // Lets a wake run before all samples are read.
     await setImmediate();
   }
   return samples;

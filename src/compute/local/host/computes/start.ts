@@ -28,8 +28,8 @@ export interface ServerParts {
 }
 
 /**
- * `previous` names the branch that the endpoint was on before, which is mostly the same. Returns null unless the
- * server takes connections already. A client waits for each of these steps, so those that can go side by side do.
+ * `previous` names the branch that the endpoint was on before, usually the same one. Returns null unless the server
+ * already accepts connections. A client waits for each of these steps, so they run in parallel where they can.
  */
 export async function startServer(
   parts: ServerParts,
@@ -65,7 +65,7 @@ async function ensureServer(parts: ServerParts, spec: ComputeSpec, previous: Com
   return (await startOnData(parts, spec, { directory, data, build })).ready;
 }
 
-/** While no server of the endpoint runs, and none on its data. */
+/** Call it while no server of the endpoint runs, and none on its data. */
 async function startOnData(
   parts: ServerParts,
   spec: ComputeSpec,
@@ -81,7 +81,7 @@ async function startOnData(
   ]);
   const { enforcement } = disk;
   if (enforcement !== usual) await writeServerConfig({ spec, enforcement, directory, layout });
-  // On the command line, which `findHolder` reads: the process itself is the record of what it was started as.
+  // On the command line, which `findHolder` reads: the process itself records what it was started as.
   const identity = {
     config_file: files.configFile,
     'catnap.endpoint': spec.endpointId,
@@ -111,7 +111,7 @@ async function prepareGroup({ cgroups }: ServerParts, spec: ComputeSpec, directo
   return groupFiles;
 }
 
-/** A disk that was not ready is made while the server starts; a setting replaces one that cannot be made. */
+/** A disk that was not ready is made while the server starts; if it cannot be made, a setting replaces it. */
 async function startWithDisk(
   { disks, layout }: ServerParts,
   spec: ComputeSpec,
@@ -142,7 +142,7 @@ async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {
   }
 }
 
-/** Has the running server read its configuration anew. The caller holds the lock of the endpoint. */
+/** Makes the running server reload its configuration. The caller holds the endpoint's lock. */
 export async function reloadServer({ layout, tenants, disks }: ServerParts, spec: ComputeSpec): Promise<void> {
   const holder = await findHolder(dataDirectoryOf(layout, spec), spec.tenantUid);
   if (holder?.endpointId !== spec.endpointId || holder.generation !== spec.generation) {

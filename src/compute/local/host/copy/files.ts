@@ -1,8 +1,8 @@
 /**
- * What runs in a thread that copies files: by sharing their blocks where the filesystem can (FICLONE on XFS and btrfs,
- * a clone on APFS), byte for byte elsewhere. Which of the two is tried, never guessed, and each file is counted as what
- * it became. Every call is synchronous: a trip through the event loop for each cost more than the copy itself. Its text
- * is sent to the thread as it is, so it may use nothing from outside itself but what it is handed.
+ * The code of a thread that copies files: by sharing their blocks where the filesystem can (FICLONE on XFS and btrfs, a
+ * clone on APFS), byte for byte elsewhere. Which of the two works is tried, never guessed, and each file counts as what
+ * it became. Every call is synchronous: a trip through the event loop for each cost more than the copy itself. The
+ * source text is sent to the thread as it is, so the function may use nothing from outside itself but its arguments.
  */
 import type { Stats } from 'node:fs';
 
@@ -10,17 +10,17 @@ export interface FileOptions {
   /** The owner of the copy; null or absent leaves it to the caller's own uid. */
   readonly owner?: number | null | undefined;
   /**
-   * The uid that the source belongs to, when it is not to be trusted: each file is opened without following a link
-   * and must belong to that uid, so that a tenant who plants a link gets nothing that was not readable before.
+   * The uid that owns the source, when that uid is not trusted: each file is opened without following a link and must
+   * belong to that uid, so that a tenant that plants a link gets nothing that it could not read before.
    */
   readonly sourceOwner?: number | null | undefined;
-  /** Opens the copy for reading to everybody, keeping links. Without it a link in the source is an error. */
+  /** Makes the copy readable for all users, keeping links. Without it a link in the source is an error. */
   readonly readable?: boolean | undefined;
-  /** The source is in use: its files may vanish, shrink and grow meanwhile. Nothing else is forgiven. */
+  /** The source is in use: its files may vanish, shrink and grow during the copy. Any other failure is an error. */
   readonly live?: boolean | undefined;
 }
 
-/** Several threads may work on one order: the one that raises `taken` has the files up to there. */
+/** Several threads may work on one order: the one that raises `taken` copies the files up to there. */
 export interface CopyOrder {
   readonly source: string;
   readonly target: string;
@@ -32,7 +32,7 @@ export interface CopyOrder {
 }
 
 export interface CopyOutcome {
-  /** Whether every file is taken; if not, it stopped to give another order a turn. */
+  /** Whether every file is taken; if not, the thread stopped to give another order a turn. */
   readonly isOver: boolean;
   readonly shares: boolean | null;
   readonly bytesShared: number;
@@ -44,11 +44,11 @@ export function runCopies(): void {
   const { parentPort } = process.getBuiltinModule('node:worker_threads');
   const fs = process.getBuiltinModule('node:fs');
   const { constants } = fs;
-  /** Neighbours in one directory, so that two threads seldom wait for the same one. */
+  /** Neighbours in one directory, so that two threads seldom wait for the same directory. */
   const filesAtOnce = 32;
   const turnMs = 50;
   const pourBytes = 262_144;
-  /** What filesystems answer that cannot share blocks, or not with that one. */
+  /** Error codes of filesystems that cannot share blocks, or not with the other one. */
   const cannotShare = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOTTY', 'ENOSYS'];
   const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code;
 
@@ -68,7 +68,7 @@ export function runCopies(): void {
       }
       return { ...counts, isOver: false, error: null };
     } catch (error) {
-      // Nobody takes any more of them.
+      // Keeps the other threads from taking more files.
       Atomics.store(next, 0, paths.length);
       return { ...counts, isOver: true, error: { message: (error as Error).message, code: codeOf(error) } };
     }
@@ -89,7 +89,7 @@ export function runCopies(): void {
       fs.closeSync(fd);
     }
     if (options.readable) fs.chmodSync(to, fs.lstatSync(to).mode & 0o111 ? 0o755 : 0o644);
-    // By path: until the tree is whole its top directory lets nobody but the copier in.
+    // By path: until the tree is complete only the copier can enter its top directory.
     if (options.owner != null) fs.lchownSync(to, options.owner, options.owner);
   }
 
@@ -123,7 +123,7 @@ export function runCopies(): void {
     }
   }
 
-  /** To the end of the file, wherever that is by then: `copyFile` spins for ever on a file that has become shorter. */
+  /** Reads to the end of the file as it is then: `copyFile` spins forever on a file that has become shorter. */
   function pour(fd: number, from: string, to: string, options: FileOptions, facts: Stats): number {
     if (!options.live) {
       fs.copyFileSync(nameOf(fd, from, options), to, constants.COPYFILE_EXCL);
@@ -144,8 +144,8 @@ export function runCopies(): void {
   }
 
   /**
-   * Copies the file that was checked, not whatever its name leads to a moment later. Elsewhere than on Linux Catnap has
-   * no tenants of their own uids, and the name will do.
+   * Copies the file that was checked, not whatever its name leads to a moment later. Outside Linux Catnap gives tenants
+   * no uids of their own, so the name is enough.
    */
   function nameOf(fd: number, from: string, { sourceOwner }: FileOptions): string {
     if (process.platform === 'linux') return `/proc/self/fd/${fd}`;

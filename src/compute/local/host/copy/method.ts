@@ -1,4 +1,4 @@
-/** How branches are made on a filesystem: tried out, not guessed from its name. */
+/** How branches are copied on a filesystem: tried out, not guessed from its name. */
 import { constants } from 'node:fs';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import type { CloneMethod } from '../../../interface/driver-host.ts';
 
 const probeBytes = 65_536;
 
-/** Null when nothing can be written there. */
+/** Null when the folder is not writable. */
 export async function detectCloneMethod(folder: string): Promise<CloneMethod | null> {
   const directory = await mkdtemp(join(folder, '.probe-')).catch(() => null);
   if (directory === null) return null;

@@ -1,6 +1,6 @@
 /**
- * A disk that is full: a copy that would fill it is refused before it begins, and one that meets the end of it says so
- * in words. Servers on a full disk cannot write their log and stop, so some room is left to them.
+ * Full disks: a copy that would fill the disk is refused before it begins, and one that runs out of space reports that
+ * in plain words. Servers on a full disk cannot write their WAL and stop, so some space is left for them.
  */
 import { statfs } from 'node:fs/promises';
 import { CatnapError } from '../../../../lib/errors.ts';
@@ -8,7 +8,7 @@ import { CatnapError } from '../../../../lib/errors.ts';
 const reservedBytesMax = 1024 ** 3;
 const reservedShare = 0.05;
 
-/** `bytes` is what the copy itself takes: nothing to begin with, where it shares blocks. */
+/** `bytes` is what the copy itself takes: nothing at first, where it shares blocks. */
 export async function requireRoom(folder: string, bytes: number): Promise<void> {
   const { bsize, blocks, bavail } = await statfs(folder);
   const free = bsize * bavail - Math.min(reservedBytesMax, bsize * blocks * reservedShare);
@@ -18,7 +18,7 @@ export async function requireRoom(folder: string, bytes: number): Promise<void> 
   throw new CatnapError('disk_full', `the disk is full: ${facts}; nothing was copied`);
 }
 
-/** Has a copy that met the end of the disk, and removed what it had made, say so. */
+/** Rewords the error of a copy that ran out of disk space and has removed what it had made. */
 export async function inDiskWords<T>(copying: Promise<T>): Promise<T> {
   return copying.catch((error: unknown) => {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;

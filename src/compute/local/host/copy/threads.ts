@@ -1,19 +1,19 @@
 /**
  * Threads that copy files, kept for the next copy: starting one takes as long as cloning a thousand files. They keep
- * the process alive only while they have something to do.
+ * the process alive only while they have work.
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { type CopyOrder, type CopyOutcome, runCopies } from './files.ts';
 
-/** Two, so that one large file does not keep the others waiting; more than four only wait for the disk. */
+/** At least two, so that one large file does not delay the others; more than four only wait for the disk. */
 export const copyThreadCount = Math.min(4, Math.max(2, availableParallelism()));
 
 const idle: Worker[] = [];
 const waiting: ((thread: Worker) => void)[] = [];
 let running = 0;
 
-/** Starts them before the first copy needs them. */
+/** Starts the threads before the first copy needs them. */
 export function startCopyThreads(): void {
   while (running < copyThreadCount) idle.push(startThread());
 }

@@ -1,6 +1,6 @@
 /**
- * Copies a directory tree quickly and safely, and makes it durable. Knows nothing of Postgres: `clone.ts` and
- * `builds.ts` say what is copied and why.
+ * Copies a directory tree quickly and safely, and makes it durable. Knows nothing about Postgres: its callers
+ * `clone.ts`, `backup-files.ts` and `builds.ts` decide what is copied and why.
  */
 import { chmodSync, type Dirent, lchownSync, mkdirSync } from 'node:fs';
 import { lchown, lstat, mkdir, open, readdir, readlink, rename, symlink } from 'node:fs/promises';
@@ -14,25 +14,25 @@ import { copyInThread, copyThreadCount } from './threads.ts';
 const parallel = 8;
 
 export interface CopyOptions extends FileOptions {
-  /** Paths relative to the source that are left out; a directory's contents go with it. */
+  /** Paths relative to the source that are left out; a directory's contents are left out with it. */
   readonly skip?: (path: string) => boolean;
 }
 
 export interface CopyResult {
   readonly files: number;
-  /** Sizes of the files that were written anew. */
+  /** Total size of the files that were written in full. */
   readonly bytesCopied: number;
-  /** Sizes of the files that share their blocks with the source, until one of the two is written to. */
+  /** Total size of the files that share their blocks with the source until one of the two is written to. */
   readonly bytesShared: number;
 }
 
-/** The target must not exist. On failure what was copied stays, for the caller to remove. */
+/** The target must not exist. After a failure the caller removes what was copied. */
 export async function copyTree(source: string, target: string, options: CopyOptions = {}): Promise<CopyResult> {
   const { files, directories } = await makeDirectories(source, target, options);
   const { skip: _, ...fileOptions } = options;
   const copy = (paths: readonly string[], shares: boolean | null) =>
     copyFiles({ source, target, paths, options: fileOptions, shares });
-  // The first one shows whether blocks can be shared, which decides how much room is needed.
+  // The first file shows whether blocks can be shared, which decides how much space is needed.
   const outcomes: CopyOutcome[] = [];
   let shares: boolean | null = null;
   let next = 0;
@@ -43,7 +43,7 @@ export async function copyTree(source: string, target: string, options: CopyOpti
   const rest = files.slice(next);
   await requireRoom(target, shares ? 0 : await sizeOf(source, rest));
   if (rest.length > 0) outcomes.push(...(await copy(rest, shares)));
-  // Last, so that until the tree is whole nobody but the copier can enter it.
+  // Last, so that only the copier can enter the tree until it is complete.
   for (const directory of directories.reverse()) {
     const path = join(target, directory);
     if (options.readable) chmodSync(path, 0o755);
@@ -71,7 +71,7 @@ async function copyFiles(files: Omit<CopyOrder, 'taken'>): Promise<CopyOutcome[]
   return outcomes;
 }
 
-/** Walks the source, makes its directories and links in the target, and returns the files that are to be copied. */
+/** Walks the source, makes its directories and links in the target, and returns the files to copy. */
 async function makeDirectories(source: string, target: string, options: CopyOptions) {
   const files: string[] = [];
   const directories: string[] = [''];
@@ -113,7 +113,7 @@ async function entriesOf(source: string, directory: string, options: CopyOptions
   });
 }
 
-/** Asked of the source itself: the same code about the target would be a failure. */
+/** Asks the source itself: the same error code about the target would be a failure. */
 async function hasVanished(from: string, error: unknown): Promise<boolean> {
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
   return lstat(from).then(

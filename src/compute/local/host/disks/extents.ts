@@ -1,6 +1,6 @@
 /**
- * Where the blocks of files are, as the filesystem itself reports it (FIEMAP, which Node cannot call, so `filefrag` of
- * e2fsprogs does). It shows how much of a branch is shared with others, and how fragmented its files are.
+ * Where the blocks of files are, as the filesystem reports it (FIEMAP, which Node cannot call, but `filefrag` of
+ * e2fsprogs can). This shows how much of a branch is shared with others, and how fragmented its files are.
  */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -11,19 +11,19 @@ const programs = ['/usr/sbin/filefrag', '/sbin/filefrag', '/usr/bin/filefrag'];
 /** Arguments are limited to 128 kB each and 2 MB together; a path is some 200 bytes. */
 const filesAtOnce = 1_000;
 
-/** First byte on the disk, and the one behind the last. */
+/** First byte on the disk, and the one after the last. */
 export type Range = readonly [from: number, to: number];
 
 export interface Extents {
-  /** Bytes that have blocks at all; holes have none. */
+  /** Bytes that have blocks; holes have none. */
   readonly bytes: number;
   readonly shared: readonly Range[];
   readonly sharedBytes: number;
-  /** Of the file that is in most pieces. */
+  /** Pieces of the most fragmented file. */
   readonly piecesMax: number;
 }
 
-/** Of all plain files under a directory; null where the program is missing. */
+/** Extents of all plain files under a directory; null where the program is missing. */
 export async function measureExtents(directory: string): Promise<Extents | null> {
   const program = programs.find((path) => existsSync(path));
   if (program === undefined) return null;
@@ -31,7 +31,7 @@ export async function measureExtents(directory: string): Promise<Extents | null>
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   const found: Extents[] = [];
   for (let at = 0; at < files.length; at += filesAtOnce) {
-    // A file that a server has removed meanwhile makes the program fail, after it has printed the others.
+    // A file that a server has just removed makes the program fail, after it has printed the others.
     const script = '"$0" -v "$@" 2>/dev/null || true';
     const args = ['-c', script, program, ...files.slice(at, at + filesAtOnce)];
     found.push(parseExtents(await runProgram('sh', args)));
@@ -62,7 +62,7 @@ export function parseExtents(text: string): Extents {
   return { bytes, shared, sharedBytes, piecesMax };
 }
 
-/** What ranges take on the disk, each block counted once. */
+/** What the ranges take on the disk, counting each block once. */
 export function unionBytes(ranges: readonly Range[]): number {
   let [total, end] = [0, 0];
   for (const [from, to] of [...ranges].sort((a, b) => a[0] - b[0])) {

@@ -1,6 +1,6 @@
 /**
- * A small filesystem of a given size in one file: made, mounted, tried out. The file is sparse, so an empty disk of
- * 20 GiB takes 0.3 MB, and what is deleted on it goes back to the machine at once.
+ * A small filesystem of a given size in one file: made, mounted, tried out. The file is sparse, so an empty disk of 20
+ * GiB takes 0.3 MB, and space that is freed on it returns to the machine at once.
  */
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, open, rm, rmdir } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { errorText } from '../../../../lib/errors.ts';
 import { runProgram } from '../../../../lib/run-program.ts';
 import { unmount } from './mounts.ts';
 
-/** The superuser's programs, in directories that our search path does not have. */
+/** The superuser's programs, in directories that are not in our search path. */
 const makers = ['/usr/sbin/mkfs.ext4', '/sbin/mkfs.ext4', '/usr/local/sbin/mkfs.ext4'];
 const bytesPerInode = 262_144;
 const inodesMin = 256;
@@ -23,7 +23,7 @@ export interface DiskImage {
 }
 
 /**
- * No journal and nothing for growing: the disk is made anew each time, so it has nothing to recover. Inode tables stay
+ * No journal and nothing for growing: the disk is new each time, so it has nothing to recover. Inode tables stay
  * unwritten (`noinit_itable` below keeps the kernel from filling them later). 5 ms for 20 GiB.
  */
 export async function makeDiskImage({ file, bytes, uid }: DiskImage): Promise<void> {
@@ -52,7 +52,7 @@ export async function makeDiskImage({ file, bytes, uid }: DiskImage): Promise<vo
   ]);
 }
 
-/** The loop device frees itself when the mount goes. `point` must be out of the tenant's reach. */
+/** The loop device is freed with the mount. `point` must be out of the tenant's reach. */
 export async function mountDiskImage(file: string, point: string): Promise<void> {
   await mkdir(point, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
@@ -64,7 +64,7 @@ export async function mountDiskImage(file: string, point: string): Promise<void>
   await rmdir(join(point, 'lost+found')).catch(() => undefined);
 }
 
-/** Null when disks can be made here, else why not. Tried, not guessed: containers refuse in many ways. */
+/** Null when disks can be made here, otherwise why not. Tried, not guessed: containers refuse in many ways. */
 export async function tryDiskImages(folder: string): Promise<string | null> {
   if (process.platform !== 'linux') return 'only Linux has loop devices';
   const directory = await mkdtemp(join(folder, '.disk-')).catch(() => null);
@@ -79,7 +79,7 @@ export async function tryDiskImages(folder: string): Promise<string | null> {
   } catch (error) {
     return errorText(error);
   } finally {
-    // Should the disk be stuck, the next start of Catnap clears it away.
+    // If the disk is stuck, the next start of Catnap clears it away.
     await rm(directory, { recursive: true, force: true }).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-/** What is mounted where, as the kernel lists it, and how it is unmounted. Linux only: elsewhere the list is empty. */
+/** What is mounted where, as the kernel lists it, and how to unmount it. Linux only: elsewhere the list is empty. */
 import { readFile, realpath } from 'node:fs/promises';
 import { runProgram } from '../../../../lib/run-program.ts';
 
@@ -11,7 +11,7 @@ export function parseMountPoints(mountInfo: string): string[] {
     .map((point) => point.replace(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8))));
 }
 
-/** Mount points at or under a directory; one that has two mounts is there twice. */
+/** Mount points at or under a directory; one that has two mounts is listed twice. */
 export async function mountsUnder(directory: string): Promise<string[]> {
   const mountInfo = await readFile('/proc/self/mountinfo').catch(() => null);
   const real = mountInfo && (await realpath(directory).catch(() => null));
@@ -23,12 +23,12 @@ export async function mountsUnder(directory: string): Promise<string[]> {
   return points.filter((point) => point === real || point.startsWith(`${real}/`));
 }
 
-/** A disk that somebody still uses goes out of sight at once, and away with its last user. */
+/** A disk that is still in use disappears from the tree at once, and is released by its last user. */
 export async function unmount(point: string): Promise<void> {
   await runProgram('umount', [point]).catch(() => runProgram('umount', ['--lazy', point]));
 }
 
-/** The last mounted first, since it may be on top of another. */
+/** Unmounts the last mount first, since it may be on top of another. */
 export async function unmountUnder(directory: string): Promise<void> {
   for (const point of (await mountsUnder(directory)).reverse()) await unmount(point);
 }

@@ -1,7 +1,7 @@
 /**
- * Disks for temporary files that are made and mounted ahead of time: making and mounting one takes as much CPU as half
- * a start of Postgres, just when a client waits for that start. Taking one is a rename of the folder that it is mounted
- * in. Disks of the size that was asked for last are kept ready; before the first request there are none.
+ * Disks for temporary files, made and mounted ahead of time: making and mounting one takes as much CPU as half a start
+ * of Postgres, just when a client waits for that start. Taking one renames the folder that it is mounted in. Disks of
+ * the size requested last are kept ready; before the first request there are none.
  */
 import { chownSync, renameSync } from 'node:fs';
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -9,12 +9,12 @@ import { dirname, join } from 'node:path';
 import { makeDiskImage, mountDiskImage } from './image.ts';
 import { unmountUnder } from './mounts.ts';
 
-/** In the folder of a disk: the file, and where it is mounted. */
+/** In the folder of a disk: the file, and its mount point. */
 export const imageName = 'image';
 export const pointName = 'temp';
 export const spareDiskPrefix = '.spare-disk-';
 
-/** Until then the server that took one has come up and served its first client. */
+/** By then the server that took one has started and served its first client. */
 const usualDelayMs = 1_000;
 
 interface SpareDisk {
@@ -27,32 +27,32 @@ export class SpareDisks {
   readonly #count: number;
   readonly #refillDelayMs: number;
   readonly #ready: SpareDisk[] = [];
-  /** Those that are ready, and the one that is being made. What a killed Catnap left is not among them. */
+  /** Those that are ready, and the one that is being made. Disks left by a killed Catnap are not included. */
   readonly #folders = new Set<string>();
   #work: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #wantedBytes = 0;
   #closed = false;
 
-  /** `folder` is one that no tenant can enter, on the filesystem that disks are moved to. 0 keeps none. */
+  /** No tenant can enter `folder`, which is on the filesystem that disks are moved to. A count of 0 keeps no disks. */
   constructor(folder: string, count: number, refillDelayMs = usualDelayMs) {
     this.#folder = folder;
     this.#count = count;
     this.#refillDelayMs = refillDelayMs;
   }
 
-  /** Moves one to `target`, where nothing must be, and gives it to `uid`; false when there is none of that size. */
+  /** Moves one to `target`, which must not exist, and gives it to `uid`; false when there is none of that size. */
   take(target: string, uid: number, bytes: number): boolean {
     if (this.#count === 0 || this.#closed) return false;
     this.#wantedBytes = bytes;
-    // A later start does not postpone it: with one every half second no disk would ever be made.
+    // A later start does not postpone it: with a start every half second no disk would ever be made.
     this.#timer ??= setTimeout(() => this.#refill(), this.#refillDelayMs).unref();
     const index = this.#ready.findIndex((disk) => disk.bytes === bytes);
     const [disk] = index < 0 ? [] : this.#ready.splice(index, 1);
     if (disk === undefined) return false;
     try {
       this.#folders.delete(disk.folder);
-      // The mount goes with the folder above it. Both before the tenant can come near it.
+      // The mount moves with the folder above it. Both steps come before the tenant can reach the disk.
       chownSync(join(disk.folder, pointName), uid, uid);
       renameSync(disk.folder, target);
       return true;
@@ -62,7 +62,7 @@ export class SpareDisks {
     }
   }
 
-  /** Whether a mount is that of a disk which waits here, or is being made. */
+  /** Whether a mount belongs to a disk that is kept here, or is being made. */
   owns(point: string): boolean {
     return this.#folders.has(dirname(point));
   }
@@ -74,7 +74,7 @@ export class SpareDisks {
     for (const disk of this.#ready.splice(0)) await this.#discard(disk);
   }
 
-  /** One at a time. What fails is tried again after the next start, which makes its own disk and logs the reason. */
+  /** Makes one at a time. A failure is retried after the next start, which makes its own disk and logs the reason. */
   #refill(): void {
     this.#timer = undefined;
     const bytes = this.#wantedBytes;
@@ -112,7 +112,7 @@ export class SpareDisks {
     }
   }
 
-  /** Should it be stuck, the next start of Catnap clears it away. */
+  /** If the disk is stuck, the next start of Catnap clears it away. */
   async #discard({ folder }: SpareDisk): Promise<void> {
     await unmountUnder(folder)
       .then(() => rm(folder, { recursive: true, force: true }))

@@ -1,7 +1,7 @@
 /**
  * The image that `catnap storage create` makes: an XFS filesystem in one sparse file of the data home, mounted beside
- * it, for machines whose own filesystem cannot share blocks. `storage.json` says that there is one; the same id inside
- * the image says that it is the right one.
+ * it, for machines whose own filesystem cannot share blocks. `storage.json` records that there is one; the same id
+ * inside the image proves that it is the right one.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { runProgram } from '../../../../lib/run-program.ts';
 import { syncTree } from '../copy/tree.ts';
 import { mountsUnder, unmount } from './mounts.ts';
 
-/** `moved`: the image has everything and counts; what was moved may still be in its old directory. */
+/** `moved`: the image holds everything and is authoritative; what was moved may still be in its old directory. */
 export interface StorageRecord {
   readonly id: string;
   readonly state: 'moved' | 'ready';
@@ -22,9 +22,9 @@ export interface StorageRecord {
 const makers = ['/usr/sbin/mkfs.xfs', '/sbin/mkfs.xfs', '/usr/local/sbin/mkfs.xfs'];
 const loopPrograms = ['/usr/sbin/losetup', '/sbin/losetup'];
 const idName = 'storage-id';
-/** What moves into the image. */
+/** Moved into the image. */
 export const movedFolders = ['projects', 'templates'] as const;
-/** What is found anew in it. */
+/** Not moved: they start empty in the image. */
 const renewedFolders = ['work', 'trash'];
 
 export const storagePaths = (home: string) => ({
@@ -35,14 +35,14 @@ export const storagePaths = (home: string) => ({
 
 export async function readStorageRecord(home: string): Promise<StorageRecord | null> {
   const text = await readFile(storagePaths(home).record, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // Somebody else's home is refused elsewhere, in words that say so.
+    // A home that belongs to another user is refused elsewhere, with a message that says so.
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'EACCES') return null;
     throw error;
   });
   return text === null ? null : (JSON.parse(text) as StorageRecord);
 }
 
-/** Null when an image can be made here, else what is in the way. */
+/** Null when an image can be made here, otherwise the reason. */
 export function whyNoStorage(): string | null {
   if (process.platform !== 'linux') return 'only Linux has loop devices; APFS on macOS shares blocks by itself';
   if (process.getuid?.() !== 0)
@@ -51,7 +51,7 @@ export function whyNoStorage(): string | null {
   return null;
 }
 
-/** An empty filesystem, mounted. Nothing counts on it before its record is written. */
+/** An empty filesystem, mounted. It is not used before its record is written. */
 export async function makeStorage(home: string, bytes: number): Promise<StorageRecord> {
   const { image, point } = storagePaths(home);
   const maker = makers.find((path) => existsSync(path));
@@ -78,13 +78,13 @@ export async function commitStorage(home: string, record: StorageRecord): Promis
   await syncTree(home);
 }
 
-/** Removes what has moved from its old directories. */
+/** Removes what was moved from its old directories. */
 export async function finishMove(home: string, record: StorageRecord): Promise<void> {
   for (const name of [...movedFolders, ...renewedFolders]) await rm(join(home, name), { recursive: true, force: true });
   await commitStorage(home, { ...record, state: 'ready' });
 }
 
-/** Takes an image away that does not count: one whose making failed or was cut off. */
+/** Removes an image that was never committed: making it failed or was cut off. */
 export async function removeUncommitted(home: string): Promise<boolean> {
   if (await readStorageRecord(home)) throw new Error('BUG: this image has a record');
   const { image, point, record } = storagePaths(home);
@@ -115,7 +115,7 @@ export async function attachStorage(home: string): Promise<string> {
   return point;
 }
 
-/** Where the data is, for callers that mount nothing: an image that is not mounted has nothing to read. */
+/** Where the data is, for callers that mount nothing: an image that is not mounted cannot be read. */
 export async function findStorageRoot(home: string): Promise<string> {
   const { point } = storagePaths(home);
   return (await readStorageRecord(home)) && (await isMounted(point)) ? point : home;
@@ -127,8 +127,8 @@ export async function isMounted(point: string): Promise<boolean> {
 }
 
 /**
- * Direct I/O, because the pages of the files in it are cached already; the device frees itself when the mount goes.
- * `discard` gives the blocks of deleted branches back to the machine.
+ * Direct I/O, because the pages of the files in it are cached already; the device is freed with the mount. `discard`
+ * returns the blocks of deleted branches to the machine.
  */
 async function mountStorage(image: string, point: string): Promise<void> {
   await mkdir(point, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
@@ -138,7 +138,7 @@ async function mountStorage(image: string, point: string): Promise<void> {
   // It may print warnings beside the name.
   const said = await runProgram(losetup, ['--find', '--show', image]);
   const device = /^\/dev\/\S+$/m.exec(said)?.[0];
-  if (device === undefined) throw new Error(`losetup said ${said.trim()}`);
+  if (device === undefined) throw new Error(`losetup printed ${said.trim()}`);
   try {
     await runProgram(losetup, ['--direct-io=on', device]).catch(() => undefined);
     await runProgram('mount', ['-t', 'xfs', '-o', 'noatime,nosuid,nodev,noexec,discard', device, point]);

@@ -13,12 +13,12 @@ import { mountsUnder } from './mounts.ts';
 
 const isRoot = process.getuid?.() === 0;
 const bound = 16 * 1024 ** 2;
-/** A sort of so many rows of 1 kB spills them all. */
+/** A sort of this many rows of 1 kB spills them all. */
 const sorted = (rows: number) => `SELECT rpad(i::text, 1000) AS x FROM generate_series(1, ${rows}) i ORDER BY -i`;
 const spill = (rows: number) => `SELECT count(x) FROM (${sorted(rows)} OFFSET 1) s`;
 const tooMuch = spill(40_000);
 const enough = spill(8_000);
-/** Keeps 12 MB of temporary files until somebody ends it. */
+/** Keeps 12 MB of temporary files until it is cancelled. */
 const holding = `BEGIN; DECLARE c CURSOR FOR ${sorted(12_000)}; FETCH 1 FROM c; SELECT pg_sleep(60)`;
 const endHolding = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; DECLARE%'`;
 
@@ -50,7 +50,7 @@ async function started(): Promise<{ bench: Bench; running: ComputeObservation }>
   return { bench, running };
 }
 
-/** Files of this home that a loop device holds, deleted ones too. */
+/** Files of this home that a loop device holds, including deleted ones. */
 async function loopDevices(): Promise<string[]> {
   const devices = (await readdir('/sys/block').catch(() => [])).filter((name) => name.startsWith('loop'));
   const files = devices.map((name) => readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => ''));
@@ -78,7 +78,7 @@ describe.skipIf(problem !== null)('a disk for temporary files', () => {
     expect(await other.bench.query(other.running, enough)).toEqual([{ count: '7999' }]);
     expect(await one.bench.query(one.running, enough)).toEqual([{ count: '7999' }]);
     await expect(other.bench.query(other.running, tooMuch)).rejects.toMatchObject({ code: '53100' });
-    // What was freed has gone back to the machine.
+    // Freed space has returned to the machine.
     const image = join(subject.layout.endpoint(one.bench.ref.projectId, one.bench.ref.endpointId), 'disk', 'image');
     await eventually(async () => expect((await stat(image)).blocks * 512).toBeLessThan(2 * 1024 ** 2));
   });
@@ -136,7 +136,7 @@ describe.skipIf(problem !== null)('a disk for temporary files', () => {
     const running = await bench.start(3, { tempDiskBytes: bound });
     await expect(bench.query(running, tooMuch)).rejects.toMatchObject({ code: '53100' });
     await bench.driver.suspend(bench.ref, 4);
-    // Now the directory above it: no disk then, and nothing is done behind the link.
+    // Now the directory above it: no disk then, and nothing happens behind the link.
     const base = dirname(linkOf(bench));
     await rename(base, `${base}-real`);
     await symlink(`${base}-real`, base);

@@ -1,9 +1,9 @@
 /**
- * The disk that a compute's temporary files live on while it is awake, so that a query that spills too much fails alone
+ * The disk for a compute's temporary files while it is awake, so that a query that spills too much fails alone
  * (SQLSTATE 53100). The disk is mounted in the endpoint's directory, which the tenant cannot change, and the server's
- * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could lead elsewhere, and code that
- * copies or removes a data directory cannot stray into it. Each start gets a new disk, which is gone when the compute
- * sleeps. Where disks cannot be made, the bound is `temp_file_limit`, which Postgres enforces for each session.
+ * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could redirect, and code that
+ * copies or removes a data directory cannot stray into the disk. Each start gets a new disk, which is removed when the
+ * compute sleeps. Where disks cannot be made, `temp_file_limit` applies, which Postgres enforces for each session.
  */
 
 import {
@@ -31,18 +31,18 @@ import { mountsUnder, unmount } from './mounts.ts';
 import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spares.ts';
 
 export interface DiskLocation {
-  /** The endpoint's. */
+  /** The endpoint's directory. */
   readonly directory: string;
-  /** Of the server that the disk is for. */
+  /** Data directory of the server that uses the disk. */
   readonly dataDirectory: string;
 }
 
 export type DiskLog = (error: unknown, message: string) => void;
 
 export interface PreparedDisk {
-  /** What will bound the server, if `attach` succeeds. */
+  /** What will limit the server, if `attach` succeeds. */
   readonly enforcement: TemporaryDiskEnforcement;
-  /** The disk is there already. */
+  /** The disk is already mounted. */
   readonly attached: boolean;
 }
 
@@ -74,16 +74,16 @@ export class TemporaryDisks {
     if (this.#uids === null) return 'session';
     const problem = await tryDiskImages(this.#layout.work);
     if (problem === null) return 'disk';
-    this.#log(new Error(problem), 'no disks for temporary files here: their size is bounded for each session instead');
+    this.#log(new Error(problem), 'no disks for temporary files here: their size is limited for each session instead');
     return 'session';
   }
 
   /**
-   * While no server runs on either directory: makes the folder that a server finds its disk in, with a disk if one
-   * was ready. The calls in between are quick ones on names, and take less time than handing them to another thread.
+   * Call it while no server runs on either directory: makes the folder in which a server finds its disk, with a disk if
+   * one was ready. The calls in between only change names, and take less time than handing them to another thread.
    */
   async prepare(location: DiskLocation, uid: number | null, bytes: number): Promise<PreparedDisk> {
-    // The folder goes with the disk, so that after a nap there is nothing to be found in it.
+    // The folder is removed with the disk, so that nothing is found in it after a nap.
     if (isThere(join(location.directory, folderName))) await this.detach(location);
     else await this.unlink(location);
     if (uid === null || (await this.detect()) === 'session') return noDisk;
@@ -97,7 +97,7 @@ export class TemporaryDisks {
     return enforcement === 'disk' ? { enforcement, attached } : noDisk;
   }
 
-  /** May go on while the server starts, which has no temporary files yet. Never fails. */
+  /** May run while the server starts, which has no temporary files yet. Never fails. */
   attach(location: DiskLocation, uid: number, bytes: number): Promise<TemporaryDiskEnforcement> {
     return this.#orSession(location, async () => {
       const folder = join(await realpath(location.directory), folderName);
@@ -106,31 +106,31 @@ export class TemporaryDisks {
     });
   }
 
-  /** A wake is worth more than the better bound: the machine may have run out of loop devices, say. */
+  /** Waking a compute matters more than the better limit: the machine may have run out of loop devices, for example. */
   async #orSession(location: DiskLocation, work: () => Promise<void>): Promise<TemporaryDiskEnforcement> {
     try {
       await work();
       return 'disk';
     } catch (error) {
-      this.#log(error, 'a disk for temporary files could not be made; this compute is bounded for each session');
+      this.#log(error, 'a disk for temporary files could not be made; limits apply to each session of this compute');
       await this.detach(location);
       return 'session';
     }
   }
 
-  /** What bounds a server that runs: a start may have had to do without its disk. */
+  /** What limits a running server: a start may have had to do without its disk. */
   async inForce(directory: string): Promise<TemporaryDiskEnforcement> {
     return (await mountsUnder(directory)).length > 0 ? 'disk' : 'session';
   }
 
-  /** Also for what an earlier Catnap, or a server that died, left behind. */
+  /** Also clears what an earlier Catnap, or a server that died, left behind. */
   async detach({ directory, dataDirectory }: DiskLocation): Promise<void> {
     for (const point of await mountsUnder(directory)) await unmount(point);
     await discard(join(directory, folderName), this.#layout);
     await this.unlink({ directory, dataDirectory });
   }
 
-  /** Takes the link to this endpoint's disk out of a data directory; another endpoint's stays. */
+  /** Removes the link to this endpoint's disk from a data directory; another endpoint's link stays. */
   async unlink({ directory, dataDirectory }: DiskLocation): Promise<void> {
     const own = isThere(directory) ? realpathSync(directory) : directory;
     await inBase(dataDirectory, async (base) => {
@@ -139,7 +139,7 @@ export class TemporaryDisks {
     });
   }
 
-  /** Disks whose endpoint may have no server any more; `release` checks that, and detaches if so. */
+  /** Disks whose endpoint may no longer have a server; `release` checks that, and detaches if so. */
   async removeStale(release: (projectId: string, endpointId: string) => Promise<void>): Promise<void> {
     await this.detect();
     const root = await realpath(this.#layout.root);
@@ -151,20 +151,20 @@ export class TemporaryDisks {
       const points = (await mountsUnder(folder)).filter((point) => !this.#spares.owns(point));
       for (const point of points) {
         await unmount(point);
-        // Of a killed Catnap: nobody takes it any more.
+        // A spare disk of a killed Catnap: it is never used again.
         if (point.includes(spareDiskPrefix)) await rm(dirname(point), { recursive: true, force: true });
       }
     }
   }
 
-  /** When Catnap ends: nobody will take what was made ahead of time. */
+  /** When Catnap ends: disks made ahead of time are not needed any more. */
   close(): Promise<void> {
     return this.#spares.close();
   }
 
   async #link(dataDirectory: string, point: string): Promise<void> {
     const found = await inBase(dataDirectory, async (base) => {
-      // A directory of an earlier server that had no disk, or a link of another endpoint's.
+      // A directory of an earlier server that had no disk, or another endpoint's link.
       if (isThere(join(base, linkName))) await discard(join(base, linkName), this.#layout);
       symlinkSync(point, join(base, linkName));
     });
@@ -172,14 +172,14 @@ export class TemporaryDisks {
   }
 }
 
-/** The server reads it while it starts, when the disk may not be mounted yet. */
+/** The server reads this directory while it starts, when the disk may not be mounted yet. */
 function makePoint(folder: string, uid: number): void {
   mkdirSync(folder, { mode: 0o711 });
   mkdirSync(join(folder, pointName), { mode: 0o700 });
   chownSync(join(folder, pointName), uid, uid);
 }
 
-/** Whatever it is. */
+/** True for any kind of file, a dangling link included. */
 const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 function readLink(path: string): string | null {
@@ -190,7 +190,7 @@ function readLink(path: string): string | null {
   }
 }
 
-/** `base` belongs to the tenant, who might have put a link there: the work is done in what was opened and checked. */
+/** `base` belongs to the tenant and may be a link: the work happens in the directory that was opened and checked. */
 async function inBase(dataDirectory: string, work: (base: string) => Promise<void>): Promise<boolean> {
   if (process.platform !== 'linux') return false;
   const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;

@@ -1,29 +1,31 @@
 /**
- * Every path of the data home. Callers give ids, never paths, and each id is checked here: a caller that sends
- * something else cannot point the privileged parent at another directory.
+ * The paths of the data home that hold servers, their data and their sockets. Callers give ids, never paths, and each
+ * id is checked here: a caller that sends something else cannot point the privileged parent at another directory. Key
+ * files, certificates and the instance lock are also in the home, and are named where they are made.
  *
  *   builds/<major>/<build>/{bin,lib,share}          server binaries, readable by every tenant
- *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are clones of
+ *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are cloned from
+ *   templates/<major>/<build>/spares/               copies of it made ahead of time
  *   projects/<project>/branches/<branch>/           pgdata, branch.json, first-secret
- *   projects/<project>/endpoints/<endpoint>/        postgresql.conf, pg_hba.conf, server.log, state.json
+ *   projects/<project>/endpoints/<endpoint>/        postgresql.conf, size.conf, pg_hba.conf, server.log, state.json
  *                                                   and while it is awake disk/image, mounted on disk/temp
  *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
  *   s/<8 characters>/.s.PGSQL.5432                  unix sockets, of each endpoint and of each branch's primary
  *   s/proxies/<number>                              where a proxy takes SQL over HTTP, and cancel requests of others
- *   system/                                         the system database
- *   work/ trash/                                    clusters in the making; directories on their way out
+ *   s/system/, system/                              socket and data of the system database
+ *   work/ trash/                                    clusters and disks being made; directories being removed
  *   storage.json storage.img storage/               the image and its mount, where there is one; then templates,
- *                                                   projects, work and trash are in there: they rename across
+ *                                                   projects, work and trash are in it, so that renames work
  */
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { idPattern } from '../../../../lib/ids.ts';
 
-/** Names of what is not whole yet begin with a dot, which no id and no build does. */
+/** Names of what is not complete yet begin with a dot, which no id and no build does. */
 export const unfinishedPrefix = '.making-';
 
-/** `sun_path` holds 108 bytes with its final zero on Linux, 104 on macOS; the smaller one serves both. */
+/** `sun_path` holds 108 bytes with its final zero on Linux, 104 on macOS; the smaller limit is used on both. */
 const maxSocketPath = 103;
 const socketName = '.s.PGSQL.5432';
 const buildPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -46,17 +48,17 @@ export interface Layout {
   branch(projectId: string, branchId: string): string;
   endpoints(projectId: string): string;
   endpoint(projectId: string, endpointId: string): string;
-  /** What a read replica has of its own, in the shape of a branch's directory. */
+  /** What a read replica has of its own, with the contents of a branch's directory. */
   replica(projectId: string, endpointId: string): string;
   socketDirectory(endpointId: string): string;
-  /** Where a branch's primary, whichever endpoint that is, can be reached by its replicas. */
+  /** Where replicas reach the primary of a branch, whichever endpoint that is. */
   replicationDirectory(branchId: string): string;
   readonly systemSocketDirectory: string;
-  /** Where Catnap's own processes reach each other. */
+  /** Where Catnap's own processes reach the proxies. */
   readonly proxySocketDirectory: string;
 }
 
-/** `root` holds the data that shares blocks: it is the home, or what `catnap storage create` has mounted in it. */
+/** `root` holds the data that shares blocks: the home, or the image that `catnap storage create` has mounted in it. */
 export function createLayout(home: string, root = home): Layout {
   const projects = join(root, 'projects');
   const sockets = socketRoot(home);
@@ -82,7 +84,7 @@ export function createLayout(home: string, root = home): Layout {
       join(project(projectId), 'endpoints', checkedId('endpoint', endpointId), 'replica'),
     replicationDirectory: (branchId) => join(sockets, shortName(checkedId('branch', branchId))),
     socketDirectory: (endpointId) => join(sockets, shortName(checkedId('endpoint', endpointId))),
-    // Six characters, so it can never be the name of an endpoint's directory.
+    // Neither name has 8 characters, so neither can be that of an endpoint's directory.
     systemSocketDirectory: join(sockets, 'system'),
     proxySocketDirectory: join(sockets, 'proxies'),
   };
@@ -107,7 +109,7 @@ function checkedBuild(build: string): string {
   return build;
 }
 
-/** A home so deep that a socket in it would have no valid name gets a directory under the temporary folder. */
+/** If the home's path is too long for a socket in it, sockets get a directory under the temporary folder. */
 function socketRoot(home: string): string {
   const inHome = join(home, 's');
   const longest = Buffer.byteLength(socketFile(join(inHome, 'x'.repeat(8))));
@@ -115,7 +117,7 @@ function socketRoot(home: string): string {
   return join(tmpdir(), `catnap-${process.getuid?.() ?? 0}-${shortName(home)}`);
 }
 
-/** 8 characters of 32: 40 bits, so that 10,000 endpoints meet a clash once in 20,000 machines. */
+/** 8 characters of 32: 40 bits, so that 10,000 endpoints have a collision on one machine in 20,000. */
 function shortName(text: string): string {
   const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
   const digest = createHash('sha256').update(text).digest();

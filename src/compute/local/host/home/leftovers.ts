@@ -1,11 +1,11 @@
-/** Clears away what a killed Catnap left half made or half removed. */
+/** Removes what a killed Catnap left half made or half removed. */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asEndpointId, asProjectId } from '../../../../lib/ids.ts';
 import { type Layout, unfinishedPrefix } from './layout.ts';
 import { discard, idsIn } from './tenant-directories.ts';
 
-/** Nothing takes this long to make; younger things may still be in the making. */
+/** Nothing takes this long to make; anything younger may still be in progress. */
 const abandonedMs = 3_600_000;
 
 export async function removeLeftovers(layout: Layout): Promise<void> {
@@ -21,8 +21,8 @@ export async function removeLeftovers(layout: Layout): Promise<void> {
 }
 
 /**
- * Copies of branches and for replicas that nobody will finish. Call it before this process serves anybody: it alone
- * makes copies, so those that are there by then were begun by a process that is dead.
+ * Removes unfinished copies of branches and for replicas. Call it before this process serves any child: only this
+ * process makes copies, so those found by then were begun by a process that is dead.
  */
 export async function removeUnfinishedCopies(layout: Layout): Promise<void> {
   for (const project of await idsIn(layout.projects)) {

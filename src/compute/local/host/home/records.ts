@@ -1,4 +1,4 @@
-/** The small files that the host keeps beside a branch and an endpoint. No tenant can read or change them. */
+/** The small files that the host keeps beside a branch and an endpoint. Tenants can neither read nor change them. */
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface EndpointRecord {
   /** The newest that was seen; older calls are refused. */
   readonly generation: number;
   readonly branchId: BranchId;
-  /** Kept here, and not asked of the caller each time, so that a restarted Catnap can log in to what it adopts. */
+  /** Kept here, not passed by each caller, so that a restarted Catnap can log in to the servers that it adopts. */
   readonly adminSecret: string;
   /** A read replica, whose data is in the endpoint's directory. */
   readonly readOnly?: boolean;
@@ -28,7 +28,7 @@ export const readEndpointRecord = (directory: string) => readJson<EndpointRecord
 export const writeEndpointRecord = (directory: string, record: EndpointRecord) =>
   writeJson(join(directory, 'state.json'), record);
 
-/** The template's secret: kept as long as the branch's server may still ask for it. */
+/** The template's secret: kept for as long as the branch's server may still need it. */
 export async function readFirstSecret(branchDirectory: string): Promise<string | null> {
   return readText(join(branchDirectory, 'first-secret'));
 }
@@ -41,7 +41,7 @@ export async function removeFirstSecret(branchDirectory: string): Promise<void> 
   await rm(join(branchDirectory, 'first-secret'), { force: true });
 }
 
-/** At a start a log that has grown large is put aside; at most two of them exist. */
+/** At a start, a log that has grown large is set aside; at most two logs exist. */
 export async function rotateLog(logFile: string, maxBytes: number): Promise<void> {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   if (size > maxBytes) await rename(logFile, `${logFile}.1`);
@@ -61,7 +61,7 @@ async function readText(path: string): Promise<string | null> {
   }
 }
 
-/** By a rename, so that a reader never sees half of it. Synchronous: four trips to another thread take longer. */
+/** By a rename, so that a reader never sees half of the file. Synchronous: four trips to another thread take longer. */
 async function writeJson(path: string, value: unknown): Promise<void> {
   writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600 });
   renameSync(`${path}.new`, path);

@@ -1,11 +1,11 @@
-/** Where the data of a server is: with the branch, or, for a read replica, with the endpoint, in the same shape. */
+/** Where the data of a server is: with the branch, or, for a read replica, with the endpoint, in the same structure. */
 import type { EndpointId } from '../../../../lib/ids.ts';
 import type { BranchRef } from '../../../interface/driver.ts';
 import { dataDirectory, type Layout } from './layout.ts';
 
 export interface DataRef extends BranchRef {
   readonly endpointId?: EndpointId;
-  /** A read replica's own copy is meant, not the branch's data. */
+  /** Set for a read replica's own copy instead of the branch's data. */
   readonly readOnly?: boolean | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The directories of projects: who owns them and who may enter. As root a project's directory belongs to root and to
- * the group of the project's uid, which may pass through and change nothing: what the parent relies on (records,
+ * The directories of projects: their owners, and which uids may enter. As root, a project's directory belongs to root
+ * and to the group of the project's uid, which may pass through and change nothing: what the parent relies on (records,
  * configuration, the names of the data directories) is out of a tenant's reach. Only `pgdata` is the tenant's own.
  */
 import { randomBytes } from 'node:crypto';
@@ -23,7 +23,7 @@ export class TenantDirectories {
     this.#uids = uids;
   }
 
-  /** The uid that the project's servers run under, or null; refuses one that is not the project's. */
+  /** The uid that the project's servers run as, or null; refuses a uid that is not the project's. */
   async check(ref: TenantRef): Promise<number | null> {
     const uid = ref.tenantUid;
     if (this.#uids === null) {
@@ -63,13 +63,13 @@ export class TenantDirectories {
   async ensure(directory: string, tenantUid: number | null): Promise<void> {
     makeFolder(directory, 0o700);
     if (tenantUid === null) return;
-    // Also when it was there: an earlier attempt may have been killed in between.
+    // Also for an existing directory: an earlier attempt may have been killed in between.
     chownSync(directory, 0, tenantUid);
     chmodSync(directory, 0o710);
   }
 }
 
-/** Names in a folder that are ids; a leading dot marks what is still in the making. */
+/** Names in a folder that are ids; a leading dot marks unfinished entries. */
 export async function idsIn(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -79,8 +79,8 @@ export async function idsIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Removes a directory: first by a rename into a folder that no tenant can enter. What is half
- * removed is therefore never seen, and a tenant's process cannot lead it astray by swapping names.
+ * Removes a directory, after renaming it into a folder that no tenant can enter. A half-removed directory is therefore
+ * never visible, and a tenant's process cannot redirect the removal by swapping names.
  */
 export async function discard(directory: string, layout: Layout): Promise<void> {
   const resting = join(layout.trash, `${basename(directory)}-${randomBytes(6).toString('hex')}`);
@@ -89,7 +89,7 @@ export async function discard(directory: string, layout: Layout): Promise<void> 
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return;
-    // The sockets of a deep home are on another filesystem.
+    // The socket directory of a home with a long path is on another filesystem.
     if (code !== 'EXDEV') throw error;
     await rm(directory, { recursive: true, force: true });
   }

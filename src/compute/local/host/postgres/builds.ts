@@ -1,6 +1,6 @@
 /**
- * The Postgres binaries. The embedded ones are copied out of node_modules once, so that an `npm ci` never pulls a
- * running server's files away and servers under other uids can read them wherever the checkout is.
+ * The Postgres binaries. The embedded ones are copied out of node_modules once, so that an `npm ci` never removes a
+ * running server's files, and servers under other uids can read them wherever the checkout is.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -16,13 +16,13 @@ import { curateExtensions, extensionRules } from './extensions.ts';
 
 export interface Build {
   readonly major: number;
-  /** Safe as a directory name; changes with the version, the platform and what we do to the copy. */
+  /** Safe as a directory name; changes with the version, the platform and the changes made to the copy. */
   readonly name: string;
   /** Directory that holds `postgres` and `initdb`. */
   readonly bin: string;
 }
 
-/** Raised when what we do to a copy changes in a way that `extensionRules` does not show. */
+/** Raised when those changes themselves change in a way that `extensionRules` does not show. */
 const recipe = 1;
 
 export async function ensureBuild(
@@ -43,20 +43,20 @@ export async function ensureBuild(
   return { major, name, bin: join(target, 'bin') };
 }
 
-/** The name of the build that a server of this major would be started from now. */
+/** The name of the build that a server of this major would now start from. */
 export async function currentRelease(major: number, config: Pick<Config, 'pgBin'>): Promise<string> {
   const given = config.pgBin[major];
   return given === undefined ? buildName(locateEmbedded(major)) : (await givenBuild(major, given)).name;
 }
 
-/** Removes builds of a major that are neither the one to keep nor run by any process. Linux only: needs /proc. */
+/** Removes builds of a major except the one to keep and those that a process runs. Linux only: needs /proc. */
 export async function removeUnusedBuilds(build: Build, layout: Layout): Promise<void> {
   const folder = dirname(layout.build(build.major, build.name));
   const names = (await readdir(folder).catch(() => [])).filter((name) => name !== build.name);
   if (names.length === 0 || platform !== 'linux') return;
   const running = await runningPrograms();
   for (const name of names) {
-    // A leading dot marks a copy in the making, here or in another process.
+    // A leading dot marks an unfinished copy, of this or another process.
     if (name.startsWith('.') || running.some((program) => program.startsWith(`${join(folder, name)}/`))) continue;
     await rm(join(folder, name), { recursive: true, force: true });
     await rm(layout.template(build.major, name), { recursive: true, force: true });
@@ -69,7 +69,7 @@ async function givenBuild(major: number, bin: string): Promise<Build> {
       throw new Error(`CATNAP_PG_BIN_${major}: there is no ${program} in ${bin}`);
     });
   }
-  // Its own version is part of the name: the machine's packages may be upgraded under the same path.
+  // The version is part of the name: the machine's packages may be upgraded under the same path.
   const version = /\d+(\.\d+)*/.exec(await runProgram(join(bin, 'postgres'), ['--version']))?.[0] ?? String(major);
   return { major, name: `${version}-given-${hash(bin)}`, bin };
 }
@@ -100,7 +100,7 @@ async function buildName(source: string): Promise<string> {
   return `${manifest.version}-${hash(`${platform} ${arch} ${recipe} ${extensionRules} ${program}`)}`;
 }
 
-/** Made beside its target and renamed when complete: a build directory that exists is whole, whatever made it. */
+/** Made beside its target and renamed when complete: a build directory that exists is always complete. */
 async function installBuild(source: string, target: string): Promise<void> {
   const folder = dirname(target);
   await mkdir(folder, { recursive: true });

@@ -1,8 +1,8 @@
 /**
- * Makes a fresh Postgres cluster in a directory of its own, for the system database and for the template. `initdb`
- * and the single-user mode need a uid that has a passwd entry, which a running server does not; so they run as an
- * ordinary user and the result is given to its owner. No password passes through a file or an argument: roles get
- * theirs as verifiers, over a pipe.
+ * Creates a Postgres cluster in a directory of its own, for the system database and for the template. `initdb` and the
+ * single-user mode need a uid that has a passwd entry, which a running server does not; so they run as an ordinary user
+ * and the result is given to its owner. No password passes through a file or an argument: roles get theirs as
+ * verifiers, over a pipe.
  */
 import { chmod, chown, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,14 +15,14 @@ export interface ClusterSpec {
   readonly superuser: string;
   /** The owner of the cluster, or null when Catnap does not run as root. */
   readonly uid: number | null;
-  /** Run in the database `postgres`, one after the other, each its own transaction. */
+  /** Run in the database `postgres`, one after the other, each in its own transaction. */
   readonly statements: readonly string[];
 }
 
-/** What a killed Catnap leaves of one begins like this. */
+/** A killed Catnap leaves directories with this prefix. */
 export const newClusterPrefix = 'cluster-';
 
-/** Calls `use` with the finished, durable data directory, for it to rename into place; nothing else stays behind. */
+/** Calls `use` with the finished, durable data directory, which `use` renames into place; nothing else remains. */
 export async function withNewCluster<T>(
   spec: ClusterSpec,
   workFolder: string,
@@ -48,7 +48,7 @@ export async function withNewCluster<T>(
 }
 
 function initdbArguments({ build, superuser }: ClusterSpec, dataDirectory: string): string[] {
-  // Collation of the builtin provider is part of Postgres, so no change of libc or ICU can break a text index.
+  // The builtin provider's collation is part of Postgres, so no change of libc or ICU can break a text index.
   const locale =
     build.major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'] : ['--locale=C'];
   return [
@@ -59,7 +59,7 @@ function initdbArguments({ build, superuser }: ClusterSpec, dataDirectory: strin
     '--encoding',
     'UTF8',
     ...locale,
-    // Nobody may enter by the file that initdb writes; every server is started with one of ours.
+    // The file that initdb writes admits no login; every server is started with one of ours.
     '--auth=reject',
     '--data-checksums',
     '--no-sync',
@@ -73,7 +73,7 @@ async function runStatements(spec: ClusterSpec, dataDirectory: string, user: Pro
   await runProgram(join(spec.build.bin, 'postgres'), [...args, 'postgres'], { ...user, input });
 }
 
-/** `nobody` where there is one, else any account that is not root. */
+/** `nobody` if it exists, otherwise any account that is not root. */
 async function ordinaryUser(): Promise<{ uid: number; gid: number }> {
   const lines = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => line.split(':'));
   const users = lines

@@ -1,4 +1,4 @@
-/** Reads the facts of `global/pg_control` that a copy needs: was the server shut down cleanly, and where. */
+/** Reads the facts in `global/pg_control` that a copy needs: whether the server was shut down cleanly, and where. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -6,7 +6,7 @@ export interface ControlFacts {
   readonly shutDown: boolean;
   /** Position of the last checkpoint, as Postgres prints it. */
   readonly checkpointLsn: string;
-  /** Where in the WAL recovery from that checkpoint begins and the record of it lies, in bytes. */
+  /** Where in the WAL recovery from that checkpoint begins, and where the checkpoint's record is, in bytes. */
   readonly redo: bigint;
   readonly checkpoint: bigint;
   readonly timeline: number;
@@ -14,7 +14,7 @@ export interface ControlFacts {
 
 /**
  * The start of ControlFileData has been the same since Postgres 11: system identifier (8 bytes), two versions (4 + 4),
- * state (4, then 4 of padding), time (8), checkpoint (8), redo (8), timeline (4). In the machine's own order, which is
+ * state (4, then 4 of padding), time (8), checkpoint (8), redo (8), timeline (4). In the machine's byte order, which is
  * little-endian wherever the binaries run.
  */
 export async function readControlFile(dataDirectory: string): Promise<ControlFacts> {

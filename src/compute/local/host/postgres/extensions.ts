@@ -1,14 +1,14 @@
 /**
- * Which extensions an owner, who is no superuser, may create in our copy of the embedded binaries. Postgres runs the
- * script of a `trusted` extension as the superuser on behalf of a database's owner, so the list is short and each
- * entry has a reason. Whatever is not trusted in the end is taken away: what pg_available_extensions shows can be
- * had. Binaries given by `CATNAP_PG_BIN_<major>` are left as they are; there only upstream's own trust counts.
+ * Which extensions an owner, who is not a superuser, may create in our copy of the embedded binaries. Postgres runs the
+ * script of a `trusted` extension as the superuser on behalf of a database's owner, so the list is short and each entry
+ * has a reason. Extensions that are not trusted are removed: everything in pg_available_extensions can be created.
+ * Binaries given by `CATNAP_PG_BIN_<major>` are left as they are; there only upstream's own trust counts.
  */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Marked trusted beside those that upstream marks. None reads or writes server files, runs programs, looks at raw
+ * Marked trusted in addition to upstream's own. None reads or writes server files, runs programs, reads raw
  * pages or returns rows that the caller may not select.
  *
  * Left out on purpose:
@@ -19,7 +19,7 @@ import { join } from 'node:path';
  * - amcheck, pg_buffercache, pg_freespacemap, pg_visibility, pgstattuple: their functions are revoked from everybody
  *   but superusers and monitoring roles, so an owner could create them and use nothing;
  * - refint: builds SQL from unchecked arguments; intagg, sslinfo: nothing to offer on a modern server behind a proxy;
- * - xml2: deprecated, and hands tenants' documents to an XSLT library nobody updates.
+ * - xml2: deprecated, and hands tenants' documents to an unmaintained XSLT library.
  */
 export const trustedExtensions: readonly string[] = [
   'autoinc', // a trigger function
@@ -34,15 +34,15 @@ export const trustedExtensions: readonly string[] = [
   'postgres_fdw', // non-superusers must give a password, and file options are refused to them
 ];
 
-/** These want a Perl, Python or Tcl of the machine that the binaries were built on, and fail to load. */
+/** These need a Perl, Python or Tcl of the machine that the binaries were built on, and fail to load. */
 const unloadable = /plperl|plpython|pltcl/;
 
-/** A wrapper belongs to the superuser whose script made it; without this an owner could create it and not use it. */
+/** A foreign-data wrapper belongs to the superuser whose script made it; without this an owner could not use it. */
 const scriptAdditions: Readonly<Record<string, string>> = {
   'postgres_fdw--1.0.sql': '\nGRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO pg_database_owner;\n',
 };
 
-/** Part of a build's name: a change of the rules makes a new build instead of changing one that runs. */
+/** Part of a build's name: changed rules make a new build instead of changing one that is in use. */
 export const extensionRules = JSON.stringify([trustedExtensions, String(unloadable), scriptAdditions]);
 
 export async function curateExtensions(directory: string): Promise<void> {
@@ -64,7 +64,7 @@ function trusted(control: string): string {
   return `${control.replace(/^\s*trusted\s*=.*$/gm, '').trimEnd()}\ntrusted = true\n`;
 }
 
-/** The library stays: only a superuser can load one, and two extensions may share it. */
+/** The library stays: only a superuser can load it, and two extensions may share it. */
 async function removeExtension(directory: string, extension: string, files: readonly string[]): Promise<void> {
   const own = files.filter((file) => file === `${extension}.control` || file.startsWith(`${extension}--`));
   for (const file of own) await rm(join(directory, file), { force: true });

@@ -10,7 +10,7 @@ export interface Holder extends Postmaster {
   readonly isEnforced: boolean;
 }
 
-/** The server that runs on a data directory, whoever started it. */
+/** The server that runs on a data directory, no matter which Catnap started it. */
 export async function findHolder(dataDirectory: string, uid: number | null): Promise<Holder | null> {
   const found = await findPostmaster(dataDirectory, uid);
   if (!found) return null;

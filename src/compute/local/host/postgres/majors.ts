@@ -1,4 +1,4 @@
-/** Binaries and template of each major: made once, and shared by all callers that ask for them meanwhile. */
+/** Binaries and template of each major: made once, and shared by all callers that ask for them while they are made. */
 import type { Config } from '../../../../lib/config.ts';
 import type { Layout } from '../home/layout.ts';
 import { type Build, ensureBuild } from './builds.ts';
@@ -19,7 +19,7 @@ export class Majors {
     this.#layout = layout;
   }
 
-  /** A failure is not remembered. */
+  /** A failed attempt is not cached. */
   ready(pgVersion: number, progress: (line: string) => void = () => undefined): Promise<Major> {
     const known = this.#made.get(pgVersion);
     if (known) return known;

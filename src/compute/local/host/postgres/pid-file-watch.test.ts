@@ -13,7 +13,7 @@ async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-/** Whether the waiting has ended so far. */
+/** Returns whether the wait has ended so far. */
 function follow(change: Promise<void>): () => boolean {
   let hasEnded = false;
   void change.then(() => {

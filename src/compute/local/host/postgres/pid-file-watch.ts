@@ -1,6 +1,6 @@
 /**
- * Reports when a starting server has written its pid file, without a poll every millisecond: on two cores that took a
- * tenth of the start itself. The kernel's notification makes it quick, a slower poll makes it right.
+ * Reports when a starting server has written its pid file, without polling every millisecond: on two cores that took a
+ * tenth of the start itself. The kernel's notification makes it fast, a slower poll makes it correct.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { delay } from '../../../../lib/clock.ts';
@@ -16,10 +16,10 @@ export interface PidFileWatch {
 }
 
 const usualPollMs = 10;
-/** Where the kernel notifies late or not at all: it has no watches left, say. */
+/** Used where the kernel notifies late or not at all: it has no watches left, for example. */
 const pollAloneMs = 1;
 
-/** Begin it before the server starts, so that nothing is missed. It only listens: the directory is the tenant's. */
+/** Start it before the server, so that nothing is missed. It only listens: the directory belongs to the tenant. */
 export function watchPidFile(dataDirectory: string, pollMs = usualPollMs): PidFileWatch {
   let news = new AbortController();
   const wake = () => news.abort();

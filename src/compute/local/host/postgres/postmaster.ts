@@ -1,7 +1,7 @@
 /**
- * One Postgres server as a process: find it, start it, stop it. It is spawned in a session of its own with a file for
- * its output and is never required to be our child: after a restart of Catnap the same functions work on a server
- * that an earlier Catnap started. Callers make sure that start and stop of one data directory never overlap.
+ * One Postgres server as a process: finds, starts and stops it. It runs in its own session, with a file for its output,
+ * and need not be our child: after a restart of Catnap the same functions work on a server that an earlier Catnap
+ * started. Callers make sure that start and stop of one data directory never overlap.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { readCommandLine, readProcessUid } from './process-info.ts';
 
 export interface Postmaster {
   readonly pid: number;
-  /** It says that it accepts connections. */
+  /** It reports that it accepts connections. */
   readonly ready: boolean;
   readonly commandLine: readonly string[];
 }
@@ -31,12 +31,12 @@ export interface PostmasterSpec {
   readonly uid: number | null;
   /** Called once, as soon as the process exists. */
   readonly onSpawn?: () => void;
-  /** Files by which it enters its control group before it becomes Postgres; none where it has no group. */
+  /** Files through which it enters its control group before it becomes Postgres; none where it has no group. */
   readonly groupFiles?: readonly string[] | null;
 }
 
 /**
- * When memory runs out the kernel kills one of the server's children, never the postmaster, which makes each of them a
+ * When memory runs out the kernel kills one of the server's children, never the postmaster, which makes each child a
  * better victim than itself and lives to start them again.
  */
 const serverEnvironment = {
@@ -49,7 +49,7 @@ const serverEnvironment = {
 const impossiblePid = 4_194_305;
 const lockMsMax = 30_000;
 const readyMsMax = 1_000;
-/** What the server says while backends of a killed predecessor still hold its shared memory. */
+/** What the server logs while backends of a killed predecessor still hold its shared memory. */
 const predecessorLives = /pre-existing shared memory block|is another postmaster/;
 
 /** The server that runs on this data directory, if its pid file, its command line and its uid all agree. */
@@ -65,8 +65,8 @@ export async function findPostmaster(dataDirectory: string, uid: number | null):
 }
 
 /**
- * Returns when the new process holds the data directory's lock: before that it might still be refused. Mostly it takes
- * connections by then too, but a server that has much to recover is not waited for.
+ * Returns when the new process holds the data directory's lock: before that it might still be refused. Usually it
+ * accepts connections by then too, but a server with a long recovery is not waited for.
  */
 export async function startPostmaster(spec: PostmasterSpec): Promise<StartedPostmaster> {
   await disownRecycledPid(spec.dataDirectory);
@@ -81,7 +81,7 @@ export async function startPostmaster(spec: PostmasterSpec): Promise<StartedPost
   }
 }
 
-/** Fast shutdown; a server that does not obey in time is stopped harder. Returns when the process is gone. */
+/** Fast shutdown; a server that does not stop in time is stopped harder. Returns when the process is gone. */
 export async function stopPostmaster(
   dataDirectory: string,
   uid: number | null,
@@ -97,7 +97,7 @@ export async function stopPostmaster(
     sendSignal(running.pid, signal);
     if (await waitForExit(running.pid, dataDirectory, patienceMs)) return;
   }
-  throw new Error(`postgres on ${dataDirectory} does not end`);
+  throw new Error(`postgres on ${dataDirectory} does not stop`);
 }
 
 async function waitForExit(pid: number, dataDirectory: string, patienceMs: number): Promise<boolean> {
@@ -128,7 +128,7 @@ async function readPidFile(dataDirectory: string): Promise<string[]> {
   } catch {
     return [];
   }
-  // Synchronously, not in another thread: it is read often while a server starts on the same few cores.
+  // Synchronous, not in another thread: it is read often while a server starts on the same few cores.
   try {
     const buffer = Buffer.alloc(4096);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0)).split('\n');
@@ -139,7 +139,7 @@ async function readPidFile(dataDirectory: string): Promise<string[]> {
 
 /**
  * After a reboot the pid in a leftover file may be some other process of the same user, and Postgres would refuse to
- * start for ever. The file is not removed: its shared memory line lets Postgres see whether old backends still live.
+ * start forever. The file is not removed: its shared memory line lets Postgres check whether old backends still live.
  */
 async function disownRecycledPid(dataDirectory: string): Promise<void> {
   const lines = await readPidFile(dataDirectory);
@@ -147,7 +147,7 @@ async function disownRecycledPid(dataDirectory: string): Promise<void> {
   if (!Number.isInteger(pid) || pid <= 1) return;
   const commandLine = await readCommandLine(pid);
   if (!commandLine) return;
-  if (servesDirectory(commandLine, dataDirectory)) throw new Error(`postgres runs on ${dataDirectory} already`);
+  if (servesDirectory(commandLine, dataDirectory)) throw new Error(`postgres is already running on ${dataDirectory}`);
   const path = join(dataDirectory, pidFileName);
   await writeFile(path, [String(impossiblePid), ...lines.slice(1)].join('\n'), {
     flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW,
@@ -220,7 +220,7 @@ function spawnServer(spec: PostmasterSpec, logFd: number): ChildProcess {
   }
 }
 
-/** The complaint that the server left in its log, for the operation's error. */
+/** The error message that the server left in its log, for the operation's error. */
 async function lastWords(logFile: string, from: number, fallback: string): Promise<string> {
   const text = (await readFile(logFile).catch(() => Buffer.alloc(0))).subarray(from).toString('utf8');
   const lines = text.split('\n').filter((line) => line !== '');
@@ -231,7 +231,7 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // It may have gone by itself.
+    // It may have ended by itself.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** What the operating system says about a process, so that a recycled pid is never mistaken for a server of ours. */
+/** What the system reports about a process, so that a recycled pid is never mistaken for one of our servers. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readdir, readlink, realpath } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 /**
  * The arguments of a living process, or null when there is none (a zombie has none left either). Without /proc they
- * come from `ps` as one text, which is enough for a search.
+ * come from `ps` as one string, which is enough for a search.
  */
 export async function readCommandLine(pid: number): Promise<readonly string[] | null> {
   if (process.platform !== 'linux') {
@@ -17,7 +17,7 @@ export async function readCommandLine(pid: number): Promise<readonly string[] | 
   return text === '' ? null : text.split('\0').slice(0, -1);
 }
 
-/** The kernel makes it up in memory. Empty where there is none. */
+/** The kernel generates the text in memory. Empty where there is no such file. */
 function readKernelText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -26,7 +26,7 @@ function readKernelText(path: string): string {
   }
 }
 
-/** The real uid of a process, or null where the system does not say. */
+/** The real uid of a process, or null where the system does not report it. */
 export async function readProcessUid(pid: number): Promise<number | null> {
   if (process.platform !== 'linux') return null;
   const status = readKernelText(`/proc/${pid}/status`);
@@ -34,7 +34,7 @@ export async function readProcessUid(pid: number): Promise<number | null> {
   return match ? Number(match[1]) : null;
 }
 
-/** The value of `-c name=value`, in both shapes of a command line. */
+/** The value of `-c name=value`, in both forms of a command line. */
 export function commandLineSetting(commandLine: readonly string[], name: string): string | null {
   const prefix = `${name}=`;
   for (const word of commandLine.flatMap((argument) => argument.split(' '))) {
@@ -44,14 +44,14 @@ export function commandLineSetting(commandLine: readonly string[], name: string)
 }
 
 /**
- * Whether any process works in a directory. Every process of a server does, and those of one that was killed go on for
- * a moment without their postmaster. False where the system does not say.
+ * Whether any process has this working directory. Every process of a server does, and those of a killed server go on
+ * for a moment without their postmaster. False where the system does not report it.
  */
 export async function isWorkedIn(directory: string): Promise<boolean> {
   return (await workingDirectories()).includes(directory);
 }
 
-/** Whether any process works in a directory or below it. */
+/** Whether any process has its working directory here or below. */
 export async function isWorkedUnder(directory: string): Promise<boolean> {
   const real = await realpath(directory).catch(() => directory);
   return (await workingDirectories()).some((folder) => folder === real || folder.startsWith(`${real}/`));

@@ -12,7 +12,7 @@ const facts: ServerFacts = {
   follows: null,
 };
 
-/** What counts in such a file: the last line about each setting. */
+/** The effective settings of such a file: the last line for each one. */
 function effective(text: string): Map<string, string> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(lines.map((line) => line.split(' = ', 2) as [string, string]));

@@ -1,6 +1,6 @@
 /**
- * Renders postgresql.conf and pg_hba.conf. Pure. In a configuration file the last line about a setting counts, so
- * the order is: our defaults, the caller's settings, then what the driver insists on.
+ * Renders postgresql.conf and pg_hba.conf. Pure. In a configuration file the last line for a setting wins, so the order
+ * is: our defaults, the caller's settings, then the driver's mandatory ones.
  */
 import { adminDatabase, adminRole, replicationRole } from '../../../interface/own-logins.ts';
 
@@ -13,7 +13,7 @@ export interface ServerFacts {
   readonly hbaFile: string;
   /** Shown in the titles of the server's processes. */
   readonly label: string;
-  /** Bound of each session's temporary files; null where a disk bounds them all together. */
+  /** Limit of each session's temporary files; null where a disk limits them all together. */
   readonly sessionTempBytes: number | null;
   /** A second directory to listen in, for replicas; null for a replica itself. */
   readonly replicationDirectory: string | null;
@@ -30,7 +30,7 @@ export interface Primary {
 
 /** Good for a small server that starts often; the caller may override them. */
 const defaults: Settings = {
-  // The one setting that moves the time of a start; the page cache does the caching.
+  // The one setting that affects the time of a start; the page cache does the caching.
   shared_buffers: '16MB',
   timezone: 'UTC',
   datestyle: 'iso, mdy',
@@ -39,7 +39,7 @@ const defaults: Settings = {
   log_checkpoints: 'off',
 };
 
-/** Safety and the tenant boundary: not for the caller to change. */
+/** Safety and the tenant boundary: the caller cannot change these. */
 function insisted(facts: ServerFacts): Settings {
   return {
     data_directory: facts.dataDirectory,
@@ -51,7 +51,7 @@ function insisted(facts: ServerFacts): Settings {
     unix_socket_group: '',
     hba_file: facts.hbaFile,
     ident_file: '/dev/null',
-    ssl: 'off', // the proxy ends TLS
+    ssl: 'off', // the proxy terminates TLS
     password_encryption: 'scram-sha-256',
     fsync: 'on',
     full_page_writes: 'on',
@@ -62,15 +62,15 @@ function insisted(facts: ServerFacts): Settings {
     huge_pages: 'off',
     cluster_name: facts.label,
     // Output goes to a file that the host opened and keeps small. `log` leaves out the errors of tenants' own
-    // statements, which are theirs to see and could be made to fill the disk.
+    // statements, which tenants see themselves and could use to fill the disk.
     log_destination: 'stderr',
     logging_collector: 'off',
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_statement: 'none',
     log_timezone: 'UTC',
-    // Room for replicas, and for copies that are being made. A replica that sleeps too long loses its position in
-    // the WAL and is built anew; the disk does not fill up for it.
+    // Room for replicas, and for copies that are being made. A replica that sleeps too long loses its position in the
+    // WAL and is rebuilt, so that it cannot fill the disk.
     max_wal_senders: '20',
     max_replication_slots: '40',
     max_slot_wal_keep_size: '1GB',
@@ -101,17 +101,17 @@ function following(primary: Primary | null): Settings {
     primary_conninfo: words.join(' '),
     primary_slot_name: primary.slot,
     hot_standby: 'on',
-    // A long query here keeps the primary from removing rows that it still sees.
+    // Keeps the primary from removing rows that a long query here still sees.
     hot_standby_feedback: 'on',
-    // A primary that was asleep is found again quickly.
+    // So that the replica soon notices when its primary wakes.
     wal_retrieve_retry_interval: '200ms',
   };
 }
 
-/** Postgres counts this limit in an int: 2 TiB are the most that it can say. */
+/** Postgres stores this limit in an int: 2 TiB is the most that it can express. */
 const kilobytes = (bytes: number) => `${Math.min(Math.floor(bytes / 1024), 2 ** 31 - 1)}kB`;
 
-/** Beside the main file: what changes with the size of a server that runs. */
+/** Included by the main file: the settings that change with the size of a running server. */
 export const sizeConfigName = 'size.conf';
 
 export function renderServerConfig(facts: ServerFacts, settings: Settings): string {
@@ -132,7 +132,7 @@ export function renderSettings(sections: Readonly<Record<string, Settings>>): st
 }
 
 /**
- * Catnap's login may only enter Catnap's database, and nobody else may: a superuser session in a tenant's database
+ * Catnap's login may only enter Catnap's database, and only that login may: a superuser session in a tenant's database
  * could run a tenant's code, so the server itself refuses one.
  */
 export function renderHba(): string {
@@ -154,7 +154,7 @@ function settingName(name: string): string {
   return name;
 }
 
-/** The file knows doubled quotes and backslash escapes, and no value may span lines. */
+/** The file allows doubled quotes and backslash escapes, and no value may span lines. */
 function quoted(value: string): string {
   if (typeof value !== 'string' || /[\0\r\n]/.test(value)) {
     throw new Error(`not the value of a setting: ${JSON.stringify(value)}`);

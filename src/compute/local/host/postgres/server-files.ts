@@ -1,6 +1,6 @@
 /**
- * What a server needs beside its data: configuration, a socket directory and a log, each with the right owner. A wake
- * waits for them, and thirty trips to another thread would take four times as long as the calls themselves.
+ * What a server needs besides its data: configuration, a socket directory and a log, each with the right owner. A wake
+ * waits for these files, and thirty trips to another thread would take four times as long as the calls themselves.
  */
 
 import { chmodSync, chownSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const configName = 'postgresql.conf';
 const hbaName = 'pg_hba.conf';
 const logName = 'server.log';
 const passwordName = 'replication.pass';
-/** Put aside at a start beyond the first size; cut while the server runs beyond the second. */
+/** Above the first size a log is set aside at a start; above the second it is cut while the server runs. */
 const rotateBytes = 1_048_576;
 const trimBytes = 10_485_760;
 
@@ -30,7 +30,7 @@ export interface ServerFiles {
   readonly logFile: string;
 }
 
-/** Only while no server of the endpoint runs. */
+/** Call it only while no server of the endpoint runs. */
 export async function prepareServerFiles(server: {
   spec: ComputeSpec;
   enforcement: TemporaryDiskEnforcement;
@@ -54,7 +54,7 @@ export async function prepareServerFiles(server: {
   return { configFile, logFile };
 }
 
-/** Also while the server runs: it reads the file again on SIGHUP. */
+/** Works while the server runs, too: it rereads the file on SIGHUP. */
 export async function writeServerConfig(server: {
   spec: ComputeSpec;
   enforcement: TemporaryDiskEnforcement;
@@ -75,7 +75,7 @@ export async function writeServerConfig(server: {
   await writeForServer(join(directory, configName), renderServerConfig(facts, spec.settings), spec.tenantUid);
 }
 
-/** What follows the size of a running server, in a file of its own; returns whether that changed. */
+/** Writes the settings that follow a running server's size, in their own file; returns whether they changed. */
 export async function writeSizeConfig(
   directory: string,
   settings: ComputeLimits['settings'],
@@ -104,7 +104,7 @@ function primaryOf(spec: ComputeSpec, directory: string, layout: Layout): Primar
   };
 }
 
-/** The client library refuses a file that anybody but its owner can read, so the server's uid owns this one. */
+/** libpq refuses a password file that other users can read, so the server's uid owns this one. */
 async function writePasswordFile(path: string, spec: ComputeSpec): Promise<void> {
   const line = `*:*:*:${replicationRole}:${replicationSecret(spec.adminSecret)}\n`;
   await rm(path, { force: true });
@@ -112,7 +112,7 @@ async function writePasswordFile(path: string, spec: ComputeSpec): Promise<void>
   if (spec.tenantUid !== null) await chown(path, spec.tenantUid, spec.tenantUid);
 }
 
-/** The server appends to its log, so cutting it while it runs loses no later line. */
+/** The server appends to its log, so cutting the log while the server runs loses no later line. */
 export async function trimLog(endpointDirectory: string): Promise<void> {
   const logFile = join(endpointDirectory, logName);
   const size = (await stat(logFile).catch(() => null))?.size ?? 0;
@@ -121,14 +121,14 @@ export async function trimLog(endpointDirectory: string): Promise<void> {
   await truncate(logFile);
 }
 
-/** The server's uid makes its socket in it; Catnap's own processes, which have the group, may enter; nobody else. */
+/** The server's uid makes its socket in it; Catnap's own processes, which have the group, may enter; others may not. */
 export async function prepareSocketDirectory(
   directory: string,
   tenantUid: number | null,
   uids: Uids | null,
 ): Promise<void> {
   makeFolder(directory, 0o700);
-  // A lock that a killed server left could name a pid that another process has by now.
+  // A lock that a killed server left could name a pid that another process now has.
   rmSync(socketFile(directory), { force: true });
   rmSync(`${socketFile(directory)}.lock`, { force: true });
   if (tenantUid === null || uids === null) return;
@@ -137,8 +137,8 @@ export async function prepareSocketDirectory(
 }
 
 /**
- * Readable by the server, writable only by the parent. Mostly the text is that of the last start, and writing it again
- * would wait for the disk: a filesystem sees to it that a file which was cut and filled anew is not lost.
+ * Readable by the server, writable only by the parent. Usually the text is that of the last start, and writing it again
+ * would wait for the disk: a filesystem flushes a file that was truncated and refilled, so as not to lose it.
  */
 export async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
   if (readIfThere(path) !== text) writeFileSync(path, text, { mode: 0o600 });

@@ -1,6 +1,6 @@
 /**
  * Asks Postgres whether a server could start with given settings, without starting one: `postgres -C` reads them all,
- * refuses what is unknown or out of range, and reckons the memory that they would take.
+ * refuses what is unknown or out of range, and computes the memory that they would take.
  */
 import { totalmem } from 'node:os';
 import { errorText } from '../../../../lib/errors.ts';
@@ -15,7 +15,7 @@ export async function checkSettings(
 ): Promise<string | null> {
   const chosen = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   try {
-    // `-C` must come first: that is how Postgres allows the question to root.
+    // `-C` must come first: only then does Postgres allow root to ask.
     const output = await runProgram(program, ['-C', 'shared_memory_size', '-D', dataDirectory, ...chosen]);
     const neededMib = Number(output.trim().split('\n').at(-1));
     const availableMib = Math.floor(totalmem() / mib);
@@ -27,7 +27,7 @@ export async function checkSettings(
   }
 }
 
-/** The server's own words, without its time stamp and our wrapping. */
+/** The server's own message, without its timestamp and our wrapping. */
 function reason(text: string): string {
   return /(?:FATAL|ERROR): +(.*?)(?: \| .*)?$/.exec(text)?.[1] ?? text;
 }

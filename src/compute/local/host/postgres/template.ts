@@ -1,5 +1,5 @@
 /**
- * The cluster that every new project is a clone of: one per build, made once. It holds Catnap's login with a secret
+ * The cluster that every new project is cloned from: one per build, made once. It holds Catnap's login with a secret
  * that only the parent reads; a project replaces that secret with its own before its first route opens.
  */
 
@@ -17,7 +17,7 @@ import { withNewCluster } from './cluster.ts';
 
 export interface Template {
   readonly dataDirectory: string;
-  /** Password of Catnap's login in a clone that has not got its project's yet. */
+  /** Password of Catnap's login in a clone that does not have its project's secret yet. */
   readonly secret: string;
 }
 
@@ -36,7 +36,7 @@ export async function ensureTemplate(
   return { dataDirectory: dataDirectory(directory), secret };
 }
 
-/** Cluster and secret appear together, by one rename, so that a template that exists is whole. */
+/** Cluster and secret appear together, by one rename, so that an existing template is complete. */
 async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, directory: string): Promise<void> {
   await mkdir(dirname(directory), { recursive: true, mode: 0o700 });
   const making = await mkdtemp(join(dirname(directory), unfinishedPrefix));
@@ -49,7 +49,7 @@ async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, direc
     await writeFile(join(making, 'secret'), secret, { mode: 0o600, flush: true });
     await renameDurably(making, directory);
   } catch (error) {
-    // Another process was faster; its template is as good.
+    // Another process was faster; its template is just as good.
     if (!existsSync(directory)) throw error;
   } finally {
     await rm(making, { recursive: true, force: true });
@@ -57,13 +57,13 @@ async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, direc
 }
 
 /**
- * Nobody but Catnap enters its database. Nobody enters `template1` either: a session there would keep owners from
- * creating databases, and before Postgres 15 could plant things in them. `postgres` stays open, as tools expect.
+ * Only Catnap enters its database. Nobody enters `template1` either: a session there would keep owners from creating
+ * databases, and before Postgres 15 could plant objects in them. `postgres` stays open, as tools expect.
  */
 function templateStatements(verifier: string): string[] {
   return [
     `ALTER ROLE ${adminRole} PASSWORD '${verifier}'`,
-    // Cannot log in before a primary has replicas; here, so that no tenant can make a role of this name.
+    // Cannot log in until a primary has replicas; created here, so that no tenant can create a role of this name.
     `CREATE ROLE ${replicationRole} NOLOGIN REPLICATION`,
     `CREATE DATABASE ${adminDatabase} OWNER ${adminRole} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${adminDatabase} FROM PUBLIC`,

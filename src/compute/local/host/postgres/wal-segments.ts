@@ -1,9 +1,9 @@
-/** Names of WAL segments: 16 MB each, as our clusters have them, so 256 make one step of the name's middle part. */
+/** Names of WAL segments: our clusters use 16 MB each, so 256 of them advance the name's middle part by one. */
 
 const segmentPattern = /^[0-9A-F]{24}$/;
 const segmentBytes = 16n * 1024n * 1024n;
 const segmentsPerStep = 256;
-/** A record that begins so close to the end of a segment may go on in the next one. */
+/** A record that begins this close to the end of a segment may continue in the next one. */
 const recordBytesMax = 8_192n;
 
 export const isSegment = (name: unknown): name is string => typeof name === 'string' && segmentPattern.test(name);
@@ -19,7 +19,7 @@ export function segmentsBetween(first: string, last: string): Set<string> {
   return new Set(Array.from({ length: to - from + 1 }, (_, index) => segmentName(timeline, from + index)));
 }
 
-/** The segments between two positions, the record at the second one included. */
+/** The segments between two positions, including the record at the second one. */
 export function segmentsOf(timeline: number, from: bigint, to: bigint): Set<string> {
   const [first, last] = [from / segmentBytes, (to + recordBytesMax) / segmentBytes];
   return segmentsBetween(segmentName(timeline, Number(first)), segmentName(timeline, Number(last)));
