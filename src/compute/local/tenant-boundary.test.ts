@@ -185,7 +185,7 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     expect(await can(ref.tenantUid, 'ls', dataDirectory(branch))).toBe(true);
     expect(await can(ref.tenantUid, 'cat', `${endpoint}/state.json`)).toBe(false);
     expect(await can(ref.tenantUid, 'cat', `${endpoint}/server.log`)).toBe(false);
-    expect(await can(ref.tenantUid, 'cat', `${endpoint}/temp.img`)).toBe(false);
+    expect(await can(ref.tenantUid, 'cat', `${endpoint}/disk/image`)).toBe(false);
     expect(await can(ref.tenantUid, 'cat', `${branch}/branch.json`)).toBe(false);
     expect(await can(ref.tenantUid, 'touch', `${endpoint}/postgresql.conf`)).toBe(false);
     expect(await can(ref.tenantUid, 'ls', layout.templates)).toBe(false);
