@@ -80,7 +80,7 @@ function subjectOf([row]: readonly ConsumptionRow[]): { projectId: ProjectId; br
   return { projectId: row.projectId, branchId: row.branchId };
 }
 
-/** Both ends are rounded down to the granularity, which says how far back they may reach. */
+/** Both ends are rounded down to the granularity, which limits how far back they may reach. */
 function requirePeriod({ clock }: Scope, { from, to, granularity }: ConsumptionQuery): { from: Date; to: Date } {
   if (from >= to) throw invalid('invalid request: from must be before to');
   const oldest = clock.now().getTime() - reachMs[granularity];

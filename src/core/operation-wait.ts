@@ -26,7 +26,7 @@ export async function createOperationWaiter(
   limitMs = waitMsMax,
 ): Promise<{ readonly awaitOperation: AwaitOperation; close(): Promise<void> }> {
   const { database } = core;
-  // The channel names endpoints too, which nobody here has an interest in.
+  // The channel names endpoints too, which nothing here waits for.
   const news = await followKeys(database, { [changesChannel]: (payload) => ({ key: payload, told: null }) });
   return {
     awaitOperation: async (id) => {

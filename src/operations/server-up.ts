@@ -18,7 +18,7 @@ export async function observeStarted(context: StepContext, target: ComputeTarget
   return seen;
 }
 
-/** After a failure: a server that has died meanwhile cannot do any better at the next try, so it is started anew. */
+/** After a failure: a server that has died meanwhile would fail again, so it is started anew. */
 export async function failFrom(
   retryFrom: string,
   context: StepContext,
@@ -44,7 +44,7 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
   };
 }
 
-/** The same for a usual wake: nothing was asked of the compute meanwhile, and nothing else is to be recorded. */
+/** The same for a usual wake: nothing was requested of the compute meanwhile, and there is nothing else to record. */
 export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
   return openAtOnce(context.operation, {
     ...servingFacts(context, target, seen),
