@@ -1,4 +1,4 @@
-/** Projects at an auth provider that no integration needs any more are removed there, however long it is away. */
+/** Removes projects at an auth provider that no integration needs, however long the provider is down. */
 
 import type { Providers } from '../auth-client/providers.ts';
 import { adminKeySealContext } from '../core/auth-integration.ts';
