@@ -165,7 +165,7 @@ function reasonToGrow(name: GoalName, reading: Reading, cu: number): string {
   if (name === 'memory') {
     return `memory: ${mib(usedBytes)} of ${mib(memoryBytes(cu))} MiB used${isPaused ? ', and waiting for more' : ''}`;
   }
-  return `working set: ${mib(workingSetBytes)} MiB of cached data are used again and again`;
+  return `working set: ${mib(workingSetBytes)} MiB of cached data is used again and again`;
 }
 
 /**

@@ -87,7 +87,7 @@ function requirePeriod({ clock }: Scope, { from, to, granularity }: ConsumptionQ
   const begin = floorTo(from, granularity);
   if (begin.getTime() < floorTo(new Date(oldest), granularity).getTime()) {
     const reach = { hourly: 'the last 168 hours', daily: 'the last 60 days', monthly: 'the last year' }[granularity];
-    throw new CatnapError('not_acceptable', `from is too early: ${granularity} consumption is there for ${reach}`);
+    throw new CatnapError('not_acceptable', `from is too early: ${granularity} consumption is available for ${reach}`);
   }
   const end = floorTo(to, granularity);
   return { from: begin, to: end > begin ? end : endOf(begin, units[granularity]) };

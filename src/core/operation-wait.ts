@@ -41,7 +41,7 @@ export async function createOperationWaiter(
       } finally {
         interest.end();
       }
-      throw new CatnapError('unavailable', 'it takes longer than usual and goes on; repeat the request to see it end', {
+      throw new CatnapError('unavailable', 'the operation still runs; repeat the request to get its result', {
         retryAfterSeconds: 5,
       });
     },

@@ -24,11 +24,11 @@ async function remove({ core, log }: ReconcilerParts, providers: Providers, left
     const adminKey = core.box.open(leftover.adminKey, adminKeySealContext(providerProjectId));
     await providers.clientOf(providerUrl).project(providerProjectId, adminKey).remove();
     await deleteLeftover(sql, providerProjectId);
-    log.info({ providerProjectId }, 'a project at the auth provider that nobody needs was removed');
+    log.info({ providerProjectId }, 'an unused project at the auth provider was removed');
   } catch (error) {
     log.warn(
       { err: error, providerProjectId, failures: failures + 1 },
-      'a leftover at the auth provider stays for now',
+      'a leftover at the auth provider could not be removed yet',
     );
     await postponeLeftover(sql, providerProjectId, Math.min(waitMsMax, 5_000 * 2 ** Math.min(failures, 12)));
   }

@@ -38,7 +38,7 @@ export function makeReconciler(
       try {
         await work();
       } catch (error) {
-        parts.log.error({ err: error, subject }, 'a subject could not be looked after');
+        parts.log.error({ err: error, subject }, 'a subject could not be handled');
       }
     }
   };

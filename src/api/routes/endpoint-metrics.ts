@@ -97,7 +97,7 @@ function exportGauges({ core, metrics, log }: ApiParts): void {
   const latest = () => {
     if (performance.now() - scrape.at > scrapeMs) {
       const rows = latestMetrics(readScope(core)).catch((error: unknown) => {
-        log.warn({ err: error }, 'the numbers of computes could not be read');
+        log.warn({ err: error }, 'the metrics of computes could not be read');
         return [];
       });
       scrape = { at: performance.now(), rows };
