@@ -1,6 +1,6 @@
 /**
  * Builds the HTTP application; never listens. Everything the process needs from disk is loaded when this returns and
- * `ready()` has resolved: the role that serves it gives up its privileges afterwards.
+ * `ready()` has resolved: the process that serves it gives up its privileges afterwards.
  */
 import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
@@ -91,7 +91,7 @@ function newInstance(parts: ApiParts): App {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: requestIdOf,
     bodyLimit: bodyLimitBytes,
-    // A whole request must arrive in this time; a slow sender cannot hold a connection for ever.
+    // A whole request must arrive in this time; a slow sender cannot hold a connection forever.
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     // While closing, requests in flight are finished; the listener is already gone for new ones.

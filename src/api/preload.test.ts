@@ -1,4 +1,4 @@
-/** The role process that serves the API cannot read the checkout any more when it builds the application. */
+/** The API process can no longer read the checkout when it builds the application. */
 import { createRequire } from 'node:module';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';

@@ -1,7 +1,7 @@
 /**
- * Fastify and its swagger plugin read some of their own files only when an instance is built. A role process gives up
+ * Fastify and its swagger plugin read some of their own files only when an instance is built. The API process gives up
  * its rights between loading this module and building the application, and may then be unable to read the checkout, so
- * one instance is built and thrown away here, while loading. `preload.test.ts` watches that nothing is read later.
+ * one instance is built and thrown away here, while loading. `preload.test.ts` checks that nothing is read later.
  */
 import swagger from '@fastify/swagger';
 import { fastify } from 'fastify';

@@ -1,7 +1,7 @@
 /**
- * Who asks, and what they may see. A personal key reaches the organizations of its user, an organization key its
- * organization, a project key one project without the rights to delete it or to mint keys. What a caller may not see
- * is answered as if it did not exist.
+ * The caller of a request, and what it may see. A personal key reaches the organizations of its user, an organization
+ * key its organization, a project key one project without the rights to delete it or to mint keys. What a caller may
+ * not see is answered as if it did not exist.
  */
 
 import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } from '../db/accounts.ts';
@@ -17,7 +17,7 @@ import { type Plan, planOf } from './plan.ts';
 export interface Caller {
   readonly keyId: number;
   readonly kind: ApiKeyKind;
-  /** The person behind the key: its owner, or who made it. */
+  /** The user of the key: its owner, or the person who created it. */
   readonly userId: UserId;
   /** Set for organization and project keys. */
   readonly organizationId: OrganizationId | null;
@@ -27,7 +27,7 @@ export interface Caller {
 
 export type Right = 'edit' | 'manage';
 
-/** For what belongs to a person, not to an organization or a project. */
+/** Refuses keys of organizations and projects, for what belongs to a person. */
 export function requirePersonal(caller: Caller): void {
   if (caller.kind === 'organization') throw new CatnapError('forbidden', 'not allowed for organization API keys');
   if (caller.kind === 'project') throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
@@ -45,7 +45,7 @@ export async function requireOrganization(scope: Scope, caller: Caller, id: Orga
   return organization;
 }
 
-/** An omitted organization means the only one there is; with several, the caller must say which. */
+/** Without an id, the caller's only organization; a caller with several must name one. */
 export async function resolveOrganization(
   scope: Scope,
   caller: Caller,

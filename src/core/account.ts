@@ -1,4 +1,4 @@
-/** The people and organizations there are: the caller's own profile, and what the first start creates. */
+/** Users and organizations: the caller's own profile, plans, the operator, and what the first start creates. */
 import { createHash } from 'node:crypto';
 import {
   insertMember,
@@ -35,12 +35,12 @@ export async function getCurrentUser(
 }
 
 /**
- * Makes the first user, organization and key, once. Returns the token when a key was made, null when all was there.
- * A configured key that is new to a database that has users becomes a further personal key of the first user, so that
- * setting the variable always works.
+ * Creates the first user, organization and key, once. Returns the token if a key was created, else null. A configured
+ * key that a database with users does not know becomes another personal key of the first user, so that setting the
+ * variable always works.
  */
 export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonly token: string } | null> {
-  // Two starting processes must not both be first.
+  // Of two processes that start at once, only one may create the account.
   await scope.tx`lock table users in share row exclusive mode`;
   const configured = scope.config.apiKey;
   const existing = await selectAnyUser(scope.tx);
@@ -61,7 +61,7 @@ export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonl
   return { token };
 }
 
-/** For the operator, who is a person: neither an organization's nor a project's key can raise its own limits. */
+/** For the operator's personal key: the key of an organization or a project cannot raise its own limits. */
 export async function setPlan(
   scope: CommandScope,
   caller: Caller,
@@ -73,14 +73,14 @@ export async function setPlan(
   return organization.plan === plan ? organization : updatePlan(scope.tx, id, plan);
 }
 
-/** For what belongs to the installation as a whole: the person who started it, with a key of their own. */
+/** For what belongs to the whole installation: allows only a personal key of the first user. */
 export async function requireOperator(scope: Scope, caller: Caller): Promise<void> {
   requirePersonal(caller);
   const first = await selectAnyUser(scope.sql);
   if (first?.id !== caller.userId) throw new CatnapError('forbidden', 'this is for the operator of the installation');
 }
 
-/** Whether somebody has used this system database before. */
+/** Whether this system database has been used before. */
 export async function hasAccount(sql: Sql): Promise<boolean> {
   return (await selectAnyUser(sql)) !== undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * The integration of a project with an auth provider: who may have one, on which database, for which role. Making one
- * is an operation, because the provider is asked on the way; what the provider alone can answer, the API asks it.
+ * The integration of a project with an auth provider: which projects may have one, on which database, for which role.
+ * Creating one is an operation, because it calls the provider; the API asks the provider directly for what only the
+ * provider knows.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -30,7 +31,7 @@ export const usersTable = 'users_sync';
 
 export interface IntegrationAddress {
   readonly projectId: ProjectId;
-  /** Of the forms that name a branch: the integration must be on that one. */
+  /** Set by routes that name a branch: the integration must be on that branch. */
   readonly branchId?: BranchId;
 }
 
@@ -39,7 +40,7 @@ export interface IntegrationInput {
   readonly branchId: BranchId;
   readonly databaseName: string | null;
   readonly roleName: string | null;
-  /** Where it is to be made; null is the embedded provider. */
+  /** URL of the provider; null for the embedded one. */
   readonly providerUrl: string | null;
 }
 
@@ -59,7 +60,7 @@ export const adminKeySealContext = (providerProjectId: string) => `auth admin ke
 export const webhookSecretSealContext = (integrationId: string) => `auth webhooks:${integrationId}`;
 export const firstKeysSealContext = (integrationId: string) => `auth first keys:${integrationId}`;
 
-/** A repeat of a request that is still under way, or whose keys nobody has got yet, joins it. */
+/** A repeated request joins one that is still under way, or whose keys have not been handed out yet. */
 export async function beginIntegration(
   scope: CommandScope,
   caller: Caller,
@@ -153,7 +154,7 @@ function exists({ projectId, branchId }: AuthIntegration): CatnapError {
   return new CatnapError('conflict', withDetails('the project already has an auth integration', details));
 }
 
-/** Hands the keys out once; to whoever comes second the integration is simply there. */
+/** Hands the keys out once; to a second request the integration already exists. */
 export async function finishIntegration(
   scope: CommandScope,
   integrationId: string,
@@ -188,15 +189,15 @@ async function requireActive(scope: Scope, { projectId, branchId }: IntegrationA
   return live;
 }
 
-/** What an integration is at its provider, with the key that administers it there. */
+/** The project that an integration has at its provider, and the key that administers it. */
 export function providerAccess(scope: Scope, { providerProjectId, adminKey }: AuthIntegration) {
   if (providerProjectId === null || adminKey === null) throw new Error('BUG: an active integration has no project');
   return { providerProjectId, adminKey: scope.box.open(adminKey, adminKeySealContext(providerProjectId)) };
 }
 
 /**
- * With its data, the schema goes, and the project at the provider unless somebody owns it there. Without, both stay:
- * an integration made later takes them up again.
+ * Deleting the data drops the schema, and the project at the provider unless it has an owner there. Otherwise both
+ * stay, and a later integration takes them over.
  */
 export async function removeIntegration(
   scope: CommandScope,

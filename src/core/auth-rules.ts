@@ -1,10 +1,10 @@
-/** What may be an email address of a user and a trusted domain, by the rules of the provider. */
+/** Which email addresses and trusted domains are valid, by the rules of the provider. */
 import { invalid } from '../lib/errors.ts';
 
 const emailLengthMax = 256;
 const domainLengthMax = 300;
 
-/** The provider's strict rule, so that whoever is made here can sign in there. */
+/** The provider's strict rule, so that a user created here can sign in there. */
 export function requireEmail(email: string): string {
   const [, local = '', domain = ''] = /^([^\s@"(),:;<>[\\\]]+)@([^\s@]+)$/.exec(email) ?? [];
   const hasStrayDot = local.startsWith('.') || local.endsWith('.') || local.includes('..');

@@ -25,7 +25,7 @@ interface Step {
   readonly reason: string | null;
 }
 
-/** Replays a load and tells the sizes that it led to. */
+/** Replays a load and returns the sizes that it led to. */
 function replay(load: (seconds: number) => (cu: number) => Reading, seconds: number, from = 0.25, within = range) {
   let state: ScalerState = freshState;
   let cu = from;
@@ -119,7 +119,7 @@ describe('down', () => {
   test('no load that stays the same makes it go up and down', () => {
     for (let demand = 0; demand <= 3; demand += 0.05) {
       const steps = replay(() => cpuLoad(demand), 1800);
-      // Doubling may have gone too far, which is put right once.
+      // Doubling may have gone too far, which is corrected once.
       expect({ demand, late: steps.filter(({ atSeconds }) => atSeconds > 60) }).toEqual({ demand, late: [] });
     }
   });

@@ -1,26 +1,26 @@
 /**
  * Which size a compute should have, from what it used. Pure: the reconciler reads the kernel's counters and carries the
  * answer out. The goal is the largest of three: CPU, memory, and the part of the page cache that is used again and
- * again. Up comes quickly, down comes slowly and in halves, and a shrink that proved wrong makes the next one later.
+ * again. A compute grows quickly and shrinks slowly, by halves, and a shrink that proved wrong delays the next one.
  */
 
 import type { SizeRange } from '../lib/model.ts';
 import { memoryBytes } from './sizing.ts';
 
-/** What a compute did between two looks at it. */
+/** What a compute did between two samples. */
 export interface Reading {
   readonly seconds: number;
   /** Cores that it used on average. */
   readonly cores: number;
-  /** Part of the scheduling periods in which it had used up its quota before the end. */
+  /** Share of the scheduling periods in which it used up its quota early. */
   readonly throttled: number;
   /** Memory that dropping cache would not free. */
   readonly usedBytes: number;
   readonly cacheBytes: number;
   readonly workingSetBytes: number;
-  /** Cache that it had to read again because it had been dropped. */
+  /** Cache that had been dropped and had to be read again. */
   readonly refaultBytes: number;
-  /** It stands still at its memory limit. */
+  /** It is paused at its memory limit. */
   readonly isPaused: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface ScalerState {
   /** How long it could have been smaller, and the largest goal in that time. */
   readonly calmSeconds: number;
   readonly calmGoal: number;
-  /** How many times the usual time it has to be calm before it shrinks. */
+  /** How many times the usual calm it needs before it shrinks. */
   readonly patience: number;
   readonly sinceShrinkSeconds: number;
 }
@@ -38,27 +38,27 @@ export interface ScalerState {
 export interface Decision {
   readonly state: ScalerState;
   readonly cu: number;
-  /** In words, when the size is to change. */
+  /** Why the size should change; null if it should not. */
   readonly reason: string | null;
 }
 
 /** The step in which sizes follow the load. */
 const unit = 0.25;
-/** Of its quota; beyond it a compute has no room for a burst. */
+/** Share of the quota beyond which a compute has no room for a burst. */
 const cpuTarget = 0.8;
-/** What a smaller size may be used to at most, so that the next look does not ask for the larger one again. */
+/** A smaller size may be used up to this share, or the next sample would ask for the larger size again. */
 const calmTarget = 0.6;
-/** Its demand is unknown then, only that it is more. */
+/** A saturated compute demands more than it has; how much more is unknown. */
 const isSaturated = ({ throttled, cores }: Reading, cu: number) => throttled >= 0.25 && cores >= 0.7 * cu;
 const memoryTarget = 0.75;
 const memoryWithCacheTarget = 0.9;
 const workingSetTarget = 0.75;
-/** Of the memory limit, in a second: reading that much again means that the cache is too small. */
+/** Share of the memory limit: reading this much again in a second means that the cache is too small. */
 const refaultShare = 0.02;
-/** Demand that lasts this long is no blink. */
+/** Demand that lasts this long is not a blip. */
 const sustainSeconds = 0.9;
 const patienceMax = 20;
-/** A shrink that is undone within so many times the usual calm was wrong. */
+/** A shrink that is undone within this many times the usual calm was wrong. */
 const regretTimes = 4;
 
 export const freshState: ScalerState = {
@@ -69,7 +69,7 @@ export const freshState: ScalerState = {
   sinceShrinkSeconds: Number.POSITIVE_INFINITY,
 };
 
-/** What may be asked for, and how long a smaller size must have been enough before it is taken. */
+/** The allowed sizes, and how long a smaller size must have been enough before it is taken. */
 export interface Bounds extends SizeRange {
   readonly calmSeconds: number;
 }
@@ -95,7 +95,7 @@ interface Growth {
 function grow(state: ScalerState, reading: Reading, to: Growth): Decision {
   const wantingSeconds = state.wantingSeconds + reading.seconds;
   const calm = { calmSeconds: 0, calmGoal: 0 };
-  // Memory does not wait: what asks for it now may be killed for it in a moment.
+  // Memory cannot wait: a process that needs it now may be killed in a moment.
   if (to.name !== 'memory' && wantingSeconds < sustainSeconds) {
     return { state: { ...state, ...calm, wantingSeconds }, cu: to.cu, reason: null };
   }
@@ -147,7 +147,7 @@ function goalsOf(reading: Reading, cu: number): Goals {
   ];
 }
 
-/** Stricter: the size that it would be at ease in. */
+/** Stricter than the goals for growth: at these sizes the compute has headroom. */
 function calmGoalsOf({ cores, usedBytes, workingSetBytes }: Reading): Goals {
   return [
     ['cpu', cores / calmTarget],
@@ -165,12 +165,12 @@ function reasonToGrow(name: GoalName, reading: Reading, cu: number): string {
   if (name === 'memory') {
     return `memory: ${mib(usedBytes)} of ${mib(memoryBytes(cu))} MiB used${isPaused ? ', and waiting for more' : ''}`;
   }
-  return `working set: ${mib(workingSetBytes)} MiB of cached data are used again and again`;
+  return `working set: ${mib(workingSetBytes)} MiB of cached data is used again and again`;
 }
 
 /**
- * When less can be given than is asked for, each gets a part of it by its size, and nobody more than it asked for; what
- * one does not need goes to the others.
+ * When computes ask for more than there is, each gets a share by its size, and none more than it asked for; what one
+ * does not need goes to the others.
  */
 export function shareGrowth<T extends { readonly cu: number; readonly wanted: number }>(
   wishes: readonly T[],
@@ -189,7 +189,7 @@ export function shareGrowth<T extends { readonly cu: number; readonly wanted: nu
       left -= part;
     }
     const next = open.filter((wish) => (granted.get(wish) ?? 0) < wish.wanted);
-    // Parts smaller than a step: the smallest ones get theirs first, so that nobody starves.
+    // Shares smaller than a step: the smallest computes get theirs first, so that none starves.
     if (left === share) {
       const [smallest] = [...next].sort((a, b) => (granted.get(a) ?? 0) - (granted.get(b) ?? 0));
       if (smallest === undefined) break;

@@ -1,4 +1,4 @@
-/** Creation of a branch: rows for it, its roles and databases taken over from the parent, and the copy queued. */
+/** Creates a branch: its rows, with the roles and databases of its parent, and the operation that copies the data. */
 import { countBranches, insertBranch, selectDefaultBranch } from '../db/branches.ts';
 import { copyDatabases, type DatabaseRow } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
@@ -84,7 +84,7 @@ export async function createBranch(
   return { ...result, connection: connectionOf(scope, project, result) };
 }
 
-/** Shared keys: the parent's compute may go on serving, but not start, stop or go away until the copy is made. */
+/** Shared keys: the parent's compute keeps serving, but cannot start, stop or be deleted until the copy is made. */
 async function queueCopy(scope: CommandScope, branch: Branch, parent: Branch): Promise<Operation> {
   const compute = await selectReadWriteEndpoint(scope.tx, parent.id);
   return enqueue(scope, 'create_branch', {

@@ -207,7 +207,7 @@ describe('while it is under way', () => {
     await expect(command(made, (scope) => deleteBranch(scope, made.caller, projectId, branch.id))).rejects.toThrow(
       wait,
     );
-    // A replica that is asked for meanwhile is made of the new data.
+    // A replica that is requested meanwhile gets the new data.
     const replica = { type: 'read_only' as const, branchId: branch.id };
     const added = await command(made, (scope) => createEndpoint(scope, made.caller, projectId, replica));
     await s.drain();

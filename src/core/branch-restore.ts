@@ -1,6 +1,6 @@
 /**
- * Restore of a branch: its data become those of another branch's head. It keeps its id, its name, its computes and
- * their hosts. Only intent is written here; the operation copies first and exchanges the data at its end, so a restore
+ * Restore of a branch: its data becomes that of another branch's head. It keeps its id, its name, its computes and
+ * their host names. Only intent is written here; the operation copies first and exchanges the data last, so a restore
  * that fails leaves the branch as it was.
  */
 import { insertBranch, moveChildren, selectChildren, updateBranch } from '../db/branches.ts';
@@ -18,7 +18,7 @@ export interface RestoreInput {
   readonly projectId: ProjectId;
   readonly branchId: BranchId;
   readonly sourceId: BranchId;
-  /** A branch of this name keeps what is there now. */
+  /** Name of a new branch that keeps the current data. */
   readonly preserveUnderName: string | null;
   readonly sourceLsn?: string | undefined;
   readonly sourceTimestamp?: string | undefined;
@@ -47,7 +47,7 @@ export async function restoreBranch(scope: CommandScope, caller: Caller, input: 
   const resetting = await updateBranch(scope.tx, branch.id, {
     currentState: 'resetting',
     pendingState: 'ready',
-    // A root stays one, so that what it was restored from can still be deleted.
+    // A root stays a root, so that the branch it was restored from can still be deleted.
     ...(branch.parentId === null ? {} : { parentId: source.id }),
   });
   return { branch: resetting, operations: await queueRestore(scope, branch, source, backup) };
@@ -91,7 +91,7 @@ async function requireRestorable(
   }
 }
 
-/** It takes over what the branch says about the origin of its data. Until it has them nobody may rely on it. */
+/** The backup takes over the branch's record of where its data came from. It is not ready until it has the data. */
 async function insertBackup(scope: CommandScope, caller: Caller, branch: Branch, name: string): Promise<Branch> {
   const { projectId, parentId, parentTimestamp, parentLsn, initSource } = branch;
   const { id } = await insertBranch(scope.tx, {
@@ -110,7 +110,7 @@ async function insertBackup(scope: CommandScope, caller: Caller, branch: Branch,
   return updateBranch(scope.tx, id, { currentState: 'resetting', pendingState: 'ready', parentLsn });
 }
 
-/** The source may go on serving, as for a new branch. Computes that are awake are started again behind the restore. */
+/** The source may go on serving, as for a new branch. Computes that are awake are started again after the restore. */
 async function queueRestore(
   scope: CommandScope,
   branch: Branch,
@@ -129,7 +129,7 @@ async function queueRestore(
       ...endpoints.map(({ id }) => endpointKey(id)),
     ],
     shared: [branchKey(source.id), ...(sourceCompute === undefined ? [] : [endpointKey(sourceCompute.id)])],
-    // `staging` is the driver's name for the copy until it takes the place of the branch's data.
+    // `staging` is the driver's name for the copy until it replaces the branch's data.
     state: { source: source.id, staging: newBranchId(), backup: backup?.id ?? null, parent: branch.parentId },
   });
   const awake = endpoints.filter((endpoint) => isOrWillBe(endpoint, 'active') && !endpoint.disabled);

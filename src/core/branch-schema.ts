@@ -1,4 +1,4 @@
-/** Finds the server from which the schema of a branch's database can be read. Reading it is done elsewhere. */
+/** Finds the server from which the schema of a branch's database can be read; `schema-reader.ts` reads it. */
 import { selectDatabase } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';
@@ -12,7 +12,7 @@ export interface SchemaSource {
   readonly endpointId: EndpointId;
   readonly pgVersion: number;
   readonly database: string;
-  /** Password of Catnap's own login there. */
+  /** Password of Catnap's own login on that server. */
   readonly adminSecret: string;
 }
 
@@ -46,7 +46,7 @@ export async function findSchemaSource(
   };
 }
 
-/** What a branch is compared with: the one that is named, else its parent. */
+/** The branch to compare with: the named one, else the parent. */
 export async function baseOf(
   scope: Scope,
   caller: Caller,

@@ -125,7 +125,7 @@ export async function deleteBranch(
   return queueBranchDeletion(scope, await requireBranch(scope, projectId, id));
 }
 
-/** For branches that expire too. The caller holds the project. */
+/** Also for branches that expire. The caller holds the project. */
 export async function queueBranchDeletion(scope: CommandScope, branch: Branch): Promise<BranchDeletion> {
   requireNotResetting(branch);
   await requireDeletable(scope, branch);
@@ -165,7 +165,7 @@ async function requireDeletable(scope: CommandScope, branch: Branch): Promise<vo
 export const namesOf = (branches: readonly Pick<Branch, 'id' | 'name'>[]) =>
   branches.map(({ name, id }) => `${name} (${id})`).join(', ');
 
-/** For changes that would mean one thing for the data of now, and another for the data that will replace it. */
+/** For changes that would mean one thing for the current data and another for the data that will replace it. */
 export function requireNotResetting(branch: Branch): void {
   if (branch.currentState !== 'resetting') return;
   const message = 'the branch is being restored; try again when its operations have finished';

@@ -1,6 +1,6 @@
 /**
- * Admission: an operator who states the capacity of the installation gets computes that fit in it by their smallest
- * sizes. Without a stated capacity every compute starts, and they share what there is.
+ * Admission: if the operator states the capacity of the installation, only computes whose smallest sizes fit in it
+ * start. Without a stated capacity every compute starts, and they share what there is.
  */
 import { lockCapacity, selectHeldCapacity, updateReservedCu } from '../db/sizes.ts';
 import type { EndpointId } from '../lib/ids.ts';
@@ -18,7 +18,7 @@ export async function whyNoRoom(scope: Scope, id: EndpointId, cu: number): Promi
   );
 }
 
-/** Reserves the room, which the compute keeps until it sleeps; or returns why there is none. */
+/** Reserves capacity, which the compute keeps until it sleeps, or returns why there is none. */
 export async function takeRoom(core: Core, id: EndpointId, cu: number): Promise<string | null> {
   if (core.config.capacityCu === undefined) return null;
   return core.database.transaction(async (tx) => {

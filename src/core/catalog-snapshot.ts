@@ -28,7 +28,7 @@ export type CatalogSnapshot = {
   }[];
 };
 
-/** JSON already, so that it can be part of an operation's state. */
+/** Returned as JSON, so that it can be part of an operation's state. */
 export async function takeCatalogSnapshot(sql: Sql, branchId: BranchId): Promise<JsonValue> {
   const [roles, databases] = await Promise.all([selectAllRoles(sql, branchId), selectAllDatabases(sql, branchId)]);
   return {
@@ -52,7 +52,7 @@ export async function takeCatalogSnapshot(sql: Sql, branchId: BranchId): Promise
   };
 }
 
-/** Gives a branch these rows; those it had go to `keepAs`, or away. */
+/** Gives a branch these rows; its previous ones move to `keepAs`, or are deleted. */
 export async function putCatalogSnapshot(
   sql: Sql,
   branchId: BranchId,

@@ -1,7 +1,7 @@
 /**
- * Roles and databases of a branch as one desired state. A change is written as pending rows; whoever next has the
- * branch's server in hand (`apply_config`, or any start) carries out what is pending and then takes over what the
- * server says, because owners make roles and change passwords by SQL too.
+ * Roles and databases of a branch as one desired state. A change is written as pending rows; the next operation on the
+ * branch's server (`apply_config`, or any start) carries out what is pending and then records what the server reports,
+ * because owners also create roles and change passwords by SQL.
  */
 import type { BranchRow } from '../db/branches.ts';
 import type { Sql } from '../db/client.ts';

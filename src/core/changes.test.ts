@@ -39,7 +39,7 @@ test('a trickle of notifications does not put off what is to be told', async () 
   const trickle = setInterval(() => notify(), 10);
   try {
     const { project } = await makeProject(made);
-    // Sooner than the poll, which would find it too.
+    // Earlier than the poll, which would find it too.
     await eventually(() => expect(told).toContain(project.id), { deadlineMs: 1_500 });
   } finally {
     clearInterval(trickle);

@@ -21,7 +21,7 @@ const pollMs = 2_000;
 /** A transaction may commit this much after the time that it wrote; what was seen before is not reported twice. */
 const overlapMs = 5_000;
 const batchMax = 500;
-/** Memberships change seldom. */
+/** Memberships rarely change. */
 const membershipMs = 30_000;
 
 export class ChangeFeed {
@@ -29,7 +29,7 @@ export class ChangeFeed {
   readonly #onFailure: (error: unknown) => void;
   readonly #watchers = new Map<Watcher, { organizations: ReadonlySet<string>; askedAt: number }>();
   readonly #seen = new Map<string, number>();
-  /** Changes from here on are read. */
+  /** Changes since this time are read. */
   #from = new Date(0);
   #started: Promise<Follower> | null = null;
   #closed: Promise<void> = Promise.resolve();
@@ -47,7 +47,7 @@ export class ChangeFeed {
     return [...this.#watchers.keys()].filter((watcher) => watcher.caller.keyId === keyId).length;
   }
 
-  /** Returns the way to stop. The first watcher starts the feed, the last one ends it. */
+  /** Returns a function that stops watching. The first watcher starts the feed, the last one ends it. */
   async watch(watcher: Watcher): Promise<() => void> {
     this.#watchers.set(watcher, { organizations: new Set(), askedAt: Number.NEGATIVE_INFINITY });
     this.#started ??= this.#start();
@@ -85,7 +85,7 @@ export class ChangeFeed {
     const started = this.#started;
     this.#started = null;
     const stop = async () => (await started)?.stop();
-    // Without its connection a feed is closed all the same.
+    // A feed that has lost its connection still counts as closed.
     this.#closed = Promise.all([this.#closed, stop().catch(() => {})]).then(() => {});
     await this.#closed;
   }
@@ -95,7 +95,7 @@ export class ChangeFeed {
     const fresh = changes.filter((change) => this.#seen.get(change.id) !== change.updatedAt.getTime());
     for (const change of fresh) this.#seen.set(change.id, change.updatedAt.getTime());
     const last = changes.at(-1)?.updatedAt.getTime() ?? this.#from.getTime();
-    // A full batch is a flood: then going forward matters more than the stragglers.
+    // A full batch is a flood, in which moving on matters more than late commits.
     const next = changes.length === batchMax ? last : Math.max(this.#from.getTime(), last - overlapMs);
     this.#from = new Date(next);
     for (const [id, at] of this.#seen) if (at < next) this.#seen.delete(id);

@@ -15,7 +15,7 @@ import { CatnapError, invalid } from '../lib/errors.ts';
 import { type CommandScope, type Core, commandScope } from './context.ts';
 
 export interface Idempotency {
-  /** Who asks and for what: one key used on two routes, or by two callers, is two keys. */
+  /** The caller and the route: one key used on two routes, or by two callers, is two keys. */
   readonly scope: string;
   readonly key: string;
   /** The request body as it arrived. */
@@ -65,8 +65,8 @@ const duplicateWaitMs = 35_000;
 const duplicatePollMs = 200;
 
 /**
- * As `runCommand`, for work that asks somebody outside and must not hold a transaction meanwhile. A duplicate waits for
- * the first; a first that failed has left nothing, and a first that died is followed after a minute.
+ * As `runCommand`, for work that calls an outside service and must not hold a transaction meanwhile. A duplicate waits
+ * for the first request. If that one failed, it has left nothing behind; if it died, it is taken over after a minute.
  */
 export async function runOutside<T extends object>(
   core: Core,

@@ -21,13 +21,13 @@ export const sessionDays = 14;
 const linkMinutes = 60;
 const sessionsOfEachKey = 50;
 
-/** The token of a new sign-in, or undefined when the key is none. */
+/** The token of a new sign-in, or undefined when the key is not valid. */
 export async function signInWithKey(scope: CommandScope, apiKey: string): Promise<string | undefined> {
   const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey));
   return key === undefined ? undefined : makeSession(scope, key.id);
 }
 
-/** The token of a new sign-in, or undefined when the link was used before, is too old, or never was. */
+/** The token of a new sign-in, or undefined when the link was used before, is too old, or does not exist. */
 export async function signInWithLink(scope: CommandScope, link: string): Promise<string | undefined> {
   const keyId = await takeConsoleLink(scope.tx, hashToken(link), scope.clock.now());
   return keyId === undefined ? undefined : makeSession(scope, keyId);

@@ -80,14 +80,14 @@ function subjectOf([row]: readonly ConsumptionRow[]): { projectId: ProjectId; br
   return { projectId: row.projectId, branchId: row.branchId };
 }
 
-/** Both ends are rounded down to the granularity, which says how far back they may reach. */
+/** Both ends are rounded down to the granularity, which limits how far back they may reach. */
 function requirePeriod({ clock }: Scope, { from, to, granularity }: ConsumptionQuery): { from: Date; to: Date } {
   if (from >= to) throw invalid('invalid request: from must be before to');
   const oldest = clock.now().getTime() - reachMs[granularity];
   const begin = floorTo(from, granularity);
   if (begin.getTime() < floorTo(new Date(oldest), granularity).getTime()) {
     const reach = { hourly: 'the last 168 hours', daily: 'the last 60 days', monthly: 'the last year' }[granularity];
-    throw new CatnapError('not_acceptable', `from is too early: ${granularity} consumption is there for ${reach}`);
+    throw new CatnapError('not_acceptable', `from is too early: ${granularity} consumption is available for ${reach}`);
   }
   const end = floorTo(to, granularity);
   return { from: begin, to: end > begin ? end : endOf(begin, units[granularity]) };

@@ -1,4 +1,4 @@
-/** What every function of the domain is handed: the database, the sealing box, the time and the settings. */
+/** What every function of the domain gets: the database, the sealing box, the time and the settings. */
 
 import type { Database, Sql, Tx } from '../db/client.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -12,7 +12,7 @@ export interface Core {
   readonly config: Config;
 }
 
-/** For questions: `sql` is the pool, or the transaction of the command that asks. */
+/** For reads: `sql` is the pool, or the transaction of the command that reads. */
 export interface Scope extends Omit<Core, 'database'> {
   readonly sql: Sql;
 }

@@ -121,7 +121,7 @@ async function requireDatabase(scope: Scope, address: DatabaseAddress): Promise<
   return database;
 }
 
-/** A name that the server still has a renamed database under is not free either, until the rename is carried out. */
+/** The old name of a renamed database is not free either, until the server has carried out the rename. */
 async function requireFreeName(
   scope: CommandScope,
   branchId: BranchId,

@@ -6,12 +6,12 @@ import type { SizeRange } from '../lib/model.ts';
 import { requirePgSettings } from './pg-settings.ts';
 import { serverSettings } from './sizing.ts';
 
-/** Loaded unless somebody says otherwise: they cost a start nothing, and are of no use when loaded later. */
+/** Loaded by default: they cost a start nothing, and are useless when loaded later. */
 const defaultLibraries: readonly string[] = ['pg_stat_statements'];
-/** A library runs with the server's own rights, so these are the ones that come with Catnap and do no harm. */
+/** A library runs with the server's own rights, so only harmless ones that come with Catnap are allowed. */
 export const availableLibraries: readonly string[] = [...defaultLibraries];
 
-/** The pooler's settings are ours to choose; pooling is by host. */
+/** Refuses settings of the pooler, which Catnap sets up; the host name selects pooling. */
 export function requireEndpointSettings(settings: EndpointSettings): EndpointSettings {
   const field = 'body.endpoint.settings';
   if (Object.keys(settings.pgbouncer_settings ?? {}).length > 0) {
@@ -33,7 +33,7 @@ export function requirePreloadLibraries(chosen: PreloadLibraries | undefined, fi
   }
 }
 
-/** What the owner asked for, as the server's configuration has it. The compute's choice wins over the project's. */
+/** The owner's choices, in the form of the server's configuration. The compute's choice overrides the project's. */
 function chosenSettings(project: ProjectSettings, endpoint: EndpointSettings): Record<string, string> {
   const chosen = endpoint.preload_libraries ?? project.preload_libraries ?? {};
   const defaults = (chosen.use_defaults ?? true) ? defaultLibraries : [];

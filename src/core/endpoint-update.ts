@@ -1,6 +1,6 @@
 /**
- * Changes to a compute. The row is the wish; operations carry it out. A change of size restarts the server once,
- * a change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
+ * Changes to a compute. The row is the intent; operations carry it out. A change of size restarts the server once, a
+ * change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
  */
 import { type EndpointSettings, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
@@ -102,7 +102,7 @@ function withChanges(endpoint: Endpoint, changes: EndpointChanges): Editable {
     branchId: changes.branchId ?? endpoint.branchId,
     disabled: changes.disabled ?? endpoint.disabled,
     name: changes.name ?? endpoint.name,
-    // A part of the settings that is given takes the place of what was there; the other parts stay.
+    // A part of the settings that is given replaces the previous one; the other parts stay.
     settings: settings === undefined ? endpoint.settings : { ...endpoint.settings, ...settings },
     provisioner: changes.provisioner ?? endpoint.provisioner,
     poolerEnabled: changes.poolerEnabled ?? endpoint.poolerEnabled,
@@ -111,7 +111,7 @@ function withChanges(endpoint: Endpoint, changes: EndpointChanges): Editable {
   };
 }
 
-/** Only what is different: a change that is no change does nothing. */
+/** Only what differs, so that an update without a change does nothing. */
 function differences(endpoint: Endpoint, next: Editable): Partial<Editable> {
   const isSame = (a: unknown, b: unknown) => canonical(a) === canonical(b);
   const entries = Object.entries(next).filter(([key, value]) => !isSame(endpoint[key as keyof Editable], value));

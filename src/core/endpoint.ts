@@ -179,7 +179,7 @@ export async function startEndpoint(
   return queueStart(scope, endpoint);
 }
 
-/** The one way to start a compute, beside the short one of a wake (`core/wake.ts`). The caller holds the project. */
+/** The only way to start a compute, apart from a wake's shortcut (`core/wake.ts`). The caller holds the project. */
 export async function queueStart(scope: CommandScope, endpoint: Endpoint, priority = 0): Promise<EndpointResult> {
   const [, pending, operation] = await Promise.all([
     requireRoomInQueue(scope, endpoint.projectId),
@@ -202,7 +202,7 @@ export async function suspendEndpoint(
   return queueSuspend(scope, endpoint);
 }
 
-/** The one way to put a compute to sleep. Its route is shut at once. The caller holds the project. */
+/** The only way to put a compute to sleep. Its route is closed at once. The caller holds the project. */
 export async function queueSuspend(scope: CommandScope, endpoint: Endpoint): Promise<EndpointResult> {
   const pending = await updateEndpoint(scope.tx, endpoint.id, { pendingState: 'idle', address: null });
   return { endpoint: pending, operations: [await enqueue(scope, 'suspend_compute', computeKeys(endpoint))] };

@@ -40,7 +40,7 @@ it('is looked at when it may sleep, and again and again while it is busy', () =>
   expect(isDueForObservation(busy, at(504))).toBe(false);
   expect(isDueForObservation(busy, at(505))).toBe(true);
   expect(isDueForObservation({ ...busy, suspendTimeoutSeconds: -1 }, at(5000))).toBe(false);
-  // Of an earlier life.
+  // From before the latest start.
   expect(isDueForObservation({ ...busy, startedAt: at(501) }, at(700))).toBe(false);
 });
 

@@ -1,15 +1,15 @@
-/** When a compute that nobody uses falls asleep, and what keeps one awake. Pure; the loop and the API both ask here. */
+/** When an unused compute falls asleep, and what keeps one awake. Pure; the reconciler and the API both use it. */
 import type { EndpointRow, WorkKind, WorkSeen } from '../db/endpoints.ts';
 
 export const defaultSuspendSeconds = 300;
-/** A compute that was busy is asked again after this long, so that what is shown is no older. */
+/** A busy compute is asked again after this long, so that the work on display is never older. */
 export const workSeenMs = 5_000;
 
 type TimedEndpoint = Pick<EndpointRow, 'suspendTimeoutSeconds' | 'lastActive' | 'startedAt' | 'createdAt' | 'workSeen'>;
 
 /**
- * Null for a compute that never sleeps. Every connection request moves it; the start itself counts as one, and so does
- * the end of what it was busy with.
+ * Null for a compute that never sleeps. Every connection request postpones the time; the start itself counts as one,
+ * and so does the end of the compute's last work.
  */
 export function sleepsAt(endpoint: TimedEndpoint): Date | null {
   const { suspendTimeoutSeconds: chosen, lastActive, workSeen } = endpoint;
@@ -35,7 +35,7 @@ export type AwakeReason = 'recent_activity' | 'never_suspends' | WorkKind;
 export interface WhyAwake {
   readonly reason: AwakeReason;
   readonly description: string;
-  /** Null while something keeps it up that has no known end. */
+  /** Null while work without a known end keeps it awake. */
   readonly sleepsAt: Date | null;
   readonly work: WorkSeen | null;
 }
@@ -55,7 +55,7 @@ export function whyAwake(
   return { reason: 'recent_activity', description, sleepsAt: at, work: null };
 }
 
-/** What it was busy with when last asked; nothing of an earlier life. */
+/** What it was busy with when last asked; nothing from before its latest start. */
 function currentWork(endpoint: TimedEndpoint): WorkSeen | null {
   const { workSeen } = endpoint;
   return workSeen?.work && Date.parse(workSeen.observedAt) >= awakeSince(endpoint) ? workSeen : null;

@@ -1,6 +1,6 @@
 /**
- * What the proxy must know before a client logs in. While a compute is awake its server is the truth about its roles,
- * because owners change passwords by SQL, unless a change over the API is on its way to the server.
+ * What the proxy must know before a client logs in. While a compute is awake, its server is authoritative for its
+ * roles, because owners change passwords by SQL, unless a change over the API is on its way to the server.
  */
 
 import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
@@ -11,7 +11,7 @@ import type { Core } from './context.ts';
 import { adminSecretSealContext } from './project.ts';
 import type { Sleepers } from './wake.ts';
 
-/** After a wake: its own client comes first. */
+/** Delay after a wake: the client that woke the compute comes first. */
 const openAheadMs = 100;
 /** No role has an empty name. */
 const nobody = '';
@@ -35,7 +35,7 @@ export interface LoginParts {
   readonly core: Core;
   readonly log: Logger;
   readonly verifiers: VerifierReader;
-  /** Told of each endpoint that slept when a login was looked up. */
+  /** Collects each endpoint that was asleep when a login was looked up. */
   readonly sleepers: Sleepers;
 }
 
@@ -62,12 +62,12 @@ async function readFacts(parts: LoginParts, endpointId: EndpointId, role: string
   if (address === null || pending) return stored;
   const verifier = await verifiers.read(address, adminSecretOf(core, login), role);
   if (verifier === undefined || verifier === login.verifier) return stored;
-  // Only so that the next accident finds it stored; a login does not wait for it, nor fail with it.
+  // Stored only in case the server crashes; a login neither waits for this nor fails with it.
   if (verifier !== null) updateSeenVerifier(sql, login, role, verifier).catch(() => {});
   return { ...stored, verifier };
 }
 
-/** Opens the session that later logins are looked up by, once the client that woke the compute has its answer. */
+/** Opens the session that later logins are looked up with, once the client that woke the compute has its answer. */
 export function openSessionSoon(parts: LoginParts, endpointId: EndpointId): void {
   const open = async () => {
     const { core, verifiers } = parts;

@@ -1,4 +1,4 @@
-/** The history of a compute for people: samples made into a series of even steps, and the changes of its size. */
+/** The history of a compute for display: samples as a series of even steps, and the changes of its size. */
 import { type SampleRow, selectLatestSamples, selectSamples } from '../db/samples.ts';
 import { type SizeChange, selectSizeChanges } from '../db/sizes.ts';
 import { dayMs, hourMs } from '../lib/clock.ts';
@@ -7,7 +7,7 @@ import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireEndpoint, requireProject } from './access.ts';
 import type { Scope } from './context.ts';
 
-/** Averages of one step; what nobody measured in it is null, and steps in which it slept are left out. */
+/** Averages of one step. What was not measured in it is null; steps in which the compute slept are left out. */
 export interface MetricsPoint {
   readonly at: Date;
   readonly cu: number | null;
@@ -52,7 +52,7 @@ export async function getEndpointMetrics(
   await requireProject(scope, caller, address.projectId);
   await requireEndpoint(scope, address.projectId, address.endpointId);
   const now = scope.clock.now();
-  // Whoever asks for a whole week up to now has looked at the clock a moment before.
+  // A client that asks for a whole week up to now has read its clock a moment earlier.
   const to = wanted.to ?? earlier(now, new Date((wanted.from ?? now).getTime() + weekMs));
   const from = wanted.from ?? new Date(to.getTime() - hourMs);
   const spanMs = to.getTime() - from.getTime();
@@ -69,7 +69,7 @@ export async function getEndpointMetrics(
 
 const earlier = (a: Date, b: Date) => (a < b ? a : b);
 
-/** The last minute of every compute that runs, for those who scrape. */
+/** The last minute of every compute that runs, for Prometheus. */
 export async function latestMetrics(scope: Scope) {
   return selectLatestSamples(scope.sql);
 }
@@ -97,7 +97,7 @@ const serverSums = ['transactions', 'blocksHit', 'blocksRead'] as const;
 type SumName = 'cpuSeconds' | (typeof serverSums)[number];
 type Growth = Readonly<Record<SumName, number>> & { readonly seconds: number };
 
-/** What grew between a row and the one before it that has these sums, of the same start. */
+/** Growth between a row and the previous one of the same start that has these sums. */
 function ratesOf(rows: readonly SampleRow[], names: readonly SumName[]): Map<SampleRow, Growth> {
   const found = new Map<SampleRow, Growth>();
   let before: SampleRow | undefined;

@@ -26,7 +26,7 @@ export async function createOperationFollower(
   limitMs = waitMsMax,
 ): Promise<{ readonly awaitOperation: AwaitOperation; close(): Promise<void> }> {
   const { database } = core;
-  // The channel names endpoints too, which nobody here has an interest in.
+  // The channel names endpoints too, which nothing here waits for.
   const news = await followKeys(database, { [changesChannel]: (payload) => ({ key: payload, told: null }) });
   return {
     awaitOperation: async (id) => {
@@ -41,7 +41,7 @@ export async function createOperationFollower(
       } finally {
         interest.end();
       }
-      throw new CatnapError('unavailable', 'it takes longer than usual and goes on; repeat the request to see it end', {
+      throw new CatnapError('unavailable', 'the operation still runs; repeat the request to get its result', {
         retryAfterSeconds: 5,
       });
     },

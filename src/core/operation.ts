@@ -34,8 +34,9 @@ export const projectKey = (id: ProjectId) => `project:${id}`;
 const replicaDeadlineMs = hourMs;
 
 /**
- * What an operation on a compute holds: the endpoint, and the branch's directory, to write to. A replica has data of
- * its own and only needs its primary to stay as it is, so replicas of one branch do not wait for each other.
+ * What an operation on a compute holds: the endpoint and the branch's directory, both exclusively. A replica has data
+ * of its own and only needs its primary to stay as it is, so it shares the directory, and replicas of one branch do not
+ * wait for each other.
  */
 export function computeKeys(endpoint: Pick<EndpointRow, 'id' | 'projectId' | 'branchId' | 'type'>) {
   const { projectId, branchId, type } = endpoint;
@@ -65,7 +66,7 @@ export const jobs = {
   apply_config: { action: 'apply_config', firstStep: 'observe', deadlineMs: 5 * minuteMs },
   check_availability: { action: 'check_availability', firstStep: 'record', deadlineMs: minuteMs },
   suspend_and_remove_compute: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
-  // Somebody waits for its result; a provider that is away for so long is a failure that they should hear of.
+  // A request waits for its result; a provider that is down for this long is a failure to report.
   create_auth_integration: { action: null, firstStep: 'resume', deadlineMs: 25_000 },
   remove_compute: { action: null, firstStep: 'remove', deadlineMs: dayMs },
   delete_project: { action: null, firstStep: 'remove', deadlineMs: dayMs },
@@ -101,11 +102,11 @@ export interface EnqueueOptions {
   readonly shared?: readonly string[];
   readonly state?: OperationState;
   readonly priority?: number;
-  /** Longer than the job has anyway. */
+  /** Counts only if it is longer than the job's own. */
   readonly deadlineMs?: number;
 }
 
-/** Somebody waits at the door for these. */
+/** For operations that a client waits for. */
 export const wakePriority = 10;
 
 /** The caller holds the project's row (`lockProject`). */
@@ -134,7 +135,7 @@ export function newOperation(clock: Clock, job: JobName, options: EnqueueOptions
   };
 }
 
-/** Conflicting writes queue in order; only a queue past all reason is refused. */
+/** Conflicting writes queue in order; only an unreasonably long queue is refused. */
 export async function requireRoomInQueue(scope: CommandScope, projectId: ProjectId): Promise<void> {
   if ((await countUnfinished(scope.tx, projectId)) >= unfinishedMax) {
     throw new CatnapError('locked', 'project has too many running operations, scheduling of new ones is prohibited', {

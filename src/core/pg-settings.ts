@@ -1,6 +1,6 @@
 /**
- * Which server settings an owner may choose. What is on the list tunes queries and sessions; what is not is refused
- * by name: known dangers with their reason, the rest as unknown. Pure. Whether a value is good is for Postgres to say.
+ * Which server settings an owner may choose. What is on the list tunes queries and sessions; what is not is refused by
+ * name: known dangers with their reason, the rest as unknown. Pure. Postgres itself judges the values.
  */
 import { invalid } from '../lib/errors.ts';
 

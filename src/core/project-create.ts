@@ -1,4 +1,4 @@
-/** Creation of a project: branch, role, database and compute come with it, in one transaction. */
+/** Creates a project with its first branch, role, database and compute, in one transaction. */
 
 import type { OrganizationRow } from '../db/accounts.ts';
 import { insertBranch } from '../db/branches.ts';
@@ -33,7 +33,7 @@ export interface ProjectInput {
   readonly storePasswords?: boolean | undefined;
   readonly historyRetentionSeconds?: number | undefined;
   readonly provisioner?: string | undefined;
-  /** As they came over the wire; checked by the schema. */
+  /** As the request has them; its schema has checked them. */
   readonly settings?: Partial<ProjectSettings> | undefined;
   readonly endpointDefaults: EndpointDefaultsInput;
   readonly branchName?: string | undefined;

@@ -103,7 +103,7 @@ export interface ProjectChangeInput {
   readonly historyRetentionSeconds?: number | undefined;
 }
 
-/** Default compute settings touch only computes created later. */
+/** Default compute settings affect only computes created later. */
 export async function updateProjectOf(
   scope: CommandScope,
   caller: Caller,
@@ -147,7 +147,7 @@ export async function updateProjectOf(
   return { project: changed, operations: [] };
 }
 
-/** Gone from every list at once; the last operation then removes processes, directories and rows. */
+/** The project leaves every list at once; its last operation then removes processes, directories and rows. */
 export async function deleteProject(scope: CommandScope, caller: Caller, id: ProjectId): Promise<Project> {
   await requireProject(scope, caller, id, 'manage');
   if ((await lockProject(scope.tx, id)) === undefined) throw notFound('project');
@@ -171,7 +171,7 @@ export function mergeAllowedIps(
   return { ...current.allowed_ips, ...change?.allowed_ips };
 }
 
-/** Missing values come from the current ones, or from the house's defaults for a new project. */
+/** Missing values come from the current ones, or from the built-in defaults for a new project. */
 export function resolveEndpointDefaults(
   scope: Scope,
   organization: OrganizationRow,

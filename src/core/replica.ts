@@ -1,6 +1,6 @@
 /**
- * Rules of read replicas: who may have one, and the settings that Postgres wants to be at least the primary's, because
- * a standby could not replay what a larger primary does.
+ * Rules of read replicas: when a branch may have one, and the settings that Postgres requires to be at least the
+ * primary's, because a standby could not replay what a larger primary does.
  */
 import type { BranchRow } from '../db/branches.ts';
 import { type EndpointRow, selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';
@@ -13,7 +13,7 @@ import { wantedSettings } from './endpoint-settings.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
-/** With what Postgres takes when nothing is said. */
+/** Each with its default in Postgres. */
 const recoveryParameters: Settings = {
   max_connections: '100',
   max_worker_processes: '8',
@@ -49,7 +49,7 @@ export function settingsOfPrimary(project: ProjectRow, primary: EndpointRow, siz
   return withPrimarySettings(wantedSettings(project, primary, size), primary.server?.settings ?? {});
 }
 
-/** A replica's own settings, with the five of them raised to those of its primary. */
+/** A replica's own settings, with these five raised to those of its primary. */
 export function withPrimarySettings(own: Settings, primary: Settings): Record<string, string> {
   const raised: Record<string, string> = { ...own };
   for (const name of Object.keys(recoveryParameters)) {

@@ -1,4 +1,4 @@
-/** Roles of a branch. The password is ours to make; the server only ever gets its SCRAM verifier. */
+/** Roles of a branch. Catnap generates the password; the server only ever gets its SCRAM verifier. */
 import { selectDatabases } from '../db/databases.ts';
 import { deleteRoleRow, insertRole, type RoleRow, selectRole, selectRoles, updateRole } from '../db/roles.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
@@ -61,7 +61,7 @@ export async function createRole(
   return { ...made, operations: await queueCatalogChange(scope, branch) };
 }
 
-/** For project creation too, whose first role needs no operation of its own. */
+/** Also for project creation: the first role of a project needs no operation of its own. */
 export async function insertNewRole(
   scope: CommandScope,
   input: RoleAddress & { readonly noLogin: boolean; readonly storePassword: boolean },

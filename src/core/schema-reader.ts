@@ -1,4 +1,4 @@
-/** Reads the schema of a branch's database: wakes its compute as a connection would, and has its server dumped. */
+/** Reads the schema of a branch's database: wakes its compute as a connection would, and dumps it from the server. */
 
 import { updateLastActive } from '../db/endpoints.ts';
 import type { ComputeAddress } from '../lib/model.ts';
@@ -12,7 +12,7 @@ export type DumpSchema = (address: ComputeAddress, source: SchemaSource) => Prom
 export function makeSchemaReader(core: Core, { wake }: Waker, dump: DumpSchema) {
   return async (source: SchemaSource): Promise<string> => {
     const { route } = await wake(source.endpointId);
-    // It counts as a use, or the compute could fall asleep meanwhile.
+    // Reading counts as a use, or the compute could fall asleep meanwhile.
     await updateLastActive(core.database.sql, new Map([[source.endpointId, core.clock.now()]]));
     return dump(route, source);
   };

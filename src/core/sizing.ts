@@ -9,7 +9,7 @@ import type { Plan } from './plan.ts';
 const gib = 1024 ** 3;
 const autoscalingCuMax = 16;
 const connectionsMax = 4000;
-/** Bytes of memory that one connection is reckoned with; gives the specification's 112, 225, 450 … */
+/** Bytes of memory counted for each connection; gives the specification's 112, 225, 450 … */
 const bytesPerConnection = 9_531_392;
 
 /** .25, .5, every whole number to 16, even numbers to 56. */
@@ -22,7 +22,7 @@ export const sizes: readonly number[] = [
 
 export const defaultSize: SizeRange = { minCu: 0.25, maxCu: 0.25 };
 
-/** One of the two given without the other means a fixed size where the default would not fit around it. */
+/** One bound without the other means a fixed size if the other's default would not fit. */
 export function resolveSize(
   wanted: { minCu?: number | undefined; maxCu?: number | undefined },
   fallback: SizeRange,
@@ -52,17 +52,17 @@ export function requireSize(size: SizeRange, plan: Plan): void {
   }
 }
 
-/** What a plan leaves of a size that was chosen under another one; it applies at the next start. */
+/** Cuts a size that was chosen under another plan down to this plan; it applies at the next start. */
 export function clampSize(size: SizeRange, plan: Plan): SizeRange {
   return { minCu: Math.min(size.minCu, plan.cuMax), maxCu: Math.min(size.maxCu, plan.cuMax) };
 }
 
 export const memoryBytes = (cu: number) => cu * 4 * gib;
 
-/** What the hosted service calls the local file cache; here the page cache plays its part. */
+/** What the hosted service calls the local file cache; here the page cache does that work. */
 export const fileCacheBytes = (cu: number) => 0.75 * memoryBytes(cu);
 
-/** For a range, reckoned from the smaller of its maximum and eight times its minimum. */
+/** For a range, computed from the smaller of its maximum and eight times its minimum. */
 export function maxConnections(size: SizeRange): number {
   const effectiveCu = Math.min(size.maxCu, 8 * size.minCu);
   return Math.min(connectionsMax, Math.floor(memoryBytes(effectiveCu) / bytesPerConnection));
@@ -78,7 +78,7 @@ export function temporaryDiskLimit(config: { readonly tempDiskBytes: number | un
   return config.tempDiskBytes ?? temporaryDiskBytes(size);
 }
 
-/** What a server may have of processes: its connections and workers, its helpers, and some that come and go. */
+/** How many processes a server may have: connections, workers, helpers, and some short-lived ones. */
 export function processesMax(settings: Readonly<Record<string, string>>): number {
   const connections = Number(settings.max_connections ?? connectionsMax);
   const workers = Number(settings.max_worker_processes ?? 8);
@@ -86,7 +86,7 @@ export function processesMax(settings: Readonly<Record<string, string>>): number
   return connections + workers + senders + 128;
 }
 
-/** Connections that stay free for Catnap's own logins, so that a full server can still be looked after. */
+/** Connections that stay free for Catnap's own logins, so that a full server can still be managed. */
 const reservedConnections = 7;
 
 /** Server settings that follow from the size alone. `shared_buffers` stays small: the page cache does the caching. */
@@ -111,7 +111,7 @@ export function sizeSettings(cu: number): Record<string, string> {
   return { effective_cache_size: `${Math.floor(fileCacheBytes(cu) / 1024)}kB` };
 }
 
-/** Whether these hold already; `sample` is of the running compute. */
+/** Whether these limits are in force already; `sample` is of the running compute. */
 export function areInForce(
   limits: ComputeLimits,
   sample: { readonly cpus: number | null; readonly memoryLimitBytes: number | null; readonly waitsAtLimit: boolean },

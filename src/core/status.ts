@@ -1,4 +1,4 @@
-/** Counts over the whole installation: nothing that names anybody's things. */
+/** Counts over the whole installation: nothing that names a tenant's objects. */
 import { countEndpointsByState } from '../db/endpoints.ts';
 import { countAllProjects } from '../db/projects.ts';
 import type { Scope } from './context.ts';
@@ -8,7 +8,7 @@ export interface SystemStatus {
   readonly endpoints: Readonly<Record<'init' | 'active' | 'idle', number>>;
 }
 
-/** Also the test that the system database answers. */
+/** Also checks that the system database answers. */
 export async function getSystemStatus(scope: Scope): Promise<SystemStatus> {
   const endpoints = { init: 0, active: 0, idle: 0 };
   for (const { state, count } of await countEndpointsByState(scope.sql)) endpoints[state] = count;

@@ -20,7 +20,7 @@ export interface SignedMessage {
 }
 
 const toleranceSeconds = 5 * 60;
-/** A sender has two while it changes its secret. */
+/** A sender that changes its secret sends two for a while. */
 const signaturesMax = 8;
 const secretPrefix = 'whsec_';
 const userEvents: readonly unknown[] = ['user.created', 'user.updated', 'user.deleted'];
@@ -36,15 +36,15 @@ export async function takeWebhook(scope: Scope, integrationId: string, message: 
   const isGenuine = isSigned(message, secret, scope.clock.now());
   if (!isGenuine || row === undefined || sealed === null) return false;
   const userId = namedUser(message.body);
-  // One that is detached has all its users read when it is taken up again.
+  // A detached integration has all its users read when it is taken up again.
   const isFollowed = row.providerProjectId !== null && row.status !== 'detached';
   if (userId !== null && isFollowed) await insertUserHint(scope.sql, row.providerProjectId, userId);
   return true;
 }
 
 /**
- * By hand and not by `standardwebhooks`, whose `verify` reads the system's clock, takes the body for text and not for
- * bytes, and tries as many signatures as somebody sends.
+ * By hand and not by `standardwebhooks`, whose `verify` reads the system's clock, takes the body as text instead of
+ * bytes, and tries every signature that was sent.
  */
 function isSigned({ id, timestamp, signatures, body }: SignedMessage, secret: string, now: Date): boolean {
   const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');

@@ -1,6 +1,6 @@
 /**
  * Copies users from the log into a tenant's `users_sync`: a start does so before its route opens, and the reconciler
- * when something has changed. A failure is recorded and never in the way of anything else.
+ * when something has changed. A failure is recorded and blocks nothing else.
  */
 
 import type { BranchRow } from '../db/branches.ts';
@@ -43,7 +43,7 @@ export interface UsersSyncParts<Ref> {
 const batchSize = 500;
 const errorLengthMax = 500;
 const retryMsMax = 5 * 60_000;
-/** A tenant's trigger may take for ever; a start waits no longer than this for it. */
+/** A tenant's trigger may take forever; a start waits no longer than this for it. */
 const beforeRouteMsMax = 5_000;
 
 /** What there is to do on a branch. */
@@ -61,8 +61,8 @@ export async function findUsersSyncWork(scope: Pick<Scope, 'sql'>, branchId: Bra
 }
 
 /**
- * Brings users into the table that an application is about to read. `known` is what a start has read already. Whatever
- * is not done in time, the reconciler goes on with.
+ * Brings users into the table that an application is about to read. `known` is what a start has read already. The
+ * reconciler continues what is not done in time.
  */
 export async function syncUsersBeforeRoute<Ref>(
   parts: UsersSyncParts<Ref>,
@@ -78,7 +78,7 @@ export async function syncUsersBeforeRoute<Ref>(
   const { sql } = parts.core.database;
   const work = known ?? (await findUsersSyncWork(parts.core.database, branch.id));
   if (isUpToDate(work, branch.catalogKept)) return;
-  // Whatever becomes of this process, the reconciler goes on until the copying has succeeded.
+  // Even if this process dies, the reconciler goes on until the copying has succeeded.
   if (work.target !== undefined && !branch.catalogKept) await doubtUsersSynced(sql, branch.id);
   const done = new AbortController();
   const sync = carryOutUsersSync(parts, branch.id, ref, work)
@@ -88,14 +88,14 @@ export async function syncUsersBeforeRoute<Ref>(
 }
 
 /**
- * The position that counts is in the tenant's database. What was recorded of it holds as long as the server's data is
- * what it was when it fell asleep; after an accident, or a restore, the database itself is asked.
+ * The authoritative position is in the tenant's database. The recorded one holds as long as the data is what it was
+ * when the server fell asleep; after a crash or a restore, the database itself is asked.
  */
 function isUpToDate({ target, drops }: UsersSyncWork, isDataKept: boolean): boolean {
   return drops.length === 0 && (target === undefined || (isDataKept && !target.isBehind));
 }
 
-/** Where something fails, the reason is on record afterwards, and when to try again. */
+/** Records the reason of a failure, and when to try again. */
 export async function carryOutUsersSync<Ref>(
   parts: UsersSyncParts<Ref>,
   branchId: BranchId,
@@ -134,7 +134,7 @@ async function copyUsers<Ref>(
       if (after < target.syncedSeq) await recordUsersSyncPosition(sql, target.id, after);
       return selectUserChanges(sql, providerProjectId, after, batchSize);
     });
-    // Null: it fell asleep meanwhile, and the next start sees to it.
+    // Null: the compute fell asleep meanwhile, and its next start does the rest.
     if (position !== null) await recordUsersSynced(sql, target.id, position);
   } catch (error) {
     log.warn({ err: error, integration: target.id }, 'users could not be copied into a database');

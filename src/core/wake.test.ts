@@ -54,14 +54,14 @@ const queued = (id: EndpointId) => made.core.database.sql`
 
 const untilQueued = (id: EndpointId) => eventually(async () => expect(await queued(id)).toHaveLength(1));
 
-/** The core of a process whose notifications the test sends itself, and which hears no others. */
+/** The core of a process that gets only the notifications that the test sends. */
 function deafCore() {
   const listeners: { channel: string; onMessage: (payload: string) => void }[] = [];
   const listen: Database['listen'] = async (channel, onMessage) => {
     listeners.push({ channel, onMessage });
     return async () => {};
   };
-  /** Statements are counted, since somebody waits for each. */
+  /** Statements are counted, since a client waits for each. */
   let statements = 0;
   const sql = new Proxy(made.core.database.sql, {
     apply: (target, self, args) => {
@@ -147,7 +147,7 @@ describe('news about an earlier wake', () => {
   test('is not taken for this one', async () => {
     const { id, row } = await makeSleeper();
     const { core, notify } = deafCore();
-    // Announced while this wake is still being asked for.
+    // Announced while this wake is still being requested.
     const begin = async () => {
       const asleep = await row();
       const sleepers = new Sleepers();
@@ -202,7 +202,7 @@ describe('a wake that fails', () => {
     expect(error).toMatchObject({ kind: 'unavailable', cause: 'no room on this machine' });
     expect(String(error)).toContain('the compute could not be started');
     expect(String(error)).toContain(operation?.id);
-    // The failure is that of one wake: the next one is asked for anew.
+    // The failure belongs to one wake: the next one is requested anew.
     const again = waker.wake(id);
     await untilQueued(id);
     await drain(made.core, driver);

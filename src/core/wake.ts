@@ -1,7 +1,7 @@
 /**
  * Waking a compute: queueing the one operation that starts it, and waiting until its route is open. A client waits for
  * every round trip here. The usual wake of a sleeping endpoint is one statement, and the notification that the route is
- * open carries the route; everything else takes a longer way to the same end.
+ * open carries the route; everything else takes a longer path to the same result.
  */
 import type { Database, Sql } from '../db/client.ts';
 import { type EndpointRow, lockEndpoint, selectEndpointInAnyState, touchEndpoint } from '../db/endpoints.ts';
@@ -20,7 +20,7 @@ import { computeKeys, newOperation, wakePriority } from './operation.ts';
 
 /** The poll that makes a wake right when its notification is lost. */
 const readEveryMs = 500;
-/** The proxy gives its clients up earlier; this only ends the loop. */
+/** The proxy gives up on its clients earlier; this only ends the loop. */
 const wakeMsMax = 5 * 60_000;
 /** More endpoints than are found asleep between a login and its wake. */
 const sleepersMax = 1_000;
@@ -30,7 +30,7 @@ const sleepsSoonMs = 2_000;
 /** What must be known of an endpoint to wake it. */
 export type Sleeper = Pick<EndpointRow, 'id' | 'projectId' | 'branchId' | 'type'>;
 
-/** Endpoints that slept when a login was looked up: if the client proves itself, they are what it wakes. */
+/** Endpoints that were asleep when a login was looked up: a client that authenticates then wakes them. */
 export class Sleepers {
   readonly #sleepers = new Map<EndpointId, Sleeper>();
 
@@ -60,14 +60,14 @@ export interface Waker {
 export interface WakerOptions {
   readonly log: Logger;
   readonly sleepers?: Sleepers;
-  /** A connection that nothing else is asked over: a wake does not stand behind a thousand logins. */
+  /** A connection for wakes alone: a wake does not wait for a thousand logins. */
   readonly connection?: Database;
 }
 
 export async function createWaker(core: Core, options: WakerOptions): Promise<Waker> {
   const { log, sleepers = new Sleepers(), connection = core.database } = options;
   const news = await followKeys<OpenRoute>(core.database, {
-    // It names operations too, which nobody here has an interest in.
+    // The channel names operations too, which nothing here waits for.
     [changesChannel]: (payload) => ({ key: payload, told: null }),
     [routesChannel]: (payload) => {
       const { endpointId, route } = parseRouteNews(payload);
@@ -111,7 +111,7 @@ export type WakeState =
  * as it was last seen, asleep.
  */
 export async function requestWake(core: Core, endpointId: EndpointId, sleeper?: Sleeper): Promise<WakeState> {
-  // The statement itself checks that the endpoint sleeps; mostly there is nothing more to ask.
+  // The statement itself checks that the endpoint sleeps; usually no other statement is needed.
   if (sleeper !== undefined && (await queueStartOfSleeper(core, sleeper))) return { kind: 'waking' };
   const seen = await selectEndpointInAnyState(core.database.sql, endpointId);
   if (seen === undefined) throw notFound('endpoint');
@@ -130,9 +130,9 @@ async function queueStartOfSleeper(core: Core, endpoint: Sleeper): Promise<boole
 }
 
 /**
- * A compute whose time is about to be over may be put to sleep between this check and the client's login. The
- * reconciler that suspends it checks its last use under the row's lock, so a use that is written there decides who was
- * first.
+ * A compute whose idle time is about to end may be put to sleep between this check and the client's login. The
+ * reconciler that suspends it checks its last use under the row's lock, so a use that is written there decides which of
+ * the two came first.
  */
 function mayFallAsleep({ clock }: Core, endpoint: EndpointRow): boolean {
   const at = sleepsAt(endpoint);
@@ -156,7 +156,7 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
   return { kind: 'waking' };
 }
 
-/** How a wake that was asked for stands now. */
+/** The current state of a wake that was requested. */
 async function readWake(sql: Sql, endpointId: EndpointId): Promise<WakeState> {
   const seen = await selectWake(sql, endpointId);
   if (seen === undefined) throw notFound('endpoint');

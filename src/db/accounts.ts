@@ -1,4 +1,4 @@
-/** Rows of `users`, `organizations` and `organization_members`: who there is. */
+/** Rows of `users`, `organizations` and `organization_members`. */
 import type { PlanName } from '../lib/config.ts';
 import type { OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
 import { first, one, type Sql } from './client.ts';

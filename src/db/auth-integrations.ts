@@ -59,7 +59,7 @@ export async function selectLiveAuthIntegration(
   );
 }
 
-/** One that was deleted with its data kept, at the same provider. */
+/** An integration at the same provider that was deleted with its data kept. */
 export async function selectDetachedAuthIntegration(
   sql: Sql,
   projectId: ProjectId,
@@ -92,7 +92,7 @@ export async function updateAuthIntegration(
   );
 }
 
-/** Whoever gets them, gets them alone. */
+/** Only one caller ever gets them. */
 export async function takeFirstKeys(tx: Tx, id: string): Promise<Uint8Array | null> {
   const [row] = await tx<{ firstKeys: Uint8Array | null }[]>`
     select first_keys from auth_integrations where id = ${id} for update`;
@@ -105,7 +105,7 @@ export async function deleteAuthIntegration(sql: Sql, id: string): Promise<void>
   await sql`delete from auth_integrations where id = ${id}`;
 }
 
-/** What the provider holds for these rows, and nobody but Catnap owns, is to be removed there. */
+/** Marks for removal what the provider holds for these rows and only Catnap owns. */
 export async function insertLeftovers(
   sql: Sql,
   of: { readonly projectId: ProjectId; readonly id?: string },
@@ -120,7 +120,7 @@ export async function insertLeftovers(
 
 /**
  * Written before a new project's integration knows of it, and taken back by the transaction that records it there: in
- * between, nobody else would find it.
+ * between, nothing else would find it.
  */
 export async function insertNewbornLeftover(
   sql: Sql,
@@ -154,14 +154,14 @@ export async function postponeLeftover(sql: Sql, providerProjectId: string, wait
     where provider_project_id = ${providerProjectId}`;
 }
 
-/** The branch goes; what the provider holds waits to be taken up by another. */
+/** The branch goes; what the provider holds stays for another branch to take up. */
 export async function detachAuthIntegrations(sql: Sql, branchId: BranchId): Promise<void> {
   await sql`
     update auth_integrations set status = 'detached', branch_id = null, first_keys = null, updated_at = now()
     where branch_id = ${branchId}`;
 }
 
-/** What it was called last, then what it was called when the integration was made. */
+/** The latest name of the database, then its name when the integration was made. */
 export async function selectUsersDatabaseNames(sql: Sql, branchId: BranchId): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select n.name ${source(sql)} cross join lateral (values (1, d.name), (2, i.database_name)) n (rank, name)
@@ -169,7 +169,7 @@ export async function selectUsersDatabaseNames(sql: Sql, branchId: BranchId): Pr
   return rows.map(({ name }) => name);
 }
 
-/** After the branch got the databases of another: users are in the first of these that is there. */
+/** After the branch got the databases of another one: users are in the first of these that exists. */
 export async function updateUsersDatabase(sql: Sql, branchId: BranchId, names: readonly string[]): Promise<void> {
   await sql`
     update auth_integrations set synced_at = null, database_id = (
@@ -179,14 +179,14 @@ export async function updateUsersDatabase(sql: Sql, branchId: BranchId, names: r
     where branch_id = ${branchId} and status <> 'detached'`;
 }
 
-/** Carried out by whoever next has the branch's server in hand, which need not be awake now. */
+/** Carried out when the branch's server is next awake, which it may not be now. */
 export async function insertSchemaDrop(sql: Sql, branchId: BranchId, databaseName: string): Promise<void> {
   await sql`
     insert into auth_schema_drops (branch_id, database_name) values (${branchId}, ${databaseName})
     on conflict do nothing`;
 }
 
-/** Transfers that somebody may confirm any moment; a confirmation is not announced. */
+/** Transfers that may be confirmed at any moment; a confirmation is not announced. */
 export async function selectStartedTransfers(sql: Sql): Promise<AuthIntegrationRow[]> {
   return sql<AuthIntegrationRow[]>`
     select * from auth_integrations

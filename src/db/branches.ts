@@ -127,7 +127,7 @@ export interface BranchQuery {
   readonly search: string | null;
   readonly sortBy: BranchSort;
   readonly descending: boolean;
-  /** Sort value (as text) and id of the last branch of the page before. */
+  /** Sort value (as text) and id of the last branch on the previous page. */
   readonly after: { readonly value: string; readonly id: string } | null;
   readonly limit: number | null;
 }
@@ -205,7 +205,7 @@ export async function updateBranch(sql: Sql, id: BranchId, change: BranchChange)
   );
 }
 
-/** Not a change that somebody made, so `updated_at` stays. */
+/** Not a user's change, so `updated_at` stays. */
 export async function updateLogicalSize(sql: Sql, id: BranchId, bytes: number): Promise<void> {
   await sql`update branches set logical_size = ${bytes} where id = ${id} and logical_size is distinct from ${bytes}`;
 }

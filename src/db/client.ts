@@ -25,7 +25,7 @@ export interface DatabaseOptions {
 export interface Database {
   readonly sql: Sql;
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Calls back with each payload, and with '' whenever the subscription is made anew: something may be missed. */
+  /** Calls back with each payload, and with '' whenever the subscription is renewed: something may have been missed. */
   listen(channel: string, onMessage: (payload: string) => void): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export function openDatabase(
 
 /**
  * `idleSeconds` 0 keeps connections for as long as they live. Without `waitForDisk` a crash of the database may lose
- * the commits of its last moment.
+ * its latest commits.
  */
 export function connect(
   options: DatabaseOptions,
@@ -76,7 +76,7 @@ export function connect(
       application_name: name,
       search_path: schemaName,
       statement_timeout: 30_000,
-      // A process that stands still in the middle of a command must not keep others from a project for long.
+      // A process that stalls in the middle of a command must not block a project for long.
       idle_in_transaction_session_timeout: idleInTransactionMs,
       ...(!waitForDisk && { synchronous_commit: 'off' }),
     },

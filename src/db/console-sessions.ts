@@ -1,4 +1,4 @@
-/** Rows of `console_sessions` and `console_links`: who is signed in to the console, and who may be, once. */
+/** Rows of `console_sessions` and `console_links`: sign-ins to the console, and links that sign in once. */
 import type { ApiKeyRow } from './api-keys.ts';
 import { first, type Sql } from './client.ts';
 
@@ -8,7 +8,7 @@ export interface NewConsoleToken {
   readonly expiresAt: Date;
 }
 
-/** The oldest sign-ins of a key make way, so that nobody fills the table by signing in. */
+/** Deletes the oldest sign-ins of a key, so that signing in cannot fill the table. */
 export async function insertConsoleSession(sql: Sql, session: NewConsoleToken, keptOfEachKey: number): Promise<void> {
   await sql`insert into console_sessions ${sql(session, 'tokenHash', 'apiKeyId', 'expiresAt')}`;
   await sql`
@@ -36,7 +36,7 @@ export async function insertConsoleLink(sql: Sql, link: NewConsoleToken): Promis
   await sql`insert into console_links ${sql(link, 'tokenHash', 'apiKeyId', 'expiresAt')}`;
 }
 
-/** Takes the link away in the same statement that finds it: of two who come at once, one gets it. */
+/** Deletes the link in the same statement that finds it: of two concurrent requests, one gets it. */
 export async function takeConsoleLink(sql: Sql, tokenHash: Uint8Array, now: Date): Promise<number | undefined> {
   const taken = await sql<{ apiKeyId: number; expiresAt: Date }[]>`
     delete from console_links where token_hash = ${tokenHash} returning api_key_id, expires_at`;

@@ -1,6 +1,6 @@
 /**
  * What computes and branches have consumed, by branch and hour, and the counters of the month that branches and
- * projects show. Each look takes what has passed since the last one, so that it may come at any time, or not at all.
+ * projects show. Each measurement covers the time since the last one, so that it may be late, or skipped.
  */
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { Sql, Tx } from './client.ts';
@@ -40,9 +40,9 @@ export async function selectProjectsToMeter(sql: Sql, withStorage: boolean): Pro
 }
 
 /**
- * Of some projects those that nobody is at work on, held. Counters of a project are written behind those of its
- * computes and branches, and commands lock the project first: whoever meters must do so too, or they wait for each
- * other. What is left out is metered at the next look.
+ * Locks those of the projects that no other transaction holds. Counters of a project are written after those of its
+ * computes and branches, and commands lock the project first: metering must do so too, or the two deadlock. Projects
+ * that are left out are metered next time.
  */
 export async function lockFreeProjects(tx: Tx, ids: readonly ProjectId[]): Promise<ProjectId[]> {
   const rows = await tx<{ id: ProjectId }[]>`
@@ -71,7 +71,7 @@ export async function meterTime(tx: Tx, now: Date, of: readonly ProjectId[] | En
       (extract(epoch from span.until - span.since) * coalesce(e.current_cu, e.min_cu))::float8 as compute`;
 }
 
-/** A sum that went back began anew with another start. */
+/** A sum that went down was reset by another start. */
 export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>): Promise<Part[]> {
   return tx<Part[]>`
     with seen as (
@@ -84,28 +84,29 @@ export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>): P
       case when seen.after >= seen.before then seen.after - seen.before else seen.after end as cpu`;
 }
 
-/** Before a compute changes its size: what it was awake until now was at the size that it has. */
+/** Before a compute changes its size: its time until now was at the current size. */
 export async function meterStep(tx: Tx, id: EndpointId, now: Date): Promise<void> {
   await addConsumption(tx, await meterTime(tx, now, id), now);
 }
 
-/** Before a compute is put down as asleep. `cpuSeconds` is its last sum, if that could be read. */
+/** Before a compute is recorded as asleep. `cpuSeconds` is its last sum, if that could be read. */
 export async function meterEnd(tx: Tx, id: EndpointId, now: Date, cpuSeconds: number | null): Promise<void> {
   const cpu = cpuSeconds === null ? [] : await meterCpu(tx, new Map([[id, cpuSeconds]]));
   await addConsumption(tx, [...(await meterTime(tx, now, id)), ...cpu], now);
   await tx`update endpoints set metered_cpu_seconds = 0 where id = ${id}`;
 }
 
-/** What a server wrote to its log, as it counts itself, and where the log ends. */
+/** What a server wrote to its WAL, by its own count, and where the WAL ends. */
 export interface Written {
   readonly bytes: number;
   readonly position: number;
 }
 
 /**
- * A sum that went back began anew. At the first look it may hold what the copied server wrote, so the distance from
- * where the data were copied bounds it; that alone would not do, for the log of a copy goes on in the next segment.
- * A branch that was emptied after the copy wrote for that itself: its first look only notes where it stands.
+ * A sum that went down was reset. At the first measurement it may include what the copied server wrote, so the distance
+ * from the point of the copy bounds it; that alone is not enough, because the WAL of a copy goes on in the next
+ * segment. A branch that was emptied after the copy wrote WAL for that itself: its first measurement only notes the
+ * position.
  */
 export async function meterWritten(tx: Tx, written: ReadonlyMap<BranchId, Written>): Promise<Part[]> {
   const logs = [...written.values()];
@@ -125,7 +126,7 @@ export async function meterWritten(tx: Tx, written: ReadonlyMap<BranchId, Writte
     returning b.project_id, b.id as branch_id, seen.written::float8`;
 }
 
-/** With the data of a branch goes what is known of them; a branch that gets others begins with those. */
+/** Moves the metered position with a branch's data; the branch that had the data starts without one. */
 export async function moveMeteredWal(tx: Tx, from: BranchId, to: BranchId | null): Promise<void> {
   if (to !== null) {
     await tx`
@@ -184,7 +185,7 @@ export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date):
     ) s where p.id = s."projectId"`;
 }
 
-/** A new month begins at nothing. */
+/** A new month starts at zero. */
 function added(tx: Tx, table: 'b' | 'p', period: string) {
   const usage = tx(`${table}.usage`);
   const plus = (key: string) => tx`

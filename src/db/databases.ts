@@ -38,7 +38,7 @@ export async function selectDatabase(sql: Sql, branchId: BranchId, name: string)
   );
 }
 
-/** With those marked dropped: what `apply_config` works from. */
+/** Includes those marked dropped: what `apply_config` works from. */
 export async function selectDatabasesToApply(sql: Sql, branchId: BranchId): Promise<DatabaseRow[]> {
   return sql<DatabaseRow[]>`select * from databases where branch_id = ${branchId} and pending order by id`;
 }
@@ -65,7 +65,7 @@ export async function markDatabaseApplied(sql: Sql, row: DatabaseRow): Promise<v
     update databases set applied_name = ${row.name}, pending = (revision <> ${row.revision}) where id = ${row.id}`;
 }
 
-/** Takes the parent's live databases over to a child, which will hold the same in its copied directory. */
+/** Copies the parent's live databases to a child, whose copied directory will hold the same. */
 export async function copyDatabases(sql: Sql, from: BranchId, to: BranchId): Promise<DatabaseRow[]> {
   return sql<DatabaseRow[]>`
     insert into databases (branch_id, name, owner_name, applied_name, pending, dropped_at)
@@ -73,12 +73,12 @@ export async function copyDatabases(sql: Sql, from: BranchId, to: BranchId): Pro
     where branch_id = ${from} order by id returning *`;
 }
 
-/** With those marked dropped, for a copy of a whole branch. */
+/** Includes those marked dropped, for a copy of a whole branch. */
 export async function selectAllDatabases(sql: Sql, branchId: BranchId): Promise<DatabaseRow[]> {
   return sql<DatabaseRow[]>`select * from databases where branch_id = ${branchId} order by id`;
 }
 
-/** To another branch, or away with `to` null. */
+/** Moves them to another branch, or deletes them if `to` is null. */
 export async function moveDatabases(sql: Sql, from: BranchId, to: BranchId | null): Promise<void> {
   if (to === null) await sql`delete from databases where branch_id = ${from}`;
   else await sql`update databases set branch_id = ${to} where branch_id = ${from}`;
@@ -88,7 +88,7 @@ export async function deleteDatabaseRow(sql: Sql, id: number): Promise<void> {
   await sql`delete from databases where id = ${id}`;
 }
 
-/** Takes back drops that could not be carried out, except where the name has a new owner by now. */
+/** Takes back drops that could not be carried out, except where the name is in use again by now. */
 export async function restoreDroppedDatabases(sql: Sql, branchId: BranchId): Promise<void> {
   await sql`
     update databases r set dropped_at = null, pending = false, revision = revision + 1

@@ -21,7 +21,7 @@ export interface EndpointSettings {
 
 export interface ServerState {
   readonly settings: Readonly<Record<string, string>>;
-  /** The size that was asked for, and the one that the plan left of it. */
+  /** The size that was asked for, and `given`, the part of it that the plan allows. */
   readonly minCu: number;
   readonly maxCu: number;
   readonly given: SizeRange;
@@ -75,7 +75,7 @@ export interface EndpointRow {
   readonly replication: ReplicationLag | null;
   /** The size in force, within min and max; null while it does not run, or runs without limits. */
   readonly currentCu: number | null;
-  /** What it takes of an installation with a stated capacity, from its start on. */
+  /** What it takes of a stated capacity, from its start on. */
   readonly reservedCu: number | null;
   readonly workSeen: WorkSeen | null;
   /** Of the project's organization; only where a row is read to be shown. */
@@ -126,7 +126,7 @@ export async function selectEndpoint(sql: Sql, projectId: ProjectId, id: Endpoin
   );
 }
 
-/** For operations and the proxy, which know no project. */
+/** For operations and the proxy, which do not know the project. */
 export async function selectEndpointInAnyState(sql: Sql, id: EndpointId): Promise<EndpointRow | undefined> {
   return first(await sql<EndpointRow[]>`select * from endpoints where id = ${id}`);
 }
@@ -155,7 +155,7 @@ export interface ActiveCompute extends EndpointRow {
   readonly tenantUid: number | null;
 }
 
-/** The same with what the driver is asked by; those of a project that is being deleted are left out. */
+/** The same, with what a reference for the driver needs; those of a project that is being deleted are left out. */
 export async function selectActiveComputes(sql: Sql): Promise<ActiveCompute[]> {
   return sql<ActiveCompute[]>`
     select e.*, p.tenant_uid from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
@@ -170,7 +170,7 @@ export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointC
   const address = change.address && json(sql, change.address);
   const server = change.server && json(sql, change.server);
   const settings = change.settings && json(sql, change.settings);
-  // Proxies begin nothing more on a server whose route is closed.
+  // Proxies start nothing new on a server whose route is closed.
   if (change.address === null) await sql`select pg_notify(${changesChannel}, ${id})`;
   return one(
     await sql<EndpointRow[]>`
@@ -200,7 +200,7 @@ export async function lockEndpoint(tx: Tx, id: EndpointId): Promise<EndpointRow 
   return first(await tx<EndpointRow[]>`select * from endpoints where id = ${id} and deleting_at is null for update`);
 }
 
-/** When a client last used a compute of each project; those that nobody has used are left out. */
+/** When a client last used a compute of each project; unused ones are left out. */
 export async function selectLastActiveOf(
   sql: Sql,
   projectIds: readonly ProjectId[],

@@ -4,7 +4,7 @@ import { eventually, letRun } from '../../test/helpers/eventually.ts';
 import type { Database } from './client.ts';
 import { type Followed, type Follower, follow, followKeys, type Interest } from './follow.ts';
 
-/** Longer than any of these tests lasts: what happens was caused by something else than the poll. */
+/** Longer than any of these tests lasts: what happens was not caused by the poll. */
 const neverMs = 600_000;
 
 /** Notifications without a database: those that a test sends, and no others. */
@@ -23,7 +23,7 @@ function makeListens() {
   return { listen, notify, count };
 }
 
-/** Work that ends when the test says so. */
+/** Work that the test ends. */
 function makeWork() {
   const ends: (() => void)[] = [];
   let most = 0;
@@ -286,7 +286,7 @@ describe('over a real connection', () => {
     await database.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and query ilike 'listen%'`;
-    // Nobody notifies: the new subscription itself says that something may be lost.
+    // No notification is sent: the new subscription itself means that something may be lost.
     await interest.wait(neverMs);
     await eventually(() => expect(runs).toBeGreaterThan(beforeLoss));
     await follower.stop();

@@ -20,7 +20,7 @@ export interface Followed {
 }
 
 export interface Follower {
-  /** Has the work run at once, or once more if it is running. */
+  /** Runs the work at once, or once more if it is running. */
   nudge(): void;
   /** Waits for the run that is under way. */
   stop(): Promise<void>;
@@ -87,7 +87,7 @@ export async function followKeys<T = never>(
   const subscriptions = Object.entries(channels).map(([channel, parse]) => ({
     channel,
     onMessage: (payload: string) => {
-      // The subscription was broken, and news about any key may be lost: everybody reads again.
+      // The subscription was broken, and news about any key may be lost: every caller reads again.
       if (payload === '') {
         for (const ofKey of interests.values()) for (const interest of ofKey) interest.tell(null);
         return;
@@ -139,7 +139,7 @@ class KeyInterest<T> implements Interest<T> {
   }
 }
 
-/** Ends a wait. A ring that nobody waits for is kept for the next wait. */
+/** Ends a wait. A ring while nothing waits is kept for the next wait. */
 class Bell {
   #rungAt: number | null = null;
   #waiting = new AbortController();

@@ -30,7 +30,7 @@ export async function updateIdempotencyReply(sql: Sql, scope: string, key: strin
 }
 
 /**
- * For work that no transaction spans: true when the key is ours now. One that was taken long ago and has no reply yet
+ * For work that no transaction spans: true when the key is ours now. A key that was taken long ago and has no reply yet
  * was left by a process that died, and is taken over.
  */
 export async function claimIdempotencyKey(

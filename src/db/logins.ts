@@ -1,4 +1,4 @@
-/** What a login at the proxy needs to know, in one statement: it is asked for every connection. */
+/** What the proxy needs to know for a login, in one statement, which every connection runs. */
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { ComputeAddress } from '../lib/model.ts';
 import { first, type Sql } from './client.ts';
@@ -35,7 +35,7 @@ export async function selectLogin(sql: Sql, endpointId: EndpointId, roleName: st
 
 /**
  * Takes over what the server says of a role that was changed by SQL; the password we kept is then not the right one.
- * Not if the row has changed since it was read: that change is newer than the look at the server.
+ * Not if the row has changed since it was read: that change is newer than what the server reported.
  */
 export async function updateSeenVerifier(sql: Sql, login: LoginRow, roleName: string, verifier: string): Promise<void> {
   await sql`

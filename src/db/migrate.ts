@@ -75,7 +75,7 @@ export async function migrate(options: DatabaseOptions, sets: readonly Migration
   }
 }
 
-/** Makes the table of applied migrations, in place of the one from before the first release where there is one. */
+/** Creates the table of applied migrations, and replaces the one from before the first release if there is one. */
 async function prepareRecords(tx: Tx, sets: readonly MigrationSet[]): Promise<void> {
   const columns = await tx<{ name: string }[]>`
     select attname as name from pg_attribute where attrelid = to_regclass('schema_migrations') and attnum > 0`;

@@ -1,4 +1,4 @@
-/** Operations by when they last changed, with what is needed to tell who may see them. */
+/** Operations by when they last changed, with what decides which callers may see them. */
 import type { OrganizationId } from '../lib/ids.ts';
 import { one, type Sql } from './client.ts';
 import type { OperationRow } from './operations.ts';

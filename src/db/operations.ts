@@ -60,7 +60,7 @@ export type NewOperation = Pick<
 
 export const operationsChannel = 'catnap_operations';
 export const changesChannel = 'catnap_changes';
-/** What the channel of operations says when somebody waits for the new one. */
+/** Payload on the channel of operations when a client waits for the new one. */
 export const urgentPayload = 'urgent';
 
 export const unfinished = (sql: Sql) => sql`('scheduling', 'running', 'failed', 'cancelling')`;
@@ -90,8 +90,8 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
 }
 
 /**
- * Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. With `urgentOnly`
- * one that somebody waits for, or none.
+ * Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. With `urgentOnly`,
+ * only one that a client waits for.
  */
 export async function claimOperation(
   sql: Sql,
@@ -122,7 +122,7 @@ export async function extendLease(sql: Sql, id: OperationId, lease: string, leas
   return rows.length > 0;
 }
 
-/** For a worker that knows itself alone: what is leased was leased by one that is gone. */
+/** For a worker that knows it is the only one: every lease belongs to a worker that is gone. */
 export async function expireLeases(sql: Sql): Promise<void> {
   await sql`update operations set lease_until = now() where lease_until > now()`;
 }
@@ -189,8 +189,8 @@ export async function finishOperation(
 
 /**
  * Makes way for a deletion: what has not begun is cancelled now; what has is `cancelling`, and its worker, or the next
- * one, ends it after the step that runs. Operations of other things that merely hold a key of this one go on, and so
- * do the jobs named in `except`.
+ * one, ends it after the running step. Operations on other objects that merely hold one of these keys go on, and so do
+ * the jobs named in `except`.
  */
 export async function cancelOperations(
   tx: Tx,
@@ -222,7 +222,7 @@ export async function countUnfinished(sql: Sql, projectId: ProjectId): Promise<n
   ).count;
 }
 
-/** The unfinished operation of a job on an endpoint that comes last, if any. */
+/** The last unfinished operation on an endpoint, if any. */
 export async function selectUnfinishedForEndpoint(sql: Sql, endpointId: EndpointId): Promise<OperationRow | undefined> {
   return first(
     await sql<OperationRow[]>`
@@ -258,7 +258,7 @@ export async function selectOperationStatus(
   return first(await sql<OperationRow[]>`select status, error from operations where id = ${id}`);
 }
 
-/** Newest first; `before` is the creation time of the last one of the page before, with microseconds. */
+/** Newest first; `before` is the creation time of the last one on the previous page, with microseconds. */
 export async function selectOperations(
   sql: Sql,
   projectId: ProjectId,

@@ -67,12 +67,12 @@ export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise
     where branch_id = ${from} order by id returning *`;
 }
 
-/** With those marked dropped, for a copy of a whole branch. */
+/** Includes those marked dropped, for a copy of a whole branch. */
 export async function selectAllRoles(sql: Sql, branchId: BranchId): Promise<RoleRow[]> {
   return sql<RoleRow[]>`select * from roles where branch_id = ${branchId} order by id`;
 }
 
-/** To another branch, or away with `to` null. */
+/** Moves them to another branch, or deletes them if `to` is null. */
 export async function moveRoles(sql: Sql, from: BranchId, to: BranchId | null): Promise<void> {
   if (to === null) await sql`delete from roles where branch_id = ${from}`;
   else await sql`update roles set branch_id = ${to} where branch_id = ${from}`;
@@ -82,7 +82,7 @@ export async function deleteRoleRow(sql: Sql, id: number): Promise<void> {
   await sql`delete from roles where id = ${id}`;
 }
 
-/** Takes back drops that could not be carried out, except where the name has a new owner by now. */
+/** Takes back drops that could not be carried out, except where the name is in use again by now. */
 export async function restoreDroppedRoles(sql: Sql, branchId: BranchId): Promise<void> {
   await sql`
     update roles r set dropped_at = null, pending = false, revision = revision + 1

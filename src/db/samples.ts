@@ -65,7 +65,7 @@ export async function selectLatestSamples(sql: Sql): Promise<(SampleRow & { read
     where e.current_state = 'active' and e.deleting_at is null`;
 }
 
-/** Returns how many rows went. */
+/** Returns how many rows were deleted. */
 export async function thinSamples(sql: Sql, now: Date): Promise<number> {
   const deleted = await sql`
     delete from endpoint_samples where

@@ -3,7 +3,7 @@ import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { first, one, type Sql, type Tx } from './client.ts';
 import type { EndpointSettings, ServerState } from './endpoints.ts';
 
-/** A compute that runs, with what sizing it takes. */
+/** A running compute, with what is needed to size it. */
 export interface RunningCompute {
   readonly id: EndpointId;
   readonly projectId: ProjectId;
@@ -21,7 +21,7 @@ export interface RunningCompute {
   readonly knownKills: number;
 }
 
-/** Those that nothing is about to happen to. `ranges` leaves out those of a fixed size. */
+/** Running computes with no pending change. `ranges` leaves out those of a fixed size. */
 export async function selectRunningComputes(sql: Sql, only: 'ranges' | 'all'): Promise<RunningCompute[]> {
   return sql<RunningCompute[]>`
     select e.id, e.project_id, e.branch_id, p.tenant_uid, e.generation, e.current_cu, e.settings,
@@ -66,7 +66,7 @@ export async function selectSizeChanges(
     order by at desc limit ${period.limit}`;
 }
 
-/** What the sizes of all computes that run come to. */
+/** Sum of the sizes of all running computes. */
 export async function sumCurrentCu(sql: Sql): Promise<number> {
   return one(
     await sql<{ cu: number }[]>`
@@ -90,7 +90,7 @@ export async function selectHeldCapacity(sql: Sql, except: EndpointId): Promise<
   );
 }
 
-/** One at a time: two that come at once must not both get the last of it. */
+/** One start at a time: two concurrent ones must not both get the last of the capacity. */
 export async function lockCapacity(tx: Tx): Promise<void> {
   await tx`select pg_advisory_xact_lock(hashtext('catnap capacity'))`;
 }
@@ -99,7 +99,7 @@ export async function updateReservedCu(tx: Tx, id: EndpointId, cu: number): Prom
   await tx`update endpoints set reserved_cu = ${cu} where id = ${id}`;
 }
 
-/** How many more there are than were on record, which they are from now on. */
+/** Records the kills, and returns how many of them are new. */
 export async function recordKills(tx: Tx, id: EndpointId, generation: number, kills: number): Promise<number> {
   const known = first(
     await tx<{ kills: number }[]>`

@@ -1,8 +1,8 @@
 /**
  * The users of integrations on their way into tenants' `users_sync`. In the first half: the log of changes, which
  * integrations are behind it, and the schemas that are to be dropped. The log has two sources, see the view
- * `auth_user_log`. In the second half: how the users of a provider elsewhere get into that log. Whatever is found there
- * is written under the reader's lease, so what was read earlier is never written later.
+ * `auth_user_log`. In the second half: how the users of a provider elsewhere get into that log. What is read there is
+ * written under the reader's lease, so an older reading is never written after a newer one.
  */
 
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
@@ -21,7 +21,7 @@ export async function selectUserChanges(
     where project_id = ${providerProjectId} and seq > ${after} order by seq limit ${limit}`;
 }
 
-/** What the copying needs to know of an integration. */
+/** What copying users needs to know about an integration. */
 export interface UsersSyncTarget {
   readonly id: string;
   readonly providerProjectId: string;
@@ -58,7 +58,7 @@ export async function recordUsersSynced(sql: Sql, id: string, position: number):
     where id = ${id}`;
 }
 
-/** Found to be less far than was thought. */
+/** For a tenant's database that turns out to be behind the recorded position. */
 export async function recordUsersSyncPosition(sql: Sql, id: string, position: number): Promise<void> {
   await sql`update auth_integrations set synced_seq = ${position} where id = ${id}`;
 }
@@ -70,7 +70,7 @@ export async function recordUsersSyncFailure(sql: Sql, id: string, error: string
     where id = ${id}`;
 }
 
-/** What the table holds is not known any more: its data was exchanged, or its server ended by accident. */
+/** The table's content is no longer known: its data was exchanged, or its server crashed. */
 export async function doubtUsersSynced(sql: Sql, branchId: BranchId): Promise<void> {
   await sql`update auth_integrations set synced_at = null where branch_id = ${branchId} and synced_at is not null`;
 }
@@ -94,7 +94,7 @@ export interface UsersSyncBehindRow {
   readonly branchId: BranchId;
   readonly endpointId: EndpointId;
   readonly tenantUid: number | null;
-  /** Its last copying failed. */
+  /** The last copy failed. */
   readonly isFailing: boolean;
 }
 
@@ -203,7 +203,7 @@ export async function renewFollowLease(tx: Tx, { id, lease, ms }: FollowLease): 
   return count > 0;
 }
 
-/** Nothing of the lease stays; with `pollInMs` everything was read. */
+/** Gives up the lease; with `pollInMs`, all users were read. */
 export async function endFollowing(
   sql: Sql,
   { id, lease }: FollowLease,
@@ -231,7 +231,7 @@ export async function recordFollowFailure(
     where id = ${id} and follow_lease = ${lease}`;
 }
 
-/** Signs of life, which no event is sent for: a user whose only news they are has not changed. */
+/** The time of the last activity, for which no event is sent: a user that differs in nothing else has not changed. */
 const bare = (sql: Sql, column: string) => sql`(${sql(column)}.user_json - 'last_active_at_millis')`;
 
 /** What differs from what was known becomes a change. A user that was deleted stays deleted. */
@@ -250,7 +250,7 @@ export async function insertSeenUsers(tx: Tx, providerProjectId: string, users: 
   return count;
 }
 
-/** One that was never known leaves nothing behind. */
+/** A user that was never known leaves nothing behind. */
 export async function insertGoneUser(tx: Tx, providerProjectId: string, userId: string): Promise<number> {
   const { count } = await tx`
     insert into auth_user_changes (project_id, user_id, kind, user_json)
@@ -271,7 +271,7 @@ export async function selectPresentUserIds(sql: Sql, providerProjectId: string):
   return rows.map(({ userId }) => userId);
 }
 
-/** As of the embedded provider's log, the last change of every user stays; of a project nobody knows, none does. */
+/** As in the embedded provider's log, the last change of every user stays; of an unknown project, none does. */
 export async function deleteOvertakenUserChanges(sql: Sql, olderThan: Date): Promise<number> {
   const { count: overtaken } = await sql`
     delete from auth_user_changes c where occurred_at < ${olderThan} and exists (

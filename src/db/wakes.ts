@@ -1,4 +1,4 @@
-/** The statements of a wake. A client waits for every round trip, so each does in one what could be done in several. */
+/** The statements of a wake. A client waits for every round trip, so each does the work of several. */
 import {
   asEndpointId,
   asProjectId,
@@ -21,7 +21,7 @@ import {
 
 /**
  * The ordinary wake in one statement: marks an endpoint that sleeps in a project where nothing is under way, and queues
- * the operation that starts it. False, and nothing done, when anything is otherwise or somebody holds the project.
+ * the operation that starts it. Does nothing and returns false if anything else is found, or the project is locked.
  */
 export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): Promise<boolean> {
   const { projectId, branchId, endpointId } = operation;
@@ -47,7 +47,7 @@ export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): P
   return rows.length > 0;
 }
 
-/** What a wake announces to workers beside its urgency, so that they can ask for its rows at once. */
+/** What a wake announces to workers besides its urgency, so that they can query its rows at once. */
 export interface WakeCall {
   readonly projectId: ProjectId;
   readonly endpointId: EndpointId;
@@ -61,7 +61,7 @@ export function parseWakeCall(payload: string): WakeCall | null {
   return { projectId: asProjectId(projectId), endpointId: asEndpointId(endpointId) };
 }
 
-/** A client waits for what is queued on an endpoint: none of it may stand behind work that nobody waits for. */
+/** A client waits for what is queued on an endpoint: none of it may queue behind work that no client waits for. */
 export async function hurryOperations(tx: Tx, endpointId: EndpointId, priority: number): Promise<void> {
   await Promise.all([
     tx`
@@ -108,10 +108,11 @@ export interface StartedServer
 }
 
 /**
- * Opens the route of a server and ends the operation that started it, all in one statement, if nothing has been asked
- * of the endpoint since: a suspend that follows shows in the state that is pending. The newest versions of the rows are
- * checked, under the project's lock as everywhere. Proxies hear where the server is and need not ask. Workers are
- * called only if something in the project waits: at this moment the client logs in, and they would be in its way.
+ * Opens the route of a server and ends the operation that started it, all in one statement, if nothing has been
+ * requested of the endpoint since: a suspend that follows shows in the pending state. The newest versions of the rows
+ * are checked, under the project's lock as everywhere. Proxies are sent the server's address and do not ask for it.
+ * Workers are called only if something in the project waits: the client logs in at this moment, and they would compete
+ * with it.
  */
 export async function openStartedRoute(
   sql: Sql,
@@ -148,7 +149,7 @@ export async function openStartedRoute(
   return rows.length > 0;
 }
 
-/** Announces a route to proxies at the moment at which a usual wake is over. The rows say the same. */
+/** Announces a route to proxies at the moment a usual wake ends. The rows say the same. */
 export const routesChannel = 'catnap_routes';
 
 export interface RouteNews {

@@ -28,7 +28,7 @@ export interface CertificateOptions {
 /** Clients with a slow clock accept a new certificate too. */
 const backdateMs = dayMs;
 const authorityDays = 3650;
-/** What browsers and strict clients accept at most is 398. */
+/** Browsers and strict clients accept at most 398. */
 const serverDays = 397;
 const renewalDays = 30;
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -240,7 +240,7 @@ async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** Never half a file under the name, and on disk before it has the name. */
+/** The name never refers to half a file, and the content is on disk before it has the name. */
 async function writeAtomically(path: string, text: string, mode: number): Promise<void> {
   const scratch = `${path}.${randomBytes(6).toString('hex')}`;
   const file = await open(scratch, 'wx', mode);

@@ -14,9 +14,9 @@ export type PlanName = (typeof planNames)[number];
 /** Majors whose binaries come with the npm packages; others need `CATNAP_PG_BIN_<major>`. */
 export const embeddedMajors: readonly number[] = [17, 18];
 const knownMajors = [14, 15, 16, 17, 18];
-/** Each keeps a session of its own at a server that logins go to, out of the seven that are reserved there. */
+/** Each proxy keeps a session of its own on a server that gets logins, out of the seven that are reserved there. */
 const proxiesMax = 4;
-/** Servers and clients of the machine are busier than the proxy in front of them. */
+/** Servers and clients on the machine need more CPU than the proxy between them. */
 const coresForEachProxy = 4;
 
 export interface Config {
@@ -34,10 +34,10 @@ export interface Config {
   /** The operator's own certificate and key for the database port. */
   readonly tlsFiles: { readonly cert: string; readonly key: string } | undefined;
   readonly databaseUrl: string | undefined;
-  /** An auth provider elsewhere, in place of the embedded one. */
+  /** An auth provider elsewhere, instead of the embedded one. */
   readonly stack: StackAccess | undefined;
   readonly driver: (typeof driverNames)[number];
-  /** The uids that Catnap and the servers run under; null unless started as root, when all is one user. */
+  /** The uids that Catnap and the servers run under; null if not started as root: then everything runs as one user. */
   readonly uids: Uids | null;
   /** Requests a minute for one key, or undefined for no limit. */
   readonly rateLimitPerMinute: number | undefined;
@@ -54,7 +54,7 @@ export interface Config {
   readonly defaultPlan: PlanName;
   /** Directories of binaries that replace the embedded ones, by major. */
   readonly pgBin: Readonly<Record<number, string>>;
-  /** Where programs of the machine are looked for. */
+  /** The path that is searched for the machine's programs. */
   readonly programPath: string;
   /** Every major a project may ask for, ascending. */
   readonly pgVersions: readonly number[];
@@ -70,10 +70,10 @@ export interface StackAccess {
 }
 
 export interface Uids {
-  /** The roles of Catnap itself: api, worker, proxy. */
+  /** Catnap's own processes: API, worker, proxy. */
   readonly service: number;
   readonly systemDatabase: number;
-  /** Projects count upwards from here. */
+  /** The uid of the first project; the others count up from it. */
   readonly firstTenant: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Every failure Catnap shows to somebody: one class, one closed table. The public message is the `message`; the
+ * Every failure that Catnap shows to a caller: one class, one closed table. The public message is the `message`; the
  * private reason is `cause` and goes to the log only. `docs/errors.md` is generated from the table.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Branded ids and their generators. A plain string becomes an id only here. Shapes follow what clients check:
- * neonctl tells an id from a name by `^br-[a-z0-9]+-[a-z0-9]+-[a-z0-9]+$`, and every id fits `^[a-z0-9-]{1,60}$`.
+ * Branded ids and their generators. A plain string becomes an id only here. Shapes follow what clients check: neonctl
+ * distinguishes an id from a name by `^br-[a-z0-9]+-[a-z0-9]+-[a-z0-9]+$`, and every id fits `^[a-z0-9-]{1,60}$`.
  */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { adjectives, nouns } from './words.ts';

@@ -28,7 +28,7 @@ export function plainAddress(address: string): string {
   return mapped?.[1] ?? address;
 }
 
-/** The key of a client that is counted by address: of IPv6 the first 64 bits, since one host commands the rest. */
+/** The key of a client that is counted by address: of IPv6 the first 64 bits, since one host controls the rest. */
 export function clientKey(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];

@@ -1,6 +1,6 @@
 /**
  * Locks by name inside one process: exclusive, or shared by many. First come, first served, so a stream of sharers
- * never starves the one who needs a thing alone. Who takes several names takes endpoints before branches.
+ * never starves an exclusive waiter. A caller that takes several names takes endpoints before branches.
  */
 interface Queued {
   readonly shared: boolean;

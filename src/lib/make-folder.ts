@@ -1,7 +1,7 @@
-/** Makes one folder, or takes the one that is there. */
+/** Makes one folder, or uses the existing one. */
 import { mkdirSync } from 'node:fs';
 
-/** Not `recursive`: the folders above it must be there, and none is to be made by mistake. */
+/** Not `recursive`: the folders above it must exist, and none may be made by mistake. */
 export function makeFolder(path: string, mode?: number): void {
   try {
     mkdirSync(path, { mode });

@@ -1,4 +1,4 @@
-/** Shapes that several rooms speak of, so that none of them keeps a copy or imports another room for a type. */
+/** Types that several rooms share, so that none of them keeps a copy or imports another room for a type. */
 
 /** Where a server takes connections. */
 export type ComputeAddress =
@@ -13,17 +13,17 @@ export interface SizeRange {
 
 /** A size as the driver enforces it, where it can. */
 export interface ComputeLimits {
-  /** Cores, in parts of one. The start itself is not held back by it. */
+  /** Cores, possibly a fraction. The start itself is not held to it. */
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly processes: number;
-  /** It can still be made larger: out of memory, it waits for that instead of losing a process. */
+  /** It can still be made larger: when out of memory, it waits for growth instead of losing a process. */
   readonly mayGrow: boolean;
-  /** Settings that follow the size while the server runs; they count for less than the driver's own. */
+  /** Settings that follow the size while the server runs; the driver's own settings override them. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** What a server holds, Catnap's own roles and databases left out. */
+/** What a server holds, without Catnap's own roles and databases. */
 export interface ServerCatalog {
   readonly roles: readonly { readonly name: string; readonly verifier: string | null }[];
   readonly databases: readonly { readonly name: string; readonly ownerName: string }[];

@@ -99,7 +99,7 @@ export function saslPrep(text: string): string | null {
     if (isIn(spaces, character)) mapped.push(' ');
     else if (!isIn(mappedToNothing, character)) mapped.push(character);
   }
-  // RFC 4013 would look at the normalized text; Postgres and libpq look here, and they are who must agree.
+  // RFC 4013 would check the normalized text; Postgres and libpq check here, and we must agree with them.
   if (mapped.length === 0 || mapped.some((character) => isIn(refused, character))) return null;
   if (mapped.some((character) => isIn(rightToLeft, character))) {
     const ends = [mapped[0] ?? '', mapped.at(-1) ?? ''];
@@ -143,7 +143,7 @@ function decode(words: string): Ranges {
   return ranges;
 }
 
-// Tables of RFC 3454 (Unicode 3.2, for ever): C.1.2; B.1; D.1; A.1 with all of C.1.2 to C.9; D.2.
+// Tables of RFC 3454 (always Unicode 3.2): C.1.2; B.1; D.1; A.1 with all of C.1.2 to C.9; D.2.
 const spaces = decode('4g 4bk 1vk.b 10 1c 335');
 const mappedToNothing = decode('4t iq 43b 5.2 1ku.2 2b 17s0.f 6o');
 const rightToLeft = decode(

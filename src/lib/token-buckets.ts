@@ -1,7 +1,7 @@
 /**
  * Token buckets by name, in memory. A bucket holds `capacity` tokens and gets `perSecond` back, or all of them at once
  * when `windowMs` have passed since the first was taken; taking from an empty one returns how long to wait. Memory is
- * bounded: past `bucketsMax` the one unused for longest is forgotten, which can only be generous, never unjust.
+ * bounded: past `bucketsMax` the one unused for longest is forgotten, which can only allow too much.
  */
 export type BucketShape =
   | { readonly capacity: number; readonly perSecond: number }
@@ -16,7 +16,7 @@ interface Bucket {
 export interface TokenBuckets {
   /** Seconds to wait, or 0 when a token was taken. */
   take(name: string, nowMs: number, shape?: BucketShape): number;
-  /** Gives back what was taken for something that turned out well. */
+  /** Gives back a token that was taken for something that succeeded. */
   give(name: string): void;
   /** As `take`, without taking. */
   peek(name: string, nowMs: number): number;
@@ -56,7 +56,7 @@ export function createTokenBuckets(standard: BucketShape, bucketsMax: number): T
     },
     give(name) {
       const bucket = buckets.get(name);
-      // Filling up never goes past the capacity, so one token too many would last until the next turn only.
+      // Filling up never goes past the capacity, so one token too many would last only until the next take.
       if (bucket !== undefined) bucket.tokens += 1;
     },
     peek: (name, nowMs) => waitSeconds(filled(name, nowMs, standard), nowMs, standard),

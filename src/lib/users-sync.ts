@@ -1,11 +1,11 @@
-/** What is copied into a tenant's `users_sync`, and where that is: shapes that the rooms on the way share. */
+/** What is copied into a tenant's `users_sync`, and where that is: types that several rooms share. */
 
 /** The table that an application's users are copied to. */
 export interface UsersTable {
   readonly database: string;
   /** Role that may read it. */
   readonly readerName: string;
-  /** Of which project at the auth provider; positions of different projects have nothing to do with each other. */
+  /** The project at the auth provider; positions of different projects are unrelated. */
   readonly providerProjectId: string;
 }
 
@@ -19,5 +19,5 @@ export interface UserChange {
   readonly occurredAt: Date;
 }
 
-/** The next changes behind a position, in order; none when there are no more. */
+/** The next changes after a position, in order; empty when there are no more. */
 export type ChangesAfter = (position: number) => Promise<readonly UserChange[]>;

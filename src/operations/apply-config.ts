@@ -1,6 +1,6 @@
 /**
- * Makes a server what its row says: settings, size, branch, roles and databases. It reloads where that is enough,
- * restarts where it is not, wakes a sleeping compute for it, and stops one that has moved to another branch.
+ * Makes a server match its row: settings, size, branch, roles and databases. It reloads where that is enough, restarts
+ * where it is not, wakes a sleeping compute for it, and stops one that has moved to another branch.
  */
 import { recordCatalog } from '../core/catalog.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
@@ -45,11 +45,11 @@ const reload: Step = async (context) => {
   const { endpoint } = target;
   const spec = computeSpec(context, target, endpoint.generation);
   if (isServing(endpoint, spec.settings)) return goto('apply');
-  // A size is more than settings: its change is one restart, whatever the settings make of it.
+  // A size is more than settings: a new size means one restart, whatever the settings need.
   const sizeChanged = endpoint.server?.minCu !== endpoint.minCu || endpoint.server.maxCu !== endpoint.maxCu;
   const needRestart = sizeChanged || (await context.driver.reload(spec)).length > 0;
   if (needRestart) {
-    // The route is closed first: pooled clients begin nothing more here, and wait for the restarted server.
+    // The route is closed first: pooled clients start nothing new here, and wait for the restarted server.
     return goto('stop', async (tx) => {
       await updateEndpoint(tx, endpoint.id, { address: null });
     });
@@ -75,7 +75,7 @@ const stop: Step = async (context) => {
   });
 };
 
-/** Before roles and databases: a change of those that the server refuses must not leave a running server unrecorded. */
+/** Before roles and databases: if the server refuses a change of those, it must still be on record as running. */
 const openRoute: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
@@ -101,7 +101,7 @@ export const applyConfig: Job = {
     open_route: openRoute,
     apply,
   },
-  /** What could not be dropped is still there, and is shown again. A server that is down says so. */
+  /** What could not be dropped still exists, and is shown again. A compute that failed to start is not pending. */
   giveUp: async (tx, { operation }) => {
     if (operation.branchId === null || operation.endpointId === null) return;
     await restoreDroppedRoles(tx, operation.branchId);

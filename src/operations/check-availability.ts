@@ -1,4 +1,4 @@
-/** Puts on record that a server was found dead; the start that follows it is an operation of its own. */
+/** Records a finding: a server was found dead, or the kernel killed processes of it. A start is another operation. */
 import { done, type Job, nothingToUndo, type Step } from './step.ts';
 
 const record: Step = async ({ operation }) => {

@@ -29,7 +29,7 @@ import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingComput
 import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
-/** How long one run of the step probes before it lets go of the worker for a moment. */
+/** How long one run of the step probes before it releases the worker for a moment. */
 const probeBurstMs = 2_000;
 
 export function bringUpSteps(next: string): Record<'fence' | 'spawn' | 'await_ready', Step> {
@@ -50,8 +50,8 @@ const fence: Step = async (context) => {
 };
 
 /**
- * A client that came while another operation restarted the compute has queued a start of its own behind it: the server
- * that it wants runs by then, and must not be started a second time.
+ * A client that came while another operation restarted the compute has queued a start after that operation: by then the
+ * server runs, and must not be started a second time.
  */
 async function whenUpAlready(context: StepContext, { endpoint, ref }: ComputeTarget): Promise<StepResult | null> {
   if (endpoint.currentState !== 'active') return null;
@@ -77,7 +77,7 @@ const spawn: Step = async (context) => {
   return goto('await_ready');
 };
 
-/** A size is a limit, not a reservation: what is larger than the machine starts all the same. */
+/** A size is a limit, not a reservation: a compute larger than the machine still starts. */
 function sayIfLarge({ log }: StepContext, maxCu: number): void {
   const cores = availableParallelism();
   const memory = totalmem();
@@ -110,7 +110,7 @@ export function startedGeneration({ operation }: StepContext): number {
 
 export const nothingToRecord: Write = async () => undefined;
 
-/** Carries out what is pending on a running server; the write records it, and what the server holds. */
+/** Carries out what is pending on a running server; the returned write records that, and what the server holds. */
 export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<Write> {
   // A replica gets its roles and databases from its primary.
   if (target.endpoint.type === 'read_only') return nothingToRecord;
@@ -165,7 +165,7 @@ export async function observeStarted(context: StepContext, target: ComputeTarget
   return seen;
 }
 
-/** After a failure: a server that has died meanwhile cannot do any better at the next try, so it is started anew. */
+/** After a failure: a server that has died meanwhile would fail again, so it is started anew. */
 export async function failFrom(
   retryFrom: string,
   context: StepContext,
@@ -191,7 +191,7 @@ export function recordUp(context: StepContext, target: ComputeTarget, seen: Comp
   };
 }
 
-/** The same for a usual wake: nothing was asked of the compute meanwhile, and nothing else is to be recorded. */
+/** The same for a usual wake: nothing was requested of the compute meanwhile, and there is nothing else to record. */
 export function recordUpAtOnce(context: StepContext, target: ComputeTarget, seen: ComputeObservation): AtOnce {
   return openAtOnce(context.operation, {
     ...servingFacts(context, target, seen),

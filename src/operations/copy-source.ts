@@ -1,6 +1,6 @@
 /**
- * What the server of a branch says before the branch is copied: its size, and its roles and databases. Roles and
- * passwords that were changed by SQL are in the copy, so whoever gets the copy must know them.
+ * What the server of a branch reports before the branch is copied: its size, and its roles and databases. Roles and
+ * passwords that were changed by SQL are in the copy, so the branch that gets the copy must know them.
  */
 import type { SourceState } from '../compute/interface/driver.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';

@@ -1,7 +1,7 @@
 /**
  * Makes the project at the auth provider, its SDK keys and, at a provider elsewhere, the webhooks that report users.
- * The provider forgets nothing and repeats nothing, so every answer is on record before the next call: a project that
- * no integration knows yet is a leftover, which is removed unless its integration takes it over.
+ * The provider keeps what it made and never repeats an answer, so every answer is on record before the next call: a
+ * project that no integration knows yet is a leftover, which is removed unless its integration takes it over.
  */
 import { randomUUID } from 'node:crypto';
 import { isProviderFailure, ProviderError } from '../auth-client/errors.ts';
@@ -63,7 +63,7 @@ const provision: Step = async (context) => {
   const project = await findProject(context);
   if (row === undefined || project === undefined) return skip('the integration is gone');
   const { attempt } = operation.state;
-  // People at the provider see it, and it names the owner should this process die before the answer is on record.
+  // Shown at the provider; it names the owner if this process dies before the answer is on record.
   const displayName = `${project.name.slice(0, displayNameMax)} (${project.id})`;
   log.info({ attempt, displayName }, 'a project is made at the auth provider');
   return failFast(context, async () => {
@@ -72,7 +72,7 @@ const provision: Step = async (context) => {
     const record = { providerProjectId: made.projectId, providerUrl: row.providerUrl, adminKey };
     await insertNewbornLeftover(core.database.sql, record, newbornGraceMs);
     return goto('keys', async (tx) => {
-      // Webhooks of a project that was kept, and is gone, are gone with it.
+      // The webhooks of a kept project that is gone are gone with it.
       const anew = { providerProjectId: made.projectId, adminKey, webhookSecret: null };
       await updateAuthIntegration(tx, row.id, anew);
       await deleteLeftover(tx, made.projectId);
@@ -117,7 +117,7 @@ const follow: Step = async (context) => {
   });
 };
 
-/** Where the compute is awake the table is there when the reply comes; one that sleeps makes it as it wakes. */
+/** An awake compute has the table when the reply is sent; a sleeping one creates it when it wakes. */
 const table: Step = async (context) => {
   const { core, operation } = context;
   const compute = operation.branchId && (await selectReadWriteEndpoint(core.database.sql, operation.branchId));
@@ -126,7 +126,7 @@ const table: Step = async (context) => {
   return done();
 };
 
-/** What the provider refuses, it will refuse again; only what it could not do just now is worth another try. */
+/** A request that the provider refuses, it will refuse again; only one that it could not handle just now is retried. */
 async function failFast({ log }: StepContext, work: () => ReturnType<Step>): ReturnType<Step> {
   try {
     return await work();

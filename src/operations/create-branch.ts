@@ -1,7 +1,7 @@
 /**
- * Copies a branch's data for a new one. A parent that is awake goes on serving; keys that other copies of it share keep
- * it from starting, stopping and going away meanwhile. Should its server die, the copy fails and is tried again. A
- * branch that is to have the schema only is emptied before anybody can see it.
+ * Copies a branch's data for a new one. A parent branch that is awake keeps serving; keys shared with its other copies
+ * keep it from starting, stopping and being deleted meanwhile. Should its server die, the copy fails and is tried
+ * again. A schema-only branch is emptied before it is visible to anyone.
  */
 import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
@@ -38,7 +38,7 @@ const copy: Step = async (context) => {
   });
 };
 
-/** The worker that made the copy died before it reported; what the parent holds now is not certain to be in it. */
+/** For a copy whose worker died before it reported: what the parent holds now may not be in that copy. */
 async function readParent(context: StepContext, parentId: BranchId): Promise<SourceState | null> {
   const seen = await readSource(context, parentId);
   return seen === 'asleep' || seen === 'starting' ? null : seen;
@@ -51,7 +51,7 @@ interface Copied {
   readonly receipt: BranchReceipt;
 }
 
-/** Where the copy holds just what was read, its first start need not read it again. */
+/** If the copy holds exactly what was read, its first start does not read it again. */
 async function recordCopy(tx: Tx, { id, parentId, source, receipt }: Copied): Promise<void> {
   await updateBranch(tx, id, { receipt, parentLsn: receipt.lsn });
   if (source === null) return;

@@ -1,7 +1,7 @@
 /**
- * Before a replica starts it must have data. What it has is kept if it can go on from there; else its primary is
- * copied, and woken for that: the replica's operation ends, and a new one waits behind the start of the primary. It
- * cannot wait itself, because the primary's start wants the branch for itself.
+ * A replica needs data before it starts. The data it has is kept if it can continue from there; else its primary is
+ * copied, and woken for that: the replica's operation ends, and a new one waits for the start of the primary. The first
+ * operation cannot wait itself, because the primary's start needs the branch exclusively.
  */
 import type { ComputeSpec } from '../compute/interface/driver.ts';
 import { commandScope } from '../core/context.ts';
@@ -11,11 +11,11 @@ import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { abandon, done, type StepContext, type StepResult } from './step.ts';
 import type { ComputeTarget } from './target.ts';
 
-/** After so many failures what the replica has is taken to be the reason. */
+/** After this many failures, the replica's data is taken to be the cause. */
 const failuresMax = 3;
 const wakesMax = 3;
 
-/** Null when it can be started. */
+/** Null when the replica can be started. */
 export async function prepareReplica(
   context: StepContext,
   target: ComputeTarget,

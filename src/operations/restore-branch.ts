@@ -1,7 +1,7 @@
 /**
- * Restores a branch: copies the source under a name of its own while the branch goes on serving what it has, then stops
- * its computes and exchanges its data for the copy. Until that exchange a failure changes nothing for anybody.
- * The computes that were awake are started by the operations behind this one.
+ * Restores a branch: copies the source under a name of its own while the branch keeps serving its data, then stops its
+ * computes and exchanges its data for the copy. A failure before that exchange changes nothing. The computes that were
+ * awake are started by the operations that follow.
  */
 import { recordCatalog } from '../core/catalog.ts';
 import { type CatalogSnapshot, putCatalogSnapshot, takeCatalogSnapshot } from '../core/catalog-snapshot.ts';
@@ -67,7 +67,7 @@ const copy: Step = async (context) => {
   return abandonIfFull(async () => {
     const { receipt } = await context.driver.createBranch(spec);
     return goto('stop', async (tx) => {
-      // The routes are closed first: pooled clients begin nothing more here, and wait for the restored data.
+      // The routes are closed first: pooled clients start nothing new here, and wait for the restored data.
       for (const { id, address } of await selectEndpoints(tx, target.project.id, target.branch.id)) {
         if (address !== null) await updateEndpoint(tx, id, { address: null });
       }
@@ -157,7 +157,7 @@ function backupOf({ operation }: StepContext): BranchId | null {
   return typeof backup === 'string' ? asBranchId(backup) : null;
 }
 
-/** The branch has what it had. Its computes are started again only if they were stopped. */
+/** The branch keeps its data. Its computes are started again only if they were stopped. */
 const giveUp: Job['giveUp'] = async (tx, context) => {
   const { operation, core } = context;
   const { branchId, projectId } = operation;

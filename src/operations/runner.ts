@@ -1,6 +1,6 @@
 /**
  * Takes operations from the queue and runs their steps. A notification makes it quick, a poll makes it right. Any
- * number of runners may work on one database: the lease decides who may write an outcome.
+ * number of runners may work on one database: the lease decides which one may write an outcome.
  */
 import { randomUUID } from 'node:crypto';
 import type { Providers } from '../auth-client/providers.ts';
@@ -66,7 +66,7 @@ export class OperationRunner {
     this.#loops = this.#lanes.map((lane) => this.#loop(lane));
   }
 
-  /** Waits for the steps that run; the next runner takes up what is left. */
+  /** Waits for the running steps; the next runner continues with the rest. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#bell.ringForAll();
@@ -85,7 +85,7 @@ export class OperationRunner {
         const idleMs = lane.urgentOnly ? this.#options.pollMs : await this.#idleMs();
         if (!this.#stopping.signal.aborted) call = await this.#bell.wait(lane, idleMs, rings);
       } catch (error) {
-        // The system database may be away for a moment: the queue is still there when it comes back.
+        // The system database may be unavailable for a moment: the queue is still there when it comes back.
         this.#options.log.error({ err: error }, 'the operation queue could not be read');
         await delay(this.#options.pollMs, this.#stopping.signal);
       }
@@ -98,8 +98,8 @@ export class OperationRunner {
   }
 
   /**
-   * Claims one operation and runs it as far as it goes; false when nothing is due. With a `call` its rows are asked for
-   * right behind the claim, which is one round trip less if the operation is the one that was called for.
+   * Claims one operation and runs it as far as it goes; false when nothing is due. With a `call`, its rows are queried
+   * right after the claim, which is one round trip less if the operation is the one that was called for.
    */
   async runNext(
     lane: Lane = { core: this.#options.core, urgentOnly: false },
@@ -146,7 +146,7 @@ export class OperationRunner {
     const startedAt = performance.now();
     const outcome = await this.#attempt(job, context);
     log.debug({ ms: performance.now() - startedAt, outcome: outcome.kind }, 'a step was run');
-    // Nothing to write: should the worker die now, the step before is run again, which every step can be.
+    // Nothing to write: if the worker dies now, the previous step runs again, which every step allows.
     if (outcome.kind === 'goto' && outcome.write === null) return { ...operation, step: outcome.step };
     if (outcome.kind === 'raise' || outcome.kind === 'done') {
       const written = await writeAtOnce(core.database.sql, operation.id, lease, outcome);
@@ -157,7 +157,7 @@ export class OperationRunner {
     try {
       return await write(outcome);
     } catch (error) {
-      // The outcome could not be written as it was; that it failed mostly can be, and else the lease runs out.
+      // The outcome could not be written; a failure usually can be, and otherwise the lease runs out.
       log.error({ err: error }, 'the outcome of a step could not be written');
       return write({ kind: 'failed', error });
     }

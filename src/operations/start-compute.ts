@@ -1,4 +1,4 @@
-/** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all come through here. */
+/** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all use this job. */
 
 import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { findUsersSyncWork, syncUsersBeforeRoute } from '../core/users-sync.ts';
@@ -17,12 +17,12 @@ import { done, type Job, type StartWork, type Step, type StepContext, skip, type
 import { type ComputeTarget, findStartingCompute } from './target.ts';
 
 const bringUp = bringUpSteps('open_route');
-/** What the host does before it spawns the server wants the processor more. */
+/** The host's work before it spawns the server needs the CPU more. */
 const readAfterMs = 10;
 
 /**
- * After a nap the server holds what was recorded when it fell asleep. Only when that is not certain, after an accident
- * say, or something is pending, it is worth a session of Catnap's before the client gets its own.
+ * After a nap the server holds what was recorded when it fell asleep. Only when that is uncertain, as after a crash, or
+ * something is pending, does Catnap open a session before the client gets its own.
  */
 async function bringCatalogUpToDate(
   context: StepContext,
@@ -36,8 +36,8 @@ async function bringCatalogUpToDate(
 }
 
 /**
- * What is to be done before the route opens is read while the server starts. Whatever changes after that is brought by
- * its own operation behind this one, or by the reconciler of users.
+ * The work to do before the route opens is read while the server starts. Later changes are applied by their own
+ * operations after this one, or by the reconciler of users.
  */
 const spawnAndRead: Step = async (context) => {
   const target = await findStartingCompute(context);

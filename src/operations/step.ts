@@ -1,6 +1,6 @@
 /**
- * What a step of an operation is and what it may answer. A step runs with no transaction open, may be run twice, and
- * says what comes next; the runner writes that answer in one transaction, and only while it still holds the lease.
+ * What a step of an operation is and what it may return. A step runs with no transaction open, may be run twice, and
+ * returns what comes next; the runner writes that in one transaction, and only while it still holds the lease.
  */
 
 import type { Providers } from '../auth-client/providers.ts';
@@ -25,8 +25,8 @@ export interface StepContext {
 }
 
 /**
- * What a step has found out for the steps behind it, so that they need not ask again. It lives as long as one worker
- * keeps the operation: a step must do without it.
+ * What a step has found out for later steps, so that they do not ask again. It lives as long as one worker keeps the
+ * operation: a step must be able to work without it.
  */
 export interface StepMemory {
   /** What was read together with the claim: for the first step alone, since steps change these rows. */
@@ -54,10 +54,10 @@ export type StepResult =
       readonly kind: 'done';
       readonly write: Write | null;
       readonly note: string | null;
-      /** Tried in place of the write, which is done if it returns false. */
+      /** Tried instead of the write, which still runs if this returns false. */
       readonly atOnce: AtOnce | null;
     }
-  /** There was nothing to do any more. */
+  /** There was nothing left to do. */
   | { readonly kind: 'skip'; readonly reason: string }
   /** It cannot succeed, and trying again would not help. */
   | { readonly kind: 'abandon'; readonly reason: string };

@@ -1,4 +1,4 @@
-/** Puts a compute to sleep: takes over what owners changed by SQL, writes everything out, stops the server. */
+/** Puts a compute to sleep: records what owners changed by SQL, flushes everything to disk, stops the server. */
 import { recordCatalog } from '../core/catalog.ts';
 import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import { meterEnd } from '../db/consumption.ts';
@@ -12,7 +12,7 @@ const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
   const seen = await context.driver.observe(target.ref);
-  // From here on nobody is sent there: pooled clients wait for the next start instead of losing their transactions.
+  // From here on no client is sent there: pooled clients wait for the next start instead of losing their transactions.
   if (seen.state !== 'running' || target.endpoint.type === 'read_only') {
     return goto('stop', async (tx) => {
       await updateEndpoint(tx, target.endpoint.id, { address: null });
@@ -30,7 +30,7 @@ const saveCatalog: Step = async (context) => {
 const stop: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  // Its counters go with it. They are for the bill of a few seconds, which is no reason to stay awake.
+  // Its counters go with it. They account for a few seconds, which is no reason to keep it awake.
   const [used] = await context.driver.sample([target.ref]).catch(() => []);
   const catalog = await context.driver.suspend(target.ref, target.endpoint.generation);
   return done(async (tx) => {
@@ -54,7 +54,7 @@ const stop: Step = async (context) => {
 
 export const suspendCompute: Job = {
   steps: { save_catalog: saveCatalog, stop },
-  /** It may still run: the row goes on saying so until a look proves otherwise, and a wake starts it anew. */
+  /** It may still run: the row says so until an observation proves otherwise, and a wake starts it anew. */
   giveUp: async (tx, { operation }) => {
     if (operation.endpointId !== null) await updateEndpoint(tx, operation.endpointId, { pendingState: null });
   },

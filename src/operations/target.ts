@@ -47,7 +47,7 @@ export async function findBranch(context: StepContext): Promise<BranchTarget | u
   return { project, branch, ref: { ...tenantRef(project), branchId: branch.id } };
 }
 
-/** The branch is the endpoint's own, which need not be the one the operation was written for. */
+/** The branch is the endpoint's own, which may differ from the one that the operation was queued for. */
 export async function findCompute(
   context: StepContext,
   endpointId = context.operation.endpointId,
@@ -56,7 +56,7 @@ export async function findCompute(
   return findComputeOf(context.core, context.operation.projectId, endpointId);
 }
 
-/** For the step that an operation begins with, if it may be that. */
+/** For a step that may be the operation's first: uses the rows that were read with the claim, if there are any. */
 export async function findComputeAtClaim(context: StepContext): Promise<ComputeTarget | undefined> {
   const { atClaim } = context.memory;
   delete context.memory.atClaim;
@@ -69,7 +69,7 @@ export async function findComputeOf(
   endpointId: EndpointId,
 ): Promise<ComputeTarget | undefined> {
   const { sql } = core.database;
-  // Asked together, which is one round trip where they share a connection.
+  // Queried together, which is one round trip where they share a connection.
   const [project, endpoint, found, organization] = await Promise.all([
     selectProjectInAnyState(sql, projectId),
     selectEndpointInAnyState(sql, endpointId),
@@ -88,7 +88,7 @@ export async function findComputeOf(
   return { project, branch, endpoint, size, primarySettings, ref };
 }
 
-/** For the steps of one start, behind the one that raised the fence: its rows are those that the server is made of. */
+/** For the steps of a start after the one that raised the fence: its rows are those that the server is started from. */
 export async function findStartingCompute(context: StepContext): Promise<ComputeTarget | undefined> {
   const target = context.memory.compute ?? (await findCompute(context));
   if (target !== undefined) context.memory.compute = target;
@@ -113,7 +113,7 @@ export function computeSpec(context: StepContext, target: ComputeTarget, generat
     generation,
     pgVersion: project.pgVersion,
     settings,
-    // It begins small; the autoscaler makes it larger when it has to be.
+    // It starts at its smallest size; the autoscaler enlarges it when needed.
     limits: limitsAt(target.size.minCu, target.size, settings, endpoint.settings.pg_settings ?? {}),
     readOnly: endpoint.type === 'read_only',
     tempDiskBytes: temporaryDiskLimit(context.core.config, target.size),

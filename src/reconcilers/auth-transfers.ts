@@ -1,4 +1,4 @@
-/** Learns that somebody has taken a provider’s project over: the provider sends no notice, and says no when asked. */
+/** Detects that a project at the provider was taken over: it sends no notice, but refuses another transfer. */
 
 import type { Providers } from '../auth-client/providers.ts';
 import { recordTransferred } from '../core/auth-integration.ts';
@@ -6,7 +6,7 @@ import { type AuthIntegrationRow, selectStartedTransfers, updateAuthIntegration 
 import { minuteMs } from '../lib/clock.ts';
 import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
-/** A confirmation page is good for an hour; a little later nobody can confirm any more. */
+/** A confirmation page is good for an hour; a little later no confirmation can come. */
 const confirmableMs = 65 * minuteMs;
 
 export const authTransfers = (providers: Providers) =>

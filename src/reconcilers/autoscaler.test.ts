@@ -35,7 +35,7 @@ async function stage(core = made.core, range: { minCu: number; maxCu: number } =
     await autoscaler.turn({ core, driver, log });
   };
   let used = { cpuSeconds: 0, periods: 0, throttledPeriods: 0 };
-  /** Half seconds of wanting as many cores as it can get. */
+  /** Half seconds in which it wants as many cores as it can get. */
   const burn = async (times: number) => {
     for (let i = 0; i < times; i++) {
       const cpus = driver.computes.get(endpoint.id)?.limits.cpus ?? 0;
@@ -61,7 +61,7 @@ describe('the autoscaler', () => {
     await burn(6);
     expect(await row()).toMatchObject({ currentCu: 2 });
     expect(limits()).toMatchObject({ cpus: 2, memoryBytes: 8 * gib, mayGrow: false });
-    // What it was awake until then is charged at the sizes that it had.
+    // Its time until then is charged at the sizes that it had.
     const [metered] = await made.core.database.sql`
       select active_seconds as active, compute_unit_seconds / active_seconds as cu from consumption_hours
       where branch_id = (select branch_id from endpoints where id = ${endpoint.id})`;
@@ -90,7 +90,7 @@ describe('the autoscaler', () => {
     const { driver, endpoint, turn, burn, limits } = await stage(made.core, { minCu: 0.25, maxCu: 1 });
     await turn();
     await burn(6);
-    // It takes memory between the look and the shrink.
+    // It takes memory between the sample and the shrink.
     let held = 3 * gib;
     const isResize = () => driver.calls.at(-1)?.method === 'resize';
     driver.usage.set(endpoint.id, {
@@ -106,7 +106,7 @@ describe('the autoscaler', () => {
     await turn();
     expect(resizes()).toBe(before + 2);
     held = 0;
-    // Also by a worker that was started meanwhile, and knows nothing of it.
+    // Also by a worker that was started meanwhile and does not know of it.
     const other = makeAutoscaler();
     for (let i = 0; i < 2; i++) await other.turn({ core: made.core, driver, log });
     expect(limits()).toMatchObject({ cpus: 0.5, memoryBytes: 2 * gib });
@@ -163,7 +163,7 @@ describe('the autoscaler', () => {
 describe('a stated capacity', () => {
   const withCapacity = (capacityCu: number) => ({ ...made.core, config: { ...made.core.config, capacityCu } });
 
-  /** Counts what runs of this test alone. */
+  /** CU that computes of other tests hold: what a capacity has beyond that is this test's alone. */
   async function others(): Promise<number> {
     const [row] = await made.core.database.sql<{ cu: number }[]>`
       select coalesce(sum(coalesce(reserved_cu, min_cu)), 0)::float8 as cu from endpoints

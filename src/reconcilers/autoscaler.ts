@@ -104,7 +104,7 @@ async function carryOut(
   toCu: number,
 ): Promise<void> {
   const limits = limitsAt(toCu, compute.server.given, compute.server.settings, compute.settings.pg_settings ?? {});
-  // Paused with nothing left to grant: unless the kernel may kill a process, the compute stands still for ever. Limits
+  // Paused with nothing left to grant: unless the kernel may kill a process, the compute stays paused forever. Limits
   // that are not in force at the next turn, like these, or a shrink that did not fit yet, are asked for again.
   const isStuck = sample.isPaused && toCu === fromCu;
   if (areInForce(limits, sample) && !isStuck) return;

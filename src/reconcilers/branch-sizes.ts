@@ -1,4 +1,4 @@
-/** How large branches are: asked of the servers that are awake, remembered for those that sleep. */
+/** Records the sizes of branches: servers that are awake are asked, those that sleep keep their last size. */
 import { computeRef } from '../core/endpoint.ts';
 import { updateLogicalSize } from '../db/branches.ts';
 import { type ActiveCompute, selectActiveComputes } from '../db/endpoints.ts';

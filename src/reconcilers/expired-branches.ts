@@ -1,4 +1,4 @@
-/** Branches whose time is up are deleted, as if their owner had done it. */
+/** Deletes branches whose time is up, as if their owner had done it. */
 import { queueBranchDeletion } from '../core/branch.ts';
 import { commandScope } from '../core/context.ts';
 import { type BranchRow, selectBranch, selectExpiredBranches } from '../db/branches.ts';

@@ -1,4 +1,4 @@
-/** Computes that nobody has used for as long as their owner allows are put to sleep. */
+/** Puts computes to sleep that no client has used for as long as their owner allows. */
 import type { WorkObservation } from '../compute/interface/driver.ts';
 import { computeRef, queueSuspend } from '../core/endpoint.ts';
 import { isDueForObservation, sleepsAt } from '../core/idleness.ts';
@@ -34,7 +34,7 @@ async function suspendIfIdle(parts: ReconcilerParts, seen: ActiveCompute): Promi
   const isStillIdle = (endpoint: EndpointRow) =>
     endpoint.currentState === 'active' && endpoint.pendingState !== 'idle' && isDue(parts, endpoint);
   await actIfStill(core, seen, isStillIdle, async (scope, endpoint) => {
-    // Also what only keeps it from stopping, as a copy of its data does: a suspend would shut its route and wait.
+    // Also keys that only keep it from stopping, as for a copy of its data: a suspend would close its route and wait.
     if (await areKeysHeld(scope.tx, seen.projectId, [endpointKey(seen.id), branchKey(seen.branchId)])) {
       const description = 'an operation that needs it, or its branch, is under way';
       return updateWorkSeen(scope.tx, seen.id, { ...workSeen, work: { kind: 'operation', description } });
@@ -44,7 +44,7 @@ async function suspendIfIdle(parts: ReconcilerParts, seen: ActiveCompute): Promi
   });
 }
 
-/** What goes on now has not ended yet, so the time since counts from here. */
+/** Work that goes on now has not ended yet, so idle time counts from now. */
 function asWorkSeen({ work, lastWorkAt }: WorkObservation, now: Date): WorkSeen {
   const observedAt = now.toISOString();
   if (work === null) return { observedAt, lastWorkAt: lastWorkAt?.toISOString() ?? null, work: null };

@@ -1,4 +1,4 @@
-/** Puts on record that the kernel killed processes of a compute that ran out of memory: Postgres recovers by itself. */
+/** Records that the kernel killed processes of a compute that ran out of memory: Postgres recovers by itself. */
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import { computeKeys, enqueue } from '../core/operation.ts';
 import { memoryBytes } from '../core/sizing.ts';
@@ -26,7 +26,7 @@ async function report({ core, log }: ReconcilerParts, compute: RunningCompute, s
       const kills = await recordKills(scope.tx, compute.id, compute.generation, oomKills);
       if (kills === 0) return;
       log.warn({ endpoint: compute.id, kills, memoryLimitBytes, usedBytes }, 'a compute ran out of memory');
-      // The limit of this moment may be a smaller one: what was killed is not in use any more.
+      // The current limit may be smaller: the memory of what was killed is no longer in use.
       const { maxCu } = compute.server.given;
       const finding =
         `the kernel ended ${kills} of the server's processes: its memory limit was reached, which is ` +

@@ -1,4 +1,4 @@
-/** Projects at an auth provider that no integration needs any more are removed there, however long it is away. */
+/** Removes projects at an auth provider that no integration needs, however long the provider is down. */
 
 import type { Providers } from '../auth-client/providers.ts';
 import { adminKeySealContext } from '../core/auth-integration.ts';
@@ -24,11 +24,11 @@ async function remove({ core, log }: ReconcilerParts, providers: Providers, left
     const adminKey = core.box.open(leftover.adminKey, adminKeySealContext(providerProjectId));
     await providers.clientOf(providerUrl).project(providerProjectId, adminKey).remove();
     await deleteLeftover(sql, providerProjectId);
-    log.info({ providerProjectId }, 'a project at the auth provider that nobody needs was removed');
+    log.info({ providerProjectId }, 'an unused project at the auth provider was removed');
   } catch (error) {
     log.warn(
       { err: error, providerProjectId, failures: failures + 1 },
-      'a leftover at the auth provider stays for now',
+      'a leftover at the auth provider could not be removed yet',
     );
     await postponeLeftover(sql, providerProjectId, Math.min(waitMsMax, 5_000 * 2 ** Math.min(failures, 12)));
   }

@@ -1,4 +1,4 @@
-/** What lies between two samples of a running compute. */
+/** What a running compute used between two samples. */
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { Reading } from '../core/autoscaling.ts';
 
@@ -10,7 +10,7 @@ export interface TimedSample {
 
 export function readingBetween(before: TimedSample, after: TimedSample): Reading {
   const seconds = Math.max(0.001, (after.at - before.at) / 1_000);
-  // A sum that went back began anew.
+  // A sum that went down was reset.
   const grown = (pick: (sample: ComputeSample) => number) => {
     const [from, to] = [pick(before.sample), pick(after.sample)];
     return to >= from ? to - from : to;

@@ -26,7 +26,7 @@ export async function actIfStill(
   });
 }
 
-/** As `actIfStill`, but not while an operation of the endpoint is unfinished: that knows better than an observation. */
+/** As `actIfStill`, but not while an operation of the endpoint is unfinished: that knows more than an observation. */
 export async function actIfUntouched(
   core: Core,
   seen: SeenEndpoint,

@@ -1,7 +1,7 @@
 /**
  * A loop that takes no input: each turn compares intent with what is observed and queues what is missing. A turn finds
  * items and then works on them one by one; an item that fails is logged and does not keep the turn from the others.
- * Nothing is retried: the next turn sees the same world.
+ * Nothing is retried: the next turn finds the same state.
  */
 import { setMaxListeners } from 'node:events';
 import type { ComputeDriver } from '../compute/interface/driver.ts';
@@ -38,7 +38,7 @@ export function makeReconciler(
       try {
         await work();
       } catch (error) {
-        parts.log.error({ err: error, subject }, 'a subject could not be looked after');
+        parts.log.error({ err: error, subject }, 'a subject could not be handled');
       }
     }
   };
@@ -50,7 +50,7 @@ export function startReconcilers(
   parts: ReconcilerParts,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
-  // Every loop listens for the end; without this Node takes the eleventh for a leak and says so on the terminal.
+  // Every loop listens for the end; without this, Node reports the eleventh as a leak on the terminal.
   setMaxListeners(reconcilers.length, stopping.signal);
   const loops = reconcilers.map(async ({ name, everyMs, turn }) => {
     const log = parts.log.child({ reconciler: name });

@@ -1,4 +1,7 @@
-/** Old records go: finished operations after half a year, stored replies after a day, sign-ins when they expire. */
+/**
+ * Deletes old records: finished operations after half a year, stored replies after a day, overtaken changes of users
+ * after a week, expired sign-ins, and old records of the embedded auth provider.
+ */
 
 import { forgetOldAuthProviderRecords } from '../auth-provider/core/retention.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';

@@ -1,7 +1,7 @@
 /**
- * Read replicas that run but no longer follow: the primary has thrown away what they have not got yet, or has grown
- * beyond the settings they run with. They are restarted; the start builds them anew or gives them larger settings. How
- * far behind the others are is written down on the way.
+ * Read replicas that run but no longer follow: the primary has removed WAL that they have not received, or has grown
+ * beyond the settings they run with. They are restarted; the start builds them anew or gives them larger settings. Also
+ * records how far behind the others are.
  */
 import type { ReplicaObservation } from '../compute/interface/driver.ts';
 import { computeRef, queueStart, queueSuspend } from '../core/endpoint.ts';
@@ -35,7 +35,7 @@ async function restartIfStale(parts: ReconcilerParts, seen: ActiveCompute): Prom
 async function whyStale(parts: ReconcilerParts, replica: ActiveCompute): Promise<string | null> {
   const { sql } = parts.core.database;
   const primary = await selectReadWriteEndpoint(sql, replica.branchId);
-  // What a sleeping primary has is not lost, and a suspend or start under way is not the time to ask.
+  // The WAL of a sleeping primary is not lost, and a suspend or start under way is not the time to ask.
   const isSteady = primary?.currentState === 'active' && primary.pendingState === null;
   const seen = isSteady ? await parts.driver.observeReplica(computeRef(replica)) : null;
   await recordLag(parts, replica, seen);
@@ -44,7 +44,7 @@ async function whyStale(parts: ReconcilerParts, replica: ActiveCompute): Promise
   return grown ? 'its primary has grown' : null;
 }
 
-/** For people to see. Without a primary that is awake a replica is behind nothing. */
+/** For display. Without an awake primary, a replica is behind nothing. */
 async function recordLag({ core }: ReconcilerParts, replica: EndpointRow, seen: ReplicaObservation | null) {
   const lag = seen?.lag ? { lagBytes: seen.lag.bytes, lagSeconds: seen.lag.seconds } : null;
   const known = replica.replication;

@@ -9,7 +9,7 @@ export const strayComputes = makeReconciler('stray-computes', 5_000, async (part
   return running.map((compute) => ({ subject: compute.endpointId, work: () => suspendIfStray(parts, compute) }));
 });
 
-/** Without a row nobody can say: a deletion is under way, or the data home belongs to another database. */
+/** Without a row it is not known: a deletion is under way, or the data home belongs to another database. */
 async function suspendIfStray({ core, log }: ReconcilerParts, seen: ComputeObservation): Promise<void> {
   const { endpointId: id, projectId } = seen;
   const isStray = ({ currentState }: { readonly currentState: string }) => currentState !== 'active';

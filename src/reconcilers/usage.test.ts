@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => made.close());
 
-/** A compute of 0.25 CU, looked at when the test says. */
+/** A compute of 0.25 CU, measured when the test asks for it. */
 async function stage() {
   const driver = new FakeDriver();
   const { project, branch, endpoint } = await makeProject(made);
@@ -68,7 +68,7 @@ describe('usage', () => {
     await made.core.database.transaction(async (tx) => {
       await lockProject(tx, project.id);
       await turnAt(20);
-      // Nothing of it is held either: a command that has the project goes on to its computes.
+      // None of its rows is locked either: a command that holds the project goes on to its computes.
       await tx`select 1 from endpoints where project_id = ${project.id} for update nowait`;
     });
     const seconds = async () => (await hours()).reduce((sum, { activeSeconds }) => sum + Number(activeSeconds), 0);

@@ -1,7 +1,7 @@
 /**
- * Four times a minute: what computes used is written down for the graphs and added to what they consumed, and every
- * running compute is held to its size. Kernel counters come with one call for all; servers themselves are asked once a
- * minute. Nothing here counts as activity, and nothing wakes a compute.
+ * Four times a minute: what computes used is recorded for the graphs and added to what they consumed, and every running
+ * compute is held to its size. Kernel counters come with one call for all; servers themselves are asked once a minute.
+ * Nothing here counts as activity, and nothing wakes a compute.
  */
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { ServerMeasures, WrittenLog } from '../compute/interface/measures.ts';
@@ -78,7 +78,7 @@ async function measureAll(
   const waiting = [...computes];
   const next = async () => {
     for (let compute = waiting.pop(); compute !== undefined; compute = waiting.pop()) {
-      // One that is busy, or stops just now, is asked again in a minute.
+      // A server that is busy, or just stopping, is asked again in a minute.
       const measures = await parts.driver.measure(computeRef(compute)).catch(() => null);
       if (measures !== null) found.set(compute.id, measures);
     }
@@ -119,7 +119,7 @@ function asRow({ compute, sample, measures }: Seen, at: Date, resolution: number
   };
 }
 
-/** Some projects at a time: they are held meanwhile, and a wake may wait for one of them. */
+/** Some projects at a time: they are locked meanwhile, and a wake may wait for one of them. */
 async function meter({ core }: ReconcilerParts, seen: readonly Seen[], now: Date, resolution: number): Promise<void> {
   const withStorage = resolution >= 60;
   const projectIds = await selectProjectsToMeter(core.database.sql, withStorage);

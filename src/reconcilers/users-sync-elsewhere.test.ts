@@ -41,7 +41,7 @@ describe('reading all users', () => {
     const [first, second, third] = one.project.users.values();
     if (!first || !second || !third) throw new Error('there are no users');
     first.display_name = 'renamed';
-    // A sign of life is no change.
+    // A new time of activity is no change.
     third.last_active_at_millis = Date.now() + 60_000;
     one.project.users.delete(String(second.id));
     await elsewhere.makePollDue();
@@ -134,7 +134,7 @@ test('a reader that has lost its lease writes nothing', async () => {
   const find = project.findUser.bind(project);
   project.findUser = async (id) => {
     const read = await find(id);
-    // Somebody else reads on, and writes something newer.
+    // Another reader continues, and writes something newer.
     if (!isTaken) {
       isTaken = true;
       ada.display_name = 'new';

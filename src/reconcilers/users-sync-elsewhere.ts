@@ -91,7 +91,7 @@ export class UsersSyncElsewhere {
       .catch((error) => this.#parts.log.error({ err: error, integration: row.id }, 'users could not be followed'))
       .finally(() => {
         this.#busy.delete(work);
-        // What was said while it was under way is due again.
+        // What was named while it was under way is due again.
         this.#follower?.nudge();
       });
     this.#busy.add(work);
@@ -118,7 +118,7 @@ export class UsersSyncElsewhere {
     }
   }
 
-  /** On record is what the public may read; its cause, which quotes the provider, is in the log, once. */
+  /** Records the public message; the cause, which quotes the provider, goes to the log, once. */
   async #fail(row: ClaimedIntegration, lease: FollowLease, thrown: unknown): Promise<void> {
     const { core, log } = this.#parts;
     const told = thrown instanceof ProviderError ? thrown.message : 'users could not be read; the log has the cause';
@@ -143,8 +143,8 @@ interface UsersReaderParts {
 }
 
 /**
- * Reads users and records what differs from what was known. One reader at a time, by a lease that every write proves:
- * what is written is in the order in which it was read.
+ * Reads users and records what differs from what was known. One reader at a time, by a lease that every write checks:
+ * users are written in the order in which they were read.
  */
 class UsersReader {
   readonly #parts: UsersReaderParts;
@@ -153,7 +153,7 @@ class UsersReader {
     this.#parts = parts;
   }
 
-  /** Those that somebody has named since they were last read. */
+  /** Users that have been named since they were last read. */
   async readHinted(): Promise<void> {
     const { core, log, providerProjectId } = this.#parts;
     const { sql } = core.database;
@@ -162,7 +162,7 @@ class UsersReader {
       if (hints.length === 0) return;
       for (const hint of hints) {
         await this.#readOne(hint.userId).catch((error) => {
-          // It would be refused again, and must not keep the others waiting; the next reading of all sees to it.
+          // It would be refused again, and must not keep the others waiting; the next reading of all users covers it.
           if (!isProviderFailure(error, 'refused')) throw error;
           log.warn({ err: error, providerProjectId }, 'the auth provider refuses to show a user');
         });
@@ -172,8 +172,8 @@ class UsersReader {
   }
 
   /**
-   * All of them. Pages shift while they are read, so a user that was on none of them is asked for by id before it
-   * counts as deleted; and a user that is new since the reading began is not among those that are missed.
+   * Reads all users. Pages shift while they are read, so a user that was on none of them is asked for by id before it
+   * counts as deleted; a user that is new since the reading began is not counted as missing.
    */
   async readAll(): Promise<void> {
     const { core, project, providerProjectId } = this.#parts;
@@ -190,7 +190,7 @@ class UsersReader {
     const { project, providerProjectId } = this.#parts;
     const user: ProviderUser | null = await project.findUser(userId);
     if (user === null) await this.#write((tx) => insertGoneUser(tx, providerProjectId, userId));
-    // Another user than the one that was asked for is no answer.
+    // A reply about another user is no answer.
     else if (user.id.toLowerCase() !== userId.toLowerCase()) throw otherUser();
     else await this.#write((tx) => insertSeenUsers(tx, providerProjectId, [user]));
   }

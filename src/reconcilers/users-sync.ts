@@ -1,6 +1,6 @@
 /**
  * Follows the log of users: whatever has changed is copied at once into the databases of computes that are awake. A
- * notification makes it quick, a poll makes it right. Each tenant is on its own: a slow one delays nobody else.
+ * notification makes it quick, a poll makes it right. Tenants are independent: a slow one delays no other.
  */
 
 import { carryOutUsersSync, findUsersSyncWork } from '../core/users-sync.ts';
@@ -12,7 +12,7 @@ import type { ReconcilerParts } from './reconciler.ts';
 export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
 const pollMs = 1_000;
 const tenantsAtOnce = 16;
-/** Those that failed last time: a trigger that hangs costs a minute, and must not keep the others waiting. */
+/** For those that failed last time: a trigger that hangs costs a minute, and must not keep the others waiting. */
 const failingAtOnce = 4;
 
 export class UsersSync {

@@ -1,5 +1,5 @@
 /**
- * The built console in memory. A role process cannot read the checkout any more when it serves requests, so the files
+ * The built console in memory. The API process can no longer read the checkout when it serves requests, so the files
  * are read while it loads; a build that is replaced meanwhile is never served half old, half new.
  */
 import { readdirSync, readFileSync } from 'node:fs';

@@ -12,7 +12,7 @@ import type { ConsoleFiles } from './console-files.ts';
 
 /** The settings, and what the parent found out about the machine. */
 export interface ApiConfig extends Config {
-  /** How the bound of temporary files is kept: by a disk for each compute, or by Postgres for each session. */
+  /** How the limit on temporary files is enforced: by a disk for each compute, or by Postgres for each session. */
   readonly temporaryDiskEnforcement: 'disk' | 'session';
   /** How branches are made: sharing blocks, or by a full copy; null where that is not known. */
   readonly storageMethod: 'reflink' | 'copy' | null;
@@ -30,7 +30,7 @@ export interface ApiParts {
   readonly metrics: Registry;
   /** The built console, read while the process could still read it. */
   readonly consoleFiles: ConsoleFiles;
-  /** Of the program, for the pages and the OpenAPI document. */
+  /** Version of the program, for the pages and the OpenAPI document. */
   readonly version: string;
   /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
@@ -43,6 +43,6 @@ export interface ApiParts {
   readonly providers: Providers;
   /** Wakes the compute and reads the schema of a database as SQL. */
   readonly dumpSchema: (source: SchemaSource) => Promise<string>;
-  /** Called at each use of a key, and must not wait; core's `KeyUseRecorder` is one. */
+  /** Called at each use of a key, and must not block; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

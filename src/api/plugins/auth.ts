@@ -1,6 +1,6 @@
 /**
  * Bearer keys, and sign-ins of the console by cookie. Other cookies are ignored: some clients send the key there as
- * well. Runs before the body is read, so a stranger costs one lookup and no parsing.
+ * well. Runs before the body is read, so an unauthenticated request costs one lookup and no parsing.
  */
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../core/access.ts';
@@ -9,7 +9,7 @@ import type { App } from '../kit/app-type.ts';
 
 export type Authenticate = (token: string, remoteAddress: string) => Promise<Caller | undefined>;
 
-/** The caller whom the console's cookie stands for; undefined without one, or when another site may have sent it. */
+/** The caller that the console's cookie stands for; undefined without one, or when another site may have sent it. */
 export type FindSignedIn = (request: FastifyRequest) => Promise<Caller | undefined>;
 
 export interface Access {
@@ -25,7 +25,7 @@ declare module 'fastify' {
   }
 }
 
-/** Guards against guessing; see the rate limit. */
+/** Guards against guessed keys; made in `rate-limit.ts`. */
 export interface GuessGuard {
   /** Throws when this address has failed too often lately and the token is not one that worked before. */
   check(remoteAddress: string, token: string): void;

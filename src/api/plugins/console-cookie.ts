@@ -9,13 +9,13 @@ import type { Config } from '../../lib/config.ts';
 import type { ApiParts } from '../kit/parts.ts';
 import type { FindSignedIn } from './auth.ts';
 
-/** Sent by the console with every request. A foreign page would need leave by CORS to send it, which nobody gets. */
+/** Sent by the console with every request. A foreign page would need permission by CORS, which is never given. */
 export const consoleHeader = 'x-catnap-console';
 
 /** As long as a token is; anything else is not looked up. */
 const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** Browsers do not tell ports apart: two installations on one machine need two names. */
+/** Browsers share cookies between ports: two installations on one machine need two names. */
 const cookieName = (config: Config) => `catnap_console_${config.httpPort}`;
 
 export function findSignedIn(parts: ApiParts): FindSignedIn {
@@ -35,7 +35,7 @@ export function sessionTokenOf(request: FastifyRequest, config: Config): string 
   return token !== undefined && tokenPattern.test(token) ? token : undefined;
 }
 
-/** Browsers say truthfully where a request comes from; programs that say nothing carry no cookie of anybody's. */
+/** Browsers report truthfully where a request comes from; programs that report nothing carry no user's cookie. */
 export function isFromConsole(request: FastifyRequest, config: Config): boolean {
   const { headers } = request;
   const site = headers['sec-fetch-site'];

@@ -1,6 +1,6 @@
 /**
- * The one place that turns a failure into a reply. Known errors carry their own status and message; anything else is
- * answered with a bland sentence and logged with its cause under the request id.
+ * Turns every failure into a reply. Known errors carry their own status and message; anything else is answered with a
+ * bland sentence and logged with its cause under the request id.
  */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -42,7 +42,7 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
   return reply.status(status).send({ request_id: request.id, code, message: error.message });
 }
 
-/** Replies to bytes that are not HTTP, or not in time; there is no request to speak of yet. */
+/** Replies to bytes that are not HTTP, or not in time; there is no request yet. */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

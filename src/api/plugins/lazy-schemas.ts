@@ -1,5 +1,5 @@
 /**
- * Validators and serializers are functions made from a route's schemas, and to make those of every route takes longer
+ * Validators and serializers are functions made from a route's schemas, and making those of every route takes longer
  * than everything else at start. Here each is made when its route is first used.
  */
 import buildValidators from '@fastify/ajv-compiler';
@@ -8,7 +8,7 @@ import type { FastifyServerOptions } from 'fastify';
 import type { FastifyValidationResult } from 'fastify/types/schema.js';
 import type { App } from '../kit/app-type.ts';
 
-/** To be called when the shared schemas are added. */
+/** Must be called after the shared schemas are added. */
 export function useLazySchemas(app: App, { ajv }: Pick<FastifyServerOptions, 'ajv'>): void {
   const shared = app.getSchemas() as Record<string, object>;
   const validatorOf = buildValidators()(shared, ajv);
@@ -18,7 +18,7 @@ export function useLazySchemas(app: App, { ajv }: Pick<FastifyServerOptions, 'aj
     const validate: FastifyValidationResult = (value: unknown) => {
       made ??= validatorOf(route);
       const isValid = made(value) === true;
-      // Where Fastify looks for what was wrong.
+      // Fastify reads the errors from here.
       validate.errors = made.errors ?? null;
       return isValid;
     };

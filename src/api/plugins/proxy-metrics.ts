@@ -17,7 +17,7 @@ export async function readProxyMetrics(proxySockets: readonly string[]): Promise
   for (const [number, answer] of answers.entries()) up.set({ proxy: String(number) }, answer === null ? 0 : 1);
   const presence = new Registry();
   presence.registerMetric(up);
-  // Each has its number as a label, so nothing is summed up: it only puts together what has the same name.
+  // Each proxy has its number as a label, so nothing is summed: series of the same name are only put together.
   const all = AggregatorRegistry.aggregate([
     ...answers.filter((answer) => answer !== null),
     await presence.getMetricsAsJSON(),

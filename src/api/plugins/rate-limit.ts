@@ -1,6 +1,6 @@
 /**
- * Limits per key: so many requests a minute, and a burst per route; and per address for failed authentication, so that
- * keys cannot be guessed fast. In this process only: with several API processes the limit is per process.
+ * Limits per key: requests per minute, and a burst per route; and per address for failed authentication, so that keys
+ * cannot be guessed fast. In this process only: with several API processes the limit is per process.
  */
 import type { Clock } from '../../lib/clock.ts';
 import { CatnapError } from '../../lib/errors.ts';
@@ -53,7 +53,7 @@ export function createGuessGuard(options: RateLimitOptions): GuessGuard {
   const { requestsPerMinute, clock } = options;
   if (requestsPerMinute === undefined) return { check: () => {}, failed: () => {}, succeeded: () => {} };
   const failures = createTokenBuckets(failuresShape, bucketsMax);
-  // Behind a reverse proxy everybody has one address: keys that work must not suffer for those that do not.
+  // Behind a reverse proxy all clients have one address: keys that work must not suffer for those that do not.
   const known = new Set<string>();
   const nameOf = (token: string) => hashToken(token).toString('base64');
   return {

@@ -14,7 +14,7 @@ export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
 
 export function setRequestIdHeaders(reply: FastifyReply): void {
   reply.header('x-request-id', reply.request.id);
-  // The name under which published clients look for it.
+  // The header in which published clients expect it.
   reply.header('x-neon-ret-request-id', reply.request.id);
 }
 

@@ -1,4 +1,4 @@
-/** One line for each answered request. Probes and pages that refresh themselves are logged at debug level only. */
+/** One line for each answered request. Public routes, such as probes and pages, log at debug level unless they fail. */
 import type { App } from '../kit/app-type.ts';
 
 export function useRequestLog(app: App): void {

@@ -19,7 +19,7 @@ const gauges: readonly (readonly [name: string, help: string, value: keyof Users
 ];
 
 export function useUsersSyncMetrics(registry: Registry, scope: Scope): void {
-  // One question for all of them: they are collected together.
+  // One query for all gauges: they are collected together.
   let asked: { readonly at: number; readonly answer: Promise<UsersSyncLag> } | null = null;
   const ask = () => {
     if (asked === null || performance.now() - asked.at > 100) {

@@ -30,7 +30,7 @@ export function useValidation(app: App): void {
     coerceValues(request.params, schema?.params);
   });
   app.addHook('preHandler', async (request) => {
-    // Without a schema nobody reads the body, and nothing bounds its depth.
+    // Without a schema the body is not read, and nothing bounds its depth.
     if (request.routeOptions.schema?.body !== undefined) requireStorable(request.body, 'body');
     requireStorable(request.query, 'query');
     requireStorable(request.params, 'path');
@@ -45,7 +45,7 @@ interface PropertySchema {
 const truths: readonly string[] = ['true', 'True', 'TRUE', '1'];
 const lies: readonly string[] = ['false', 'False', 'FALSE', '0'];
 
-/** In place. A value that cannot be what the schema asks for is left as text, for the validation to name. */
+/** Changes the values in place. One that cannot be what the schema asks for stays text, for the validation to name. */
 export function coerceValues(values: unknown, schema: unknown): void {
   const properties = (schema as { properties?: Record<string, PropertySchema> } | undefined)?.properties;
   if (properties === undefined || typeof values !== 'object' || values === null) return;
@@ -74,7 +74,7 @@ function coerce(text: string, schema: PropertySchema): unknown {
 /** Postgres stores neither NUL nor half of a surrogate pair; without this they would fail deep inside as a 500. */
 export const unstorable = /[\0\p{Surrogate}]/u;
 
-/** Runs behind the schemas, which bound the depth. */
+/** Runs after the schemas, which bound the depth. */
 function requireStorable(value: unknown, path: string): void {
   if (typeof value === 'string' && unstorable.test(value)) {
     throw invalid(`invalid request: ${path} must not contain NUL or unpaired surrogate characters`);

@@ -1,4 +1,4 @@
-/** The caller's own record, organizations, regions, and what the credential is. */
+/** The caller's own record, organizations and their plans, regions, and the kind of credential. */
 import { organizationsOf, requireOrganization } from '../../core/access.ts';
 import { getCurrentUser, setPlan } from '../../core/account.ts';
 import type { App } from '../kit/app-type.ts';

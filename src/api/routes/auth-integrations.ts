@@ -93,7 +93,7 @@ async function startTransfer(parts: ApiParts, caller: Caller, address: Integrati
     });
     return { url };
   } catch (error) {
-    // It is handed over once only, and says no ever after.
+    // A project is handed over only once; the provider then refuses every further request.
     if (!isProviderFailure(error, 'refused')) throw error;
     await recordTransferred(scope, id);
     throw done();
@@ -141,7 +141,7 @@ function createRoutes(app: App, parts: ApiParts): void {
   );
 }
 
-/** Begun in one transaction, made by the worker, handed out in another; `finishIntegration` says who gets the keys. */
+/** Begun in one transaction, made by the worker, handed out in another: `finishIntegration` gives the keys out once. */
 function makeIntegration(parts: ApiParts, request: FastifyRequest, reply: FastifyReply, input: IntegrationInput) {
   reply.status(201);
   return writeOutside(parts, request, async (_scope, caller) => {

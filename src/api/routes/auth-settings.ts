@@ -167,7 +167,7 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
     atProvider(parts, request, async (project) => {
       const { id } = request.body;
       if ((await project.oauthProviders()).some((other) => other.id === id)) {
-        throw new CatnapError('conflict', `the OAuth provider ${id} is there already`);
+        throw new CatnapError('conflict', `the OAuth provider ${id} already exists`);
       }
       return oauthView(await project.addOauthProvider(id, credentialsOf(request.body)));
     }),

@@ -1,6 +1,7 @@
 /**
- * Every operation of the auth integration, taken from the application's own document: as a stranger, with a key of
- * another project, with each field missing, of the wrong type, too long and hostile. Nothing may change by any of it.
+ * Every operation of the auth integration, taken from the application's own document: without a key, with keys of
+ * another account and another project, with each field missing, of the wrong type, too long and hostile. None of these
+ * requests may change anything.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -76,7 +77,7 @@ afterAll(() => elsewhere.close());
 const bodyOf = ({ schema }: Swept): Record<string, unknown> =>
   Object.fromEntries(Object.keys(schema?.properties ?? {}).map((name) => [name, values[name]]));
 
-/** All that there is of it, here and at the provider. */
+/** The whole state of the integration, here and at the provider. */
 async function world(): Promise<string> {
   const { sql } = elsewhere.api.core.database;
   const rows =
@@ -140,7 +141,7 @@ describe('every operation', () => {
   });
 });
 
-/** What is wrong in every field that means something to us; names and credentials may be any text. */
+/** Wrong values for every field that is interpreted; names and credentials may be any text. */
 const hostile = [
   '',
   ' ',

@@ -1,4 +1,4 @@
-/** How handlers reach core: a question reads from the pool, a write is one transaction with its Idempotency-Key. */
+/** How handlers reach core: a read uses the pool, a write is one transaction with its Idempotency-Key. */
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../core/access.ts';
 import { type Idempotency, runCommand, runOutside } from '../../core/command.ts';
@@ -24,7 +24,7 @@ export function write<T extends object>(
   return runCommand(parts.core, idempotencyOf(request, caller), (scope) => work(scope, caller));
 }
 
-/** For work that asks somebody outside: it opens its own transactions, and none is open while it waits. */
+/** For work that calls an outside service: it opens its own transactions, and none is open while it waits. */
 export function writeOutside<T extends object>(
   parts: ApiParts,
   request: FastifyRequest,

@@ -8,7 +8,7 @@ import type { ConsoleFiles } from '../kit/console-files.ts';
 
 const open = { config: { isPublic: true }, schema: { hide: true } };
 
-/** The console's own router looks at what follows. Paths that are not here stay a 404 of the API. */
+/** The console's own router handles what follows. Paths that are not here stay a 404 of the API. */
 const pagePaths = ['/', '/keys', '/organization', '/about', '/projects', '/projects/*'];
 const AssetParams = Type.Object({ name: Type.String({ maxLength: 200 }) });
 
@@ -35,7 +35,7 @@ function sendConsole(reply: FastifyReply, { page }: ConsoleFiles): FastifyReply 
     "default-src 'none'",
     "script-src 'self'",
     `style-src 'self' 'nonce-${nonce}'`,
-    // Browsers write such attributes themselves when somebody types over coloured text.
+    // Browsers write such attributes themselves when a user types over coloured text.
     "style-src-attr 'unsafe-inline'",
     "connect-src 'self'",
     "img-src 'self' data:",

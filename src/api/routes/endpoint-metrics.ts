@@ -91,13 +91,13 @@ function hitRatio({ blocksHit, blocksRead }: Latest): number | null {
   return blocks === 0 ? null : (blocksHit ?? 0) / blocks;
 }
 
-/** Read from the database when somebody scrapes: the worker that measures is another process. */
+/** Read from the database at each scrape: the worker that measures is another process. */
 function exportGauges({ core, metrics, log }: ApiParts): void {
   let scrape = { at: Number.NEGATIVE_INFINITY, rows: Promise.resolve<Latest[]>([]) };
   const latest = () => {
     if (performance.now() - scrape.at > scrapeMs) {
       const rows = latestMetrics(readScope(core)).catch((error: unknown) => {
-        log.warn({ err: error }, 'the numbers of computes could not be read');
+        log.warn({ err: error }, 'the metrics of computes could not be read');
         return [];
       });
       scrape = { at: performance.now(), rows };

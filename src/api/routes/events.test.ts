@@ -1,4 +1,4 @@
-/** The stream of changes: who hears what, and when it ends. */
+/** The stream of changes: what each caller gets, and when it ends. */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ interface Stream {
   close(): void;
 }
 
-/** Not by fetch: of many streams at once it forgets some when they are to be closed. */
+/** Not with fetch, which fails to close some of many concurrent streams. */
 async function open(token: string, at = address): Promise<Stream> {
   const asking = get(`${at}/api/v2/events`, { agent: false, headers: { authorization: `Bearer ${token}` } });
   const [response] = (await once(asking, 'response')) as [IncomingMessage];

@@ -10,12 +10,12 @@ import { type Access, authenticateRequest, callerOf } from '../plugins/auth.ts';
 import { errorReply } from '../schemas/error.ts';
 import { operationView } from '../views/operation.ts';
 
-/** Each holds a socket for as long as somebody looks. */
+/** Each holds a socket for as long as its client is connected. */
 const streamsMax = 500;
 const streamsOfKeyMax = 40;
-/** Keeps proxies from closing it, and finds out that a key was revoked. */
+/** Keeps proxies from closing the stream, and detects a revoked key. */
 const heartbeatMs = 15_000;
-/** A reader that is this far behind is cut off; it opens a new stream and looks at everything again. */
+/** A reader that is this far behind is cut off; it opens a new stream and reads everything again. */
 const unreadBytesMax = 1024 * 1024;
 
 export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
@@ -41,7 +41,7 @@ export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
       throw new CatnapError('rate_limited', 'too many event streams are open', { retryAfterSeconds: 10 });
     }
     let stream: ServerResponse | null = null;
-    // Before the stream begins: a feed that cannot be had is an answer like any other.
+    // Before the stream begins: a feed that cannot start is answered like any other failure.
     const stop = await feed.watch({
       caller,
       onChange: (operation) => stream && send(stream, 'operation', { operation: operationView(operation) }),

@@ -1,4 +1,4 @@
-/** Values of server settings are for Postgres to judge: it is asked before anything is written. */
+/** Postgres judges the values of server settings: it is asked before anything is written. */
 import type { FastifyRequest } from 'fastify';
 import { requirePgSettings } from '../../core/pg-settings.ts';
 import { getProject } from '../../core/project.ts';

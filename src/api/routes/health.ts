@@ -1,4 +1,4 @@
-/** For machines that watch: does the process live, can it work, and its numbers. */
+/** For monitoring: whether the process is alive, whether it is ready, and its metrics. */
 import type { FastifyRequest } from 'fastify';
 import { requireOperator } from '../../core/account.ts';
 import { readScope } from '../../core/context.ts';
@@ -43,7 +43,7 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
   });
 }
 
-/** Somebody on this machine. A reverse proxy on this machine speaks for others, and says so in a header. */
+/** Whether the client is on this machine. A reverse proxy on this machine acts for others, and says so in a header. */
 export function isLocalPeer(request: FastifyRequest): boolean {
   const { headers } = request;
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;

@@ -1,4 +1,4 @@
-/** What operations tell of their failures, how long their queue may get, and that a new compute is a new one. */
+/** What operations report about their failures, how long their queue may get, and that a new compute is a new one. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
@@ -31,7 +31,7 @@ test('a failure shows with its reason, its count and the time of the next try, a
   const look = async () => (await api.call('GET', `${path}/operations/${started.operations[0].id}`)).json().operation;
   const failed = await look();
   expect(failed).toMatchObject({ status: 'failed', failures_count: 1, error: 'no room for a server' });
-  // The API tells whole seconds.
+  // The API reports whole seconds.
   expect(Date.parse(failed.retry_at)).toBeGreaterThanOrEqual(Date.parse(failed.created_at));
   await drain(api.core, driver);
   const finished = await look();

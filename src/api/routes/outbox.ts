@@ -1,4 +1,4 @@
-/** Mails of the embedded auth provider, for the operator: they hold codes that let their reader in. */
+/** Mails of the embedded auth provider, for the operator: they hold codes that sign their reader in. */
 
 import { listOutbox } from '../../auth-provider/core/outbox.ts';
 import { requireOperator } from '../../core/account.ts';

@@ -147,7 +147,7 @@ function listRoutes(app: App, parts: ApiParts): void {
   app.get('/projects', { schema: list }, (request) =>
     ask(parts, request, async (scope, caller) => {
       const page = await listProjects(scope, caller, projectPage(request.query));
-      // A deleted project cannot come back, so none of them is recoverable.
+      // A deleted project cannot be restored, so none of them is recoverable.
       return projectsView(parts.config, request.query.recoverable ? { ...page, projects: [] } : page);
     }),
   );

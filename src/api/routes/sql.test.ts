@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** An API in front of a proxy that writes down what it hears, and of others that are not there. */
+/** An API in front of a proxy that records what it receives, and of others that do not exist. */
 async function start(gone: readonly string[] = []): Promise<{ port: number; heard: string[] }> {
   const directory = await mkdtemp(join(tmpdir(), 'catnap-pass-'));
   const socket = join(directory, 'sql');

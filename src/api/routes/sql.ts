@@ -1,7 +1,7 @@
 /**
- * SQL over HTTP, at the HTTP port because that is where drivers look for it. Nothing is read here: the request goes to
- * a proxy, which knows passwords, limits and computes, and its answer comes back as it is. Proxies take turns; one that
- * is not there is passed over.
+ * SQL over HTTP, at the HTTP port because drivers expect it there. Nothing is read here: the request goes to a proxy,
+ * which knows passwords, limits and computes, and its answer comes back as it is. Proxies take turns; one that does not
+ * accept connections is skipped.
  *
  * `@fastify/reply-from` is not used: it has one upstream for each registration where that is a unix socket, and pipes
  * the body into the request before that is connected, so a body could not go to the next proxy when the first is gone.
@@ -12,7 +12,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CatnapError } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
 
-/** All that the proxy reads, but for where the body ends. */
+/** All headers that the proxy reads, except those that frame the body. */
 const passedOn = /^(neon-.*|authorization)$/;
 const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length))$/;
 
@@ -43,10 +43,10 @@ async function passOn(sockets: readonly string[], request: FastifyRequest, reply
   const upstream = await reachOne(sockets, (socketPath) =>
     openRequest({ socketPath, path: '/sql', method: request.method, headers }),
   );
-  // A caller that leaves takes its query along.
+  // A caller that disconnects cancels its query.
   reply.raw.once('close', () => upstream.destroy());
   if (reply.raw.closed) upstream.destroy();
-  // An answer may come before the whole question. The rest is let go unread, so that the connection can be used again.
+  // An answer may come before the whole request. The rest is discarded, so that the connection can be used again.
   upstream.once('close', () => request.raw.unpipe(upstream).resume());
   const answer = await new Promise<Readable & { statusCode?: number; headers: NodeJS.Dict<string | string[]> }>(
     (resolve, reject) => {
@@ -56,7 +56,7 @@ async function passOn(sockets: readonly string[], request: FastifyRequest, reply
       else body.pipe(upstream);
     },
   );
-  // What the pipe says after an early answer is of no interest.
+  // Errors of the pipe after an early answer do not matter.
   upstream.on('error', () => {});
   return reply
     .code(answer.statusCode ?? 502)
@@ -65,7 +65,7 @@ async function passOn(sockets: readonly string[], request: FastifyRequest, reply
     .send(answer);
 }
 
-/** Of the first proxy that is there. Nothing of the request has been sent by then, so the next one may be tried. */
+/** Connects to the first proxy that accepts. Nothing has been sent before that, so the next one may be tried. */
 async function reachOne(
   sockets: readonly string[],
   open: (socketPath: string) => ClientRequest,

@@ -1,6 +1,6 @@
 /**
- * What runs here, as JSON. It asks for no key, so it says little: counts and addresses to requests from the same
- * machine and to requests with a key, the name and the version to everybody else.
+ * What runs here, as JSON. It needs no key, so it reports little: counts and addresses to requests with a key and,
+ * where Catnap listens on loopback only, to local requests; the name and the version to all others.
  */
 import type { FastifyRequest } from 'fastify';
 import { readScope } from '../../core/context.ts';
@@ -17,7 +17,7 @@ const open = { config: { isPublic: true }, schema: { hide: true } };
 const statusSchema = { hide: true, response: { 200: Installation } };
 
 export function statusRoutes(app: App, parts: ApiParts, access: Access): void {
-  // A page of its own was here once, and people have bookmarks.
+  // A page of its own was here once, and users have bookmarks.
   app.get('/status', open, async (_request, reply) => reply.redirect('/about'));
 
   app.get('/status.json', { config: open.config, schema: statusSchema }, async (request) => {

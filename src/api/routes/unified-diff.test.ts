@@ -26,7 +26,7 @@ test('shows what went and what came, with some lines around', () => {
   expect(diff('same\n', 'same\n')).toBe('');
 });
 
-/** What `patch` does, strictly: every line that is kept or goes must be there. */
+/** What `patch` does, strictly: every line that is kept or removed must be there. */
 function applied(before: readonly string[], patch: string): string[] {
   const result: string[] = [];
   let at = 0;

@@ -1,11 +1,11 @@
 /**
  * The difference of two texts, line by line, in the unified form that people and tools read. Pure. The library finds
- * the changed lines; its own patches are not used, because they choose other ones among equal lines than ours did.
+ * the changed lines; its own patches are not used, because they choose other lines among equal ones than before.
  */
 import { diffArrays } from 'diff';
 
 const contextLines = 3;
-/** Beyond so many different lines the shortest script is not searched for: everything between is shown as replaced. */
+/** Beyond this many different lines the shortest script is not searched: everything between is shown as replaced. */
 const differencesMax = 2_000;
 
 type Edit = readonly [kind: ' ' | '-' | '+', line: string];
@@ -32,7 +32,7 @@ function editsOf(before: readonly string[], after: readonly string[]): Edit[] {
 
 function shortest(before: readonly string[], after: readonly string[]): Edit[] {
   const [olds, news] = [new Set(before), new Set(after)];
-  // Each line that only one text has is a difference, so counting them can spare the search.
+  // Each line that only one text has is a difference, so counting them can avoid the search.
   const alone = before.filter((line) => !news.has(line)).length + after.filter((line) => !olds.has(line)).length;
   const edits = alone > differencesMax ? null : search(before, after);
   return edits ?? [...before.map((line): Edit => ['-', line]), ...after.map((line): Edit => ['+', line])];

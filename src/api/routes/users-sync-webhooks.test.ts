@@ -136,7 +136,7 @@ test('users of an integration that is taken up again are all read, and webhooks 
   expect((await elsewhere.integrate(one.projectId, one.branchId)).project).toBe(one.project);
   await elsewhere.turn();
   expect(await kinds()).toEqual([['created', 'Ada']]);
-  // A project that has gone meanwhile is made anew, with a webhook of its own.
+  // A project that was deleted meanwhile is made anew, with a webhook of its own.
   await elsewhere.api.call('DELETE', path);
   elsewhere.standIn.projects.delete(one.project.id);
   one = await elsewhere.integrate(one.projectId, one.branchId);

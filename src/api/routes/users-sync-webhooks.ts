@@ -1,6 +1,6 @@
 /**
- * Where an auth provider elsewhere reports its users. Anybody can reach it, so the signature is all that counts: a
- * wrong one and an integration that is not there get the same answer.
+ * Where an auth provider elsewhere reports its users. The route is public, so only the signature counts: a wrong one
+ * and an integration that does not exist get the same answer.
  */
 import type { FastifyRequest } from 'fastify';
 import { readScope } from '../../core/context.ts';
@@ -11,7 +11,7 @@ import { createTokenBuckets } from '../../lib/token-buckets.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
 
-/** Of requests that turn out not to be genuine; the others get theirs back. */
+/** For requests that turn out not to be genuine; genuine ones get their token back. */
 const strangersShape = { capacity: 60, perSecond: 5 };
 const addressesMax = 10_000;
 
@@ -19,7 +19,7 @@ export function usersSyncWebhookRoutes(app: App, parts: ApiParts): void {
   const scope = readScope(parts.core);
   const limit = strangersLimit(parts.config.rateLimitPerMinute === undefined ? null : parts.clock);
   app.removeAllContentTypeParsers();
-  // The signature is over the bytes, so nothing may read them before.
+  // The signature is over the bytes, so nothing may parse them first.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.post(
     '/auth/webhooks/:id',

@@ -117,7 +117,7 @@ export const BranchCreateBody = Type.Object(
           init_source: Type.Optional(
             Type.Enum(['parent-data', 'schema-only'], { description: 'What is copied from the parent.' }),
           ),
-          expires_at: Type.Optional(time('When it shall delete itself, at most 30 days ahead.')),
+          expires_at: Type.Optional(time('When it is deleted automatically, at most 30 days ahead.')),
         },
         closed,
       ),
@@ -140,7 +140,7 @@ export const BranchUpdateBody = Type.Object(
           Type.Unsafe<string | null>({
             type: ['string', 'null'],
             format: 'date-time',
-            description: 'When it shall delete itself; null for never.',
+            description: 'When it is deleted automatically; null for never.',
           }),
         ),
       },

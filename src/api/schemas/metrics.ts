@@ -1,4 +1,4 @@
-/** The history of a compute: an addition of Catnap. */
+/** The history of a compute: an addition by Catnap. */
 import { Type } from 'typebox';
 import { daySeconds } from '../../lib/clock.ts';
 import { closed, idOf, time } from './common.ts';

@@ -1,4 +1,4 @@
-/** How single values look on the wire: whole seconds, and no key for what is absent. */
+/** The wire form of single values: whole seconds, and no key for what is absent. */
 
 /** `YYYY-MM-DDTHH:MM:SSZ`. */
 export function time(date: Date): string {

@@ -82,7 +82,7 @@ function hoursOfMonth(at: Date): number {
   return (endOf(start, 'month').getTime() - start.getTime()) / hourMs;
 }
 
-/** The same text gives the same one; a month has no row to number. */
+/** The same text gives the same UUID; a month has no row with an id. */
 function uuidOf(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), `5${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join(

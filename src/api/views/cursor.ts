@@ -38,7 +38,7 @@ export function requireTimeCursor(text: string): string {
 const timePattern =
   /^([12]\d{3}-\d\d-\d\d)[ T]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-](0\d|1[0-4])(:[0-5]\d)?)$/;
 
-/** Whether Postgres can read it; both of its spellings. */
+/** Whether Postgres can parse it; both of its spellings. */
 function isTime(text: string): boolean {
   const day = timePattern.exec(text)?.[1];
   if (day === undefined) return false;

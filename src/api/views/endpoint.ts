@@ -55,7 +55,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
   };
 }
 
-/** Whether a running one is held to its size was decided when it started. */
+/** Whether a running compute is held to its size was decided when it started. */
 function sizeView(config: ApiConfig, { currentState, currentCu }: Endpoint) {
   if (currentState !== 'active') return { limits_enforced: config.limitsEnforced };
   return { ...present({ current_cu: currentCu }), limits_enforced: currentCu !== null };

@@ -30,7 +30,7 @@ export function operationView(row: Operation): OperationView {
 
 export const operationViews = (rows: readonly Operation[]): OperationView[] => rows.map(operationView);
 
-/** Strict clients refuse an action they do not know, so an unlisted one may never leave the house. */
+/** Strict clients refuse an action they do not know, so an unlisted one must never be sent. */
 function actionOf(row: Operation): OperationView['action'] {
   const action = operationActions.find((known) => known === row.action);
   if (action === undefined) throw new Error(`BUG: operation ${row.id} has the unpublished action ${row.action}`);

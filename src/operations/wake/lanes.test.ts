@@ -113,7 +113,7 @@ test('however many proxies ask for a wake at once, and whoever holds the project
   await drain(made.core, driver);
   await suspend();
   await drain(made.core, driver);
-  // In one statement now, and to the same effect.
+  // In one statement, with the same effect.
   await Promise.all(Array.from({ length: 5 }, () => requestWake(made.core, asleep.id)));
   const again = await sql`
     select job, status, priority, exclusive_keys, shared_keys from operations

@@ -1,8 +1,8 @@
 /**
- * The lanes in which a worker runs operations, and the bell that calls one of them when there is something to do. Most
- * lanes take any operation. A few take only urgent ones, so that a wake finds a lane free however many slow copies are
- * under way; each of these has a connection of its own, on which all its statements are prepared, and statements that
- * are sent together are carried out in that order.
+ * The lanes in which a worker runs operations, and the bell that calls one of them when there is work. Most lanes take
+ * any operation. A few take only urgent ones, so that a wake finds a lane free however many slow copies are under way;
+ * each of these has a connection of its own, on which all its statements are prepared, and statements that are sent
+ * together are carried out in that order.
  */
 
 import type { Core } from '../../core/context.ts';
@@ -56,7 +56,7 @@ export class Doorbell {
     for (const idle of [...this.#idle]) this.#call(idle);
   }
 
-  /** Returns what the lane was called for, if the ring said that. */
+  /** Returns what the lane was called for, if the ring named it. */
   async wait(lane: Lane, ms: number, rings: number): Promise<WakeCall | null> {
     if (rings !== this.#rings) return null;
     const idle: IdleLane = { urgentOnly: lane.urgentOnly, called: new AbortController(), call: null };

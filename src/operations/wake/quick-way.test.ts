@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => made.close());
 
-/** A row without what is new in each wake: whether a time or a lease is there counts, not which. */
+/** A row without what is new in each wake: it matters whether there is a time or a lease, not which. */
 function comparable(row: Record<string, unknown> | undefined): Record<string, unknown> {
   const { id, sequence, ...rest } = row ?? {};
   expect(id).toBeDefined();
@@ -82,7 +82,7 @@ async function stage() {
 const quickEnds: boolean[] = [];
 let plainEnds = 0;
 
-/** The steps as they are, which say whether their quick way was gone to its end. */
+/** The steps as they are, which report whether their quick way succeeded. */
 const quickJob: Job = {
   ...jobRegistry.start_compute,
   steps: {
