@@ -108,6 +108,10 @@ describe('imports', () => {
     expect(wrong).toEqual([]);
   });
 
+  test('make no circle of files', () => {
+    expect(circlesOf(new Map(product.map((file) => [file.path, new Set(ofProject(file))])))).toEqual([]);
+  });
+
   test('make no circle of folders', () => {
     expect(circlesOf(folderArrows(product))).toEqual([]);
     const arrows = new Map([

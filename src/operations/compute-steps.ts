@@ -15,6 +15,7 @@ import { delay } from '../lib/clock.ts';
 import { prepareReplica } from './replica-data.ts';
 import {
   abandon,
+  type ComputeTarget,
   done,
   goto,
   type Step,
@@ -25,7 +26,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { type ComputeTarget, computeSpec, findComputeAtClaim, findStartingCompute, settingsOf } from './target.ts';
+import { computeSpec, findComputeAtClaim, findStartingCompute, settingsOf } from './target.ts';
 import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;

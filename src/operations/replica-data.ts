@@ -8,8 +8,7 @@ import { commandScope } from '../core/context.ts';
 import { queueStart } from '../core/endpoint.ts';
 import { computeKeys, enqueue, wakePriority } from '../core/operation.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { abandon, done, type StepContext, type StepResult } from './step.ts';
-import type { ComputeTarget } from './target.ts';
+import { abandon, type ComputeTarget, done, type StepContext, type StepResult } from './step.ts';
 
 /** After this many failures, the replica's data is taken to be the cause. */
 const failuresMax = 3;

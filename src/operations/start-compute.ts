@@ -13,8 +13,17 @@ import {
   recordUp,
   recordUpAtOnce,
 } from './compute-steps.ts';
-import { done, type Job, type StartWork, type Step, type StepContext, skip, type Write } from './step.ts';
-import { type ComputeTarget, findStartingCompute } from './target.ts';
+import {
+  type ComputeTarget,
+  done,
+  type Job,
+  type StartWork,
+  type Step,
+  type StepContext,
+  skip,
+  type Write,
+} from './step.ts';
+import { findStartingCompute } from './target.ts';
 
 const bringUp = bringUpSteps('open_route');
 /** The host's work before it spawns the server needs the CPU more. */

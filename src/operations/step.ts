@@ -4,15 +4,18 @@
  */
 
 import type { Providers } from '../auth-client/providers.ts';
-import type { ComputeDriver, ComputeObservation } from '../compute/interface/driver.ts';
+import type { ComputeDriver, ComputeObservation, ComputeRef } from '../compute/interface/driver.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
 import type { UsersSyncWork } from '../core/users-sync.ts';
+import type { BranchRow } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
+import type { EndpointRow } from '../db/endpoints.ts';
 import type { OperationRow, OperationState } from '../db/operations.ts';
+import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import type { ComputeTarget } from './target.ts';
+import type { SizeRange } from '../lib/model.ts';
 import type { AtOnce, Raise } from './wake/quick-way.ts';
 
 export interface StepContext {
@@ -22,6 +25,18 @@ export interface StepContext {
   readonly providers: Providers;
   readonly log: Logger;
   readonly memory: StepMemory;
+}
+
+/** The rows that an operation on a compute works with, and the driver's name for it. */
+export interface ComputeTarget {
+  readonly project: ProjectRow;
+  readonly branch: BranchRow;
+  readonly endpoint: EndpointRow;
+  /** The size that the plan leaves it; the row keeps the one that was asked for. */
+  readonly size: SizeRange;
+  /** Of a replica: the settings that its primary has, runs with, or will run with. */
+  readonly primarySettings: Readonly<Record<string, string>>;
+  readonly ref: ComputeRef;
 }
 
 /**

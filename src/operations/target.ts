@@ -13,23 +13,12 @@ import { type EndpointRow, selectEndpointInAnyState, selectReadWriteEndpoint } f
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
 import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import type { SizeRange } from '../lib/model.ts';
-import type { StepContext } from './step.ts';
+import type { ComputeTarget, StepContext } from './step.ts';
 
 export interface BranchTarget {
   readonly project: ProjectRow;
   readonly branch: BranchRow;
   readonly ref: BranchRef;
-}
-
-export interface ComputeTarget {
-  readonly project: ProjectRow;
-  readonly branch: BranchRow;
-  readonly endpoint: EndpointRow;
-  /** The size that the plan leaves it; the row keeps the one that was asked for. */
-  readonly size: SizeRange;
-  /** Of a replica: the settings that its primary has, runs with, or will run with. */
-  readonly primarySettings: Readonly<Record<string, string>>;
-  readonly ref: ComputeRef;
 }
 
 export async function findProject({ core, operation }: StepContext): Promise<ProjectRow | undefined> {

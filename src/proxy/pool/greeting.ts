@@ -6,7 +6,7 @@ import { CatnapError } from '../../lib/errors.ts';
 import { ComputeRefusal } from '../compute/session.ts';
 import { errorResponse, parseErrorResponse } from '../protocol/messages.ts';
 import { cstring, encodeMessage } from '../protocol/wire.ts';
-import type { Pool, Waiter } from './pool.ts';
+import type { Greeting, Pool, Waiter } from './pool.ts';
 import type { ServerConnection, ServerLoss } from './server-connection.ts';
 import {
   applicationNameIndex,
@@ -17,12 +17,6 @@ import {
   trackedIndex,
   withValue,
 } from './tracked-settings.ts';
-
-export interface Greeting {
-  readonly values: TrackedValues;
-  /** ParameterStatus messages; in the memory of the pool without that of the application name. */
-  readonly bytes: Buffer;
-}
 
 /** Combinations that a pool remembers; drivers send a handful. */
 const greetingsMax = 100;

@@ -9,7 +9,6 @@ import type { ComputeLogin } from '../compute/login.ts';
 import { ComputeRefusal } from '../compute/session.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import type { BudgetMember, EndpointBudget } from '../permits/budget.ts';
-import type { Greeting } from './greeting.ts';
 import { ServerConnection, type ServerUser } from './server-connection.ts';
 import { StatementTable } from './statements.ts';
 import type { TrackedValues } from './tracked-settings.ts';
@@ -22,6 +21,13 @@ export interface Waiter extends ServerUser {
   onServer(server: ServerConnection): void;
   /** The wait is over without a server; `error` is for the client. */
   onNoServer(error: unknown): void;
+}
+
+/** What a client is greeted with. */
+export interface Greeting {
+  readonly values: TrackedValues;
+  /** ParameterStatus messages; in the memory of the pool without that of the application name. */
+  readonly bytes: Buffer;
 }
 
 export interface PoolOptions {
