@@ -1,5 +1,5 @@
 /** The rows that an operation on a compute works with, and the driver's names for them. */
-import type { BranchRef, ComputeRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
+import type { BranchRef, ComputeSpec, TenantRef } from '../compute/interface/driver.ts';
 import type { Core } from '../core/context.ts';
 import { computeRef } from '../core/endpoint.ts';
 import { wantedSettings } from '../core/endpoint-settings.ts';
@@ -9,10 +9,9 @@ import { settingsOfPrimary, withPrimarySettings } from '../core/replica.ts';
 import { clampSize, limitsAt, temporaryDiskLimit } from '../core/sizing.ts';
 import { selectOrganizationOfProject } from '../db/accounts.ts';
 import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '../db/branches.ts';
-import { type EndpointRow, selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
 import type { EndpointId, ProjectId } from '../lib/ids.ts';
-import type { SizeRange } from '../lib/model.ts';
 import type { ComputeTarget, StepContext } from './step.ts';
 
 export interface BranchTarget {

@@ -41,13 +41,13 @@ async function stage() {
     const [endpointRow] = await sql`select * from endpoints where id = ${endpoint.id}`;
     const [operation] = await sql`
       select * from operations where endpoint_id = ${endpoint.id} order by sequence desc limit 1`;
-    const [branchRow] = await sql`select catalog_kept from branches where id = ${branch.id}`;
+    const [branchRow] = await sql`select * from branches where id = ${branch.id}`;
     const { state } = operation ?? {};
     const raisedTo = typeof state?.generation === 'number' ? { generation: state.generation - generation } : {};
     return {
       endpoint: { ...comparable(endpointRow), generation: endpointRow?.generation - generation },
       operation: { ...comparable(operation), state: { ...state, ...raisedTo } },
-      branch: branchRow,
+      branch: comparable(branchRow),
     };
   };
 
