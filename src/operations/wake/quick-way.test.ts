@@ -41,7 +41,8 @@ async function stage() {
     const [endpointRow] = await sql`select * from endpoints where id = ${endpoint.id}`;
     const [operation] = await sql`
       select * from operations where endpoint_id = ${endpoint.id} order by sequence desc limit 1`;
-    const [branchRow] = await sql`select * from branches where id = ${branch.id}`;
+    // How long it was awake before is measured, and differs.
+    const [{ usage, ...branchRow } = {}] = await sql`select * from branches where id = ${branch.id}`;
     const { state } = operation ?? {};
     const raisedTo = typeof state?.generation === 'number' ? { generation: state.generation - generation } : {};
     return {
