@@ -9,6 +9,12 @@ import { createProjectRequest } from './snippets.ts';
 /** Counts change without anybody's doing. */
 const refetchMs = 3_000;
 
+const branchText = {
+  reflink: 'share blocks with their source',
+  copy: 'are full copies',
+  unknown: 'whether they share blocks is not known',
+};
+
 export function AboutPage() {
   const installation = useQuery({ ...installationQuery, refetchInterval: refetchMs });
   return (
@@ -58,7 +64,7 @@ function Facts({ installation }: { readonly installation: Installation }) {
             : 'not enforced: control groups are not permitted here'}
         </dd>
         <dt>Branches</dt>
-        <dd>{installation.storage_method === 'reflink' ? 'share blocks with their source' : 'are full copies'}</dd>
+        <dd>{branchText[installation.storage_method ?? 'unknown']}</dd>
         <dt>Temporary files</dt>
         <dd>
           {installation.temporary_disk_enforcement === 'disk'
