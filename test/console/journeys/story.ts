@@ -16,6 +16,8 @@ export interface Story {
   readonly program: Program;
   readonly browser: TestBrowser;
   readonly baseURL: string;
+  /** What the first start printed behind the console's address; a later start, by a test, prints none. */
+  readonly firstLink: string;
   readonly visitor: BrowserContext;
   readonly page: Page;
   /** The project of the test that runs. */
@@ -43,10 +45,11 @@ export async function beginStory(): Promise<void> {
   ]);
   if (screenshots !== undefined) await mkdir(screenshots, { recursive: true });
   const baseURL = `http://localhost:${program.httpPort}`;
+  const firstLink = /http\S+\/(#open=[\w-]+)/.exec(program.output)?.[1] ?? '';
   const visitor = await browser.visit({ baseURL });
   const faults: string[] = [];
   const page = await watchedPage(visitor, faults);
-  begun = { program, browser, baseURL, visitor, page, faults, own: [], project: { id: '', name: '' } };
+  begun = { program, browser, baseURL, firstLink, visitor, page, faults, own: [], project: { id: '', name: '' } };
   await page.goto('/');
   await signIn(page);
   await page.getByText('There is no project yet.').waitFor();
