@@ -85,7 +85,7 @@ describe('an auth integration', () => {
     await createUser('ann@example.com', 'Ann');
     const answeredAt = Date.now();
     await eventually(async () => expect(await countOf('ann@example.com', `and name = 'Ann'`)).toBe('1'));
-    expect(Date.now() - answeredAt).toBeLessThan(1_000);
+    expect(Date.now() - answeredAt).toBeLessThan(10_000);
   });
 
   it('follows what an application changes and deletes at the provider', async () => {
