@@ -80,7 +80,7 @@ describe('creation', () => {
 });
 
 describe('its users', () => {
-  it('are in the database soon after a webhook, changed and deleted too', async () => {
+  it('are in the database under a second after a webhook, changed and deleted too', async () => {
     const user = standIn.addUser(project(), 'hook@example.com');
     const seen = async (more: string) =>
       expect(await app.ask(`select count(*) from neon_auth.users_sync where email = 'hook@example.com' ${more}`)).toBe(
@@ -97,7 +97,7 @@ describe('its users', () => {
       await eventually(() => seen(more), { everyMs: 5 });
       const ms = Math.round(performance.now() - toldAt);
       process.stdout.write(`provider elsewhere: ${type} in the table after ${ms} ms\n`);
-      expect(ms).toBeLessThan(10_000);
+      expect(ms).toBeLessThan(1_000);
     }
   });
 

@@ -50,7 +50,7 @@ describe('a trigger that hangs', () => {
     await app.createUser('quick@example.com');
     const answeredAt = Date.now();
     await eventually(async () => expect(await app.count('quick@example.com')).toBe('1'));
-    expect(Date.now() - answeredAt).toBeLessThan(10_000);
+    expect(Date.now() - answeredAt).toBeLessThan(1_000);
   });
 });
 
