@@ -6,6 +6,7 @@ import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
+import { benchUsersSync } from './users-sync.mjs';
 import { benchWake } from './wake.mjs';
 
 const benchmarks = {
@@ -14,6 +15,7 @@ const benchmarks = {
   branch: benchBranch,
   create: benchCreate,
   proxy: benchProxy,
+  'users-sync': benchUsersSync,
   wake: benchWake,
 };
 

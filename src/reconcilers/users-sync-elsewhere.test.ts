@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { eventually } from '../../test/helpers/eventually.ts';
 import { type Followed, makeProviderElsewhere, type ProviderElsewhere } from '../../test/helpers/provider-elsewhere.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
-import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
+import { deleteOvertakenUserChanges, selectUsersSyncLag } from '../db/users-sync.ts';
+import { UsersSync } from './users-sync.ts';
 import { UsersSyncElsewhere } from './users-sync-elsewhere.ts';
 
 let elsewhere: ProviderElsewhere;
@@ -120,6 +121,32 @@ test('a provider that hangs delays no other integration and no stop, and its rea
   expect(await state()).toMatchObject({ followLease: null, followFailures: 0 });
   await elsewhere.turn();
   expect(await changes()).toHaveLength(1);
+});
+
+test('a webhook alone brings a user into the database: no poll is due within the hour', async () => {
+  const { core } = elsewhere.api;
+  const hour = 3_600_000;
+  const reader = elsewhere.follower();
+  const copier = new UsersSync({ core, driver: elsewhere.driver, log: elsewhere.log });
+  await reader.start(hour);
+  await copier.start(hour);
+  try {
+    for (const email of ['ann@example.com', 'bob@example.com', 'eve@example.com']) {
+      const copiesBefore = elsewhere.driver.calls.filter(({ method }) => method === 'syncUsers').length;
+      const user = elsewhere.standIn.addUser(one.project, email);
+      await elsewhere.tell(one.webhook, 'user.created', user);
+      await eventually(async () => {
+        expect(elsewhere.driver.calls.filter(({ method }) => method === 'syncUsers').length).toBeGreaterThan(
+          copiesBefore,
+        );
+        expect((await changes()).map(({ userId }) => userId)).toContain(user.id);
+        expect(await selectUsersSyncLag(core.database.sql)).toMatchObject({ behind: 0 });
+      });
+    }
+  } finally {
+    await reader.stop();
+    await copier.stop();
+  }
 });
 
 test('a reader that has lost its lease writes nothing', async () => {

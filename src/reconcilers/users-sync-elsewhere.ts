@@ -35,7 +35,7 @@ export interface UsersSyncElsewhereParts {
   readonly log: Logger;
 }
 
-const claimEveryMs = 1_000;
+const usualClaimMs = 1_000;
 const integrationsAtOnce = 16;
 /** Renewed with each write; longer than any call to a provider lasts. */
 const leaseMs = 60_000;
@@ -56,7 +56,7 @@ export class UsersSyncElsewhere {
     this.#parts = parts;
   }
 
-  async start(): Promise<void> {
+  async start(claimEveryMs = usualClaimMs): Promise<void> {
     const { core, log } = this.#parts;
     this.#follower = await follow(core.database, {
       channels: [userHintsChannel],

@@ -10,7 +10,7 @@ import type { ReconcilerParts } from './reconciler.ts';
 
 /** The embedded provider notifies on the first, the reader of a provider elsewhere on the second. */
 export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
-const pollMs = 1_000;
+const usualPollMs = 1_000;
 const tenantsAtOnce = 16;
 /** For those that failed last time: a trigger that hangs costs a minute, and must not keep the others waiting. */
 const failingAtOnce = 4;
@@ -25,7 +25,7 @@ export class UsersSync {
     this.#parts = parts;
   }
 
-  async start(): Promise<void> {
+  async start(pollMs = usualPollMs): Promise<void> {
     const { core, log } = this.#parts;
     this.#follower = await follow(core.database, {
       channels: userChangesChannels,

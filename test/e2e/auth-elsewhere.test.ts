@@ -80,7 +80,7 @@ describe('creation', () => {
 });
 
 describe('its users', () => {
-  it('are in the database under a second after a webhook, changed and deleted too', async () => {
+  it('are in the database after a webhook, changed and deleted too', async () => {
     const user = standIn.addUser(project(), 'hook@example.com');
     const seen = async (more: string) =>
       expect(await app.ask(`select count(*) from neon_auth.users_sync where email = 'hook@example.com' ${more}`)).toBe(
@@ -92,12 +92,8 @@ describe('its users', () => {
       ['user.deleted', () => project().users.delete(String(user.id)), 'and deleted_at is not null'],
     ] as const) {
       change();
-      const toldAt = performance.now();
       await tell(type, { id: user.id });
-      await eventually(() => seen(more), { everyMs: 5 });
-      const ms = Math.round(performance.now() - toldAt);
-      process.stdout.write(`provider elsewhere: ${type} in the table after ${ms} ms\n`);
-      expect(ms).toBeLessThan(1_000);
+      await eventually(() => seen(more));
     }
   });
 

@@ -48,9 +48,9 @@ describe('a trigger that hangs', () => {
     await slow.ask('create trigger hang after insert on neon_auth.users_sync for each row execute function hang()');
     await slow.createUser('slow@example.com');
     await app.createUser('quick@example.com');
-    const answeredAt = Date.now();
     await eventually(async () => expect(await app.count('quick@example.com')).toBe('1'));
-    expect(Date.now() - answeredAt).toBeLessThan(1_000);
+    // The other one still hangs: nobody waited for it.
+    expect(await slow.count('slow@example.com')).toBe('0');
   });
 });
 

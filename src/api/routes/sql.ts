@@ -3,8 +3,8 @@
  * which knows passwords, limits and computes, and its answer comes back as it is. Proxies take turns; one that does not
  * accept connections is skipped.
  *
- * `@fastify/reply-from` is not used: it has one upstream for each registration where that is a unix socket, and pipes
- * the body into the request before that is connected, so a body could not go to the next proxy when the first is gone.
+ * `@fastify/reply-from` was tried and is not used: it pipes the body into a request that is not connected yet. If
+ * the first proxy is gone, the body is destroyed with that request, and nothing is left for the next one.
  */
 import { type ClientRequest, request as openRequest } from 'node:http';
 import type { Readable } from 'node:stream';
