@@ -1,8 +1,8 @@
 /** The text of the SQL editor: highlighting, completion, and marks where Postgres found an error. */
 import { PostgreSQL, sql } from '@codemirror/lang-sql';
-import { type Diagnostic, setDiagnostics } from '@codemirror/lint';
+import { type Diagnostic, forEachDiagnostic, setDiagnostics } from '@codemirror/lint';
 import { Compartment, type EditorState, Prec } from '@codemirror/state';
-import { keymap, placeholder, tooltips } from '@codemirror/view';
+import { keymap, placeholder, tooltips, type ViewUpdate } from '@codemirror/view';
 import { basicSetup, EditorView } from 'codemirror';
 import { useEffect, useRef } from 'react';
 import type { Table } from './catalog.ts';
@@ -47,7 +47,9 @@ export function Editor(props: EditorProps) {
         EditorView.contentAttributes.of({ 'aria-label': 'SQL' }),
         EditorView.lineWrapping,
         EditorView.updateListener.of((update) => {
-          if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+          if (!update.docChanged) return;
+          dropTouchedMark(update);
+          latest.current.onChange(update.state.doc.toString());
         }),
       ],
     });
@@ -101,6 +103,15 @@ function completeColumn(at: TypedAt, tables: readonly Table[]) {
   const columns = tables.filter(({ name }) => words.has(name)).flatMap((table) => table.columns);
   const options = [...new Set(columns)].map((label) => ({ label, type: 'property', boost: 1 }));
   return { from: word.from, options, validFor: /^\w*$/ };
+}
+
+/** A mark moves with its word, and is gone once somebody changes that word. */
+function dropTouchedMark({ view, startState, changes }: ViewUpdate): void {
+  let isTouched = false;
+  forEachDiagnostic(startState, (_, from, to) => {
+    isTouched ||= changes.touchesRange(from, to) !== false;
+  });
+  if (isTouched) view.dispatch(setDiagnostics(view.state, []));
 }
 
 /** The word at the position, or the one character that is there. */
