@@ -1,5 +1,5 @@
 /**
- * How the tests run: real Postgres from test/helpers/postgres-global.ts, three processes at most (much of it is
+ * How the tests run: real Postgres from test/helpers/postgres-global.ts, four processes at most (much of it is
  * waiting). A process loads the program once for all its files, so no file may leave anything behind in a module.
  * `--mode unit` leaves out that Postgres and every file that needs it.
  */
@@ -27,7 +27,7 @@ const measured = ['src/core', 'src/operations', 'src/db'];
 export default defineConfig(({ mode }) => ({
   test: {
     pool: 'forks',
-    maxWorkers: 3,
+    maxWorkers: 4,
     isolate: false,
     sequence: { sequencer: LongestFirst },
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
