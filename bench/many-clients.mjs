@@ -2,17 +2,27 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { loadSource } from '../scripts/load-source.mjs';
 
 const count = Number(process.env.BENCH_MANY ?? 10_000);
+/** Of the source: what a client of the protocol needs. */
+const modules = [
+  'proxy/protocol/message-stream',
+  'proxy/protocol/messages',
+  'proxy/protocol/scram',
+  'proxy/protocol/wire',
+  'lib/scram-verifier',
+];
 /** Clients that connect at the same time. */
 const lanes = 200;
 
 export async function benchManyClients({ port, login, endpointId, parentPid }) {
-  const { MessageStream } = await import('../dist/proxy/protocol/message-stream.js');
-  const messages = await import('../dist/proxy/protocol/messages.js');
-  const scram = await import('../dist/proxy/protocol/scram.js');
-  const { cstring, encodeMessage } = await import('../dist/proxy/protocol/wire.js');
-  const { deriveKeys } = await import('../dist/lib/scram-verifier.js');
+  const source = await loadSource(modules);
+  const { MessageStream } = source['proxy/protocol/message-stream'];
+  const messages = source['proxy/protocol/messages'];
+  const scram = source['proxy/protocol/scram'];
+  const { cstring, encodeMessage } = source['proxy/protocol/wire'];
+  const { deriveKeys } = source['lib/scram-verifier'];
   const pids = await findProxies(parentPid);
   const keys = new Map();
 

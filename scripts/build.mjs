@@ -1,11 +1,11 @@
 /**
- * Builds dist/ from src/ and console/: compile, then the files that are read at run time. The new tree is made beside the old one
- * and takes its place by a rename, so that a Catnap that runs from dist/ never finds it half written.
+ * Builds dist/ from src/ and console/: a bundle of each, then the files that are read at run time. The new tree is made
+ * beside the old one and takes its place by a rename, so that a Catnap that runs from dist/ never finds it half written.
  */
-import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
+import { bundleServer } from './bundle-server.mjs';
 import { stampName } from './freshness.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -13,17 +13,16 @@ const target = `${root}dist`;
 const making = `${root}dist.new-${process.pid}`;
 const leaving = `${root}dist.old-${process.pid}`;
 
-const compiler = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
-if (!existsSync(compiler)) fail('the compiler is missing: run `npm ci` (with development packages) first');
+/** The command, and what its children are started with. */
+const entries = ['bin', 'processes/child'];
 
 try {
-  // Before the compiler reads anything: what changes while it works counts as newer than the result.
+  // Before anything is read: what changes meanwhile counts as newer than the result.
   const startedAt = new Date().toISOString();
-  const compiled = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--outDir', making], {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
+  await bundleServer(entries, making, upFrom).catch((error) => {
+    console.error(error);
+    fail('the program could not be built; see the lines above');
   });
-  if (compiled.status !== 0) fail('the build failed; see the lines above');
   for (const room of ['db', 'auth-provider']) {
     cpSync(`${root}src/${room}/migrations`, `${making}/${room}/migrations`, { recursive: true });
   }
@@ -36,6 +35,11 @@ try {
 } finally {
   rmSync(making, { recursive: true, force: true });
   rmSync(leaving, { recursive: true, force: true });
+}
+
+/** The root of dist/ as a file in one of its folders sees it. */
+function upFrom(folder) {
+  return `new URL('./${folder.replaceAll(/[^/]+/g, '..')}', import.meta.url)`;
 }
 
 /** Two builds at once: whoever comes last stays. */

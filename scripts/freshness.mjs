@@ -7,10 +7,11 @@ export const stampName = '.built-at';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const settings = [
   'package.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
+  // What is imported from npm is part of the bundle.
+  'package-lock.json',
   'scripts/build.mjs',
   'scripts/build-console.mjs',
+  'scripts/bundle-server.mjs',
 ];
 
 export function isBuildFresh() {

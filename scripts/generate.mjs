@@ -1,44 +1,54 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
- * each product, and the API's types for its two clients. It works on dist/, because Node 20 does not run TypeScript, and builds it first.
- * `.ci/run` demands that nothing changes.
+ * each product, and the API's types for its two clients. `.ci/run` demands that nothing changes.
  */
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Registry } from 'prom-client';
 import { dumpSchema, tablesOfRooms } from './dump-schema.mjs';
+import { loadSource } from './load-source.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
 import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const built = (path) => import(`../dist/${path}`);
+const source = await loadSource([
+  'api/app',
+  'api/kit/console-files',
+  'api/schemas/unversioned',
+  'db/client',
+  'db/migrate',
+  'lib/clock',
+  'lib/config',
+  'lib/errors',
+  'lib/log',
+  'lib/setting-docs',
+  'machine/system-database',
+  'processes/auth-provider',
+  'processes/migrations',
+]);
 
-const build = spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: 'inherit' });
-if (build.status !== 0) process.exit(1);
-
-const { errorKinds } = await built('lib/errors.js');
-const { settingDocs } = await built('lib/setting-docs.js');
+const { errorKinds } = source['lib/errors'];
+const { settingDocs } = source['lib/setting-docs'];
 write('docs/errors.md', renderErrors(errorKinds));
 write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), settingDocs));
 await withMigrated(async (sql) => {
   for (const room of Object.keys(tablesOfRooms)) write(`src/${room}/schema.sql`, await dumpSchema(sql, room));
 });
 const document = await apiDocument();
-const { unversionedSchemas } = await built('api/schemas/unversioned.js');
+const { unversionedSchemas } = source['api/schemas/unversioned'];
 write('console/api/generated.ts', renderConsoleTypes(document, unversionedSchemas));
 write('src/cli/kit/generated.ts', renderCliTypes(document, unversionedSchemas));
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {
-  const { readConfig } = await built('lib/config.js');
-  const { connect } = await built('db/client.js');
-  const { migrate } = await built('db/migrate.js');
-  const { loadAllMigrations } = await built('processes/migrations.js');
-  const { createLogger } = await built('lib/log.js');
-  const { startSystemDatabase } = await built('machine/system-database.js');
+  const { readConfig } = source['lib/config'];
+  const { connect } = source['db/client'];
+  const { migrate } = source['db/migrate'];
+  const { loadAllMigrations } = source['processes/migrations'];
+  const { createLogger } = source['lib/log'];
+  const { startSystemDatabase } = source['machine/system-database'];
   const home = mkdtempSync(join(tmpdir(), 'catnap-generate-'));
   try {
     const config = readConfig({ CATNAP_HOME: home });
@@ -58,13 +68,13 @@ async function withMigrated(use) {
 
 /** From the application itself. Only the document is asked for, so what other requests need is left out. */
 async function apiDocument() {
-  const { buildApp } = await built('api/app.js');
-  const { noConsole } = await built('api/kit/console-files.js');
-  const { openDatabase } = await built('db/client.js');
-  const { systemClock: clock } = await built('lib/clock.js');
-  const { readConfig } = await built('lib/config.js');
-  const { createLogger } = await built('lib/log.js');
-  const { authProviderParts } = await built('processes/auth-provider.js');
+  const { buildApp } = source['api/app'];
+  const { noConsole } = source['api/kit/console-files'];
+  const { openDatabase } = source['db/client'];
+  const { systemClock: clock } = source['lib/clock'];
+  const { readConfig } = source['lib/config'];
+  const { createLogger } = source['lib/log'];
+  const { authProviderParts } = source['processes/auth-provider'];
   const config = readConfig({});
   // Connects with the first statement, and there is none.
   const core = { database: openDatabase({}, { poolSize: 1, name: 'catnap-generate' }), clock, config };

@@ -1,0 +1,43 @@
+/**
+ * Bundles src/ with what it imports from npm. A process of Catnap then loads a handful of files at its start and not a
+ * thousand, which is most of the time that a start takes. Files that are read at run time are found as from the source:
+ * `import.meta.url` stays that of the module, below the root that the caller names.
+ */
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+export const sourceFolder = fileURLToPath(new URL('../src/', import.meta.url));
+
+/** These bring files of their own, which they look for beside themselves. */
+const keptOutside = [/^@node-rs\/argon2/, /^@electric-sql\//];
+
+/**
+ * `entries` are modules below src/, without their extension. `rootOf` returns, for a folder of the bundle, the text of
+ * an expression: the URL below which modules are taken to be.
+ */
+export async function bundleServer(entries, target, rootOf) {
+  const bundle = await rolldown({
+    input: Object.fromEntries(entries.map((name) => [name, `${sourceFolder}${name}.ts`])),
+    platform: 'node',
+    external: keptOutside,
+    plugins: [{ name: 'module-urls', transform: keepModuleUrl }],
+    // Libraries are bundled as they are; what is odd in them is not ours to mend.
+    checks: { eval: false },
+  });
+  await bundle.write({
+    dir: target,
+    format: 'esm',
+    sourcemap: true,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+    banner: ({ fileName }) => `const moduleRoot = ${rootOf(fileName.replace(/[^/]+$/, ''))};`,
+  });
+  await bundle.close();
+}
+
+function keepModuleUrl(code, id) {
+  if (!id.startsWith(sourceFolder) || !code.includes('import.meta.url')) return null;
+  const path = relative(sourceFolder, id).replace(/\.ts$/, '.js');
+  return { code: code.replaceAll('import.meta.url', `new URL(${JSON.stringify(path)}, moduleRoot).href`), map: null };
+}
