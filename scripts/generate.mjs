@@ -1,6 +1,6 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
- * each product, and the API's types for its two clients. `.ci/run` demands that nothing changes.
+ * each product, the API's types for its two clients, and docs/compatibility.md. `.ci/run` demands that nothing changes.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { Registry } from 'prom-client';
 import { dumpSchema, tablesOfRooms } from './dump-schema.mjs';
 import { loadSource } from './load-source.mjs';
+import { contractPackages, publishedOperations } from './published-api.mjs';
+import { renderCompatibility } from './render-compatibility.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
 import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
 
@@ -36,10 +38,13 @@ write('README.md', withSettings(readFileSync(join(root, 'README.md'), 'utf8'), s
 await withMigrated(async (sql) => {
   for (const room of Object.keys(tablesOfRooms)) write(`src/${room}/schema.sql`, await dumpSchema(sql, room));
 });
-const document = await apiDocument();
+const { document, routes } = await describeApi();
 const { unversionedSchemas } = source['api/schemas/unversioned'];
 write('console/api/generated.ts', renderConsoleTypes(document, unversionedSchemas));
 write('src/cli/kit/generated.ts', renderCliTypes(document, unversionedSchemas));
+const { suites } = JSON.parse(readFileSync(join(root, 'docs/compatibility/suites.json'), 'utf8'));
+const contract = { operations: publishedOperations(), packages: contractPackages() };
+write('docs/compatibility.md', renderCompatibility({ ...contract, routes, suites }));
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {
@@ -67,7 +72,7 @@ async function withMigrated(use) {
 }
 
 /** From the application itself. Only the document is asked for, so what other requests need is left out. */
-async function apiDocument() {
+async function describeApi() {
   const { buildApp } = source['api/app'];
   const { noConsole } = source['api/kit/console-files'];
   const { openDatabase } = source['db/client'];
@@ -90,9 +95,9 @@ async function apiDocument() {
     authProvider: authProviderParts(core, { secretKey: '', stackSecret: '' }),
   });
   await app.ready();
-  const document = app.swagger();
+  const found = { document: app.swagger(), routes: app.routeTable };
   await app.close();
-  return document;
+  return found;
 }
 
 function write(path, text) {

@@ -42,7 +42,7 @@ export function withSettings(readme, settingDocs) {
   return `${before}\n${renderSettings(settingDocs)}\n${readme.slice(to)}`;
 }
 
-function table(titles, rows) {
+export function table(titles, rows) {
   const line = (cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [line(titles), `|${titles.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n');
 }

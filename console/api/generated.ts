@@ -632,6 +632,20 @@ export interface NeonAuthIntegration {
   readonly users_provider_error?: string;
 }
 
+/** A user in an organization. */
+export interface Member {
+  /** Id of the member: that of its user. */
+  readonly id: string;
+  /** Id of the user. */
+  readonly user_id: string;
+  /** Id of the organization. */
+  readonly org_id: string;
+  /** What the member may do; admin is everything. */
+  readonly role: string;
+  /** When the user became a member. */
+  readonly joined_at: string;
+}
+
 /** Owns projects; users are its members. */
 export interface Organization {
   /** Id of the organization. */
@@ -1343,6 +1357,94 @@ export interface ListOutboxReply {
     readonly error?: string;
     /** When it was written. */
     readonly created_at: string;
+  }[];
+}
+
+export interface GetOrganizationMembersReply {
+  readonly members: readonly {
+    readonly member: Member;
+    readonly user: {
+      /** Address. */
+      readonly email: string;
+    };
+  }[];
+  readonly pagination: CursorPagination;
+}
+
+export type GetOrganizationMemberReply = Member;
+
+export interface ListProjectMembersReply {
+  readonly project_members: readonly {
+    /** Id of the member: that of its user. */
+    readonly member_id: string;
+    /** Id of the user. */
+    readonly user_id: string;
+    /** Address. */
+    readonly email: string;
+    /** Name. */
+    readonly name: string;
+    /** Role in the organization that owns the project. */
+    readonly org_role: string;
+    /** Where the access comes from: the role in the organization. */
+    readonly grant_source: string;
+  }[];
+  readonly pagination: CursorPagination;
+}
+
+export interface GetAvailablePreloadLibrariesReply {
+  readonly libraries: readonly {
+    /** As `settings.preload_libraries` takes it. */
+    readonly library_name: string;
+    /** What it is for. */
+    readonly description: string;
+    /** Loaded unless `use_defaults` is false. */
+    readonly is_default: boolean;
+    /** Always false. */
+    readonly is_experimental: boolean;
+    /** The build of Postgres that it comes with. */
+    readonly version: string;
+  }[];
+}
+
+export interface ListProjectBranchBucketsReply {
+  readonly buckets: readonly {
+
+  }[];
+}
+
+export interface ListProjectBranchFunctionsReply {
+  readonly functions: readonly {
+
+  }[];
+}
+
+export interface ListProjectBranchTriggersReply {
+  readonly triggers: readonly {
+
+  }[];
+}
+
+export interface ListProjectBranchCustomDomainsReply {
+  readonly custom_domains: readonly {
+
+  }[];
+}
+
+export interface ListCredentialsReply {
+  readonly credentials: readonly {
+
+  }[];
+}
+
+export interface ListProjectPermissionsReply {
+  readonly project_permissions: readonly {
+
+  }[];
+}
+
+export interface GetOrganizationInvitationsReply {
+  readonly invitations: readonly {
+
   }[];
 }
 

@@ -6,10 +6,22 @@ import type { SizeRange } from '../lib/model.ts';
 import { requirePgSettings } from './pg-settings.ts';
 import { serverSettings } from './sizing.ts';
 
-/** Loaded by default: they cost a start nothing, and are useless when loaded later. */
-const defaultLibraries: readonly string[] = ['pg_stat_statements'];
+export interface Library {
+  readonly name: string;
+  readonly description: string;
+  /** Loaded unless somebody chooses otherwise: it costs a start nothing, and is useless when loaded later. */
+  readonly isDefault: boolean;
+}
+
 /** A library runs with the server's own rights, so only harmless ones that come with Catnap are allowed. */
-export const availableLibraries: readonly string[] = [...defaultLibraries];
+export const availableLibraries: readonly Library[] = [
+  {
+    name: 'pg_stat_statements',
+    description: 'Counts how often each statement runs and how long it takes.',
+    isDefault: true,
+  },
+];
+const namesOf = (libraries: readonly Library[]) => libraries.map(({ name }) => name);
 
 /** Refuses settings of the pooler, which Catnap sets up; the host name selects pooling. */
 export function requireEndpointSettings(settings: EndpointSettings): EndpointSettings {
@@ -26,17 +38,17 @@ export function requireEndpointSettings(settings: EndpointSettings): EndpointSet
 
 export function requirePreloadLibraries(chosen: PreloadLibraries | undefined, field: string): void {
   for (const library of chosen?.enabled_libraries ?? []) {
-    if (availableLibraries.includes(library)) continue;
-    throw invalid(
-      `invalid request: ${field}.enabled_libraries must be of ${availableLibraries.join(', ')}; got ${library}`,
-    );
+    const allowed = namesOf(availableLibraries);
+    if (allowed.includes(library)) continue;
+    throw invalid(`invalid request: ${field}.enabled_libraries must be of ${allowed.join(', ')}; got ${library}`);
   }
 }
 
 /** The owner's choices, in the form of the server's configuration. The compute's choice overrides the project's. */
 function chosenSettings(project: ProjectSettings, endpoint: EndpointSettings): Record<string, string> {
   const chosen = endpoint.preload_libraries ?? project.preload_libraries ?? {};
-  const defaults = (chosen.use_defaults ?? true) ? defaultLibraries : [];
+  const defaults =
+    (chosen.use_defaults ?? true) ? namesOf(availableLibraries.filter(({ isDefault }) => isDefault)) : [];
   const libraries = [...new Set([...defaults, ...(chosen.enabled_libraries ?? [])])];
   return { shared_preload_libraries: libraries.join(','), ...endpoint.pg_settings };
 }

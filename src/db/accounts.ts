@@ -61,6 +61,21 @@ export async function updatePlan(sql: Sql, id: OrganizationId, plan: PlanName): 
   );
 }
 
+export interface MemberRow {
+  readonly userId: UserId;
+  readonly organizationId: OrganizationId;
+  readonly role: string;
+  readonly joinedAt: Date;
+  readonly email: string;
+  readonly name: string;
+}
+
+export async function selectMembers(sql: Sql, organizationId: OrganizationId): Promise<MemberRow[]> {
+  return sql<MemberRow[]>`
+    select m.*, u.email, u.name from organization_members m join users u on u.id = m.user_id
+    where m.organization_id = ${organizationId} order by m.joined_at, m.user_id`;
+}
+
 export async function insertMember(sql: Sql, organizationId: OrganizationId, userId: UserId): Promise<void> {
   await sql`insert into organization_members (organization_id, user_id) values (${organizationId}, ${userId})`;
 }

@@ -56,6 +56,7 @@ export const errorKinds = {
     true,
     'The auth provider refuses or answers nonsense; the message says what. Nothing was changed here.',
   ),
+  not_offered: kind(501, '', '0A000', false, 'The published API has this and Catnap does not; the message says why.'),
   not_supported: kind(501, '', '0A000', false, 'This installation cannot do that; the message says what is missing.'),
   unavailable: kind(503, '', '57P03', true, 'Not ready at the moment; safe to repeat.'),
   disk_full: kind(507, '', '53100', true, 'The machine has no room left for the data.'),

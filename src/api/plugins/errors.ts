@@ -35,7 +35,9 @@ export function useErrors(app: App): void {
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = toCatnapError(thrown);
   const { status, code } = error.facts;
-  if (status >= 500) request.log.error({ err: thrown, kind: error.kind }, 'request failed');
+  // What Catnap does not offer is no failure of it: the log of requests has it.
+  if (status >= 500 && error.kind !== 'not_offered')
+    request.log.error({ err: thrown, kind: error.kind }, 'request failed');
   setRequestIdHeaders(reply);
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds));
   if (error.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');

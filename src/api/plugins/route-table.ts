@@ -3,12 +3,17 @@
  * method names the right ones, and tests sweep over every route without a list of their own.
  */
 import type { App } from '../kit/app-type.ts';
+import type { NotOffered } from '../kit/not-offered-table.ts';
 
 export interface RouteFacts {
   readonly method: string;
   /** The template, such as `/api/v2/projects/:project_id`. */
   readonly url: string;
   readonly isPublic: boolean;
+  readonly operationId: string | undefined;
+  /** Set where the answer is 501: the published API has it, and Catnap does not. */
+  readonly notOffered: NotOffered | undefined;
+  readonly isAlwaysEmpty: boolean;
 }
 
 declare module 'fastify' {
@@ -18,6 +23,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Served without a key. */
     isPublic?: boolean;
+    /** Answered with 501 and this reason. */
+    notOffered?: NotOffered;
+    /** A list of what Catnap has none of, which the compatibility page says. */
+    isAlwaysEmpty?: boolean;
   }
 }
 
@@ -25,7 +34,14 @@ export function useRouteTable(app: App): void {
   app.decorate('routeTable', []);
   app.addHook('onRoute', (route) => {
     for (const method of [route.method].flat()) {
-      app.routeTable.push({ method, url: route.url, isPublic: route.config?.isPublic === true });
+      app.routeTable.push({
+        method,
+        url: route.url,
+        isPublic: route.config?.isPublic === true,
+        operationId: route.schema?.operationId,
+        notOffered: route.config?.notOffered,
+        isAlwaysEmpty: route.config?.isAlwaysEmpty === true,
+      });
     }
   });
 }

@@ -13,10 +13,14 @@ import { branchContentRoutes } from './branch-content.ts';
 import { branchRoutes } from './branches.ts';
 import { consumptionRoutes } from './consumption.ts';
 import { databaseRoutes } from './databases.ts';
+import { emptyListRoutes } from './empty-lists.ts';
 import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
+import { memberRoutes } from './members.ts';
+import { notOfferedRoutes } from './not-offered.ts';
 import { operationRoutes } from './operations.ts';
 import { outboxRoutes } from './outbox.ts';
+import { preloadLibraryRoutes } from './preload-libraries.ts';
 import { projectRoutes } from './projects.ts';
 import { roleRoutes } from './roles.ts';
 
@@ -36,4 +40,8 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   authSettingsRoutes(app, parts);
   accountRoutes(app, parts);
   outboxRoutes(app, parts);
+  memberRoutes(app, parts);
+  preloadLibraryRoutes(app, parts);
+  emptyListRoutes(app, parts);
+  notOfferedRoutes(app, parts);
 }

@@ -8,6 +8,7 @@ import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
 import { Database } from './database.ts';
 import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
 import { GeneralError } from './error.ts';
+import { Member } from './member.ts';
 import { Operation } from './operation.ts';
 import { Organization } from './organization.ts';
 import { CursorPage, NextPage } from './pagination.ts';
@@ -49,6 +50,7 @@ export const sharedSchemas = [
   ApiKeyCreated,
   ApiKeyRevoked,
   AuthIntegration,
+  Member,
   Organization,
   CurrentUserReply,
 ];

@@ -1,0 +1,53 @@
+/**
+ * Lists of what Catnap has none of and cannot make: a request to make one gets 501 (`not-offered.ts`). They are empty
+ * because that is the truth, and clients that look at everything a branch has go on instead of stopping here.
+ */
+import { type TSchema, Type } from 'typebox';
+import type { App } from '../kit/app-type.ts';
+import type { ApiParts } from '../kit/parts.ts';
+import { BranchParams, ProjectParams } from '../schemas/common.ts';
+import { errorReply } from '../schemas/error.ts';
+import { OrganizationParams } from '../schemas/organization.ts';
+import { requireAddressed } from './addressed.ts';
+
+interface Owner {
+  readonly path: string;
+  readonly params: TSchema;
+  readonly tags: string[];
+}
+
+const branch: Owner = {
+  path: '/projects/:project_id/branches/:branch_id',
+  params: BranchParams,
+  tags: ['Branches'],
+};
+const project: Owner = { path: '/projects/:project_id', params: ProjectParams, tags: ['Projects'] };
+const organization: Owner = { path: '/organizations/:org_id', params: OrganizationParams, tags: ['Organizations'] };
+
+/** By operationId: what has the list, the end of its path, the attribute of the reply. */
+const lists: Readonly<Record<string, readonly [owner: Owner, path: string, key: string]>> = {
+  listProjectBranchBuckets: [branch, 'buckets', 'buckets'],
+  listProjectBranchFunctions: [branch, 'functions', 'functions'],
+  listProjectBranchTriggers: [branch, 'triggers', 'triggers'],
+  listProjectBranchCustomDomains: [branch, 'custom-domains', 'custom_domains'],
+  listCredentials: [branch, 'credentials', 'credentials'],
+  listProjectPermissions: [project, 'permissions', 'project_permissions'],
+  getOrganizationInvitations: [organization, 'invitations', 'invitations'],
+};
+
+export function emptyListRoutes(app: App, parts: ApiParts): void {
+  for (const [operationId, [{ path: owner, params, tags }, path, key]] of Object.entries(lists)) {
+    const schema = {
+      tags,
+      operationId,
+      summary: `List ${path.replace('-', ' ')}`,
+      description: 'Always empty: there are none, and none can be made.',
+      params,
+      response: { 200: Type.Object({ [key]: Type.Array(Type.Object({})) }), ...errorReply },
+    };
+    app.get(`${owner}/${path}`, { schema, config: { isAlwaysEmpty: true } }, async (request) => {
+      await requireAddressed(parts, request);
+      return { [key]: [] };
+    });
+  }
+}
