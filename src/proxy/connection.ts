@@ -289,9 +289,8 @@ export class ClientConnection {
     const { level, sqlState, response } = describeRefusal(reason);
     const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(reason) };
     log[level](facts, 'connection ended before its session began');
-    if (response === null) return;
-    metrics.connectionRefused(sqlState);
+    if (!(reason instanceof PeerGone)) metrics.connectionRefused(sqlState);
     const messages = this.#messages;
-    if (messages) await sayFarewell(messages.release(), response);
+    if (messages && response !== null) await sayFarewell(messages.release(), response);
   }
 }

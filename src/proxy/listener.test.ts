@@ -113,11 +113,16 @@ describe('the first packets', () => {
     ['huge', Buffer.from([0x7f, 0xff, 0xff, 0xff, 0, 3, 0, 0])],
     ['too short', packet(Buffer.alloc(0))],
     ['HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
-  ])('a packet that is %s is refused', async (_name, bytes) => {
-    const messages = await open(await start());
+    ['a Terminate', encodeMessage('X')],
+    ['a cancel request with more behind it', packet(int32(requestCodes.cancel), int32(1), int32(2), int32(3))],
+  ])('a packet that is %s is closed without a message, as in Postgres', async (_name, bytes) => {
+    const refused: string[] = [];
+    const metrics = { ...noMetrics, connectionRefused: (sqlState: string) => void refused.push(sqlState) };
+    const messages = await open(await start({}, { metrics }));
     messages.write(bytes);
-    expect(await readError(messages)).toEqual({ sqlState: '08P01', message: 'invalid length of startup packet' });
     await expectClosed(messages);
+    expect(messages.unreadBytes).toBe(0);
+    expect(refused).toEqual(['08P01']);
   });
 
   it('the packet may come one byte at a time', async () => {

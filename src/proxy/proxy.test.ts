@@ -221,6 +221,20 @@ async function untilSleeping(application: string): Promise<void> {
   await expect.poll(async () => (await active()).length, { timeout: 20_000 }).toBe(1);
 }
 
+describe('the process id in the key of a session', () => {
+  it('is that of its backend, so that a driver knows its own notifications and can be terminated by it', async () => {
+    const client = await connected(await start());
+    const { processID } = client as unknown as { processID: number };
+    expect((await client.query('select pg_backend_pid() as pid')).rows).toEqual([{ pid: processID }]);
+    const received = new Promise<pg.Notification>((resolve) => client.on('notification', resolve));
+    await client.query('listen own; notify own');
+    expect(await received).toMatchObject({ channel: 'own', processId: processID });
+    const ended = new Promise((resolve) => client.once('end', resolve));
+    expect(await direct`select pg_terminate_backend(${processID}) as done`).toEqual([{ done: true }]);
+    await ended;
+  });
+});
+
 describe('cancel', () => {
   it('reaches its own backend and no other', async () => {
     const proxy = await start();

@@ -1,7 +1,8 @@
 /**
- * Cancel keys. Each session gets a random key of the proxy's own, so that a client learns nothing about the compute's
- * processes, and a cancel request reaches only the backend that its key was issued for. The key contains the number of
- * the proxy that issued it, since the request may arrive at another one.
+ * Cancel keys. A direct session's key has the real process id of its backend, which drivers compare with
+ * `pg_backend_pid()` and with the sender of a notification; a pooled client has no backend of its own, and gets a random
+ * one. The secret is the proxy's own in both cases, so that a cancel request reaches only what its key was issued for.
+ * It contains the number of the proxy that issued it, since the request may arrive at another one.
  */
 import { randomInt, timingSafeEqual } from 'node:crypto';
 import type { DialAddress } from '../kit/control-plane.ts';
@@ -20,8 +21,8 @@ export interface Cancellable {
 }
 
 export interface CancelKeys {
-  /** The key stays valid until `revoke`. */
-  issue(cancellable: Cancellable): { readonly key: BackendKey; revoke(): void };
+  /** The key stays valid until `revoke`. Without a process id it gets a random one. */
+  issue(cancellable: Cancellable, processId?: number): { readonly key: BackendKey; revoke(): void };
   /** What this proxy issued the key for. */
   findOwn(key: BackendKey): Cancellable | undefined;
   /** The same; for a key of another proxy, something that passes the request on to that proxy. */
@@ -33,27 +34,38 @@ interface Issued {
   readonly cancellable: Cancellable;
 }
 
-/** How many proxies a key can distinguish. */
-const proxiesMax = 16;
-
 export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }, passOnMs = 0): CancelKeys {
-  // By the half of a key that drivers print; the other half is compared in constant time.
-  const issued = new Map<number, Issued>();
+  const proxies = Math.max(1, siblings.sockets.length);
+  // By the half of a key that drivers print. Backends of different computes may have the same process id.
+  const issued = new Map<number, Issued[]>();
+
   const findOwn = (key: BackendKey) => {
-    const found = issued.get(key.processId);
-    return found && isSameSecret(found.secret, key.secret) ? found.cancellable : undefined;
+    let found: Cancellable | undefined;
+    // Every secret is compared, in constant time.
+    for (const { secret, cancellable } of issued.get(key.processId) ?? []) {
+      if (isSameSecret(secret, key.secret)) found = cancellable;
+    }
+    return found;
   };
+  const randomSecret = () => (randomInt(0, Math.floor(2 ** 32 / proxies)) * proxies + siblings.number) | 0;
+
   return {
-    issue(cancellable) {
-      let processId = randomId(siblings.number);
-      while (issued.has(processId)) processId = randomId(siblings.number);
-      const secret = randomInt(0, 2 ** 32) | 0;
-      issued.set(processId, { secret, cancellable });
-      return { key: { processId, secret }, revoke: () => issued.delete(processId) };
+    issue(cancellable, processId = randomInt(1, 2 ** 31)) {
+      const others = issued.get(processId) ?? [];
+      let secret = randomSecret();
+      while (others.some((other) => other.secret === secret)) secret = randomSecret();
+      const own = { secret, cancellable };
+      issued.set(processId, [...others, own]);
+      const revoke = () => {
+        const left = (issued.get(processId) ?? []).filter((each) => each !== own);
+        if (left.length > 0) issued.set(processId, left);
+        else issued.delete(processId);
+      };
+      return { key: { processId, secret }, revoke };
     },
     findOwn,
     find(key) {
-      const number = key.processId % proxiesMax;
+      const number = (key.secret >>> 0) % proxies;
       const socketPath = siblings.sockets[number];
       if (number === siblings.number || socketPath === undefined) return findOwn(key);
       return { cancel: () => passCancelOn(socketPath, key, passOnMs) };
@@ -75,11 +87,6 @@ export async function forwardCancel(target: CancelTarget, timeoutMs: number): Pr
   } finally {
     deadline.clear();
   }
-}
-
-/** Random except for the proxy's number: 59 bits with the secret. Positive, as drivers print it as a process id. */
-function randomId(number: number): number {
-  return randomInt(1, 2 ** 31 / proxiesMax) * proxiesMax + number;
 }
 
 function isSameSecret(one: number, other: number): boolean {

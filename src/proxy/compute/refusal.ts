@@ -2,7 +2,7 @@
 import { CatnapError } from '../../lib/errors.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { type ErrorReport, errorResponse } from '../protocol/messages.ts';
-import { ProtocolError } from '../protocol/wire.ts';
+import { NoStartupPacket, ProtocolError } from '../protocol/wire.ts';
 import { ComputeRefusal } from './session.ts';
 
 /** The message of Postgres for a shutdown. */
@@ -22,7 +22,7 @@ export class ShuttingDown extends Error {
 export interface Refusal {
   readonly level: 'debug' | 'info' | 'error';
   readonly sqlState: string;
-  /** Null when the client is gone. */
+  /** Null when the client is gone, or does not speak the protocol. */
   readonly response: Buffer | null;
 }
 
@@ -34,6 +34,7 @@ export function describeRefusal(thrown: unknown): Refusal {
     return { level: 'info', sqlState: thrown.sqlState, response: thrown.response };
   }
   if (thrown instanceof ShuttingDown) return refuse('debug', administratorCommand);
+  if (thrown instanceof NoStartupPacket) return { level: 'info', sqlState: '08P01', response: null };
   if (thrown instanceof ProtocolError) {
     return refuse('info', { sqlState: '08P01', message: thrown.message });
   }

@@ -86,7 +86,7 @@ export function startSession(options: {
 }): Splice {
   const { messages, compute } = options;
   const cancel = () => forwardCancel(compute, options.cancelMs);
-  const { key, revoke } = options.cancelKeys.issue({ cancel });
+  const { key, revoke } = options.cancelKeys.issue({ cancel }, compute.key.processId);
   messages.write(Buffer.concat([authenticationOk, compute.greeting, backendKeyData(key), compute.ready]));
   const session = splice({
     client: messages.release(),

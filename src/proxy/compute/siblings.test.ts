@@ -38,18 +38,21 @@ async function answerOf(client: RawClient): Promise<string> {
   }
 }
 
-it('a cancel request that arrives at the other proxy cancels the query of its own client only', async () => {
+it.each([
+  ['pooled', 'ep-a-pooler'],
+  ['direct', 'ep-a'],
+])('a cancel request at the other proxy cancels the query of its own client only: %s', async (_, endpoint) => {
   const [first, second] = await startTwo();
-  const one = await proxies.raw(first, { application_name: 'sibling-one' });
-  const other = await proxies.raw(second, { application_name: 'sibling-other' });
-  expect([one.key.processId % 16, other.key.processId % 16]).toEqual([0, 1]);
+  const one = await proxies.raw(first, { application_name: 'sibling-one' }, endpoint);
+  const other = await proxies.raw(second, { application_name: 'sibling-other' }, endpoint);
+  expect([one.key.secret & 1, other.key.secret & 1]).toEqual([0, 1]);
   await sleepOn(one, 'sibling-one');
   await sleepOn(other, 'sibling-other');
-  // None of these keys was issued: a wrong secret, the number of the other proxy, and one that no proxy has.
+  // None of these keys was issued: a wrong secret, the number of the other proxy, and a process that nobody has.
   for (const proxy of [first, second]) {
+    await proxies.cancel(proxy, { ...one.key, secret: one.key.secret ^ 2 });
     await proxies.cancel(proxy, { ...one.key, secret: one.key.secret ^ 1 });
-    await proxies.cancel(proxy, { ...one.key, processId: one.key.processId + 1 });
-    await proxies.cancel(proxy, { ...one.key, processId: one.key.processId + 15 });
+    await proxies.cancel(proxy, { ...one.key, processId: one.key.processId ^ 1 });
     await proxies.cancel(proxy, { processId: -1, secret: 0 });
   }
   await proxies.cancel(second, one.key);

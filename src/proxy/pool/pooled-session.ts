@@ -11,7 +11,7 @@ import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
 import { onChunks } from '../sockets/chunks.ts';
 import { type Writer, writerTo } from '../sockets/straight-writer.ts';
 import { dropsStatements } from './command-tags.ts';
-import { asNonFatal, errorField, sqlStateField } from './error-fields.ts';
+import { asNonFatal } from './error-fields.ts';
 import { headerBytes } from './message-types.ts';
 import type { Pool, Waiter } from './pool.ts';
 import { RequestTranslator } from './request-translator.ts';
@@ -37,7 +37,6 @@ const heldBytesMax = 65_536;
 const lingerMs = 5_000;
 export const readyForQuery = encodeMessage('Z', Buffer.from('I'));
 const serverClosed: ErrorReport = { sqlState: '08006', message: 'server closed the connection unexpectedly' };
-const featureNotSupported = '0A000';
 
 export class PooledSession implements Waiter {
   readonly #options: PooledSessionOptions;
@@ -148,10 +147,19 @@ export class PooledSession implements Waiter {
       throw thrown;
     }
     server.replies.sendLocalReplies();
-    // As in Postgres, requests that were sent before Terminate are still carried out.
-    if (this.#translator.isTerminated && !server.replies.isReplyDue) return void this.#end(null);
+    if (this.#translator.isTerminated) return void this.#leave(server);
     if (!takesMore) this.#stream.pause();
     this.#releaseIfFree(server);
+  }
+
+  /**
+   * The client has sent Terminate. As in Postgres, the requests before it are still carried out. A server that waits
+   * for more of them, in a COPY or a batch without its Sync, gets the Terminate too, and closes.
+   */
+  #leave(server: ServerConnection): void {
+    if (!server.replies.isWaitingForClient) return;
+    if (server.isFree) this.#end(null);
+    else server.close();
   }
 
   #releaseIfFree(server: ServerConnection): void {
@@ -175,7 +183,10 @@ export class PooledSession implements Waiter {
   }
 
   onServerDone(): void {
-    if (this.#server !== null) this.#releaseIfFree(this.#server);
+    if (this.#server !== null) {
+      if (this.#translator.isTerminated) return void this.#leave(this.#server);
+      this.#releaseIfFree(this.#server);
+    }
     if (this.#translator.isTerminated) this.#end(null);
   }
 
@@ -192,11 +203,7 @@ export class PooledSession implements Waiter {
   }
 
   onServerError(body: Buffer, isOwnQuery: boolean): void {
-    if (isOwnQuery) return void this.#refuse(new CatnapError('invalid_request', parseErrorResponse(body).message));
-    if (errorField(body, sqlStateField) !== featureNotSupported || !body.includes('RevalidateCachedQuery')) return;
-    // A table has changed since the statement was prepared. Prepared again, it must be new on every server.
-    this.#pool.statements.forgetAll();
-    if (this.#server !== null) this.#server.isRetired = true;
+    if (isOwnQuery) this.#refuse(new CatnapError('invalid_request', parseErrorResponse(body).message));
   }
 
   onServerFatal(body: Buffer): boolean {
@@ -224,7 +231,8 @@ export class PooledSession implements Waiter {
       return void this.#begin(unread);
     }
     if (readyOwed === null) {
-      return void this.#end(this.#hasFatalError || isMidMessage ? null : errorResponse(serverClosed));
+      const isSilent = this.#translator.isTerminated || this.#hasFatalError || isMidMessage;
+      return void this.#end(isSilent ? null : errorResponse(serverClosed));
     }
     const error = hiddenError ?? encodeMessage('E', asNonFatal(errorResponse(serverClosed).subarray(headerBytes)));
     for (let left = readyOwed; left > 0; left--) this.#writer.write(Buffer.concat([error, readyForQuery]));

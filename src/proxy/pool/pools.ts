@@ -11,7 +11,7 @@
  *                            (`tracked-settings.ts`)
  *     resend-buffer.ts       keeps the first request, in case the server goes before it has read it
  *     request-translator.ts  cuts the bytes into requests (`message-types.ts`) and renames prepared statements
- *                            (`statements.ts`, `chunk-editor.ts`)
+ *                            (`statements.ts`, `deallocate.ts`, `chunk-editor.ts`)
  *     request-queue.ts       notes each request, which then goes to the server
  *     reply-scanner.ts       matches the replies with the requests, hides those that the client did not ask for, and
  *                            reads command tags (`command-tags.ts`) and errors (`error-fields.ts`)

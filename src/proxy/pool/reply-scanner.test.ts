@@ -47,8 +47,8 @@ const exchanges: fc.Arbitrary<Exchange> = fc.oneof(
     return { requests: [parse | hidden, bind, execute, sync], sent: Buffer.concat([parseComplete, shown]), shown };
   }),
   fc.constant({
-    requests: [parse | local, bind, execute, close | local, sync],
-    sent: Buffer.concat([bindComplete, commandComplete('INSERT 0 1'), ready]),
+    requests: [parse, bind, execute, close | local, sync],
+    sent: Buffer.concat([parseComplete, bindComplete, commandComplete('INSERT 0 1'), ready]),
     shown: Buffer.concat([parseComplete, bindComplete, commandComplete('INSERT 0 1'), closeComplete, ready]),
   }),
   // After an error nothing up to the Sync is replied to, neither by the server nor by the proxy.

@@ -44,10 +44,8 @@ const idleStatus = 'I'.charCodeAt(0);
 /** An inspected body that is longer than this passes uninspected. */
 const inspectedBytesMax = 1_000_000;
 
-const localReplies: Readonly<Record<number, Buffer>> = {
-  [requestKind.parse]: Buffer.from([parseComplete, 0, 0, 0, 4]),
-  [requestKind.close]: Buffer.from([closeComplete, 0, 0, 0, 4]),
-};
+/** A Close is the only request that the proxy replies to. */
+const localReply = Buffer.from([closeComplete, 0, 0, 0, 4]);
 
 export class ReplyScanner {
   readonly #events: ReplyEvents;
@@ -90,6 +88,11 @@ export class ReplyScanner {
     return !this.#queue.isEmpty;
   }
 
+  /** The server sends nothing more until the client does: all has its reply, or a COPY or a batch has no end yet. */
+  get isWaitingForClient(): boolean {
+    return this.#queue.isEmpty || this.#isReadingCopy || this.#isBatchOpen;
+  }
+
   /** The client has the beginning of a message, and not its end. */
   get isMidMessage(): boolean {
     return this.#bodyLeft > 0 && !this.#isBodyHidden;
@@ -129,9 +132,8 @@ export class ReplyScanner {
   /** Sends the local replies that are next in the queue. Call it after a series of `expect`. */
   sendLocalReplies(): void {
     while (this.#queue.frontHas(local)) {
-      const reply = localReplies[this.#queue.frontKind];
       this.#queue.pop();
-      if (reply) this.#events.onBytes(reply);
+      this.#events.onBytes(localReply);
     }
   }
 
@@ -252,7 +254,10 @@ export class ReplyScanner {
     const kind = this.#queue.frontKind;
     const isOwnQuery = kind === requestKind.query && this.#queue.frontHas(hidden);
     this.#events.onError(body, isOwnQuery);
-    if (kind === requestKind.query) return isOwnQuery;
+    if (kind === requestKind.query) {
+      this.#queue.undoFront();
+      return isOwnQuery;
+    }
     if (kind === requestKind.sync || kind === 0) return false;
     this.#isSkipping = !this.#queue.skipToSync();
     return false;

@@ -93,6 +93,12 @@ export class RequestQueue {
     return count;
   }
 
+  /** The server has rejected the oldest request, and its reply is not complete yet. */
+  undoFront(): void {
+    this.#changes[this.#head]?.undo();
+    this.#changes[this.#head] = null;
+  }
+
   /** The server skips everything before the next Sync. Returns false when no Sync was sent yet. */
   skipToSync(): boolean {
     let sync = this.#head;

@@ -6,10 +6,11 @@
 import { CatnapError } from '../../lib/errors.ts';
 import { ProtocolError } from '../protocol/wire.ts';
 import { ChunkEditor, closeMessage, endOfString, parseMessage, withName } from './chunk-editor.ts';
+import { deallocatedName, makeStandIn, makeStandInAndSync, parseStandIn, queryStandIn } from './deallocate.ts';
 import { headerBytes, requestTypes, statementTarget } from './message-types.ts';
 import type { ReplyScanner } from './reply-scanner.ts';
-import { hidden, local, requestKind } from './request-queue.ts';
-import type { ClientStatements, ServerStatements, Statement } from './statements.ts';
+import { hidden, local, requestKind, type StatementChange } from './request-queue.ts';
+import type { ClientStatements, NamedStatement, ServerStatements, Statement } from './statements.ts';
 
 /** The server connection, as far as the translation needs it. */
 export interface TranslationTarget {
@@ -134,10 +135,7 @@ export class RequestTranslator {
       case requestTypes.sync:
         return void replies.expect(requestKind.sync);
       case requestTypes.query:
-        // As in Postgres, a simple query drops the unnamed statement.
-        this.#unnamed = null;
-        this.#unnamedTurn = -1;
-        return void replies.expect(requestKind.query);
+        return void this.#query(editor, end, target);
       case requestTypes.functionCall:
         return void replies.expect(requestKind.query);
       case requestTypes.copyDone:
@@ -154,11 +152,43 @@ export class RequestTranslator {
     }
   }
 
+  #query(editor: ChunkEditor, end: number, target: TranslationTarget): void {
+    // As in Postgres, a simple query drops the unnamed statement.
+    this.#unnamed = null;
+    this.#unnamedTurn = -1;
+    const change = this.#deallocate(editor.chunk, editor.at + headerBytes, end);
+    if (change !== null) {
+      expectStandIn(target.replies);
+      target.replies.expect(requestKind.sync | hidden);
+      editor.insert(makeStandInAndSync);
+      editor.replace(queryStandIn, end - editor.at);
+    }
+    target.replies.expect(requestKind.query, change);
+  }
+
+  /** Drops the statement that the text deallocates. Null when the text does something else. */
+  #deallocate(chunk: Buffer, textStart: number, end: number): StatementChange | null {
+    const name = deallocatedName(chunk, textStart, end);
+    const named = name === null ? undefined : this.#statements.find(name);
+    if (name === null || named === undefined) return null;
+    this.#statements.remove(name);
+    return { undo: () => this.#statements.restore(name, named) };
+  }
+
   #parse(editor: ChunkEditor, end: number, target: TranslationTarget): void {
     const { replies } = target;
     const message = editor.chunk.subarray(editor.at, end);
     const nameEnd = endOfString(message, headerBytes);
     if (nameEnd === headerBytes) {
+      const change = this.#deallocate(message, nameEnd + 1, message.length);
+      if (change !== null) {
+        expectStandIn(replies);
+        replies.expect(requestKind.parse, change);
+        editor.insert(makeStandIn);
+        this.#unnamed = null;
+        this.#unnamedTurn = target.turn;
+        return void editor.replace(parseStandIn, message.length);
+      }
       replies.expect(requestKind.parse);
       // Most drivers send the Bind right behind the Parse. Only others may bind it in a later transaction.
       const next = editor.chunk[end];
@@ -172,24 +202,20 @@ export class RequestTranslator {
       // Postgres refuses a second statement of the same name; sent under the known name, this one is refused too.
       this.#prepare(known, editor, target);
       replies.expect(requestKind.parse);
-      return void editor.replace(parseMessage(known), message.length);
+      return void editor.replace(parseMessage(known.statement), message.length);
     }
     const content = message.subarray(nameEnd + 1);
     if (this.#statements.bytes + content.length > statementBytesMax) throw tooLarge();
-    const statement = this.#statements.add(name, content);
-    const undo = () => this.#statements.remove(name, statement);
-    if (target.statements.has(statement)) {
-      replies.expect(requestKind.parse | local, { undo });
-      return void editor.replace(null, message.length);
-    }
-    this.#addToServer(statement, editor, target);
+    const named = this.#statements.add(name, content);
+    // A server that has the text may have prepared it before a column changed its type, so it prepares it again.
+    this.#addToServer(named.statement, editor, target);
     replies.expect(requestKind.parse, {
       undo: () => {
-        target.statements.remove(statement);
-        undo();
+        target.statements.remove(named.statement);
+        this.#statements.remove(name, named);
       },
     });
-    editor.replace(parseMessage(statement), message.length);
+    editor.replace(parseMessage(named.statement), message.length);
   }
 
   #bind(editor: ChunkEditor, end: number, target: TranslationTarget): void {
@@ -210,21 +236,21 @@ export class RequestTranslator {
   #close(editor: ChunkEditor, end: number, target: TranslationTarget): void {
     const start = editor.at + headerBytes;
     const name = editor.chunk[start] === statementTarget ? editor.chunk.toString('latin1', start + 1, end - 1) : '';
-    const statement = this.#statements.find(name);
-    if (statement === undefined) return void target.replies.expect(requestKind.close);
+    const named = this.#statements.find(name);
+    if (named === undefined) return void target.replies.expect(requestKind.close);
     this.#statements.remove(name);
-    target.replies.expect(requestKind.close | local, { undo: () => this.#statements.restore(name, statement) });
+    target.replies.expect(requestKind.close | local, { undo: () => this.#statements.restore(name, named) });
     editor.replace(null, end - editor.at);
   }
 
   /** Replaces the statement's name, which lies from `nameStart` to `nameEnd` in the current message. */
   #rename(editor: ChunkEditor, nameStart: number, nameEnd: number, target: TranslationTarget): void {
     if (nameStart === nameEnd) return void this.#provideUnnamed(editor, nameStart, target);
-    const statement = this.#statements.find(editor.chunk.toString('latin1', nameStart, nameEnd));
+    const named = this.#statements.find(editor.chunk.toString('latin1', nameStart, nameEnd));
     // The client has not prepared it: the server reports that, unless SQL made the statement in this transaction.
-    if (statement === undefined) return;
-    this.#prepare(statement, editor, target);
-    editor.replace(withName(editor, nameStart, nameEnd, statement.name), nameEnd - editor.at);
+    if (named === undefined) return;
+    this.#prepare(named, editor, target);
+    editor.replace(withName(editor, nameStart, nameEnd, named.statement.name), nameEnd - editor.at);
   }
 
   /** Makes sure that the server's unnamed statement is the client's own. */
@@ -241,20 +267,32 @@ export class RequestTranslator {
   }
 
   /** Prepares the statement on the server, unless the server has it. */
-  #prepare(statement: Statement, editor: ChunkEditor, target: TranslationTarget): void {
-    if (target.statements.has(statement)) return;
+  #prepare(named: NamedStatement, editor: ChunkEditor, target: TranslationTarget): void {
+    if (target.statements.has(named)) return;
+    const { statement } = named;
     this.#addToServer(statement, editor, target);
     target.replies.expect(requestKind.parse | hidden, { undo: () => target.statements.remove(statement) });
     editor.insert(parseMessage(statement));
   }
 
-  /** Notes that the server has the statement, and closes the statement that has to make room for it, if any. */
+  /**
+   * Notes that the server has the statement from now on. Closes what it may have under the same name (nothing fails if
+   * there is no such statement), and the statement that has to make room, if any.
+   */
   #addToServer(statement: Statement, editor: ChunkEditor, target: TranslationTarget): void {
     const evicted = target.statements.add(statement);
-    if (evicted === null) return;
-    target.replies.expect(requestKind.close | hidden);
-    editor.insert(closeMessage(evicted));
+    for (const closed of [evicted, statement.wasSent ? statement : null]) {
+      if (closed === null) continue;
+      target.replies.expect(requestKind.close | hidden);
+      editor.insert(closeMessage(closed));
+    }
+    statement.wasSent = true;
   }
+}
+
+function expectStandIn(replies: ReplyScanner): void {
+  replies.expect(requestKind.close | hidden);
+  replies.expect(requestKind.parse | hidden);
 }
 
 function isCopyType(type: number): boolean {

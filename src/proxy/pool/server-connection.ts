@@ -19,7 +19,7 @@ import { changeSql, readTrackedValues, type TrackedValues, trackedIndex, withVal
 export interface ServerUser {
   /** Bytes for the client, valid during the call only. Returns false to get no more of them until `resume`. */
   onServerBytes(bytes: Buffer): boolean;
-  /** The server has replied to every request. It is free, or in the middle of a transaction. */
+  /** The server sends nothing more by itself. It is free, or in the middle of a transaction, a batch or a COPY. */
   onServerDone(): void;
   /** The server takes bytes again, after `write` has returned false. */
   onServerDrain(): void;
@@ -174,13 +174,19 @@ export class ServerConnection implements ReplyEvents {
     }
   }
 
-  /** Sends Terminate; `onClosed` follows when the server has closed its side too. */
+  /**
+   * Sends Terminate; `onClosed` follows when the server has closed its side too. What still runs after a while is
+   * cancelled: without its client nobody waits for it, and it would hold its locks.
+   */
   close(): void {
     this.isRetired = true;
     if (this.#isClosing) return;
     this.#isClosing = true;
     if (this.#socket.writable) this.#socket.end(terminateMessage);
-    const timer = setTimeout(() => this.#socket.destroy(), closeMs);
+    const timer = setTimeout(() => {
+      void this.cancel(closeMs).catch(() => {});
+      this.#socket.destroy();
+    }, closeMs);
     this.#socket.once('close', () => clearTimeout(timer));
     this.#socket.resume();
   }
@@ -237,7 +243,7 @@ export class ServerConnection implements ReplyEvents {
       this.#cause = thrown;
       return void this.#destroy();
     }
-    if (!this.replies.isReplyDue) this.#user?.onServerDone();
+    if (this.replies.isWaitingForClient) this.#user?.onServerDone();
   };
 
   #markEnding(): void {

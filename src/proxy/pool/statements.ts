@@ -1,6 +1,10 @@
 /**
  * Prepared statements of pooled clients. Each client has names of its own. On servers each distinct text has one name,
  * so all clients of a pool that prepare the same text share what a server has prepared.
+ *
+ * A text means what the catalogue makes of it at the moment when it is prepared: the types of its parameters, say. So
+ * a client uses nothing that a server has prepared before the client itself sent its Parse. `preparedAt` counts the
+ * Parse messages of the pool, as a clock for that.
  */
 
 export class Statement {
@@ -11,6 +15,8 @@ export class Statement {
   readonly key: string;
   /** How many clients and servers have it. */
   holders = 0;
+  /** Some server may have it, whether it is in that server's list or not. */
+  wasSent = false;
 
   constructor(id: number, content: Buffer, key: string) {
     this.name = Buffer.from(`catnap_${id}`, 'latin1');
@@ -23,6 +29,7 @@ export class Statement {
 export class StatementTable {
   readonly #byContent = new Map<string, Statement>();
   #lastId = 0;
+  #now = 0;
 
   /** Counts the caller as a holder, until `release`. */
   acquire(content: Buffer): Statement {
@@ -44,17 +51,29 @@ export class StatementTable {
     }
   }
 
-  /** What servers have prepared is stale: the same text, prepared again, becomes a new statement. */
-  forgetAll(): void {
-    this.#byContent.clear();
+  /** The time of the last Parse. */
+  get now(): number {
+    return this.#now;
   }
+
+  /** The time of a new Parse. */
+  tick(): number {
+    this.#now += 1;
+    return this.#now;
+  }
+}
+
+/** A client's name of a statement. */
+export interface NamedStatement {
+  readonly statement: Statement;
+  readonly preparedAt: number;
 }
 
 /** What one client has prepared, by the client's own names. */
 export class ClientStatements {
   readonly #table: StatementTable;
   /** Null until the client prepares something: many clients never do. */
-  #byName: Map<string, Statement> | null = null;
+  #byName: Map<string, NamedStatement> | null = null;
   #bytes = 0;
 
   constructor(table: StatementTable) {
@@ -66,40 +85,41 @@ export class ClientStatements {
     return this.#bytes;
   }
 
-  find(name: string): Statement | undefined {
+  find(name: string): NamedStatement | undefined {
     return this.#byName?.get(name);
   }
 
-  add(name: string, content: Buffer): Statement {
-    const statement = this.#table.acquire(content);
-    this.#put(name, statement);
-    return statement;
+  /** The client has sent a Parse. */
+  add(name: string, content: Buffer): NamedStatement {
+    const named = { statement: this.#table.acquire(content), preparedAt: this.#table.tick() };
+    this.#put(name, named);
+    return named;
   }
 
   /** Undoes `remove`. */
-  restore(name: string, statement: Statement): void {
+  restore(name: string, named: NamedStatement): void {
     if (this.find(name) !== undefined) return;
-    statement.holders += 1;
-    this.#put(name, statement);
+    named.statement.holders += 1;
+    this.#put(name, named);
   }
 
   /** With `expected`, removes the name only if it still means that statement. */
-  remove(name: string, expected?: Statement): void {
-    const statement = this.find(name);
-    if (statement === undefined || (expected !== undefined && expected !== statement)) return;
+  remove(name: string, expected?: NamedStatement): void {
+    const named = this.find(name);
+    if (named === undefined || (expected !== undefined && expected !== named)) return;
     this.#byName?.delete(name);
-    this.#bytes -= statement.content.length;
-    this.#table.release(statement);
+    this.#bytes -= named.statement.content.length;
+    this.#table.release(named.statement);
   }
 
   clear(): void {
     for (const name of this.#byName?.keys() ?? []) this.remove(name);
   }
 
-  #put(name: string, statement: Statement): void {
+  #put(name: string, named: NamedStatement): void {
     this.#byName ??= new Map();
-    this.#byName.set(name, statement);
-    this.#bytes += statement.content.length;
+    this.#byName.set(name, named);
+    this.#bytes += named.statement.content.length;
   }
 }
 
@@ -107,32 +127,36 @@ export class ClientStatements {
 export class ServerStatements {
   readonly #table: StatementTable;
   readonly #max: number;
-  readonly #prepared = new Set<Statement>();
+  /** When each was prepared. */
+  readonly #prepared = new Map<Statement, number>();
 
   constructor(table: StatementTable, max: number) {
     this.#table = table;
     this.#max = max;
   }
 
-  has(statement: Statement): boolean {
-    if (!this.#prepared.has(statement)) return false;
+  /** Whether the server has prepared it, and not before the client did. */
+  has({ statement, preparedAt }: NamedStatement): boolean {
+    const at = this.#prepared.get(statement);
+    if (at === undefined || at < preparedAt) return false;
     // The order only matters when the limit is near.
     if (this.#prepared.size * 2 > this.#max) {
       this.#prepared.delete(statement);
-      this.#prepared.add(statement);
+      this.#prepared.set(statement, at);
     }
     return true;
   }
 
   /** Returns the statement that has to be closed to make room, if any. */
   add(statement: Statement): Statement | null {
+    this.remove(statement);
     let evicted: Statement | null = null;
     if (this.#prepared.size >= this.#max) {
-      [evicted = null] = this.#prepared;
+      [evicted = null] = this.#prepared.keys();
       if (evicted !== null) this.remove(evicted);
     }
     statement.holders += 1;
-    this.#prepared.add(statement);
+    this.#prepared.set(statement, this.#table.now);
     return evicted;
   }
 
@@ -141,6 +165,6 @@ export class ServerStatements {
   }
 
   clear(): void {
-    for (const statement of this.#prepared) this.remove(statement);
+    for (const statement of this.#prepared.keys()) this.remove(statement);
   }
 }

@@ -3,7 +3,7 @@
  * `negotiate.ts` answers.
  */
 import { type BackendKey, requestCodes } from './messages.ts';
-import { FieldReader, ProtocolError } from './wire.ts';
+import { FieldReader, NoStartupPacket, ProtocolError } from './wire.ts';
 
 export interface StartupPacket {
   readonly kind: 'startup';
@@ -32,7 +32,7 @@ export function parseFirstPacket(packet: Buffer): FirstPacket {
       return { kind: 'gssenc' };
     case requestCodes.cancel: {
       const key = { processId: reader.int32(), secret: reader.int32() };
-      if (reader.remaining > 0) throw new ProtocolError('invalid length of cancel request packet');
+      if (reader.remaining > 0) throw new NoStartupPacket('invalid length of cancel request packet');
       return { kind: 'cancel', key };
     }
     default:

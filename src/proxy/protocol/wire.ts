@@ -12,6 +12,14 @@ export class ProtocolError extends Error {
   }
 }
 
+/** What came in place of a startup packet is none. As in Postgres, the connection is closed without a message. */
+export class NoStartupPacket extends ProtocolError {
+  constructor(message: string) {
+    super(message);
+    this.name = 'NoStartupPacket';
+  }
+}
+
 export interface Message {
   /** One ASCII character. */
   readonly type: string;
@@ -62,7 +70,7 @@ export class FrameBuffer {
     if (this.#length < 4) return null;
     const length = this.#peek(4).readUInt32BE(0);
     // A length word, a code, and no more than the bound.
-    if (length < 8 || length > maxBytes) throw new ProtocolError('invalid length of startup packet');
+    if (length < 8 || length > maxBytes) throw new NoStartupPacket('invalid length of startup packet');
     if (this.#length < length) return null;
     return this.#take(length).subarray(4);
   }

@@ -1,0 +1,181 @@
+/** Prepared statements of pooled clients whose tables change, and that SQL deallocates. */
+import postgres from 'postgres';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { bind, execute, parse, query, sync } from '../../../test/helpers/postgres-messages.ts';
+import { PostgresProxies, type RawClient, type StartedProxy } from '../../../test/helpers/proxy.ts';
+import { parseErrorResponse } from '../protocol/messages.ts';
+
+const proxies = new PostgresProxies();
+const { direct } = proxies;
+
+beforeAll(() => proxies.prepare());
+afterAll(() => proxies.dispose());
+afterEach(() => proxies.cleanUp());
+
+/** With one server connection, or several. */
+const startWith = (sessions: number) => proxies.start({ wake: async () => ({ ...proxies.compute, sessions }) });
+
+async function makeTable(definition: string): Promise<void> {
+  await direct.unsafe(`create table pool_changed (${definition})`);
+  proxies.onCleanup(() => direct`drop table pool_changed`);
+}
+
+describe('a text that servers have prepared is prepared anew for a new client', () => {
+  it.each([
+    ['whose parameter has another type', 'insert into pool_changed (name) values ($1)'],
+    ['whose operator has another type', 'select name from pool_changed where name = $1'],
+    ['whose columns have other types', 'select * from pool_changed where $1::text is not null'],
+  ])('%s', async (_, text) => {
+    const proxy = await startWith(2);
+    await makeTable('name text');
+    const before = await proxies.client(proxy);
+    await before.query({ name: 'old', text, values: ['1'] });
+    await direct`alter table pool_changed alter column name type int using name::int`;
+    for (const name of ['old', 'new', 'newest']) {
+      const client = await proxies.client(proxy);
+      await client.query({ name, text, values: ['2'] });
+      await client.query('begin');
+      await client.query({ name: `${name} again`, text, values: ['3'] });
+      await client.query('commit');
+    }
+    // The client that prepared it before the change can do the same.
+    const again = await before.query({ name: 'prepared again', text, values: ['4'] });
+    expect(['INSERT', 'SELECT']).toContain(again.command);
+  });
+
+  it('and on every server that the new client uses later', async () => {
+    const proxy = await startWith(10);
+    await makeTable('name text');
+    const text = 'insert into pool_changed (name) values ($1)';
+    const [one, other] = [await proxies.client(proxy), await proxies.client(proxy)];
+    await Promise.all(
+      [one, other].map(async (client) => {
+        await client.query('begin');
+        await client.query({ name: 's', text, values: ['1'] });
+        await client.query('select pg_sleep(0.1)');
+        await client.query('commit');
+      }),
+    );
+    await direct`alter table pool_changed alter column name type int using name::int`;
+    const client = await proxies.client(proxy);
+    await client.query({ name: 's', text, values: ['2'] });
+    const first = await client.query('select pg_backend_pid() as pid');
+    // Another client takes that server, so the next transaction gets the other one.
+    await one.query('begin');
+    expect((await one.query('select pg_backend_pid() as pid')).rows).toEqual(first.rows);
+    await client.query({ name: 's', text, values: ['3'] });
+    expect((await client.query('select pg_backend_pid() as pid')).rows).not.toEqual(first.rows);
+    await one.query('rollback');
+    expect(await direct`select name from pool_changed order by 1`).toMatchObject(
+      [1, 1, 2, 3].map((name) => ({ name })),
+    );
+  });
+
+  it('so that a driver that prepares again after an error succeeds', async () => {
+    const proxy = await startWith(2);
+    await makeTable('name text');
+    const sql = postgres(proxies.uri(proxy), { max: 1, onnotice: () => {} });
+    proxies.onCleanup(() => sql.end({ timeout: 1 }));
+    await sql`select * from pool_changed`;
+    await direct`alter table pool_changed add column more int`;
+    // As on a plain server, postgres.js sees 0A000 and prepares the text again by itself.
+    expect((await sql`select * from pool_changed`).columns.map(({ name }) => name)).toEqual(['name', 'more']);
+  });
+});
+
+/** What the client gets up to the next ReadyForQuery: errors by SQLSTATE, commands by tag. */
+async function ask(client: RawClient, ...requests: Buffer[]): Promise<string[]> {
+  client.messages.write(Buffer.concat(requests));
+  const got: string[] = [];
+  for (;;) {
+    const { type, body } = await client.messages.readMessage();
+    if (type === 'E') got.push(parseErrorResponse(body).sqlState);
+    else if (type === 'C') got.push(body.toString('latin1', 0, body.length - 1));
+    else if (type === 'Z') return [...got, `ready ${body.toString()}`];
+    else got.push(type);
+  }
+}
+
+const use = (name: string) => [bind(name), execute(), sync];
+const bindAndExecute = async (client: RawClient, name: string) => ask(client, ...use(name));
+
+describe('SQL that deallocates what the protocol has prepared', () => {
+  let proxy: StartedProxy;
+
+  async function startPrepared(): Promise<RawClient> {
+    proxy = await startWith(2);
+    const client = await proxies.raw(proxy);
+    expect(await ask(client, parse('plan', 'select 1'), parse('Odd "name"', 'select 2'), sync)).toEqual([
+      '1',
+      '1',
+      'ready I',
+    ]);
+    return client;
+  }
+
+  it.each([
+    ['simple', (sql: string) => [query(sql)], []],
+    ['extended', (sql: string) => [parse('', sql), ...use('')], ['1', '2']],
+  ])('is understood: %s', async (_, request, before) => {
+    const client = await startPrepared();
+    expect(await ask(client, ...request('DEALLOCATE plan'))).toEqual([...before, 'DEALLOCATE', 'ready I']);
+    expect(await bindAndExecute(client, 'plan')).toEqual(['26000', 'ready I']);
+    expect(await ask(client, ...request('deallocate PREPARE "Odd ""name"""; '))).toEqual([
+      ...before,
+      'DEALLOCATE',
+      'ready I',
+    ]);
+    expect(await bindAndExecute(client, 'Odd "name"')).toEqual(['26000', 'ready I']);
+    // The names are free again, and what does not exist is reported by the server.
+    expect(await ask(client, parse('plan', 'select 3'), ...use('plan'))).toEqual([
+      '1',
+      '2',
+      'D',
+      'SELECT 1',
+      'ready I',
+    ]);
+    expect((await ask(client, ...request('deallocate nothing'))).slice(-2)).toEqual(['26000', 'ready I']);
+  });
+
+  it('does not do it in a failed transaction, as in Postgres', async () => {
+    const client = await startPrepared();
+    await ask(client, query('begin'));
+    expect(await ask(client, query('select 1/0'))).toEqual(['22012', 'ready E']);
+    expect(await ask(client, query('deallocate plan'))).toEqual(['25P02', 'ready E']);
+    expect(await ask(client, parse('', 'deallocate plan'), sync)).toEqual(['25P02', 'ready E']);
+    await ask(client, query('rollback'));
+    expect(await bindAndExecute(client, 'plan')).toEqual(['2', 'D', 'SELECT 1', 'ready I']);
+  });
+
+  it('leaves the statements of other clients alone', async () => {
+    const client = await startPrepared();
+    const other = await proxies.raw(proxy);
+    await ask(other, parse('plan', 'select 1'), sync);
+    expect(await ask(client, query('deallocate plan'))).toEqual(['DEALLOCATE', 'ready I']);
+    expect(await bindAndExecute(other, 'plan')).toEqual(['2', 'D', 'SELECT 1', 'ready I']);
+    expect(await ask(client, query('deallocate all'))).toEqual(['DEALLOCATE ALL', 'ready I']);
+    expect(await bindAndExecute(client, 'Odd "name"')).toEqual(['26000', 'ready I']);
+    expect(await ask(client, query('discard all'))).toEqual(['DISCARD ALL', 'ready I']);
+    expect(await bindAndExecute(other, 'plan')).toEqual(['2', 'D', 'SELECT 1', 'ready I']);
+  });
+
+  it.each(['deallocate all', 'discard all'])('drops everything: %s, extended', async (sql) => {
+    const client = await startPrepared();
+    expect(await ask(client, parse('', sql), ...use(''))).toEqual(['1', '2', sql.toUpperCase(), 'ready I']);
+    expect(await bindAndExecute(client, 'plan')).toEqual(['26000', 'ready I']);
+  });
+
+  it('reaches a statement that SQL has prepared in the same transaction', async () => {
+    const client = await startPrepared();
+    expect(await ask(client, query('begin; prepare mine as select 1; deallocate mine; commit'))).toEqual([
+      'BEGIN',
+      'PREPARE',
+      'DEALLOCATE',
+      'COMMIT',
+      'ready I',
+    ]);
+    await ask(client, query('begin'));
+    await ask(client, query('prepare mine as select 1'));
+    expect(await ask(client, query('deallocate mine'))).toEqual(['DEALLOCATE', 'ready T']);
+  });
+});
