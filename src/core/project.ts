@@ -22,6 +22,7 @@ import { requireSuspendTimeout } from './endpoint.ts';
 import { requirePreloadLibraries } from './endpoint-settings.ts';
 import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
 import { requirePgSettings } from './pg-settings.ts';
+import { requireMaintenanceWindow } from './pending-update.ts';
 import { planOf } from './plan.ts';
 import { defaultSize, requireSize, resolveSize } from './sizing.ts';
 
@@ -118,6 +119,7 @@ export async function updateProjectOf(
   }
   requirePreloadLibraries(change.settings?.preload_libraries, 'body.project.settings.preload_libraries');
   const organization = await selectOrganization(scope.tx, project.organizationId);
+  requireMaintenanceWindow(change.settings?.maintenance_window);
   if (organization === undefined) throw notFound('project');
   const changed = await updateProject(scope.tx, id, {
     ...(change.name === undefined ? {} : { name: change.name }),

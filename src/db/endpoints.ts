@@ -5,6 +5,7 @@ import type { ComputeAddress, SizeRange } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import { changesChannel } from './operations.ts';
 
+import type { ProjectSettings } from './projects.ts';
 export type EndpointType = 'read_write' | 'read_only';
 export type EndpointState = 'init' | 'active' | 'idle';
 
@@ -163,6 +164,18 @@ export async function selectActiveComputes(sql: Sql): Promise<ActiveCompute[]> {
 }
 
 export type EndpointChange = Partial<
+export interface NeverSleeping extends EndpointRow {
+  readonly maintenanceWindow: ProjectSettings['maintenance_window'];
+}
+
+/** Awake, and kept so by their setting; with their plan. */
+export async function selectNeverSleeping(sql: Sql): Promise<NeverSleeping[]> {
+  return sql<NeverSleeping[]>`
+    select e.*, o.plan, p.settings -> 'maintenance_window' as maintenance_window ${withPlan(sql)}
+    where e.suspend_timeout_seconds < 0 and e.current_state = 'active' and e.pending_state is null
+      and e.deleting_at is null and p.deleting_at is null and p.settings -> 'maintenance_window' is not null`;
+}
+
   Omit<EndpointRow, 'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'replication' | 'workSeen'>
 >;
 

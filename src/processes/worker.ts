@@ -10,6 +10,7 @@ import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
+import { makeMaintenance } from '../reconcilers/maintenance.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { retention } from '../reconcilers/retention.ts';
@@ -46,6 +47,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     expiredBranches,
     branchSizes,
     retention,
+    makeMaintenance(init.releases),
     providerLeftovers(providers),
     authTransfers(providers),
   ];
