@@ -13,6 +13,7 @@ import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { makeMaintenance } from '../reconcilers/maintenance.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
+import { replicationSlots } from '../reconcilers/replication-slots.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
@@ -44,10 +45,11 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     lostComputes,
     strayComputes,
     staleReplicas,
+    replicationSlots,
     expiredBranches,
+    makeMaintenance(init.releases),
     branchSizes,
     retention,
-    makeMaintenance(init.releases),
     providerLeftovers(providers),
     authTransfers(providers),
   ];
