@@ -127,13 +127,13 @@ export interface AllowedIps {
   readonly protected_branches_only?: boolean;
 }
 
-/** Kept and shown; nothing is maintained by the clock. */
+/** When a compute that never sleeps is restarted, once, for an update that waits (`pending_update`). */
 export interface MaintenanceWindow {
-  /** 1 is Monday, 7 is Sunday. */
+  /** The days on which it begins: 1 is Monday, 7 is Sunday. */
   readonly weekdays: readonly number[];
   /** HH:MM, UTC. */
   readonly start_time: string;
-  /** HH:MM, UTC. */
+  /** HH:MM, UTC; a time before the start is one of the next day. */
   readonly end_time: string;
 }
 
@@ -141,7 +141,10 @@ export interface MaintenanceWindow {
 export interface ProjectSettings {
   readonly quota?: ProjectQuota;
   readonly allowed_ips?: AllowedIps;
-  /** Kept and shown; once on it stays on. */
+  /**
+   * Servers run with `wal_level` `logical`, and roles made through the API may replicate and subscribe. Turning it on
+   * restarts computes that are awake; once on it stays on.
+   */
   readonly enable_logical_replication?: boolean;
   readonly maintenance_window?: MaintenanceWindow;
   /** Kept and shown; allowed_ips is enforced. */
@@ -414,6 +417,24 @@ export interface Branch {
     /** Sizes of the files that shared their blocks with the source then, together. */
     readonly bytes_shared: number;
   };
+  /**
+   * Its logical replication slots, as its server last reported them; absent until then, and without logical
+   * replication. An addition of Catnap.
+   */
+  readonly replication_slots?: readonly {
+    /** Name of the slot. */
+    readonly name: string;
+    /** Output plugin. */
+    readonly plugin: string;
+    /** The database that it decodes. */
+    readonly database: string;
+    /** Whether a subscriber streams from it. */
+    readonly active: boolean;
+    /** `reserved`, `extended` or `unreserved`; `lost`: its subscriber cannot continue, and must start anew. */
+    readonly wal_status: string;
+    /** How much WAL is kept for it; absent for a lost one. */
+    readonly retained_bytes?: number;
+  }[];
   /** What cannot be done to it at the moment, and why. */
   readonly restricted_actions?: readonly {
     readonly name: string;

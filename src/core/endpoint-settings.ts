@@ -4,7 +4,8 @@ import type { ProjectRow, ProjectSettings } from '../db/projects.ts';
 import { invalid } from '../lib/errors.ts';
 import type { SizeRange } from '../lib/model.ts';
 import { requirePgSettings } from './pg-settings.ts';
-import { serverSettings } from './sizing.ts';
+import type { Plan } from './plan.ts';
+import { clampSize, logicalReplicationSettings, serverSettings } from './sizing.ts';
 
 export interface Library {
   readonly name: string;
@@ -55,5 +56,36 @@ function chosenSettings(project: ProjectSettings, endpoint: EndpointSettings): R
 
 /** The settings that a compute's server should run with: those of its size, and its owner's choices over them. */
 export function wantedSettings(project: ProjectRow, endpoint: EndpointRow, size: SizeRange): Record<string, string> {
-  return { ...serverSettings(size), ...chosenSettings(project.settings, endpoint.settings) };
+  const isLogical = project.settings.enable_logical_replication;
+  return {
+    ...serverSettings(size),
+    ...(isLogical ? logicalReplicationSettings(size) : {}),
+    ...chosenSettings(project.settings, endpoint.settings),
+  };
+}
+
+/** Whether a running server would have to change: the one comparison that decides if an update queues anything. */
+export function areServersAlike(before: ServerWish, after: ServerWish): boolean {
+  return canonical(wishOf(before)) === canonical(wishOf(after));
+}
+
+export interface ServerWish {
+  readonly project: ProjectRow;
+  readonly endpoint: EndpointRow;
+  readonly plan: Plan;
+}
+
+/** The size itself counts too: limits and temporary disk follow from it. */
+function wishOf({ project, endpoint, plan }: ServerWish) {
+  const { minCu, maxCu } = endpoint;
+  return { minCu, maxCu, settings: wantedSettings(project, endpoint, clampSize(endpoint, plan)) };
+}
+
+/** JSON with keys in order, so that two maps with the same content are the same text. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    part !== null && typeof part === 'object' && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
 }

@@ -2,7 +2,8 @@
  * Changes to a compute. The row is the intent; operations carry it out. A change of size restarts the server once, a
  * change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
  */
-import { type EndpointSettings, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import { type EndpointSettings, selectEndpoints, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
@@ -15,8 +16,8 @@ import {
   queueSuspend,
   requireSuspendTimeout,
 } from './endpoint.ts';
-import { requireEndpointSettings } from './endpoint-settings.ts';
-import { branchKey, computeKeys, enqueue, requireRoomInQueue } from './operation.ts';
+import { areServersAlike, canonical, requireEndpointSettings, type ServerWish } from './endpoint-settings.ts';
+import { branchKey, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 import { requireSize } from './sizing.ts';
 
 export interface EndpointChanges {
@@ -57,7 +58,7 @@ export async function updateEndpointOf(
   await requireRoomInQueue(scope, project.id);
   if (changed.branchId !== undefined) await requireFreeTarget(scope, endpoint, changed.branchId);
   const updated = await updateEndpoint(scope.tx, endpoint.id, changed);
-  return queueChange(scope, endpoint, updated);
+  return queueChange(scope, { project, plan, endpoint }, { project, plan, endpoint: updated });
 }
 
 export async function restartEndpoint(
@@ -118,15 +119,6 @@ function differences(endpoint: Endpoint, next: Editable): Partial<Editable> {
   return Object.fromEntries(entries) as Partial<Editable>;
 }
 
-/** JSON with keys in order, so that two maps with the same content are the same text. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    part !== null && typeof part === 'object' && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
-}
-
 async function requireFreeTarget(scope: CommandScope, endpoint: Endpoint, branchId: BranchId): Promise<void> {
   if (endpoint.type === 'read_only') {
     throw new CatnapError(
@@ -140,19 +132,36 @@ async function requireFreeTarget(scope: CommandScope, endpoint: Endpoint, branch
   }
 }
 
-async function queueChange(scope: CommandScope, before: Endpoint, after: Endpoint): Promise<EndpointResult> {
+async function queueChange(scope: CommandScope, from: ServerWish, to: ServerWish): Promise<EndpointResult> {
+  const [before, after] = [from.endpoint, to.endpoint];
   if (after.branchId !== before.branchId) return queueMove(scope, before, after);
   const asleep = isOrWillBe(before, 'idle');
   if (after.disabled && !before.disabled && !asleep) return queueSuspend(scope, after);
-  const forServer =
-    after.minCu !== before.minCu ||
-    after.maxCu !== before.maxCu ||
-    canonical(after.settings) !== canonical(before.settings);
-  if (!forServer || after.disabled) return { endpoint: after, operations: [] };
+  if (after.disabled || areServersAlike(from, to)) return { endpoint: after, operations: [] };
   const apply = await enqueue(scope, 'apply_config', computeKeys(after));
   if (!asleep) return { endpoint: after, operations: [apply] };
   // Woken to prove that the change works, and put back to sleep.
   return { endpoint: after, operations: [apply, await enqueue(scope, 'suspend_compute', computeKeys(after))] };
+}
+
+/**
+ * After a change of the project: its computes that are awake get what has changed for them, primaries before the
+ * replicas that follow them. The others get it at their next start. The caller holds the project.
+ */
+export async function queueProjectChange(
+  scope: CommandScope,
+  before: ProjectRow,
+  after: ProjectRow,
+): Promise<Operation[]> {
+  const plan = await planOfProject(scope, after);
+  const affected = (await selectEndpoints(scope.tx, after.id))
+    .filter((endpoint) => isOrWillBe(endpoint, 'active') && !endpoint.disabled)
+    .filter((endpoint) => !areServersAlike({ project: before, endpoint, plan }, { project: after, endpoint, plan }))
+    .sort((a, b) => Number(a.type === 'read_only') - Number(b.type === 'read_only'));
+  if (affected.length > 0) await requireRoomInQueue(scope, after.id);
+  const operations: Operation[] = [];
+  for (const endpoint of affected) operations.push(await enqueue(scope, 'apply_config', computeKeys(endpoint)));
+  return operations;
 }
 
 /** Both branches' directories are held: the compute leaves one and may be woken on the other only after that. */

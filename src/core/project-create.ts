@@ -15,6 +15,7 @@ import { type BranchDatabase, requireDatabaseName } from './database.ts';
 import { type Endpoint, insertNewEndpoint } from './endpoint.ts';
 import { requirePreloadLibraries } from './endpoint-settings.ts';
 import { branchKey, enqueue, type Operation } from './operation.ts';
+import { requireMaintenanceWindow } from './pending-update.ts';
 import { planOf } from './plan.ts';
 import {
   adminSecretSealContext,
@@ -151,6 +152,7 @@ async function insertNewProject(
     throw invalid(`invalid request: body.project.region_id must be ${config.region}`);
   }
   requirePreloadLibraries(input.settings?.preload_libraries, 'body.project.settings.preload_libraries');
+  requireMaintenanceWindow(input.settings?.maintenance_window);
   const id = newProjectId();
   const name = input.name ?? id;
   if (name.trim() === '') throw invalid('invalid request: body.project.name must not be blank');

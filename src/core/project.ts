@@ -2,7 +2,7 @@
 
 import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
 import { insertLeftovers } from '../db/auth-integrations.ts';
-import { selectProtectedBranch } from '../db/branches.ts';
+import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
 import { selectLastActiveOf } from '../db/endpoints.ts';
 import {
   type DefaultEndpointSettings,
@@ -20,7 +20,9 @@ import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { requireSuspendTimeout } from './endpoint.ts';
 import { requirePreloadLibraries } from './endpoint-settings.ts';
+import { queueProjectChange } from './endpoint-update.ts';
 import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
+import { requireMaintenanceWindow } from './pending-update.ts';
 import { requirePgSettings } from './pg-settings.ts';
 import { planOf } from './plan.ts';
 import { defaultSize, requireSize, resolveSize } from './sizing.ts';
@@ -103,7 +105,7 @@ export interface ProjectChangeInput {
   readonly historyRetentionSeconds?: number | undefined;
 }
 
-/** Default compute settings affect only computes created later. */
+/** Default compute settings affect only computes created later; what servers run with changes at once. */
 export async function updateProjectOf(
   scope: CommandScope,
   caller: Caller,
@@ -117,6 +119,7 @@ export async function updateProjectOf(
     throw invalid('invalid request: body.project.settings.enable_logical_replication cannot be turned off again');
   }
   requirePreloadLibraries(change.settings?.preload_libraries, 'body.project.settings.preload_libraries');
+  requireMaintenanceWindow(change.settings?.maintenance_window);
   const organization = await selectOrganization(scope.tx, project.organizationId);
   if (organization === undefined) throw notFound('project');
   const changed = await updateProject(scope.tx, id, {
@@ -144,7 +147,10 @@ export async function updateProjectOf(
           ),
         }),
   });
-  return { project: changed, operations: [] };
+  const isNowLogical = changed.settings.enable_logical_replication && !project.settings.enable_logical_replication;
+  // Roles get their new rights with the next session that Catnap opens in the server: there must be one.
+  if (isNowLogical) await forgetCatalogsKept(scope.tx, id);
+  return { project: changed, operations: await queueProjectChange(scope, project, changed) };
 }
 
 /** The project leaves every list at once; its last operation then removes processes, directories and rows. */

@@ -106,6 +106,18 @@ export function serverSettings(size: SizeRange): Record<string, string> {
   };
 }
 
+/**
+ * Settings of a server that takes part in logical replication. Each session that decodes may keep this much memory for
+ * open transactions before it spills to disk.
+ */
+export function logicalReplicationSettings({ minCu, maxCu }: SizeRange): Record<string, string> {
+  return {
+    wal_level: 'logical',
+    max_logical_replication_workers: String(4 + Math.floor(maxCu)),
+    logical_decoding_work_mem: `${Math.min(64, Math.floor(64 * minCu))}MB`,
+  };
+}
+
 /** Those of the settings that can follow the size of a server while it runs. */
 export function sizeSettings(cu: number): Record<string, string> {
   return { effective_cache_size: `${Math.floor(fileCacheBytes(cu) / 1024)}kB` };

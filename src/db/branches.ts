@@ -1,5 +1,6 @@
 /** Rows of `branches`. */
 import type { BranchId, EndpointId, ProjectId, UserId } from '../lib/ids.ts';
+import type { ReplicationSlot } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql } from './client.ts';
 import type { Usage } from './consumption.ts';
 
@@ -22,6 +23,8 @@ export interface BranchRow {
   readonly receipt: Readonly<Record<string, string | number | null>> | null;
   /** No server has run since roles and databases were recorded as the last one left them. */
   readonly catalogKept: boolean;
+  /** As its server last reported them; null until it was asked. */
+  readonly replicationSlots: readonly ReplicationSlot[] | null;
   readonly lastResetAt: Date | null;
   /** Counters of one month. */
   readonly usage: Usage;
@@ -93,6 +96,11 @@ export async function selectBranchOfEndpoint(sql: Sql, id: EndpointId): Promise<
 /** Not a change of the branch, so `updated_at` stays. */
 export async function updateCatalogKept(sql: Sql, id: BranchId, catalogKept: boolean): Promise<void> {
   await sql`update branches set catalog_kept = ${catalogKept} where id = ${id}`;
+}
+
+/** So that the next start of each compute brings its roles and databases up to date. */
+export async function forgetCatalogsKept(sql: Sql, projectId: ProjectId): Promise<void> {
+  await sql`update branches set catalog_kept = false where project_id = ${projectId}`;
 }
 
 export async function selectDefaultBranch(sql: Sql, projectId: ProjectId): Promise<BranchRow | undefined> {
@@ -208,6 +216,24 @@ export async function updateBranch(sql: Sql, id: BranchId, change: BranchChange)
 /** Not a user's change, so `updated_at` stays. */
 export async function updateLogicalSize(sql: Sql, id: BranchId, bytes: number): Promise<void> {
   await sql`update branches set logical_size = ${bytes} where id = ${id} and logical_size is distinct from ${bytes}`;
+}
+
+/** Not a user's change either. */
+export async function updateReplicationSlots(
+  sql: Sql,
+  id: BranchId,
+  slots: readonly ReplicationSlot[] | null,
+): Promise<void> {
+  await sql`update branches set replication_slots = ${slots && json(sql, slots)} where id = ${id}`;
+}
+
+/** Nobody streams from a slot of a server that is asleep. */
+export async function markSleepingSlotsInactive(sql: Sql): Promise<void> {
+  await sql`
+    update branches b set replication_slots =
+      (select jsonb_agg(slot || '{"active": false}') from jsonb_array_elements(replication_slots) slot)
+    where replication_slots @> '[{"active": true}]' and not exists (
+      select 1 from endpoints e where e.branch_id = b.id and e.type = 'read_write' and e.current_state = 'active')`;
 }
 
 /** A new branch has what its parent has. */

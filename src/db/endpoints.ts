@@ -2,8 +2,10 @@
 import type { PlanName } from '../lib/config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { ComputeAddress, SizeRange } from '../lib/model.ts';
+import type { BranchRow } from './branches.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import { changesChannel } from './operations.ts';
+import type { ProjectSettings } from './projects.ts';
 
 export type EndpointType = 'read_write' | 'read_only';
 export type EndpointState = 'init' | 'active' | 'idle';
@@ -162,6 +164,18 @@ export async function selectActiveComputes(sql: Sql): Promise<ActiveCompute[]> {
     where e.current_state = 'active' and e.deleting_at is null`;
 }
 
+export interface NeverSleeping extends EndpointRow {
+  readonly maintenanceWindow: ProjectSettings['maintenance_window'];
+}
+
+/** Awake, and kept so by their setting; with their plan. */
+export async function selectNeverSleeping(sql: Sql): Promise<NeverSleeping[]> {
+  return sql<NeverSleeping[]>`
+    select e.*, o.plan, p.settings -> 'maintenance_window' as maintenance_window ${withPlan(sql)}
+    where e.suspend_timeout_seconds < 0 and e.current_state = 'active' and e.pending_state is null
+      and e.deleting_at is null and p.deleting_at is null and p.settings -> 'maintenance_window' is not null`;
+}
+
 export type EndpointChange = Partial<
   Omit<EndpointRow, 'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'replication' | 'workSeen'>
 >;
@@ -231,6 +245,19 @@ export async function touchEndpoint(sql: Sql, id: EndpointId): Promise<EndpointR
 
 export async function deleteEndpointRow(sql: Sql, id: EndpointId): Promise<void> {
   await sql`delete from endpoints where id = ${id}`;
+}
+
+export interface Publisher extends ActiveCompute {
+  readonly replicationSlots: BranchRow['replicationSlots'];
+}
+
+/** Primaries that take part in logical replication, with the slots on record. */
+export async function selectPublishers(sql: Sql): Promise<Publisher[]> {
+  return sql<Publisher[]>`
+    select e.*, p.tenant_uid, b.replication_slots
+    from endpoints e join branches b on b.id = e.branch_id join projects p on p.id = e.project_id
+    where e.current_state = 'active' and e.pending_state is null and e.type = 'read_write' and e.deleting_at is null
+      and p.deleting_at is null and (p.settings ->> 'enable_logical_replication')::boolean`;
 }
 
 export async function countEndpointsByState(

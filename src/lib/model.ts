@@ -23,6 +23,19 @@ export interface ComputeLimits {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+/** A logical replication slot, as its server reports it. */
+export interface ReplicationSlot {
+  readonly name: string;
+  readonly plugin: string;
+  readonly database: string;
+  /** A client streams from it. */
+  readonly active: boolean;
+  /** `reserved`, `extended`, `unreserved`; `lost` when the WAL that it needs is gone, or it was invalidated. */
+  readonly walStatus: string;
+  /** How much WAL is kept for it; null for a lost one. */
+  readonly retainedBytes: number | null;
+}
+
 /** What a server holds, without Catnap's own roles and databases. */
 export interface ServerCatalog {
   readonly roles: readonly { readonly name: string; readonly verifier: string | null }[];

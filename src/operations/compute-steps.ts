@@ -116,7 +116,8 @@ export async function applyCatalog(context: StepContext, target: ComputeTarget):
   // A replica gets its roles and databases from its primary.
   if (target.endpoint.type === 'read_only') return nothingToRecord;
   const pending = await selectPendingCatalog(context.core.database.sql, target.branch.id);
-  const seen = await context.driver.configure(target.ref, catalogChange(pending));
+  const replication = target.project.settings.enable_logical_replication;
+  const seen = await context.driver.configure(target.ref, { ...catalogChange(pending), replication });
   return async (tx) => {
     await recordCatalog(tx, target.branch.id, pending, seen);
   };

@@ -24,7 +24,13 @@ const copy: Step = async (context) => {
   };
   return abandonIfFull(async () => {
     const made = await context.driver.createBranch(spec);
-    const source = made.source ?? (await readParent(context, parentId));
+    const isLogical = target.project.settings.enable_logical_replication;
+    // A schema-only branch is detached when it is emptied.
+    if (isLogical && target.branch.initSource !== 'schema-only') {
+      const adminSecret = adminSecretOf(context, target.project);
+      await context.driver.detachBranch({ ...target.ref, pgVersion: target.project.pgVersion, adminSecret });
+    }
+    const source = withGrants(made.source ?? (await readParent(context, parentId)), isLogical);
     if (target.branch.initSource === 'schema-only') {
       return goto('empty', async (tx) => {
         await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
@@ -42,6 +48,11 @@ const copy: Step = async (context) => {
 async function readParent(context: StepContext, parentId: BranchId): Promise<SourceState | null> {
   const seen = await readSource(context, parentId);
   return seen === 'asleep' || seen === 'starting' ? null : seen;
+}
+
+/** Roles of a parent that was copied while it waited for its rights to replicate get theirs at the first start. */
+function withGrants(source: SourceState | null, isLogical: boolean): SourceState | null {
+  return source !== null && isLogical ? { ...source, isExact: false } : source;
 }
 
 interface Copied {

@@ -15,6 +15,7 @@ import {
   updateBranch,
   updateCatalogKept,
   updateLogicalSize,
+  updateReplicationSlots,
 } from '../db/branches.ts';
 import type { JsonValue, Tx } from '../db/client.ts';
 import { moveMeteredWal } from '../db/consumption.ts';
@@ -34,7 +35,7 @@ import {
   skip,
   wait,
 } from './step.ts';
-import { type BranchTarget, findBranch, findCompute } from './target.ts';
+import { adminSecretOf, type BranchTarget, findBranch, findCompute } from './target.ts';
 
 const sourceStartsMs = 50;
 
@@ -66,6 +67,9 @@ const copy: Step = async (context) => {
   };
   return abandonIfFull(async () => {
     const { receipt } = await context.driver.createBranch(spec);
+    if (target.project.settings.enable_logical_replication) {
+      await context.driver.detachBranch({ ...spec, adminSecret: adminSecretOf(context, target.project) });
+    }
     return goto('stop', async (tx) => {
       // The routes are closed first: pooled clients start nothing new here, and wait for the restored data.
       for (const { id, address } of await selectEndpoints(tx, target.project.id, target.branch.id)) {
@@ -136,6 +140,8 @@ async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTa
     ...(branch.parentId !== null && { parentLsn: lsnOf(receipt), parentTimestamp: new Date(String(copiedAt)) }),
   });
   await copyLogicalSize(tx, sourceOf(context), branch.id);
+  // Neither the copy nor the data that was put aside has slots.
+  await updateReplicationSlots(tx, branch.id, null);
 }
 
 function lsnOf(receipt: JsonValue | undefined): string | null {

@@ -10,8 +10,10 @@ import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
+import { makeMaintenance } from '../reconcilers/maintenance.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
+import { replicationSlots } from '../reconcilers/replication-slots.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
@@ -43,7 +45,9 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     lostComputes,
     strayComputes,
     staleReplicas,
+    replicationSlots,
     expiredBranches,
+    makeMaintenance(init.releases),
     branchSizes,
     retention,
     providerLeftovers(providers),

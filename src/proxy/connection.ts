@@ -16,6 +16,7 @@ import { chooseRoute, type HostnameParts, requirePresent } from './client/route.
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
+import { asksForReplication, ReplicationGuard } from './compute/replication.ts';
 import { connectToCompute, startSession } from './compute/session.ts';
 import type { Waker } from './compute/wake.ts';
 import type { Activity } from './kit/activity.ts';
@@ -27,7 +28,7 @@ import type { ClientPermits } from './permits/client-permits.ts';
 import type { Pools } from './pool/pools.ts';
 import { startPooledSession } from './pool/start-session.ts';
 import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
-import { type BackendKey, errorResponse } from './protocol/messages.ts';
+import { type BackendKey, type ErrorReport, errorResponse } from './protocol/messages.ts';
 import type { StartupPacket } from './protocol/startup.ts';
 import type { Splice } from './sockets/splice.ts';
 import type { TlsContext } from './sockets/tls.ts';
@@ -148,24 +149,34 @@ export class ClientConnection {
     const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
+    const isReplication = asksForReplication(packet.parameters);
     pools.noteProof(identity);
     const releasePermit = await takePermit(budgets.of(endpointId), limits.permitMs, signal);
     try {
       const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });
       if (signal.aborted) compute.socket.destroy();
       signal.throwIfAborted();
+      let end: Terminable['terminate'] = () => {};
+      const guard = isReplication ? new ReplicationGuard((report) => this.#endReplication(report, end)) : null;
       const { done, terminate } = startSession({
         messages,
         compute,
         cancelKeys,
         cancelMs: limits.dialMs,
         onClientBytes: () => activity.note(endpointId),
+        admit: guard === null ? undefined : (chunk) => guard.admit(chunk),
       });
+      end = terminate;
       return { terminate, closed: done.then(releasePermit) };
     } catch (thrown) {
       releasePermit();
       throw thrown;
     }
+  }
+
+  #endReplication(report: ErrorReport, terminate: Terminable['terminate']): void {
+    this.#noteRefusal(new Error(report.message), report.sqlState);
+    terminate(errorResponse(report), this.#context.limits.closeMs);
   }
 
   async #startPooled({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
@@ -275,10 +286,10 @@ export class ClientConnection {
     else this.#socket.destroy();
   }
 
-  /** A pooled session has ended with an error of the proxy's own. */
+  /** A session has ended with an error of the proxy's own. */
   #noteRefusal(thrown: unknown, sqlState: string): void {
     const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(thrown) };
-    this.#context.log.info(facts, 'a pooled session ended');
+    this.#context.log.info(facts, 'the proxy ended a session');
     this.#context.metrics.connectionRefused(sqlState);
   }
 

@@ -19,7 +19,7 @@ import {
 } from '../../src/core/endpoint.ts';
 import { type EndpointChanges, updateEndpointOf } from '../../src/core/endpoint-update.ts';
 import { isRemoval, type JobName } from '../../src/core/operation.ts';
-import { deleteProject } from '../../src/core/project.ts';
+import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
 import type { BranchId, EndpointId } from '../../src/lib/ids.ts';
@@ -77,6 +77,7 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
     }),
   ],
   create_branch: [
+    withReplication((made) => addBranch(made)),
     ({ made }) =>
       command(test, (scope) =>
         createBranch(scope, test.caller, made.project.id, {
@@ -87,6 +88,11 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       ),
   ],
   restore_branch: [
+    withReplication(async (made, driver) => {
+      const { branch } = await addBranch(made);
+      await drain(test.core, driver);
+      await restore(made, branch.id, made.branch.id, `kept ${randomUUID()}`);
+    }),
     // A root that has a child and a replica, from that child, keeping what it has.
     withReplica(async (made, _, driver) => {
       const { branch } = await addBranch(made);
@@ -110,6 +116,7 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
     },
   ],
   apply_config: [
+    withReplication(async () => undefined),
     ({ made }) => change(made, { maxCu: 2 }),
     withReplica((made, replica) => change(made, { maxCu: 2 }, replica)),
     ({ made }) => change(made, { settings: { pg_settings: { work_mem: '8MB' } } }),
@@ -159,6 +166,15 @@ const scenarios: Record<JobName, Scenario> = {
 };
 
 /** On a project that has a read replica too. */
+/** Turns logical replication on, and does more in that project. */
+function withReplication(more: (made: CreatedProject, driver: FakeDriver) => Promise<unknown>): Scenario {
+  return async ({ driver, made }) => {
+    const settings = { enable_logical_replication: true };
+    await command(test, (scope) => updateProjectOf(scope, test.caller, made.project.id, { settings }));
+    await more(made, driver);
+  };
+}
+
 function withReplica(
   act: (made: CreatedProject, replica: EndpointId, driver: FakeDriver) => Promise<unknown>,
 ): Scenario {
@@ -366,6 +382,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   removeBranch: 'needed',
   replaceBranch: 'needed',
   emptyBranch: 'needed',
+  detachBranch: 'needed',
   buildReplica: 'needed',
   start: 'needed',
   observe: 'needed',
@@ -382,6 +399,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   sample: 'optional',
   observeReplica: 'unused',
   observeWork: 'unused',
+  observeSlots: 'unused',
   measure: 'unused',
   resize: 'unused',
   checkSettings: 'unused',

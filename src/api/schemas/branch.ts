@@ -22,6 +22,16 @@ const BranchReceipt = Type.Object(
   },
   { description: 'How its data came to be. An addition of Catnap’s.' },
 );
+const ReplicationSlot = Type.Object({
+  name: Type.String({ description: 'Name of the slot.' }),
+  plugin: Type.String({ description: 'Output plugin.' }),
+  database: Type.String({ description: 'The database that it decodes.' }),
+  active: Type.Boolean({ description: 'Whether a subscriber streams from it.' }),
+  wal_status: Type.String({
+    description: '`reserved`, `extended` or `unreserved`; `lost`: its subscriber cannot continue, and must start anew.',
+  }),
+  retained_bytes: Type.Optional(count('How much WAL is kept for it; absent for a lost one.')),
+});
 const lsn = (description: string) => Type.String({ pattern: '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$', description });
 
 export const Branch = Type.Object(
@@ -53,6 +63,13 @@ export const Branch = Type.Object(
     created_by: Type.Optional(Type.Object({ name: Type.Optional(Type.String()), image: Type.Optional(Type.String()) })),
     init_source: Type.Optional(Type.String({ description: '`parent-data` or `schema-only`.' })),
     receipt: Type.Optional(BranchReceipt),
+    replication_slots: Type.Optional(
+      Type.Array(ReplicationSlot, {
+        description:
+          'Its logical replication slots, as its server last reported them; absent until then, and without logical ' +
+          'replication. An addition of Catnap.',
+      }),
+    ),
     restricted_actions: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), reason: Type.String() }), {
         description: 'What cannot be done to it at the moment, and why.',

@@ -69,20 +69,32 @@ export const AllowedIps = Type.Object(
 export const MaintenanceWindow = Type.Object(
   {
     weekdays: Type.Array(Type.Integer({ minimum: 1, maximum: 7 }), {
+      minItems: 1,
       maxItems: 7,
-      description: '1 is Monday, 7 is Sunday.',
+      uniqueItems: true,
+      description: 'The days on which it begins: 1 is Monday, 7 is Sunday.',
     }),
     start_time: clockTime('HH:MM, UTC.'),
-    end_time: clockTime('HH:MM, UTC.'),
+    end_time: clockTime('HH:MM, UTC; a time before the start is one of the next day.'),
   },
-  { ...closed, $id: 'MaintenanceWindow', description: 'Kept and shown; nothing is maintained by the clock.' },
+  {
+    ...closed,
+    $id: 'MaintenanceWindow',
+    description: 'When a compute that never sleeps is restarted, once, for an update that waits (`pending_update`).',
+  },
 );
 
 export const ProjectSettings = Type.Object(
   {
     quota: Type.Optional(ref(ProjectQuota)),
     allowed_ips: Type.Optional(ref(AllowedIps)),
-    enable_logical_replication: Type.Optional(Type.Boolean({ description: 'Kept and shown; once on it stays on.' })),
+    enable_logical_replication: Type.Optional(
+      Type.Boolean({
+        description:
+          'Servers run with `wal_level` `logical`, and roles made through the API may replicate and subscribe. ' +
+          'Turning it on restarts computes that are awake; once on it stays on.',
+      }),
+    ),
     maintenance_window: Type.Optional(ref(MaintenanceWindow)),
     block_public_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown; allowed_ips is enforced.' })),
     block_vpc_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),

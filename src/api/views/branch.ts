@@ -4,6 +4,7 @@ import type { Branch, BranchPage } from '../../core/branch.ts';
 import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
 import type { RestoreInput } from '../../core/branch-restore.ts';
 import { asBranchId } from '../../lib/ids.ts';
+import type { ReplicationSlot } from '../../lib/model.ts';
 import type { ApiConfig } from '../kit/parts.ts';
 import type {
   Annotation,
@@ -47,8 +48,13 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     ...present({ expires_at: optionalTime(row.expiresAt), last_reset_at: optionalTime(row.lastResetAt) }),
     created_by: { name: row.createdByName, image: '' },
     init_source: row.initSource,
-    ...present({ receipt: receiptView(row.receipt) }),
+    ...present({ receipt: receiptView(row.receipt), replication_slots: row.replicationSlots?.map(slotView) }),
   };
+}
+
+function slotView({ name, plugin, database, active, walStatus, retainedBytes }: ReplicationSlot) {
+  const facts = { name, plugin, database, active, wal_status: walStatus };
+  return { ...facts, ...present({ retained_bytes: retainedBytes }) };
 }
 
 /** Receipts of the first version say nothing of sharing: what was cloned then shared everything. */

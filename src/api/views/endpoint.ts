@@ -4,8 +4,8 @@ import { endpointHostname, proxyHostname } from '../../core/connection-uri.ts';
 import type { Endpoint, EndpointOptions } from '../../core/endpoint.ts';
 import type { EndpointChanges } from '../../core/endpoint-update.ts';
 import { whyAwake } from '../../core/idleness.ts';
-import { planOf } from '../../core/plan.ts';
-import { clampSize, temporaryDiskLimit } from '../../core/sizing.ts';
+import { pendingUpdate } from '../../core/pending-update.ts';
+import { temporaryDiskLimit } from '../../core/sizing.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { ApiConfig } from '../kit/parts.ts';
 import type {
@@ -83,18 +83,11 @@ function awakeView(row: Endpoint): Partial<EndpointView> {
 }
 
 /** A running server keeps its build and its plan's limits until it is started again. */
-function waitingUpdate(
-  config: ApiConfig,
-  { currentState, server, plan, minCu, maxCu }: Endpoint,
-): Partial<EndpointView> {
-  if (currentState !== 'active' || !server) return {};
-  const release = config.releases[Number.parseInt(server.release ?? '', 10)];
-  const newer = release !== undefined && release !== server.release ? { compute_release_version: release } : {};
-  const size = plan && clampSize({ minCu, maxCu }, planOf(plan));
-  const otherPlan = size && (size.minCu !== server.given.minCu || size.maxCu !== server.given.maxCu);
-  const limits = otherPlan ? { autoscaling_limit_max_cu: size.maxCu } : {};
-  const waiting = { ...newer, ...limits };
-  return Object.keys(waiting).length === 0 ? {} : { pending_update: waiting };
+function waitingUpdate(config: ApiConfig, row: Endpoint): Partial<EndpointView> {
+  const waiting = pendingUpdate(row, config.releases);
+  if (waiting === null) return {};
+  const { release, maxCu } = waiting;
+  return { pending_update: present({ compute_release_version: release, autoscaling_limit_max_cu: maxCu }) };
 }
 
 export function endpointOptions(body: Static<typeof BranchEndpointOptions>): EndpointOptions {

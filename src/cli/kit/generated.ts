@@ -57,13 +57,13 @@ export interface AllowedIps {
   readonly protected_branches_only?: boolean;
 }
 
-/** Kept and shown; nothing is maintained by the clock. */
+/** When a compute that never sleeps is restarted, once, for an update that waits (`pending_update`). */
 export interface MaintenanceWindow {
-  /** 1 is Monday, 7 is Sunday. */
+  /** The days on which it begins: 1 is Monday, 7 is Sunday. */
   readonly weekdays: readonly number[];
   /** HH:MM, UTC. */
   readonly start_time: string;
-  /** HH:MM, UTC. */
+  /** HH:MM, UTC; a time before the start is one of the next day. */
   readonly end_time: string;
 }
 
@@ -71,7 +71,10 @@ export interface MaintenanceWindow {
 export interface ProjectSettings {
   readonly quota?: ProjectQuota;
   readonly allowed_ips?: AllowedIps;
-  /** Kept and shown; once on it stays on. */
+  /**
+   * Servers run with `wal_level` `logical`, and roles made through the API may replicate and subscribe. Turning it on
+   * restarts computes that are awake; once on it stays on.
+   */
   readonly enable_logical_replication?: boolean;
   readonly maintenance_window?: MaintenanceWindow;
   /** Kept and shown; allowed_ips is enforced. */

@@ -1,6 +1,6 @@
 /** The data of a branch in the fake driver: roles, databases and tables of users. */
 
-import type { ServerCatalog } from '../../lib/model.ts';
+import type { ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
 import type { BranchReceipt, CatalogChange, DesiredRole } from '../interface/driver.ts';
 
@@ -13,6 +13,12 @@ export interface FakeBranch {
   readonly databases: Map<string, string>;
   /** Tables of users by database name. */
   readonly users: Map<string, FakeUsers>;
+  /** Whether its roles were given what logical replication needs. */
+  replicates: boolean;
+  /** A copy that was cut off from its source's publishers. */
+  isDetached: boolean;
+  /** Set by tests. */
+  slots: readonly ReplicationSlot[];
 }
 
 export interface FakeUsers {
@@ -37,7 +43,9 @@ export async function syncFakeUsers(
   }
 }
 
-export function applyChange({ roles, databases }: FakeBranch, change: CatalogChange): void {
+export function applyChange(branch: FakeBranch, change: CatalogChange): void {
+  const { roles, databases } = branch;
+  branch.replicates ||= change.replication ?? false;
   for (const name of change.dropDatabases) databases.delete(name);
   for (const role of change.roles) roles.set(role.name, { name: role.name, verifier: role.verifier });
   for (const { name, renameFrom, ownerName } of change.databases) {

@@ -4,7 +4,7 @@
  */
 
 import { delay } from '../../lib/clock.ts';
-import type { ComputeLimits, ServerCatalog } from '../../lib/model.ts';
+import type { ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import {
   type BranchCopy,
@@ -17,6 +17,7 @@ import {
   type ComputeRef,
   type ComputeSample,
   type ComputeSpec,
+  type DetachSpec,
   type EmptySpec,
   type ReplicaData,
   type ReplicaObservation,
@@ -51,7 +52,12 @@ export interface FakeOptions {
 }
 
 /** The settings used in tests that Postgres reads only at a start. */
-const needRestart: ReadonlySet<string> = new Set(['max_connections', 'max_locks_per_transaction', 'shared_buffers']);
+const needRestart: ReadonlySet<string> = new Set([
+  'max_connections',
+  'max_locks_per_transaction',
+  'shared_buffers',
+  'wal_level',
+]);
 
 const fakeBytes = 30_000_000;
 
@@ -107,6 +113,13 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async emptyBranch(spec: EmptySpec): Promise<void> {
     await this.#enter('emptyBranch', spec.branchId);
     if (!this.branches.has(spec.branchId)) throw new Error(`branch ${spec.branchId} has no data`);
+  }
+
+  async detachBranch(spec: DetachSpec): Promise<void> {
+    await this.#enter('detachBranch', spec.branchId);
+    const branch = this.branches.get(spec.branchId);
+    if (!branch) throw new Error(`branch ${spec.branchId} has no data`);
+    branch.isDetached = true;
   }
 
   async removeBranch(ref: BranchRef): Promise<void> {
@@ -198,6 +211,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async observeWork(ref: ComputeRef): Promise<WorkObservation> {
     await this.#enter('observeWork', ref.endpointId);
     return this.work.get(ref.endpointId) ?? { work: null, lastWorkAt: null };
+  }
+
+  async observeSlots(ref: ComputeRef): Promise<readonly ReplicationSlot[] | null> {
+    await this.#enter('observeSlots', ref.endpointId);
+    return runningBranch(this, ref)?.slots ?? null;
   }
 
   async measure(ref: ComputeRef): Promise<ServerMeasures | null> {

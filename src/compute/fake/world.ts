@@ -134,6 +134,9 @@ export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): Branc
     roles: new Map(source?.roles),
     databases: new Map(source?.databases),
     users: new Map(source?.users),
+    replicates: source?.replicates ?? false,
+    isDetached: false,
+    slots: [],
   });
   const servers = [...world.computes.values()].filter(({ process, readOnly }) => process !== null && !readOnly);
   const isAwake = servers.some(({ ref }) => ref.branchId === sourceId);

@@ -8,7 +8,7 @@
  */
 
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
-import type { ComputeAddress, ComputeLimits, ServerCatalog } from '../../lib/model.ts';
+import type { ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { ServerMeasures } from './measures.ts';
 
@@ -43,6 +43,8 @@ export interface EmptySpec extends BranchRef {
   readonly pgVersion: number;
   readonly adminSecret: string;
 }
+
+export type DetachSpec = EmptySpec;
 
 /** Files that belong to a database, by its oid; null where the database was not read. */
 export type KeptFiles = readonly { readonly database: number; readonly filenodes: readonly number[] | null }[];
@@ -191,6 +193,8 @@ export interface CatalogChange {
   readonly databases: readonly DesiredDatabase[];
   readonly dropDatabases: readonly string[];
   readonly dropRoles: readonly string[];
+  /** Roles made through the API take part in logical replication: theirs are REPLICATION and subscriptions. */
+  readonly replication?: boolean;
 }
 
 export interface ComputeDriver {
@@ -201,6 +205,11 @@ export interface ComputeDriver {
    */
   emptyBranch(spec: EmptySpec): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
+  /**
+   * Cuts the subscriptions that a copy has inherited from their publishers, which only its source may use: they are
+   * disabled and forget their slots. Nothing may serve the branch yet.
+   */
+  detachBranch(spec: DetachSpec): Promise<void>;
   /**
    * Replaces a branch's data with that of another branch, which no longer exists afterwards. Whatever serves the branch
    * is stopped, and its replicas lose their data: their next start copies the primary again. The old data is removed,
@@ -259,6 +268,9 @@ export interface ComputeDriver {
    * Open idle sessions, and Catnap's own, do not count.
    */
   observeWork(ref: ComputeRef): Promise<WorkObservation>;
+
+  /** The logical replication slots of a running primary, without temporary ones; null when none runs. */
+  observeSlots(ref: ComputeRef): Promise<readonly ReplicationSlot[] | null>;
 
   /** What a running server counts about itself; null when none runs. */
   measure(ref: ComputeRef): Promise<ServerMeasures | null>;

@@ -11,6 +11,7 @@ import type { CatalogChange, DesiredDatabase, DesiredRole } from '../interface/d
 import { adminDatabase, adminRole, replicationRole } from '../interface/own-logins.ts';
 import { type EnterAs, type Session, sqlState } from './admin-session.ts';
 import { dropRole, janitorPattern } from './drop-role.ts';
+import { grantReplication } from './logical-replication.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 import { usersWriterPattern } from './users-sync.ts';
 
@@ -25,7 +26,8 @@ export async function applyCatalogChange(
   enterAs: EnterAs,
 ): Promise<ServerCatalog> {
   for (const name of change.dropDatabases) await dropDatabase(sql, name);
-  for (const role of change.roles) await ensureRole(sql, role);
+  for (const role of change.roles) await ensureRole(sql, role, change.replication ?? false);
+  if (change.replication) await grantReplication(sql);
   for (const database of change.databases) await ensureDatabase(sql, database);
   for (const name of change.dropRoles) {
     refuseOwnRole(name);
@@ -64,13 +66,13 @@ export async function readVerifier(sql: Session, name: string): Promise<string |
   return found?.verifier ?? null;
 }
 
-async function ensureRole(sql: Session, role: DesiredRole): Promise<void> {
+async function ensureRole(sql: Session, role: DesiredRole, replicates: boolean): Promise<void> {
   refuseOwnRole(role.name);
-  const wanted = await roleAttributes(sql, role);
+  const wanted = await roleAttributes(sql, role, replicates);
   const [found] = await sql<{ asWanted: boolean }[]>`
     SELECT rolpassword IS NOT DISTINCT FROM ${role.verifier}
        AND rolcanlogin = ${role.verifier !== null} AND rolcreatedb AND rolcreaterole = ${wanted.createRole}
-       AND rolinherit AND NOT (rolsuper OR rolreplication OR rolbypassrls) AS "asWanted"
+       AND rolinherit AND rolreplication = ${replicates} AND NOT (rolsuper OR rolbypassrls) AS "asWanted"
     FROM pg_authid WHERE rolname = ${role.name}`;
   if (found?.asWanted) return;
   const verb = found ? 'ALTER' : 'CREATE';
@@ -81,12 +83,17 @@ async function ensureRole(sql: Session, role: DesiredRole): Promise<void> {
  * Until Postgres 16 CREATEROLE let a role grant itself any other role that is not a superuser, including
  * pg_execute_server_program; on those versions it is withheld.
  */
-async function roleAttributes(sql: Session, role: DesiredRole): Promise<{ text: string; createRole: boolean }> {
+async function roleAttributes(
+  sql: Session,
+  role: DesiredRole,
+  replicates: boolean,
+): Promise<{ text: string; createRole: boolean }> {
   const [server] = await sql<{ version: number }[]>`SELECT current_setting('server_version_num')::int AS version`;
   const createRole = (server?.version ?? 0) >= 160_000;
   const login = role.verifier === null ? 'NOLOGIN PASSWORD NULL' : `LOGIN PASSWORD ${quoteLiteral(role.verifier)}`;
   const attributes = `CREATEDB ${createRole ? 'CREATEROLE' : 'NOCREATEROLE'} INHERIT`;
-  return { text: `${login} ${attributes} NOSUPERUSER NOREPLICATION NOBYPASSRLS`, createRole };
+  const replication = replicates ? 'REPLICATION' : 'NOREPLICATION';
+  return { text: `${login} ${attributes} NOSUPERUSER ${replication} NOBYPASSRLS`, createRole };
 }
 
 async function ensureDatabase(sql: Session, database: DesiredDatabase): Promise<void> {

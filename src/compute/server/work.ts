@@ -27,6 +27,7 @@ interface Activity {
   readonly role: string | null;
   readonly applicationName: string | null;
   readonly slot: string | null;
+  readonly subscription: string | null;
   readonly since: Date;
 }
 
@@ -34,9 +35,10 @@ interface Activity {
 export async function readWork(sql: Session): Promise<WorkObservation> {
   const [found] = await sql<Activity[]>`
     SELECT backend_type AS "backendType", state, pid, usename AS role, nullif(application_name, '') AS "applicationName",
-           (SELECT slot_name FROM pg_replication_slots WHERE active_pid = pid LIMIT 1) AS slot,
+           (SELECT slot_name FROM pg_replication_slots WHERE active_pid = a.pid LIMIT 1) AS slot,
+           (SELECT subname FROM pg_stat_subscription s WHERE s.pid = a.pid LIMIT 1) AS subscription,
            coalesce(xact_start, query_start, backend_start) AS since
-    FROM pg_stat_activity
+    FROM pg_stat_activity a
     WHERE ${clientsOwn(sql)} AND NOT ${atRest(sql)}
     ORDER BY since LIMIT 1`;
   // An open session shows when it was last active; the proxy reported those that were closed.
@@ -52,21 +54,25 @@ const clientsOwn = (sql: Session) => sql`
 
 /**
  * An owner may have turned the tracking of states off: then a session that waits for its client, with no transaction,
- * is idle. A background worker without a state is idle while it sleeps in its main loop. A replication session is
- * always active.
+ * is idle. A background worker without a state is idle while it sleeps in its main loop. Replication in both directions
+ * is always active: asleep, the server would get none of its publishers' changes.
  */
 const atRest = (sql: Session) => sql`
-  (backend_type <> 'walsender' AND coalesce(
+  (backend_type <> 'walsender' AND backend_type !~ '^logical replication .*worker$' AND coalesce(
     state = 'idle'
     OR state = 'disabled' AND wait_event = 'ClientRead' AND backend_xid IS NULL AND backend_xmin IS NULL
     OR state IS NULL AND backend_type <> 'client backend' AND wait_event_type IN ('Activity', 'Extension'), false))`;
 
-function asWork({ backendType, state, pid, role, applicationName, slot, since }: Activity): ServerWork {
+function asWork(activity: Activity): ServerWork {
+  const { backendType, state, pid, role, applicationName, slot, subscription, since } = activity;
   const facts = { pid, role, applicationName, slot, since };
   const whose = `of ${role} (pid ${pid})`;
   if (backendType === 'walsender') {
     const through = slot === null ? '' : ` through the slot ${slot}`;
     return { ...facts, kind: 'replication', description: `a replication session ${whose}${through}` };
+  }
+  if (subscription !== null) {
+    return { ...facts, kind: 'replication', description: `the subscription ${subscription} (pid ${pid})` };
   }
   if (backendType !== 'client backend') {
     return { ...facts, kind: 'background_worker', description: `${backendType} (pid ${pid})` };

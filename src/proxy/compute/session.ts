@@ -83,6 +83,7 @@ export function startSession(options: {
   cancelKeys: CancelKeys;
   cancelMs: number;
   onClientBytes: () => void;
+  admit?: ((chunk: Buffer) => Buffer) | undefined;
 }): Splice {
   const { messages, compute } = options;
   const cancel = () => forwardCancel(compute, options.cancelMs);
@@ -93,6 +94,7 @@ export function startSession(options: {
     compute: compute.socket,
     onClientBytes: options.onClientBytes,
     interrupt: cancel,
+    admit: options.admit,
   });
   session.done.then(revoke);
   return session;

@@ -227,7 +227,7 @@ describe('settings', () => {
       'invalid value for parameter "TimeZone"',
     );
     await expect(proxies.raw(proxy, { replication: 'true' })).rejects.toThrow(
-      'unsupported startup parameter: replication',
+      'replication is not possible through the pooler: leave -pooler out of the host name',
     );
   });
 

@@ -26,7 +26,10 @@ export interface PooledClientOptions {
 export async function startPooledSession(options: PooledClientOptions): Promise<PooledSession> {
   const { identity, parameters, messages, pools, signal } = options;
   if (parameters.has('replication')) {
-    throw new CatnapError('not_supported', 'unsupported startup parameter: replication');
+    throw new CatnapError(
+      'not_supported',
+      'replication is not possible through the pooler: leave -pooler out of the host name',
+    );
   }
   const pool = pools.open(identity, parameters);
   pool.clients += 1;

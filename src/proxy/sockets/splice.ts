@@ -25,13 +25,15 @@ export interface SpliceOptions {
   readonly onClientBytes: () => void;
   /** Cancels the compute's current query; may fail. */
   readonly interrupt: () => Promise<void>;
+  /** What of a client's chunk may go on to the compute; all of it when left out. */
+  readonly admit?: ((chunk: Buffer) => Buffer) | undefined;
 }
 
 /** How long a client may keep its own half open after we have closed ours. */
 const lingerMs = 5_000;
 const nothing = Buffer.alloc(0);
 
-export function splice({ client, compute, onClientBytes, interrupt }: SpliceOptions): Splice {
+export function splice({ client, compute, onClientBytes, interrupt, admit }: SpliceOptions): Splice {
   let last: Buffer = nothing;
   let farewell: Buffer | null = null;
   const timers: NodeJS.Timeout[] = [];
@@ -49,7 +51,8 @@ export function splice({ client, compute, onClientBytes, interrupt }: SpliceOpti
   const computeWriter = writerTo(compute, () => client.resume());
   const toCompute = (chunk: Buffer) => {
     onClientBytes();
-    if (!computeWriter.write(chunk)) client.pause();
+    const admitted = admit === undefined ? chunk : admit(chunk);
+    if (admitted.length > 0 && !computeWriter.write(admitted)) client.pause();
   };
   const toClient = (chunk: Buffer) => {
     last = lastBytes(chunk);

@@ -6,6 +6,7 @@
 import type { ServerCatalog } from '../../../lib/model.ts';
 import { adminLogin, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
+import { endClientsReplication } from '../../server/logical-replication.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
 
 /** Allows for a page header and alignment; any change of a role or a database writes several times as much. */
@@ -21,6 +22,7 @@ export async function checkpointAndRead(
   const address = { kind: 'unix', path: compute.socketPath } as const;
   return withSession(address, adminLogin(compute.adminSecret), async (sql) => {
     await sql`CHECKPOINT`;
+    await endClientsReplication(sql);
     if (compute.readOnly) return null;
     // The position is read before the catalog, so anything written during that reading counts as later.
     const [row] = await sql<{ lsn: string }[]>`SELECT pg_current_wal_insert_lsn()::text AS lsn`;

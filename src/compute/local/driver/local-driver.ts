@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { delay } from '../../../lib/clock.ts';
-import type { ComputeAddress, ComputeLimits, ServerCatalog } from '../../../lib/model.ts';
+import type { ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../../lib/model.ts';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type ComputeRef,
   type ComputeSample,
   type ComputeSpec,
+  type DetachSpec,
   type EmptySpec,
   type ReplicaData,
   type ReplicaObservation,
@@ -31,6 +32,7 @@ import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
+import { readSlots } from '../../server/logical-replication.ts';
 import { readMeasures } from '../../server/measures.ts';
 import { takesLogins } from '../../server/probe.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
@@ -40,8 +42,8 @@ import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-call
 import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
 import { absent, addressOf, observation } from './observation.ts';
+import { detachBranch, emptyBranch } from './private-work.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
-import { emptyBranch } from './schema-only.ts';
 
 interface RunningServer {
   readonly address: ComputeAddress;
@@ -74,6 +76,10 @@ export class LocalDriver implements ComputeDriver {
 
   emptyBranch(spec: EmptySpec): Promise<void> {
     return emptyBranch(this.#host, spec);
+  }
+
+  detachBranch(spec: DetachSpec): Promise<void> {
+    return detachBranch(this.#host, spec);
   }
 
   removeBranch(ref: BranchRef): Promise<void> {
@@ -138,6 +144,10 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process) return { work: null, lastWorkAt: null };
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), readWork);
+  }
+
+  observeSlots(ref: ComputeRef): Promise<readonly ReplicationSlot[] | null> {
+    return this.#onRunning(ref, ({ address, adminSecret }) => withSession(address, adminLogin(adminSecret), readSlots));
   }
 
   async measure(ref: ComputeRef): Promise<ServerMeasures | null> {

@@ -88,6 +88,7 @@ test('pg_hba.conf lets Catnap into its database only, and nobody in without SCRA
     'local all catnap_admin reject',
     'local catnap all reject',
     'local replication catnap_replication scram-sha-256',
+    'local replication all reject',
     'local all catnap_replication reject',
     'local all all scram-sha-256',
   ]);

@@ -141,6 +141,8 @@ export function renderHba(): string {
     `local all ${adminRole} reject`,
     `local ${adminDatabase} all reject`,
     `local replication ${replicationRole} scram-sha-256`,
+    // This is physical replication; a logical one names its database.
+    'local replication all reject',
     `local all ${replicationRole} reject`,
     'local all all scram-sha-256',
     '',
