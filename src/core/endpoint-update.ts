@@ -17,6 +17,7 @@ import {
 } from './endpoint.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
 import { branchKey, computeKeys, enqueue, requireRoomInQueue } from './operation.ts';
+import { requireProvisioner } from './single-values.ts';
 import { requireSize } from './sizing.ts';
 
 export interface EndpointChanges {
@@ -29,7 +30,6 @@ export interface EndpointChanges {
   readonly settings?: EndpointSettings | undefined;
   readonly provisioner?: string | undefined;
   readonly poolerEnabled?: boolean | undefined;
-  readonly poolerMode?: string | undefined;
   readonly passwordlessAccess?: boolean | undefined;
 }
 
@@ -46,6 +46,7 @@ export async function updateEndpointOf(
 ): Promise<EndpointResult> {
   const project = await requireProjectLocked(scope, caller, address.projectId);
   const endpoint = await requireEndpoint(scope, address.projectId, address.endpointId);
+  requireProvisioner(changes.provisioner, 'body.endpoint.provisioner');
   const next = withChanges(endpoint, changes);
   const plan = await planOfProject(scope, project);
   if (next.minCu !== endpoint.minCu || next.maxCu !== endpoint.maxCu) requireSize(next, plan);
@@ -87,9 +88,7 @@ type Editable = Pick<
   | 'disabled'
   | 'name'
   | 'settings'
-  | 'provisioner'
   | 'poolerEnabled'
-  | 'poolerMode'
   | 'passwordlessAccess'
 >;
 
@@ -104,9 +103,7 @@ function withChanges(endpoint: Endpoint, changes: EndpointChanges): Editable {
     name: changes.name ?? endpoint.name,
     // A part of the settings that is given replaces the previous one; the other parts stay.
     settings: settings === undefined ? endpoint.settings : { ...endpoint.settings, ...settings },
-    provisioner: changes.provisioner ?? endpoint.provisioner,
     poolerEnabled: changes.poolerEnabled ?? endpoint.poolerEnabled,
-    poolerMode: changes.poolerMode ?? endpoint.poolerMode,
     passwordlessAccess: changes.passwordlessAccess ?? endpoint.passwordlessAccess,
   };
 }

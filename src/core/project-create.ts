@@ -24,6 +24,7 @@ import {
   resolveEndpointDefaults,
 } from './project.ts';
 import { insertNewRole, type Role, requireRoleName } from './role.ts';
+import { requireProvisioner, requireSingleValues } from './single-values.ts';
 
 export interface ProjectInput {
   readonly name?: string | undefined;
@@ -150,6 +151,8 @@ async function insertNewProject(
   if (input.regionId !== undefined && input.regionId !== config.region) {
     throw invalid(`invalid request: body.project.region_id must be ${config.region}`);
   }
+  requireProvisioner(input.provisioner, 'body.project.provisioner');
+  requireSingleValues(input.settings);
   requirePreloadLibraries(input.settings?.preload_libraries, 'body.project.settings.preload_libraries');
   const id = newProjectId();
   const name = input.name ?? id;
@@ -164,7 +167,6 @@ async function insertNewProject(
     pgVersion,
     storePasswords: input.storePasswords ?? true,
     historyRetentionSeconds: input.historyRetentionSeconds ?? defaultHistorySeconds,
-    provisioner: input.provisioner ?? 'k8s-neonvm',
     settings: {
       ...initialSettings,
       ...input.settings,

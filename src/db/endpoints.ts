@@ -62,11 +62,10 @@ export interface EndpointRow {
   readonly maxCu: number;
   readonly suspendTimeoutSeconds: number;
   readonly settings: EndpointSettings;
+  /** Whether the pooled host of the endpoint is open. */
   readonly poolerEnabled: boolean;
-  readonly poolerMode: string;
   readonly disabled: boolean;
   readonly passwordlessAccess: boolean;
-  readonly provisioner: string;
   readonly currentState: EndpointState;
   readonly pendingState: 'active' | 'idle' | null;
   readonly address: ComputeAddress | null;
@@ -100,10 +99,8 @@ export type NewEndpoint = Pick<
   | 'suspendTimeoutSeconds'
   | 'settings'
   | 'poolerEnabled'
-  | 'poolerMode'
   | 'disabled'
   | 'passwordlessAccess'
-  | 'provisioner'
 >;
 
 export async function insertEndpoint(

@@ -23,6 +23,7 @@ export interface ProjectSettings {
   readonly block_public_connections: boolean;
   readonly block_vpc_connections: boolean;
   readonly hipaa: boolean;
+  /** Never stored: every value is refused. */
   readonly audit_log_level?: string;
   readonly quota?: Readonly<Record<string, number>>;
 }
@@ -36,7 +37,6 @@ export interface ProjectRow {
   readonly pgVersion: number;
   readonly storePasswords: boolean;
   readonly historyRetentionSeconds: number;
-  readonly provisioner: string;
   readonly settings: ProjectSettings;
   readonly defaultEndpointSettings: DefaultEndpointSettings;
   readonly tenantUid: number | null;

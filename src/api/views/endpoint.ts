@@ -5,6 +5,7 @@ import type { Endpoint, EndpointOptions } from '../../core/endpoint.ts';
 import type { EndpointChanges } from '../../core/endpoint-update.ts';
 import { whyAwake } from '../../core/idleness.ts';
 import { planOf } from '../../core/plan.ts';
+import { provisioner } from '../../core/single-values.ts';
 import { clampSize, temporaryDiskLimit } from '../../core/sizing.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { ApiConfig } from '../kit/parts.ts';
@@ -31,7 +32,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     type: row.type,
     current_state: row.currentState,
     ...present({ pending_state: row.pendingState }),
-    settings: row.settings,
+    settings: { pg_settings: {}, ...row.settings },
     pooler_enabled: row.poolerEnabled,
     pooler_mode: 'transaction',
     disabled: row.disabled,
@@ -43,7 +44,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     ...present({ started_at: optionalTime(row.startedAt), suspended_at: optionalTime(row.suspendedAt) }),
     proxy_host: proxyHostname(config),
     suspend_timeout_seconds: row.suspendTimeoutSeconds,
-    provisioner: row.provisioner,
+    provisioner,
     ...sizeView(config, row),
     ...(row.currentState === 'active' && row.server?.release ? { compute_release_version: row.server.release } : {}),
     ...(row.currentState === 'active' && row.replication
@@ -119,7 +120,6 @@ export function endpointChanges({ endpoint }: Static<typeof EndpointUpdateBody>)
     settings: endpoint.settings,
     provisioner: endpoint.provisioner,
     poolerEnabled: endpoint.pooler_enabled,
-    poolerMode: endpoint.pooler_mode,
     passwordlessAccess: endpoint.passwordless_access,
   };
 }
@@ -131,7 +131,6 @@ export function endpointInput({ endpoint }: Static<typeof EndpointCreateBody>) {
     name: endpoint.name,
     regionId: endpoint.region_id,
     poolerEnabled: endpoint.pooler_enabled,
-    poolerMode: endpoint.pooler_mode,
     disabled: endpoint.disabled,
     passwordlessAccess: endpoint.passwordless_access,
   };
