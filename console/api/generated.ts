@@ -234,7 +234,7 @@ export interface Endpoint {
   readonly type: 'read_write' | 'read_only';
   /** `active`: a Postgres server answers. `idle`: none runs. `init`: never started yet. */
   readonly current_state: 'init' | 'active' | 'idle';
-  /** The state it is on its way to. */
+  /** The state it is on its way to, until the operations of a change have ended. */
   readonly pending_state?: 'init' | 'active' | 'idle';
   readonly settings: EndpointSettings;
   /** Whether its pooled host is open. */

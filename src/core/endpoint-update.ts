@@ -1,8 +1,9 @@
 /**
  * Changes to a compute. The row is the intent; operations carry it out. A change of size restarts the server once, a
- * change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
+ * change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch. A
+ * replica's data is that of its old branch, so a move removes it, and the next start copies the new primary.
  */
-import { type EndpointSettings, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import { type EndpointSettings, endpointChange, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
@@ -17,6 +18,7 @@ import {
 } from './endpoint.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
 import { branchKey, computeKeys, enqueue, requireRoomInQueue } from './operation.ts';
+import { requirePrimary } from './replica.ts';
 import { requireProvisioner } from './single-values.ts';
 import { requireSize } from './sizing.ts';
 
@@ -56,7 +58,7 @@ export async function updateEndpointOf(
   const changed = differences(endpoint, next);
   if (Object.keys(changed).length === 0) return { endpoint, operations: [] };
   await requireRoomInQueue(scope, project.id);
-  if (changed.branchId !== undefined) await requireFreeTarget(scope, endpoint, changed.branchId);
+  if (changed.branchId !== undefined) await requireTarget(scope, endpoint, changed.branchId);
   const updated = await updateEndpoint(scope.tx, endpoint.id, changed);
   return queueChange(scope, endpoint, updated);
 }
@@ -124,14 +126,9 @@ function canonical(value: unknown): string {
   );
 }
 
-async function requireFreeTarget(scope: CommandScope, endpoint: Endpoint, branchId: BranchId): Promise<void> {
-  if (endpoint.type === 'read_only') {
-    throw new CatnapError(
-      'unprocessable',
-      'a read replica belongs to its branch: body.endpoint.branch_id cannot be changed',
-    );
-  }
+async function requireTarget(scope: CommandScope, endpoint: Endpoint, branchId: BranchId): Promise<void> {
   const target = await requireBranch(scope, endpoint.projectId, branchId);
+  if (endpoint.type === 'read_only') return requirePrimary(scope, target);
   if ((await selectReadWriteEndpoint(scope.tx, target.id)) !== undefined) {
     throw new CatnapError('conflict', 'read_write endpoint already exists');
   }
@@ -146,18 +143,23 @@ async function queueChange(scope: CommandScope, before: Endpoint, after: Endpoin
     after.maxCu !== before.maxCu ||
     canonical(after.settings) !== canonical(before.settings);
   if (!forServer || after.disabled) return { endpoint: after, operations: [] };
-  const apply = await enqueue(scope, 'apply_config', computeKeys(after));
-  if (!asleep) return { endpoint: after, operations: [apply] };
+  const apply = await enqueue(scope, 'apply_config', { ...computeKeys(after), state: endpointChange });
+  const endpoint = { ...after, isChanging: true };
+  if (!asleep) return { endpoint, operations: [apply] };
   // Woken to prove that the change works, and put back to sleep.
-  return { endpoint: after, operations: [apply, await enqueue(scope, 'suspend_compute', computeKeys(after))] };
+  return { endpoint, operations: [apply, await enqueue(scope, 'suspend_compute', computeKeys(after))] };
 }
 
-/** Both branches' directories are held: the compute leaves one and may be woken on the other only after that. */
+/**
+ * Both branches' directories are held: the compute leaves one and may be woken on the other only after that. A replica
+ * shares them, as always: its old primary must not start or stop while the replica's slot is removed there.
+ */
 async function queueMove(scope: CommandScope, before: Endpoint, after: Endpoint): Promise<EndpointResult> {
   const keys = computeKeys(after);
-  const exclusive = [...keys.exclusive, branchKey(before.branchId)];
+  const left = branchKey(before.branchId);
+  const held = 'shared' in keys ? { shared: [...keys.shared, left] } : { exclusive: [...keys.exclusive, left] };
   const state = { moved_from: before.branchId };
-  const apply = await enqueue(scope, 'apply_config', { ...keys, exclusive, state });
+  const apply = await enqueue(scope, 'apply_config', { ...keys, ...held, state });
   const suspended = await queueSuspend(scope, after);
   return { endpoint: suspended.endpoint, operations: [apply, ...suspended.operations] };
 }

@@ -30,7 +30,11 @@ export const Endpoint = Type.Object(
     current_state: Type.Enum(states, {
       description: '`active`: a Postgres server answers. `idle`: none runs. `init`: never started yet.',
     }),
-    pending_state: Type.Optional(Type.Enum(states, { description: 'The state it is on its way to.' })),
+    pending_state: Type.Optional(
+      Type.Enum(states, {
+        description: 'The state it is on its way to, until the operations of a change have ended.',
+      }),
+    ),
     settings: ref(EndpointSettings),
     pooler_enabled: Type.Boolean({ description: 'Whether its pooled host is open.' }),
     pooler_mode: Type.Enum(['transaction'], { description: 'The only mode.' }),

@@ -31,7 +31,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     region_id: config.region,
     type: row.type,
     current_state: row.currentState,
-    ...present({ pending_state: row.pendingState }),
+    ...present({ pending_state: pendingState(row) }),
     settings: { pg_settings: {}, ...row.settings },
     pooler_enabled: row.poolerEnabled,
     pooler_mode: 'transaction',
@@ -52,8 +52,23 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
       : {}),
     ...awakeView(row),
     ...waitingUpdate(config, row),
-    temporary_disk: { limit_bytes: temporaryDiskLimit(config, row), enforcement: config.temporaryDiskEnforcement },
+    temporary_disk: {
+      limit_bytes: temporaryDiskLimit(config, givenSize(row)),
+      enforcement: config.temporaryDiskEnforcement,
+    },
   };
+}
+
+/** A change wakes a sleeping compute and puts it back to sleep; a compute that is awake stays awake. */
+function pendingState({ pendingState, isChanging, currentState }: Endpoint) {
+  const inTheEnd = currentState === 'active' ? 'active' : 'idle';
+  return pendingState ?? (isChanging ? inTheEnd : null);
+}
+
+/** What the plan leaves of the size: for a server that runs, the plan that it was started under. */
+function givenSize({ currentState, server, plan, minCu, maxCu }: Endpoint) {
+  if (currentState === 'active' && server) return server.given;
+  return plan ? clampSize({ minCu, maxCu }, planOf(plan)) : { minCu, maxCu };
 }
 
 /** Whether a running compute is held to its size was decided when it started. */
