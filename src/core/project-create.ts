@@ -56,7 +56,8 @@ export interface CreatedProject {
 
 export const defaultPgVersion = 17;
 const defaultHistorySeconds = daySeconds;
-const initialDatabase = 'neondb';
+export const initialDatabase = 'neondb';
+export const initialOwner = (database: string) => `${database}_owner`;
 const initialBranch = 'main';
 
 const initialSettings: ProjectSettings = {
@@ -126,7 +127,7 @@ export async function createProject(scope: CommandScope, caller: Caller, input: 
 
 function initialNames(input: ProjectInput) {
   const database = input.databaseName ?? initialDatabase;
-  const role = input.roleName ?? `${database}_owner`;
+  const role = input.roleName ?? initialOwner(database);
   requireDatabaseName(database, 'body.project.branch.database_name');
   requireRoleName(role, 'body.project.branch.role_name');
   const branch = input.branchName ?? initialBranch;
