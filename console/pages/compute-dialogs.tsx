@@ -88,22 +88,31 @@ function EditCompute(props: ComputeDialogProps) {
   );
 }
 
+/** A primary moves to a branch that has none, a read replica to one that has. */
 function MoveCompute(props: ComputeDialogProps) {
-  const { branches, endpoints, onClose } = props;
-  const taken = new Set(endpoints.filter(({ type }) => type === 'read_write').map(({ branch_id }) => branch_id));
-  const free = branches.filter(({ id }) => !taken.has(id));
-  const form = useUpdate(props, { target: free[0]?.id ?? '' }, ({ target }) => ({ branch_id: target }));
+  const { endpoint, branches, endpoints, onClose } = props;
+  const isReplica = endpoint.type === 'read_only';
+  const served = new Set(endpoints.filter(({ type }) => type === 'read_write').map(({ branch_id }) => branch_id));
+  const targets = branches.filter(({ id }) => id !== endpoint.branch_id && served.has(id) === isReplica);
+  const form = useUpdate(props, { target: targets[0]?.id ?? '' }, ({ target }) => ({ branch_id: target }));
   return (
     <FormDialog title="Move compute" submit="Move" form={form} disabled={form.values.target === ''} onClose={onClose}>
-      {free.length === 0 ? (
-        <p>Every branch has a primary compute already, so there is nowhere to move this one.</p>
+      {targets.length === 0 ? (
+        <p>
+          {isReplica
+            ? 'No other branch has a primary compute that this replica could follow.'
+            : 'Every branch has a primary compute already, so there is nowhere to move this one.'}
+        </p>
       ) : (
         <>
-          <p>The host name stays; the next connection serves the other branch. Connections are dropped.</p>
+          <p>
+            The host name stays; the next connection serves the other branch. Connections are dropped.
+            {isReplica && ' Its data is copied again from the other primary.'}
+          </p>
           <SelectField
             label="To branch"
             {...form.field('target')}
-            choices={free.map(({ id, name }) => ({ value: id, text: name }))}
+            choices={targets.map(({ id, name }) => ({ value: id, text: name }))}
           />
         </>
       )}

@@ -33,7 +33,7 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
         <div className="meta">
           <span>
             {rangeText(endpoint.autoscaling_limit_min_cu, endpoint.autoscaling_limit_max_cu)}
-            {endpoint.current_cu !== undefined && isRange(endpoint) && `, now ${endpoint.current_cu} CU`}
+            {endpoint.current_cu !== undefined && isRange(endpoint) && `, now ${endpoint.current_cu} vCPU`}
           </span>
           <LastActive endpoint={endpoint} />
           <NextSuspend endpoint={endpoint} />
@@ -68,8 +68,9 @@ const pendingNames = { init: 'Preparing', active: 'Starting', idle: 'Suspending'
 
 function State({ endpoint, pending }: { readonly endpoint: Endpoint; readonly pending: Operation | undefined }) {
   const { current_state: state, pending_state: next } = endpoint;
-  const change = next === undefined ? undefined : pendingNames[next];
-  const isChanging = change !== undefined || pending !== undefined;
+  // A change that ends in the same state is explained by its operation.
+  const change = next === undefined || next === state ? undefined : pendingNames[next];
+  const isChanging = next !== undefined || pending !== undefined;
   return (
     <div>
       <span className="state">
@@ -162,11 +163,9 @@ function Actions({ endpoint, isPending, onDialog }: ActionsProps) {
       <Button small onClick={() => onDialog('edit')}>
         Edit
       </Button>
-      {endpoint.type === 'read_write' && (
-        <Button small onClick={() => onDialog('move')}>
-          Move
-        </Button>
-      )}
+      <Button small onClick={() => onDialog('move')}>
+        Move
+      </Button>
       <Button small onClick={() => onDialog('delete')}>
         Delete
       </Button>

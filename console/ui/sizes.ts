@@ -15,10 +15,10 @@ export function sizesUpTo(limit: number | undefined): readonly number[] {
   return limit === undefined || limit === 0 ? sizes : sizes.filter((size) => size <= limit);
 }
 
-export const sizeText = (cu: number) => `${cu} CU · ${cu * 4} GB`;
+export const sizeText = (cu: number) => `${cu} vCPU · ${cu * 4} GB`;
 
 export function rangeText(min: number, max: number): string {
-  return min === max ? sizeText(min) : `${min} – ${max} CU · ${min * 4} – ${max * 4} GB`;
+  return min === max ? sizeText(min) : `${min} – ${max} vCPU · ${min * 4} – ${max * 4} GB`;
 }
 
 export const delays: readonly number[] = [60, 300, 600, 900, 1800, 3600, 21_600, 86_400, 604_800];

@@ -63,8 +63,8 @@ async function insertIntegration(id: string, made: { projectId: string; adminKey
   const { sql } = core.database;
   await sql`
     insert into projects (id, organization_id, owner_id, name, region_id, pg_version, store_passwords,
-      history_retention_seconds, provisioner, settings, default_endpoint_settings, admin_secret)
-    select 'some-project', m.organization_id, m.user_id, 'app', 'local', 17, true, 0, 'k8s-pod', '{}', '{}', ''
+      history_retention_seconds, settings, default_endpoint_settings, admin_secret)
+    select 'some-project', m.organization_id, m.user_id, 'app', 'local', 17, true, 0, '{}', '{}', ''
     from organization_members m limit 1`;
   await sql`insert into auth_integrations ${sql({
     id,

@@ -23,6 +23,7 @@ import type { BranchId, OperationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { enqueue, requireRoomInQueue } from './operation.ts';
+import { initialDatabase, initialOwner } from './project-create.ts';
 
 export type AuthIntegration = AuthIntegrationRow;
 
@@ -122,22 +123,29 @@ async function requireWanted(scope: CommandScope, input: IntegrationInput): Prom
   return { branchId: branch.id, databaseId: database.id, databaseName: database.name, roleName };
 }
 
-/** The branch's first database when none is named, whatever it is called. */
+/** When none is named: `neondb` if the branch has it, else the branch's first one, whatever it is called. */
 async function requireDatabase(scope: Scope, branchId: BranchId, name: string | null): Promise<DatabaseRow> {
-  const [first] = name === null ? await selectDatabases(scope.sql, branchId) : [];
-  const database = name === null ? first : await selectDatabase(scope.sql, branchId, name);
+  const database =
+    name === null
+      ? namedOrFirst(await selectDatabases(scope.sql, branchId), initialDatabase)
+      : await selectDatabase(scope.sql, branchId, name);
   if (database !== undefined) return database;
   if (name === null) throw new CatnapError('unprocessable', 'the branch has no database to keep users in');
   throw new CatnapError('not_found', withDetails('database not found', { database_name: name }));
 }
 
 async function requireRoleName(scope: Scope, branchId: BranchId, name: string | null): Promise<string> {
-  const [first] = name === null ? await selectRoles(scope.sql, branchId) : [];
-  const role = name === null ? first : await selectRole(scope.sql, branchId, name);
+  const role =
+    name === null
+      ? namedOrFirst(await selectRoles(scope.sql, branchId), initialOwner(initialDatabase))
+      : await selectRole(scope.sql, branchId, name);
   if (role !== undefined) return role.name;
   if (name === null) throw new CatnapError('unprocessable', 'the branch has no role to read users with');
   throw new CatnapError('not_found', withDetails('role not found', { role_name: name }));
 }
+
+const namedOrFirst = <T extends { readonly name: string }>(rows: readonly T[], name: string): T | undefined =>
+  rows.find((row) => row.name === name) ?? rows[0];
 
 function joinOrRefuse(live: AuthIntegration, wanted: Wanted): StartedIntegration {
   const isSame =

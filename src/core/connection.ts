@@ -56,6 +56,9 @@ export async function getConnectionUri(
   }
   const endpoint = given ?? (await selectReadWriteEndpoint(scope.sql, branch.id));
   if (endpoint === undefined) throw notFound('endpoint');
+  if (input.pooled && !endpoint.poolerEnabled) {
+    throw new CatnapError('precondition_failed', 'connection pooling is disabled for this endpoint: pooler_enabled');
+  }
   const database = await selectDatabase(scope.sql, branch.id, input.databaseName);
   if (database === undefined) throw notFound('database');
   const role = await selectRole(scope.sql, branch.id, input.roleName);

@@ -24,17 +24,21 @@ export const availableLibraries: readonly Library[] = [
 ];
 const namesOf = (libraries: readonly Library[]) => libraries.map(({ name }) => name);
 
-/** Refuses settings of the pooler, which Catnap sets up; the host name selects pooling. */
 export function requireEndpointSettings(settings: EndpointSettings): EndpointSettings {
   const field = 'body.endpoint.settings';
-  if (Object.keys(settings.pgbouncer_settings ?? {}).length > 0) {
-    throw invalid(`invalid request: ${field}.pgbouncer_settings is not supported: the pooler is set up by Catnap`);
-  }
+  requireNoPoolerSettings(settings.pgbouncer_settings, field);
   requirePreloadLibraries(settings.preload_libraries, `${field}.preload_libraries`);
   return {
     ...(settings.pg_settings && { pg_settings: requirePgSettings(settings.pg_settings, `${field}.pg_settings`) }),
     ...(settings.preload_libraries && { preload_libraries: settings.preload_libraries }),
   };
+}
+
+/** Settings of the pooler are refused: it is Catnap's own, and sizes itself. */
+export function requireNoPoolerSettings(given: EndpointSettings['pgbouncer_settings'], field: string): void {
+  if (Object.keys(given ?? {}).length > 0) {
+    throw invalid(`invalid request: ${field}.pgbouncer_settings is not supported: the pooler is set up by Catnap`);
+  }
 }
 
 export function requirePreloadLibraries(chosen: PreloadLibraries | undefined, field: string): void {

@@ -1,8 +1,15 @@
 /**
  * Changes to a compute. The row is the intent; operations carry it out. A change of size restarts the server once, a
- * change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch.
+ * change of settings reloads it where that is enough, a move ends with the compute asleep on its new branch. A
+ * replica's data is that of its old branch, so a move removes it, and the next start copies the new primary.
  */
-import { type EndpointSettings, selectEndpoints, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
+import {
+  type EndpointSettings,
+  endpointChange,
+  selectEndpoints,
+  selectReadWriteEndpoint,
+  updateEndpoint,
+} from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
@@ -18,6 +25,8 @@ import {
 } from './endpoint.ts';
 import { areServersAlike, canonical, requireEndpointSettings, type ServerWish } from './endpoint-settings.ts';
 import { branchKey, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { requirePrimary } from './replica.ts';
+import { requireProvisioner } from './single-values.ts';
 import { requireSize } from './sizing.ts';
 
 export interface EndpointChanges {
@@ -30,7 +39,6 @@ export interface EndpointChanges {
   readonly settings?: EndpointSettings | undefined;
   readonly provisioner?: string | undefined;
   readonly poolerEnabled?: boolean | undefined;
-  readonly poolerMode?: string | undefined;
   readonly passwordlessAccess?: boolean | undefined;
 }
 
@@ -47,6 +55,7 @@ export async function updateEndpointOf(
 ): Promise<EndpointResult> {
   const project = await requireProjectLocked(scope, caller, address.projectId);
   const endpoint = await requireEndpoint(scope, address.projectId, address.endpointId);
+  requireProvisioner(changes.provisioner, 'body.endpoint.provisioner');
   const next = withChanges(endpoint, changes);
   const plan = await planOfProject(scope, project);
   if (next.minCu !== endpoint.minCu || next.maxCu !== endpoint.maxCu) requireSize(next, plan);
@@ -56,7 +65,7 @@ export async function updateEndpointOf(
   const changed = differences(endpoint, next);
   if (Object.keys(changed).length === 0) return { endpoint, operations: [] };
   await requireRoomInQueue(scope, project.id);
-  if (changed.branchId !== undefined) await requireFreeTarget(scope, endpoint, changed.branchId);
+  if (changed.branchId !== undefined) await requireTarget(scope, endpoint, changed.branchId);
   const updated = await updateEndpoint(scope.tx, endpoint.id, changed);
   return queueChange(scope, { project, plan, endpoint }, { project, plan, endpoint: updated });
 }
@@ -88,9 +97,7 @@ type Editable = Pick<
   | 'disabled'
   | 'name'
   | 'settings'
-  | 'provisioner'
   | 'poolerEnabled'
-  | 'poolerMode'
   | 'passwordlessAccess'
 >;
 
@@ -105,9 +112,7 @@ function withChanges(endpoint: Endpoint, changes: EndpointChanges): Editable {
     name: changes.name ?? endpoint.name,
     // A part of the settings that is given replaces the previous one; the other parts stay.
     settings: settings === undefined ? endpoint.settings : { ...endpoint.settings, ...settings },
-    provisioner: changes.provisioner ?? endpoint.provisioner,
     poolerEnabled: changes.poolerEnabled ?? endpoint.poolerEnabled,
-    poolerMode: changes.poolerMode ?? endpoint.poolerMode,
     passwordlessAccess: changes.passwordlessAccess ?? endpoint.passwordlessAccess,
   };
 }
@@ -119,14 +124,9 @@ function differences(endpoint: Endpoint, next: Editable): Partial<Editable> {
   return Object.fromEntries(entries) as Partial<Editable>;
 }
 
-async function requireFreeTarget(scope: CommandScope, endpoint: Endpoint, branchId: BranchId): Promise<void> {
-  if (endpoint.type === 'read_only') {
-    throw new CatnapError(
-      'unprocessable',
-      'a read replica belongs to its branch: body.endpoint.branch_id cannot be changed',
-    );
-  }
+async function requireTarget(scope: CommandScope, endpoint: Endpoint, branchId: BranchId): Promise<void> {
   const target = await requireBranch(scope, endpoint.projectId, branchId);
+  if (endpoint.type === 'read_only') return requirePrimary(scope, target);
   if ((await selectReadWriteEndpoint(scope.tx, target.id)) !== undefined) {
     throw new CatnapError('conflict', 'read_write endpoint already exists');
   }
@@ -138,10 +138,11 @@ async function queueChange(scope: CommandScope, from: ServerWish, to: ServerWish
   const asleep = isOrWillBe(before, 'idle');
   if (after.disabled && !before.disabled && !asleep) return queueSuspend(scope, after);
   if (after.disabled || areServersAlike(from, to)) return { endpoint: after, operations: [] };
-  const apply = await enqueue(scope, 'apply_config', computeKeys(after));
-  if (!asleep) return { endpoint: after, operations: [apply] };
+  const apply = await enqueue(scope, 'apply_config', { ...computeKeys(after), state: endpointChange });
+  const endpoint = { ...after, isChanging: true };
+  if (!asleep) return { endpoint, operations: [apply] };
   // Woken to prove that the change works, and put back to sleep.
-  return { endpoint: after, operations: [apply, await enqueue(scope, 'suspend_compute', computeKeys(after))] };
+  return { endpoint, operations: [apply, await enqueue(scope, 'suspend_compute', computeKeys(after))] };
 }
 
 /**
@@ -160,16 +161,22 @@ export async function queueProjectChange(
     .sort((a, b) => Number(a.type === 'read_only') - Number(b.type === 'read_only'));
   if (affected.length > 0) await requireRoomInQueue(scope, after.id);
   const operations: Operation[] = [];
-  for (const endpoint of affected) operations.push(await enqueue(scope, 'apply_config', computeKeys(endpoint)));
+  for (const endpoint of affected) {
+    operations.push(await enqueue(scope, 'apply_config', { ...computeKeys(endpoint), state: endpointChange }));
+  }
   return operations;
 }
 
-/** Both branches' directories are held: the compute leaves one and may be woken on the other only after that. */
+/**
+ * Both branches' directories are held: the compute leaves one and may be woken on the other only after that. A replica
+ * shares them, as always: its old primary must not start or stop while the replica's slot is removed there.
+ */
 async function queueMove(scope: CommandScope, before: Endpoint, after: Endpoint): Promise<EndpointResult> {
   const keys = computeKeys(after);
-  const exclusive = [...keys.exclusive, branchKey(before.branchId)];
+  const left = branchKey(before.branchId);
+  const held = 'shared' in keys ? { shared: [...keys.shared, left] } : { exclusive: [...keys.exclusive, left] };
   const state = { moved_from: before.branchId };
-  const apply = await enqueue(scope, 'apply_config', { ...keys, exclusive, state });
+  const apply = await enqueue(scope, 'apply_config', { ...keys, ...held, state });
   const suspended = await queueSuspend(scope, after);
   return { endpoint: suspended.endpoint, operations: [apply, ...suspended.operations] };
 }

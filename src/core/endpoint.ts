@@ -30,6 +30,7 @@ import { requireEndpointSettings } from './endpoint-settings.ts';
 import { cancelAhead, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 import type { Plan } from './plan.ts';
 import { requireReplicaAllowed } from './replica.ts';
+import { requireProvisioner } from './single-values.ts';
 import { requireSize, resolveSize } from './sizing.ts';
 
 export type Endpoint = EndpointRow;
@@ -46,7 +47,6 @@ export interface EndpointOptions {
   readonly provisioner?: string | undefined;
   readonly regionId?: string | undefined;
   readonly poolerEnabled?: boolean | undefined;
-  readonly poolerMode?: string | undefined;
   readonly disabled?: boolean | undefined;
   readonly passwordlessAccess?: boolean | undefined;
 }
@@ -86,6 +86,7 @@ export async function insertNewEndpoint(
   if (input.regionId !== undefined && input.regionId !== project.regionId) {
     throw invalid(`invalid request: region_id must be the project's region, ${project.regionId}`);
   }
+  requireProvisioner(input.provisioner, 'provisioner');
   if (input.type === 'read_only') {
     await requireReplicaAllowed(scope, project, branch);
   } else if ((await selectReadWriteEndpoint(scope.tx, branch.id)) !== undefined) {
@@ -120,12 +121,10 @@ async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: Br
     name: input.name ?? null,
     ...size,
     suspendTimeoutSeconds,
-    settings: input.settings === undefined ? pgSettings : requireEndpointSettings(input.settings),
-    poolerEnabled: input.poolerEnabled ?? false,
-    poolerMode: input.poolerMode ?? 'transaction',
+    settings: { ...pgSettings, ...(input.settings && requireEndpointSettings(input.settings)) },
+    poolerEnabled: input.poolerEnabled ?? true,
     disabled: input.disabled ?? false,
     passwordlessAccess: input.passwordlessAccess ?? true,
-    provisioner: input.provisioner ?? project.provisioner,
   };
 }
 

@@ -63,9 +63,24 @@ describe('while a compute sleeps', () => {
   test('what is stored counts, and the endpoint is remembered as what the client may wake', async () => {
     await nap();
     const { verifier } = (await stored()) ?? {};
-    expect(await findLogin(parts, id, role)).toEqual({ verifier, disabled: false, allowedIps: [] });
+    expect(await findLogin(parts, id, role)).toEqual({
+      verifier,
+      disabled: false,
+      allowedIps: [],
+      publicBlocked: false,
+      poolerEnabled: true,
+    });
     expect(reads).toEqual([]);
     expect(parts.sleepers.take(id)).toMatchObject({ id, type: 'read_write' });
+  });
+
+  test('what the project and the endpoint refuse is known', async () => {
+    const { sql } = made.core.database;
+    await sql`
+      update projects set settings = settings || '{"block_public_connections": true}'
+      where id = (select project_id from endpoints where id = ${id})`;
+    await sql`update endpoints set pooler_enabled = false where id = ${id}`;
+    expect(await findLogin(parts, id, role)).toMatchObject({ publicBlocked: true, poolerEnabled: false });
   });
 
   test('a role that does not exist has no verifier', async () => {

@@ -29,6 +29,8 @@ export interface LoginFacts {
   readonly verifier: string | null;
   readonly disabled: boolean;
   readonly allowedIps: readonly string[];
+  readonly publicBlocked: boolean;
+  readonly poolerEnabled: boolean;
 }
 
 export interface LoginParts {
@@ -55,10 +57,10 @@ async function readFacts(parts: LoginParts, endpointId: EndpointId, role: string
     await verifiers.pretend(endpointId);
     return null;
   }
-  const { disabled, allowedIps, address, pending, projectId, branchId, type } = login;
+  const { disabled, allowedIps, publicBlocked, poolerEnabled, address, pending, projectId, branchId, type } = login;
   if (address === null) sleepers.note({ id: endpointId, projectId, branchId, type });
   else sleepers.take(endpointId);
-  const stored = { verifier: login.verifier, disabled, allowedIps };
+  const stored = { verifier: login.verifier, disabled, allowedIps, publicBlocked, poolerEnabled };
   if (address === null || pending) return stored;
   const verifier = await verifiers.read(address, adminSecretOf(core, login), role);
   if (verifier === undefined || verifier === login.verifier) return stored;

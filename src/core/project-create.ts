@@ -25,6 +25,7 @@ import {
   resolveEndpointDefaults,
 } from './project.ts';
 import { insertNewRole, type Role, requireRoleName } from './role.ts';
+import { requireProvisioner, requireSingleValues } from './single-values.ts';
 
 export interface ProjectInput {
   readonly name?: string | undefined;
@@ -56,7 +57,8 @@ export interface CreatedProject {
 
 export const defaultPgVersion = 17;
 const defaultHistorySeconds = daySeconds;
-const initialDatabase = 'neondb';
+export const initialDatabase = 'neondb';
+export const initialOwner = (database: string) => `${database}_owner`;
 const initialBranch = 'main';
 
 const initialSettings: ProjectSettings = {
@@ -126,7 +128,7 @@ export async function createProject(scope: CommandScope, caller: Caller, input: 
 
 function initialNames(input: ProjectInput) {
   const database = input.databaseName ?? initialDatabase;
-  const role = input.roleName ?? `${database}_owner`;
+  const role = input.roleName ?? initialOwner(database);
   requireDatabaseName(database, 'body.project.branch.database_name');
   requireRoleName(role, 'body.project.branch.role_name');
   const branch = input.branchName ?? initialBranch;
@@ -151,6 +153,8 @@ async function insertNewProject(
   if (input.regionId !== undefined && input.regionId !== config.region) {
     throw invalid(`invalid request: body.project.region_id must be ${config.region}`);
   }
+  requireProvisioner(input.provisioner, 'body.project.provisioner');
+  requireSingleValues(input.settings);
   requirePreloadLibraries(input.settings?.preload_libraries, 'body.project.settings.preload_libraries');
   requireMaintenanceWindow(input.settings?.maintenance_window);
   const id = newProjectId();
@@ -166,7 +170,6 @@ async function insertNewProject(
     pgVersion,
     storePasswords: input.storePasswords ?? true,
     historyRetentionSeconds: input.historyRetentionSeconds ?? defaultHistorySeconds,
-    provisioner: input.provisioner ?? 'k8s-neonvm',
     settings: {
       ...initialSettings,
       ...input.settings,

@@ -19,12 +19,13 @@ import { type Caller, organizationsOf, requireOrganization, requireProject, requ
 import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { requireSuspendTimeout } from './endpoint.ts';
-import { requirePreloadLibraries } from './endpoint-settings.ts';
+import { requireNoPoolerSettings, requirePreloadLibraries } from './endpoint-settings.ts';
 import { queueProjectChange } from './endpoint-update.ts';
 import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
 import { requireMaintenanceWindow } from './pending-update.ts';
 import { requirePgSettings } from './pg-settings.ts';
 import { planOf } from './plan.ts';
+import { requireSingleValues } from './single-values.ts';
 import { defaultSize, requireSize, resolveSize } from './sizing.ts';
 
 export type Project = ProjectRow;
@@ -38,6 +39,7 @@ export interface EndpointDefaultsInput {
   readonly maxCu?: number | undefined;
   readonly suspendTimeoutSeconds?: number | undefined;
   readonly pgSettings?: Readonly<Record<string, string>> | undefined;
+  readonly pgbouncerSettings?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface ProjectPage {
@@ -118,6 +120,7 @@ export async function updateProjectOf(
   if (project.settings.enable_logical_replication === true && change.settings?.enable_logical_replication === false) {
     throw invalid('invalid request: body.project.settings.enable_logical_replication cannot be turned off again');
   }
+  requireSingleValues(change.settings);
   requirePreloadLibraries(change.settings?.preload_libraries, 'body.project.settings.preload_libraries');
   requireMaintenanceWindow(change.settings?.maintenance_window);
   const organization = await selectOrganization(scope.tx, project.organizationId);
@@ -191,6 +194,7 @@ export function resolveEndpointDefaults(
   requireSize(size, planOf(organization.plan));
   const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? current?.suspend_timeout_seconds ?? 0;
   requireSuspendTimeout(suspendTimeoutSeconds, planOf(organization.plan), scope.config);
+  requireNoPoolerSettings(input.pgbouncerSettings, 'body.project.default_endpoint_settings');
   const pgSettings =
     input.pgSettings === undefined
       ? current?.pg_settings

@@ -22,17 +22,21 @@ const recoveryParameters: Settings = {
   max_locks_per_transaction: '64',
 };
 
-export async function requireReplicaAllowed(
-  scope: CommandScope,
-  project: ProjectRow,
-  branch: BranchRow,
-): Promise<void> {
+export async function requirePrimary(scope: CommandScope, branch: BranchRow): Promise<void> {
   if ((await selectReadWriteEndpoint(scope.tx, branch.id)) === undefined) {
     throw new CatnapError(
       'unprocessable',
       'a read_only endpoint follows the read_write endpoint of its branch: this branch has none, create it first',
     );
   }
+}
+
+export async function requireReplicaAllowed(
+  scope: CommandScope,
+  project: ProjectRow,
+  branch: BranchRow,
+): Promise<void> {
+  await requirePrimary(scope, branch);
   const plan = await planOfProject(scope, project);
   const max = plan.replicasPerProjectMax;
   const endpoints = await selectEndpoints(scope.tx, project.id);

@@ -1,11 +1,10 @@
 /** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
 import type { PlanName } from '../lib/config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
-import type { ComputeAddress, SizeRange } from '../lib/model.ts';
+import type { ComputeAddress, MaintenanceWindow, SizeRange } from '../lib/model.ts';
 import type { BranchRow } from './branches.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
-import { changesChannel } from './operations.ts';
-import type { ProjectSettings } from './projects.ts';
+import { changesChannel, unfinished } from './operations.ts';
 
 export type EndpointType = 'read_write' | 'read_only';
 export type EndpointState = 'init' | 'active' | 'idle';
@@ -64,11 +63,10 @@ export interface EndpointRow {
   readonly maxCu: number;
   readonly suspendTimeoutSeconds: number;
   readonly settings: EndpointSettings;
+  /** Whether the pooled host of the endpoint is open. */
   readonly poolerEnabled: boolean;
-  readonly poolerMode: string;
   readonly disabled: boolean;
   readonly passwordlessAccess: boolean;
-  readonly provisioner: string;
   readonly currentState: EndpointState;
   readonly pendingState: 'active' | 'idle' | null;
   readonly address: ComputeAddress | null;
@@ -80,8 +78,10 @@ export interface EndpointRow {
   /** What it takes of a stated capacity, from its start on. */
   readonly reservedCu: number | null;
   readonly workSeen: WorkSeen | null;
-  /** Of the project's organization; only where a row is read to be shown. */
+  /** Of the project's organization; only where a row is read or written to be shown, as `isChanging`. */
   readonly plan?: PlanName;
+  /** An operation that changes its size or settings has not ended yet. */
+  readonly isChanging?: boolean;
   readonly lastActive: Date | null;
   readonly startedAt: Date | null;
   readonly suspendedAt: Date | null;
@@ -102,10 +102,8 @@ export type NewEndpoint = Pick<
   | 'suspendTimeoutSeconds'
   | 'settings'
   | 'poolerEnabled'
-  | 'poolerMode'
   | 'disabled'
   | 'passwordlessAccess'
-  | 'provisioner'
 >;
 
 export async function insertEndpoint(
@@ -117,13 +115,19 @@ export async function insertEndpoint(
   return one(await sql<EndpointRow[]>`insert into endpoints ${sql(row)} returning *`);
 }
 
-const withPlan = (sql: Sql) => sql`
-  from endpoints e join projects p on p.id = e.project_id join organizations o on o.id = p.organization_id`;
+/** Marks the state of an operation that changes the size or the settings of its endpoint. */
+export const endpointChange = { changes_endpoint: true } as const;
+
+const toShow = (sql: Sql) => sql`
+  (select o.plan from projects p join organizations o on o.id = p.organization_id where p.id = e.project_id) as plan,
+  exists (
+    select 1 from operations c where c.endpoint_id = e.id and c.status in ${unfinished(sql)}
+      and c.state @> ${json(sql, endpointChange)}) as is_changing`;
 
 export async function selectEndpoint(sql: Sql, projectId: ProjectId, id: EndpointId): Promise<EndpointRow | undefined> {
   return first(
     await sql<EndpointRow[]>`
-      select e.*, o.plan ${withPlan(sql)}
+      select e.*, ${toShow(sql)} from endpoints e
       where e.project_id = ${projectId} and e.id = ${id} and e.deleting_at is null`,
   );
 }
@@ -135,7 +139,7 @@ export async function selectEndpointInAnyState(sql: Sql, id: EndpointId): Promis
 
 export async function selectEndpoints(sql: Sql, projectId: ProjectId, branchId?: BranchId): Promise<EndpointRow[]> {
   return sql<EndpointRow[]>`
-    select e.*, o.plan ${withPlan(sql)}
+    select e.*, ${toShow(sql)} from endpoints e
     where e.project_id = ${projectId} and e.deleting_at is null
       and (${branchId ?? null}::text is null or e.branch_id = ${branchId ?? null})
     order by e.created_at, e.id`;
@@ -165,19 +169,23 @@ export async function selectActiveComputes(sql: Sql): Promise<ActiveCompute[]> {
 }
 
 export interface NeverSleeping extends EndpointRow {
-  readonly maintenanceWindow: ProjectSettings['maintenance_window'];
+  readonly maintenanceWindow: MaintenanceWindow;
 }
 
 /** Awake, and kept so by their setting; with their plan. */
 export async function selectNeverSleeping(sql: Sql): Promise<NeverSleeping[]> {
   return sql<NeverSleeping[]>`
-    select e.*, o.plan, p.settings -> 'maintenance_window' as maintenance_window ${withPlan(sql)}
+    select e.*, ${toShow(sql)}, p.settings -> 'maintenance_window' as maintenance_window
+    from endpoints e join projects p on p.id = e.project_id
     where e.suspend_timeout_seconds < 0 and e.current_state = 'active' and e.pending_state is null
       and e.deleting_at is null and p.deleting_at is null and p.settings -> 'maintenance_window' is not null`;
 }
 
 export type EndpointChange = Partial<
-  Omit<EndpointRow, 'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'replication' | 'workSeen'>
+  Omit<
+    EndpointRow,
+    'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'isChanging' | 'replication' | 'workSeen'
+  >
 >;
 
 export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointChange): Promise<EndpointRow> {
@@ -188,7 +196,8 @@ export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointC
   if (change.address === null) await sql`select pg_notify(${changesChannel}, ${id})`;
   return one(
     await sql<EndpointRow[]>`
-      update endpoints ${assignments(sql, { ...change, address, server, settings })} where id = ${id} returning *`,
+      update endpoints e ${assignments(sql, { ...change, address, server, settings })}
+      where e.id = ${id} returning e.*, ${toShow(sql)}`,
   );
 }
 

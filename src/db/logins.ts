@@ -8,6 +8,8 @@ export interface LoginRow {
   readonly verifier: string | null;
   readonly disabled: boolean;
   readonly allowedIps: readonly string[];
+  readonly publicBlocked: boolean;
+  readonly poolerEnabled: boolean;
   /** A change of the role over the API waits to be carried out: the verifier here is newer than the server's. */
   readonly pending: boolean;
   readonly projectId: ProjectId;
@@ -21,10 +23,11 @@ export interface LoginRow {
 export async function selectLogin(sql: Sql, endpointId: EndpointId, roleName: string): Promise<LoginRow | undefined> {
   return first(
     await sql<LoginRow[]>`
-      select r.verifier, e.disabled, e.project_id, e.branch_id, e.type, e.address, p.admin_secret,
+      select r.verifier, e.disabled, e.pooler_enabled, e.project_id, e.branch_id, e.type, e.address, p.admin_secret,
         exists (select 1 from roles c where c.branch_id = e.branch_id and c.name = ${roleName} and c.pending) as pending,
         case when (p.settings -> 'allowed_ips' ->> 'protected_branches_only')::boolean and not b.protected
-          then '[]'::jsonb else coalesce(p.settings -> 'allowed_ips' -> 'ips', '[]'::jsonb) end as allowed_ips
+          then '[]'::jsonb else coalesce(p.settings -> 'allowed_ips' -> 'ips', '[]'::jsonb) end as allowed_ips,
+        coalesce((p.settings ->> 'block_public_connections')::boolean, false) as public_blocked
       from endpoints e
       join projects p on p.id = e.project_id and p.deleting_at is null
       join branches b on b.id = e.branch_id

@@ -1,5 +1,5 @@
-/** IP addresses: entries of a list of allowed ones, and what counts as one client where clients are counted. */
-import { isIP, isIPv6 } from 'node:net';
+/** IP addresses: lists of allowed ones, which are private, and what counts as one client where clients are counted. */
+import { BlockList, isIP, isIPv6 } from 'node:net';
 
 type Family = 'ipv4' | 'ipv6';
 
@@ -26,6 +26,27 @@ export const familyOf = (address: string): Family => (isIPv6(address) ? 'ipv6' :
 export function plainAddress(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   return mapped?.[1] ?? address;
+}
+
+/** Loopback, RFC 1918, link-local, shared (RFC 6598) and unique local addresses: none of them is routed publicly. */
+const privateBlocks: readonly (readonly [address: string, bits: number])[] = [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+  ['100.64.0.0', 10],
+  ['::1', 128],
+  ['fc00::', 7],
+  ['fe80::', 10],
+];
+const privateAddresses = new BlockList();
+for (const [address, bits] of privateBlocks) privateAddresses.addSubnet(address, bits, familyOf(address));
+
+/** False for anything that is no address. A link-local address may carry its interface (`fe80::1%eth0`). */
+export function isPrivateAddress(text: string): boolean {
+  const address = plainAddress(text.replace(/%.*$/, ''));
+  return isIP(address) !== 0 && privateAddresses.check(address, familyOf(address));
 }
 
 /** The key of a client that is counted by address: of IPv6 the first 64 bits, since one host controls the rest. */

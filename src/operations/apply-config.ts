@@ -5,11 +5,20 @@
 import { recordCatalog } from '../core/catalog.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
-import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
+import { type EndpointRow, updateEndpoint, updateReplication } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
 import { applyCatalog, bringUpSteps, failFrom, observeStarted, recordUp, serverState } from './compute-steps.ts';
-import { done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import {
+  type ComputeTarget,
+  done,
+  goto,
+  type Job,
+  type Step,
+  type StepContext,
+  type StepResult,
+  skip,
+} from './step.ts';
 import { computeSpec, findCompute } from './target.ts';
 
 const observe: Step = async (context) => {
@@ -31,6 +40,7 @@ const leaveBranch: Step = async (context) => {
   const target = await findCompute(context);
   const left = branchLeft(context);
   if (target === undefined || left === null) return skip('the endpoint is gone');
+  if (target.endpoint.type === 'read_only') return leavePrimary(context, target);
   const seen = await context.driver.observe(target.ref);
   const catalog = seen.state === 'running' ? await context.driver.readCatalog(target.ref) : null;
   await context.driver.suspend(target.ref, target.endpoint.generation);
@@ -38,6 +48,16 @@ const leaveBranch: Step = async (context) => {
     if (catalog !== null) await recordCatalog(tx, left, { roles: [], databases: [] }, catalog);
   });
 };
+
+/** A replica has nothing of its own: its data and its slot at the primary that it leaves are removed. */
+async function leavePrimary({ driver }: StepContext, { ref, endpoint }: ComputeTarget): Promise<StepResult> {
+  // Refused if a newer start is known, which `removeCompute` would not notice.
+  await driver.suspend(ref, endpoint.generation);
+  await driver.removeCompute(ref);
+  return done(async (tx) => {
+    await updateReplication(tx, endpoint.id, null);
+  });
+}
 
 const reload: Step = async (context) => {
   const target = await findCompute(context);

@@ -7,7 +7,7 @@ import { isLoopback } from '../lib/config.ts';
 import { CatnapError, errorText } from '../lib/errors.ts';
 import { plainAddress } from '../lib/ip.ts';
 import type { Logger } from '../lib/log.ts';
-import { requireAccess } from './client/access.ts';
+import { requireAccess, requirePooler } from './client/access.ts';
 import type { Attempts } from './client/attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
@@ -126,6 +126,7 @@ export class ClientConnection {
     this.#endpointId = endpointId;
     const provenAt = performance.now();
     requireAccess(identity.facts, this.#address);
+    requirePooler(identity.facts, identity.route);
     requirePresent(packet.parameters.get('options'));
     const { activity, log, metrics, directClients, pooledClients } = this.#context;
     activity.note(endpointId);

@@ -317,6 +317,22 @@ describe('unauthenticated clients', () => {
     expect(proxy.wakes).toEqual([]);
   });
 
+  it('learn nothing about a closed pooled host', async () => {
+    const facts = { verifier: proxies.verifier, disabled: false, allowedIps: [], poolerEnabled: false };
+    const proxy = await start({ findLogin: async () => facts });
+    const attempt = async (password: string) => {
+      const messages = await open(proxy);
+      messages.write(startup({ options: 'endpoint=ep-a-pooler' }));
+      const last = (await authenticate(messages, password)).at(-1);
+      return last?.kind === 'error' ? last : readError(messages);
+    };
+    expect((await attempt('wrong')).sqlState).toBe('28P01');
+    const closed = await attempt('right');
+    expect(closed.sqlState).toBe('55000');
+    expect(closed.message).toMatch(/^Connection pooling is disabled for this endpoint\./);
+    expect(proxy.wakes).toEqual([]);
+  });
+
   it('are refused at once after too many failures, for a minute', async () => {
     let nowMs = 0;
     const limits = { failuresPerMinute: 2 };

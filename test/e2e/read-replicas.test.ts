@@ -107,7 +107,32 @@ describe('read replicas', () => {
     expect(body.roles.map(({ name }: { name: string }) => name)).toEqual(['neondb_owner', 'reader']);
   });
 
-  it('cannot be moved, nor made for a branch that has no primary', async () => {
+  it('move to another branch that has a primary, and serve that one', async () => {
+    const [id = ''] = replicas;
+    const made = await program.api('POST', `/projects/${projectId}/branches`, {
+      branch: { name: 'elsewhere', parent_id: branchId },
+      endpoints: [{ type: 'read_write' }],
+    });
+    await program.settle(projectId);
+    await ask(uriOf(made.body.endpoints[0].id), 'delete from t');
+    const move = async (target: string) => {
+      const { status, body } = await program.api('PATCH', `${endpoints()}/${id}`, { endpoint: { branch_id: target } });
+      expect([status, body.endpoint.branch_id, body.endpoint.pending_state]).toEqual([200, target, 'idle']);
+      await program.settle(projectId);
+      expect(await program.serverPids(id)).toEqual([]);
+    };
+    await move(made.body.branch.id);
+    expect(await slotFolders()).toHaveLength(1);
+    await eventually(async () => expect(await countOn(id)).toBe('0'));
+    await expect(ask(uriOf(id), 'insert into t values (0)')).rejects.toMatchObject({ code: '25006' });
+    await move(branchId);
+    expect(await countOn(id)).toBe('102');
+    expect(await slotFolders()).toHaveLength(2);
+    expect((await program.api('DELETE', `/projects/${projectId}/branches/${made.body.branch.id}`)).status).toBe(200);
+    await program.settle(projectId);
+  });
+
+  it('are neither made for a branch that has no primary, nor moved there', async () => {
     const made = await program.api('POST', `/projects/${projectId}/branches`, { branch: { name: 'bare' } });
     const bare = made.body.branch.id;
     const refused = await program.api('POST', endpoints(), { endpoint: { branch_id: bare, type: 'read_only' } });

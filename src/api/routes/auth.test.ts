@@ -110,7 +110,18 @@ describe('creating an integration', () => {
     expect(onlyProject().keySets).toHaveLength(1);
   });
 
-  test('takes the branch’s first database and role, whatever their names', async () => {
+  test('takes neondb and neondb_owner, even if the branch has older ones', async () => {
+    const { sql } = api.core.database;
+    await sql`update databases set name = 'older' where branch_id = ${made.branchId}`;
+    await sql`update roles set name = 'older' where branch_id = ${made.branchId}`;
+    await sql`insert into databases (branch_id, name, owner_name) values (${made.branchId}, 'neondb', 'older')`;
+    await sql`insert into roles (branch_id, name, no_login) values (${made.branchId}, 'neondb_owner', false)`;
+    expect((await create()).status).toBe(201);
+    const [row] = await sql`select database_name, role_name from auth_integrations where branch_id = ${made.branchId}`;
+    expect(row).toEqual({ databaseName: 'neondb', roleName: 'neondb_owner' });
+  });
+
+  test('takes the branch’s first database and role where those are missing', async () => {
     await api.core.database.sql`update databases set name = 'shop' where branch_id = ${made.branchId}`;
     await api.core.database.sql`update roles set name = 'boss' where branch_id = ${made.branchId}`;
     expect((await create()).status).toBe(201);

@@ -41,16 +41,15 @@ describe('create', () => {
         pg_version: 18,
         store_passwords: false,
         history_retention_seconds: 3600,
-        provisioner: 'k8s-pod',
+        provisioner: 'k8s-neonvm',
         org_id: org,
         settings: {
           quota: { active_time_seconds: 10 },
           allowed_ips: { ips: ['10.0.0.0/8'] },
           enable_logical_replication: true,
           maintenance_window: { weekdays: [1, 2], start_time: '01:00', end_time: '02:00' },
-          block_public_connections: false,
-          block_vpc_connections: true,
-          audit_log_level: 'base',
+          block_public_connections: true,
+          block_vpc_connections: false,
           hipaa: false,
           preload_libraries: { use_defaults: true, enabled_libraries: [] },
         },
@@ -67,13 +66,13 @@ describe('create', () => {
       name: 'all of it',
       pg_version: 18,
       store_passwords: false,
-      provisioner: 'k8s-pod',
+      provisioner: 'k8s-neonvm',
     });
     expect(body.project.settings).toMatchObject({
       quota: { active_time_seconds: 10 },
       allowed_ips: { ips: ['10.0.0.0/8'], protected_branches_only: false },
       preload_libraries: { use_defaults: true, enabled_libraries: [] },
-      audit_log_level: 'base',
+      block_public_connections: true,
     });
     expect(body.endpoints[0]).toMatchObject({
       autoscaling_limit_min_cu: 1,
@@ -144,12 +143,12 @@ describe('read, change, delete', () => {
   test('update keeps what is left out', async () => {
     const { project } = (await create({ name: 'before', settings: { allowed_ips: { ips: ['10.0.0.1'] } } })).json();
     const reply = await api.call('PATCH', `${base}/${project.id}`, {
-      body: { project: { name: 'after', settings: { hipaa: true }, history_retention_seconds: 60 } },
+      body: { project: { name: 'after', settings: { block_public_connections: true }, history_retention_seconds: 60 } },
     });
     expect(reply.statusCode).toBe(200);
     const { project: changed, operations } = reply.json();
     expect(changed).toMatchObject({ name: 'after', history_retention_seconds: 60 });
-    expect(changed.settings).toMatchObject({ hipaa: true, allowed_ips: { ips: ['10.0.0.1'] } });
+    expect(changed.settings).toMatchObject({ block_public_connections: true, allowed_ips: { ips: ['10.0.0.1'] } });
     expect(operations).toEqual([]);
     const bad = await api.call('PATCH', `${base}/${project.id}`, { body: { project: { pg_version: 18 } } });
     expect(bad.json().message).toBe('invalid request: body.project.pg_version is not a known attribute');

@@ -50,7 +50,9 @@ export const AuthKeysReply = Type.Object(
   { description: 'Beta. A fresh pair of SDK keys.' },
 );
 
-const databaseName = Type.Optional(identifier('Database for the users; the branch’s first one when left out.'));
+const databaseName = Type.Optional(
+  identifier('Database for the users; `neondb` when left out, or the branch’s first one.'),
+);
 
 export const AuthCreateBody = Type.Object(
   {
@@ -58,7 +60,9 @@ export const AuthCreateBody = Type.Object(
     project_id: idOf('project'),
     branch_id: idOf('branch; the default one'),
     database_name: databaseName,
-    role_name: Type.Optional(identifier('Role that may read the users; the branch’s first one when left out.')),
+    role_name: Type.Optional(
+      identifier('Role that may read the users; `neondb_owner` when left out, or the branch’s first one.'),
+    ),
   },
   closed,
 );

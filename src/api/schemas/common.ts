@@ -34,6 +34,11 @@ export const identifier = (description: string) => Type.String({ minLength: 1, m
 
 export const computeUnits = (description: string) => Type.Number({ minimum: 0.25, maximum: 56, description });
 
+/** An open string as published, so that the refusal can say why there is only one. */
+export const provisionerInput = Type.Optional(
+  Type.String({ minLength: 1, maxLength: 64, description: 'Only `k8s-neonvm`.' }),
+);
+
 export const suspendTimeout = Type.Integer({
   minimum: -1,
   maximum: 7 * daySeconds,

@@ -1,6 +1,6 @@
 /** Compute endpoints. */
 import { Type } from 'typebox';
-import { closed, computeUnits, idOf, ref, suspendTimeout, time } from './common.ts';
+import { closed, computeUnits, idOf, provisionerInput, ref, suspendTimeout, time } from './common.ts';
 import { operationList } from './operation.ts';
 import { EndpointSettings } from './settings.ts';
 
@@ -30,9 +30,13 @@ export const Endpoint = Type.Object(
     current_state: Type.Enum(states, {
       description: '`active`: a Postgres server answers. `idle`: none runs. `init`: never started yet.',
     }),
-    pending_state: Type.Optional(Type.Enum(states, { description: 'The state it is on its way to.' })),
+    pending_state: Type.Optional(
+      Type.Enum(states, {
+        description: 'The state it is on its way to, until the operations of a change have ended.',
+      }),
+    ),
     settings: ref(EndpointSettings),
-    pooler_enabled: Type.Boolean({ description: 'Kept and shown; pooling is chosen by host name.' }),
+    pooler_enabled: Type.Boolean({ description: 'Whether its pooled host is open.' }),
     pooler_mode: Type.Enum(['transaction'], { description: 'The only mode.' }),
     disabled: Type.Boolean({ description: 'A disabled compute refuses connections.' }),
     passwordless_access: Type.Boolean({ description: 'Kept and shown.' }),
@@ -44,7 +48,7 @@ export const Endpoint = Type.Object(
     suspended_at: Type.Optional(time('When it last fell asleep.')),
     proxy_host: Type.String({ description: 'The host without the endpoint’s own label.' }),
     suspend_timeout_seconds: suspendTimeout,
-    provisioner: Type.String({ description: 'Kept and shown.' }),
+    provisioner: Type.String({ description: 'Kind of compute: `k8s-neonvm`, one that can autoscale.' }),
     temporary_disk: Type.Object(
       {
         limit_bytes: Type.Integer({ description: 'How much room its temporary files get.' }),
@@ -117,7 +121,7 @@ export const EndpointOperationsReply = Type.Object({ endpoint: ref(Endpoint), op
 const sizing = {
   autoscaling_limit_min_cu: Type.Optional(computeUnits('Smallest size; from the project’s defaults when left out.')),
   autoscaling_limit_max_cu: Type.Optional(computeUnits('Largest size; from the project’s defaults when left out.')),
-  provisioner: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Kept and shown.' })),
+  provisioner: provisionerInput,
   suspend_timeout_seconds: Type.Optional(suspendTimeout),
   settings: Type.Optional(ref(EndpointSettings)),
 };
@@ -129,7 +133,7 @@ export const BranchEndpointOptions = Type.Object(
 );
 
 const labels = {
-  pooler_enabled: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+  pooler_enabled: Type.Optional(Type.Boolean({ description: 'False closes its pooled host; true when left out.' })),
   pooler_mode: Type.Optional(Type.Enum(['transaction'], { description: 'The only mode.' })),
   disabled: Type.Optional(Type.Boolean({ description: 'Refuse connections, and sleep.' })),
   passwordless_access: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),

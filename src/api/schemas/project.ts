@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { daySeconds } from '../../lib/clock.ts';
 import { annotationValue, Branch, branchName } from './branch.ts';
-import { closed, computeUnits, count, identifier, idOf, ref, time } from './common.ts';
+import { closed, computeUnits, count, identifier, idOf, provisionerInput, ref, time } from './common.ts';
 import { ConnectionDetails } from './connection-uri.ts';
 import { Database } from './database.ts';
 import { Endpoint } from './endpoint.ts';
@@ -24,7 +24,7 @@ const shared = {
   platform_id: Type.String({ description: 'What the computes run on.' }),
   region_id: Type.String({ description: 'Region.' }),
   name: Type.String({ description: 'Name of the project.' }),
-  provisioner: Type.String({ description: 'Kept and shown.' }),
+  provisioner: Type.String({ description: 'Kind of computes: `k8s-neonvm`, those that can autoscale.' }),
   default_endpoint_settings: Type.Optional(ref(DefaultEndpointSettings)),
   settings: Type.Optional(ref(ProjectSettings)),
   pg_version: Type.Integer({ description: 'Postgres major version.' }),
@@ -116,7 +116,7 @@ export function projectCreateBody(pgVersions: readonly number[]) {
       ),
       store_passwords: Type.Optional(Type.Boolean({ description: 'Keep role passwords so that they can be shown.' })),
       history_retention_seconds: Type.Optional(historyRetention),
-      provisioner: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Kept and shown.' })),
+      provisioner: provisionerInput,
       org_id: Type.Optional(idOf('organization; needed when the key reaches several')),
       settings: Type.Optional(ref(ProjectSettings)),
       default_endpoint_settings: Type.Optional(ref(DefaultEndpointSettings)),

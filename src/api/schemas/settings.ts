@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { closed, computeUnits, count, ref, stringMap, suspendTimeout } from './common.ts';
 
 const pgSettings = stringMap('Postgres parameters by name, values as text.');
-const pgbouncerSettings = stringMap('Kept and shown; pooling has no per-compute parameters.');
+const pgbouncerSettings = stringMap('Must be empty: the pooler has no parameters for a compute.');
 const clockTime = (description: string) => Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', description });
 
 export const PreloadLibraries = Type.Object(
@@ -31,6 +31,7 @@ export const EndpointSettings = Type.Object(
 export const DefaultEndpointSettings = Type.Object(
   {
     pg_settings: Type.Optional(pgSettings),
+    pgbouncer_settings: Type.Optional(pgbouncerSettings),
     autoscaling_limit_min_cu: Type.Optional(computeUnits('Smallest size of a new compute.')),
     autoscaling_limit_max_cu: Type.Optional(computeUnits('Largest size of a new compute.')),
     suspend_timeout_seconds: Type.Optional(suspendTimeout),
@@ -96,10 +97,16 @@ export const ProjectSettings = Type.Object(
       }),
     ),
     maintenance_window: Type.Optional(ref(MaintenanceWindow)),
-    block_public_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown; allowed_ips is enforced.' })),
-    block_vpc_connections: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
-    audit_log_level: Type.Optional(Type.Enum(['base', 'extended', 'full'], { description: 'Kept and shown.' })),
-    hipaa: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+    block_public_connections: Type.Optional(
+      Type.Boolean({
+        description: 'Refuse clients whose address is neither loopback nor private, even if allowed_ips has it.',
+      }),
+    ),
+    block_vpc_connections: Type.Optional(Type.Boolean({ description: 'Only false: there are no VPC endpoints.' })),
+    audit_log_level: Type.Optional(
+      Type.Enum(['base', 'extended', 'full'], { description: 'Always refused: there is no audit log.' }),
+    ),
+    hipaa: Type.Optional(Type.Boolean({ description: 'Only false.' })),
     preload_libraries: Type.Optional(ref(PreloadLibraries)),
   },
   { ...closed, $id: 'ProjectSettings', description: 'Settings of a whole project.' },

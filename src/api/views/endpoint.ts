@@ -5,7 +5,9 @@ import type { Endpoint, EndpointOptions } from '../../core/endpoint.ts';
 import type { EndpointChanges } from '../../core/endpoint-update.ts';
 import { whyAwake } from '../../core/idleness.ts';
 import { pendingUpdate } from '../../core/pending-update.ts';
-import { temporaryDiskLimit } from '../../core/sizing.ts';
+import { planOf } from '../../core/plan.ts';
+import { provisioner } from '../../core/single-values.ts';
+import { clampSize, temporaryDiskLimit } from '../../core/sizing.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { ApiConfig } from '../kit/parts.ts';
 import type {
@@ -30,8 +32,8 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     region_id: config.region,
     type: row.type,
     current_state: row.currentState,
-    ...present({ pending_state: row.pendingState }),
-    settings: row.settings,
+    ...present({ pending_state: pendingState(row) }),
+    settings: { pg_settings: {}, ...row.settings },
     pooler_enabled: row.poolerEnabled,
     pooler_mode: 'transaction',
     disabled: row.disabled,
@@ -43,7 +45,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
     ...present({ started_at: optionalTime(row.startedAt), suspended_at: optionalTime(row.suspendedAt) }),
     proxy_host: proxyHostname(config),
     suspend_timeout_seconds: row.suspendTimeoutSeconds,
-    provisioner: row.provisioner,
+    provisioner,
     ...sizeView(config, row),
     ...(row.currentState === 'active' && row.server?.release ? { compute_release_version: row.server.release } : {}),
     ...(row.currentState === 'active' && row.replication
@@ -51,8 +53,23 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
       : {}),
     ...awakeView(row),
     ...waitingUpdate(config, row),
-    temporary_disk: { limit_bytes: temporaryDiskLimit(config, row), enforcement: config.temporaryDiskEnforcement },
+    temporary_disk: {
+      limit_bytes: temporaryDiskLimit(config, givenSize(row)),
+      enforcement: config.temporaryDiskEnforcement,
+    },
   };
+}
+
+/** A change wakes a sleeping compute and puts it back to sleep; a compute that is awake stays awake. */
+function pendingState({ pendingState, isChanging, currentState }: Endpoint) {
+  const inTheEnd = currentState === 'active' ? 'active' : 'idle';
+  return pendingState ?? (isChanging ? inTheEnd : null);
+}
+
+/** What the plan leaves of the size: for a server that runs, the plan that it was started under. */
+function givenSize({ currentState, server, plan, minCu, maxCu }: Endpoint) {
+  if (currentState === 'active' && server) return server.given;
+  return plan ? clampSize({ minCu, maxCu }, planOf(plan)) : { minCu, maxCu };
 }
 
 /** Whether a running compute is held to its size was decided when it started. */
@@ -112,7 +129,6 @@ export function endpointChanges({ endpoint }: Static<typeof EndpointUpdateBody>)
     settings: endpoint.settings,
     provisioner: endpoint.provisioner,
     poolerEnabled: endpoint.pooler_enabled,
-    poolerMode: endpoint.pooler_mode,
     passwordlessAccess: endpoint.passwordless_access,
   };
 }
@@ -124,7 +140,6 @@ export function endpointInput({ endpoint }: Static<typeof EndpointCreateBody>) {
     name: endpoint.name,
     regionId: endpoint.region_id,
     poolerEnabled: endpoint.pooler_enabled,
-    poolerMode: endpoint.pooler_mode,
     disabled: endpoint.disabled,
     passwordlessAccess: endpoint.passwordless_access,
   };

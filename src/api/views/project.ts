@@ -4,6 +4,7 @@ import { proxyHostname } from '../../core/connection-uri.ts';
 import { planOf } from '../../core/plan.ts';
 import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
+import { provisioner } from '../../core/single-values.ts';
 import type { Config } from '../../lib/config.ts';
 import { asOrganizationId } from '../../lib/ids.ts';
 import type { ApiConfig } from '../kit/parts.ts';
@@ -37,7 +38,7 @@ function sharedView(config: Config, row: Project) {
     platform_id: config.driver,
     region_id: row.regionId,
     name: row.name,
-    provisioner: row.provisioner,
+    provisioner,
     default_endpoint_settings: row.defaultEndpointSettings,
     settings: row.settings as Static<typeof ProjectSettings>,
     pg_version: row.pgVersion,
@@ -170,6 +171,7 @@ function endpointDefaults(settings: Static<typeof DefaultEndpointSettings> | und
       maxCu: settings.autoscaling_limit_max_cu,
       suspendTimeoutSeconds: settings.suspend_timeout_seconds,
       pgSettings: settings.pg_settings,
+      pgbouncerSettings: settings.pgbouncer_settings,
     }
   );
 }

@@ -18,7 +18,7 @@ export interface PreloadLibraries {
 export interface EndpointSettings {
   /** Postgres parameters by name, values as text. */
   readonly pg_settings?: Readonly<Record<string, string>>;
-  /** Kept and shown; pooling has no per-compute parameters. */
+  /** Must be empty: the pooler has no parameters for a compute. */
   readonly pgbouncer_settings?: Readonly<Record<string, string>>;
   readonly preload_libraries?: PreloadLibraries;
 }
@@ -27,6 +27,8 @@ export interface EndpointSettings {
 export interface DefaultEndpointSettings {
   /** Postgres parameters by name, values as text. */
   readonly pg_settings?: Readonly<Record<string, string>>;
+  /** Must be empty: the pooler has no parameters for a compute. */
+  readonly pgbouncer_settings?: Readonly<Record<string, string>>;
   /** Smallest size of a new compute. */
   readonly autoscaling_limit_min_cu?: number;
   /** Largest size of a new compute. */
@@ -77,13 +79,13 @@ export interface ProjectSettings {
    */
   readonly enable_logical_replication?: boolean;
   readonly maintenance_window?: MaintenanceWindow;
-  /** Kept and shown; allowed_ips is enforced. */
+  /** Refuse clients whose address is neither loopback nor private, even if allowed_ips has it. */
   readonly block_public_connections?: boolean;
-  /** Kept and shown. */
+  /** Only false: there are no VPC endpoints. */
   readonly block_vpc_connections?: boolean;
-  /** Kept and shown. */
+  /** Always refused: there is no audit log. */
   readonly audit_log_level?: 'base' | 'extended' | 'full';
-  /** Kept and shown. */
+  /** Only false. */
   readonly hipaa?: boolean;
   readonly preload_libraries?: PreloadLibraries;
 }
@@ -144,10 +146,10 @@ export interface Endpoint {
   readonly type: 'read_write' | 'read_only';
   /** `active`: a Postgres server answers. `idle`: none runs. `init`: never started yet. */
   readonly current_state: 'init' | 'active' | 'idle';
-  /** The state it is on its way to. */
+  /** The state it is on its way to, until the operations of a change have ended. */
   readonly pending_state?: 'init' | 'active' | 'idle';
   readonly settings: EndpointSettings;
-  /** Kept and shown; pooling is chosen by host name. */
+  /** Whether its pooled host is open. */
   readonly pooler_enabled: boolean;
   /** The only mode. */
   readonly pooler_mode: 'transaction';
@@ -171,7 +173,7 @@ export interface Endpoint {
   readonly proxy_host: string;
   /** Seconds without activity before the compute naps: 0 is the default of 300, -1 is never. */
   readonly suspend_timeout_seconds: number;
-  /** Kept and shown. */
+  /** Kind of compute: `k8s-neonvm`, one that can autoscale. */
   readonly provisioner: string;
   /** Where queries that exceed memory spill to. An addition of Catnap. */
   readonly temporary_disk: {
@@ -252,7 +254,7 @@ export interface Project {
   readonly region_id: string;
   /** Name of the project. */
   readonly name: string;
-  /** Kept and shown. */
+  /** Kind of computes: `k8s-neonvm`, those that can autoscale. */
   readonly provisioner: string;
   readonly default_endpoint_settings?: DefaultEndpointSettings;
   readonly settings?: ProjectSettings;
@@ -316,7 +318,7 @@ export interface ProjectListItem {
   readonly region_id: string;
   /** Name of the project. */
   readonly name: string;
-  /** Kept and shown. */
+  /** Kind of computes: `k8s-neonvm`, those that can autoscale. */
   readonly provisioner: string;
   readonly default_endpoint_settings?: DefaultEndpointSettings;
   readonly settings?: ProjectSettings;

@@ -1,6 +1,6 @@
 /** The part of the contract about read replicas. */
 import { expect, test } from 'vitest';
-import { newEndpointId } from '../../lib/ids.ts';
+import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { type ComputeObservation, StaleGenerationError } from '../interface/driver.ts';
 import { type Bench, ownerAndDatabase } from './bench.ts';
 
@@ -102,6 +102,22 @@ export function describeReplicas(bench: () => Bench): void {
     expect(await slotsOf(b, await b.start(2))).toBe(0);
     expect((await b.driver.readCatalog(b.ref)).roles.map(({ name }) => name)).toEqual(['owner']);
     expect((await b.driver.list()).filter(({ projectId }) => projectId === b.ref.projectId)).toHaveLength(1);
+  });
+
+  test('one that has moved to another branch serves nothing of the branch that it followed', async () => {
+    const b = bench();
+    const primary = await withPrimary(b);
+    const branchId = newBranchId();
+    await b.cloneBranch(branchId);
+    await b.query(primary, 'INSERT INTO t VALUES (2)');
+    const replica = newReplica();
+    await untilRows(b, await startReplica(b, 1, replica), 2);
+    await b.driver.suspend({ ...b.ref, ...replica }, 1);
+    const moved = { ...replica, branchId };
+    expect(await b.driver.buildReplica(b.spec(2, moved))).toBe('needs_primary');
+    await b.start(1, { endpointId: newEndpointId(), branchId });
+    expect(await b.driver.buildReplica(b.spec(2, moved))).toBe('built');
+    await untilRows(b, await b.start(2, moved), 1);
   });
 
   test('a replica that has lost its position is built anew', async () => {

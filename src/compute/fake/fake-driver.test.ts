@@ -60,7 +60,7 @@ function fakeSubject(options: FakeOptions): DriverSubject {
     kill: ({ endpointId }) => driver.kill(endpointId),
     leftovers: async () => [
       ...Array.from(driver.branches, ([id, { projectId }]) => `${projectId}/${id}`),
-      ...Array.from(driver.replicas, ([id, projectId]) => `${projectId}/${id}`),
+      ...Array.from(driver.replicas, ([id, { projectId }]) => `${projectId}/${id}`),
       ...Array.from(driver.computes, ([id, { ref }]) => `${ref.projectId}/${id}`),
     ],
     close: async () => undefined,

@@ -71,7 +71,7 @@ interface Failure {
 export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly branches: Map<string, FakeBranch>;
   readonly computes: Map<string, FakeCompute>;
-  readonly replicas: Map<string, string>;
+  readonly replicas: Map<string, BranchRef>;
   /** Every call in the order it came, for tests that count them. */
   readonly calls: { readonly method: FakeMethod; readonly subject: string }[] = [];
   /** What computes have used, by endpoint; set by tests. */
@@ -137,9 +137,10 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
     await this.#enter('buildReplica', spec.endpointId);
     this.#fence(spec.endpointId, spec.generation);
-    if (this.replicas.has(spec.endpointId) && !anew) return 'kept';
+    const copied = this.replicas.get(spec.endpointId);
+    if (copied?.branchId === spec.branchId && !anew) return 'kept';
     if (!this.#holder(spec.branchId)) return 'needs_primary';
-    this.replicas.set(spec.endpointId, spec.projectId);
+    this.replicas.set(spec.endpointId, refOf(spec));
     return 'built';
   }
 

@@ -29,8 +29,8 @@ export interface FakeCompute {
 export interface FakeWorld {
   readonly branches: Map<string, FakeBranch>;
   readonly computes: Map<string, FakeCompute>;
-  /** Project of each replica that has data, by endpoint. */
-  readonly replicas: Map<string, string>;
+  /** The branch that the data of each replica was copied from, by endpoint. */
+  readonly replicas: Map<string, BranchRef>;
 }
 
 export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {
@@ -118,7 +118,7 @@ export function runningBranch({ branches, computes }: FakeWorld, ref: ComputeRef
 
 export function forgetProject({ branches, computes, replicas }: FakeWorld, projectId: string): void {
   for (const [id, compute] of computes) if (compute.ref.projectId === projectId) computes.delete(id);
-  for (const [id, owner] of replicas) if (owner === projectId) replicas.delete(id);
+  for (const [id, of] of replicas) if (of.projectId === projectId) replicas.delete(id);
   for (const [id, branch] of branches) if (branch.projectId === projectId) branches.delete(id);
 }
 

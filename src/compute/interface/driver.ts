@@ -219,7 +219,8 @@ export interface ComputeDriver {
 
   /**
    * Call it before each start of a replica: makes sure that it has data. Without a running primary it keeps its old
-   * data, and serves that. `anew` means that the old data does not start any more.
+   * data, and serves that, but never data of another branch than the one it is asked for. `anew` means that the old
+   * data does not start any more.
    */
   buildReplica(spec: ComputeSpec, anew?: boolean): Promise<ReplicaData>;
   /** How a replica keeps up, as its running primary sees it; null when the primary is not running. */

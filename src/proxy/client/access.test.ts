@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { plainAddress } from '../../lib/ip.ts';
+import { isPrivateAddress, plainAddress } from '../../lib/ip.ts';
 import { defaultLimits, limitsFor } from '../kit/limits.ts';
-import { isAllowed, requireAccess } from './access.ts';
+import { isAllowed, requireAccess, requirePooler } from './access.ts';
 import { createAttempts } from './attempts.ts';
 
 describe('isAllowed', () => {
@@ -39,6 +39,68 @@ describe('requireAccess', () => {
       /^This IP address 10.0.0.2 is not allowed to connect to this endpoint\./,
     );
     expect(() => requireAccess(facts, '10.0.0.1')).toThrow(/endpoint is disabled/);
+  });
+});
+
+describe('isPrivateAddress', () => {
+  it.each([
+    ['127.0.0.1', true],
+    ['127.255.255.254', true],
+    ['::1', true],
+    ['10.0.0.0', true],
+    ['10.255.255.255', true],
+    ['11.0.0.0', false],
+    ['172.15.255.255', false],
+    ['172.16.0.0', true],
+    ['172.31.255.255', true],
+    ['172.32.0.0', false],
+    ['192.168.1.1', true],
+    ['192.169.0.0', false],
+    ['169.254.0.1', true],
+    ['100.63.255.255', false],
+    ['100.64.0.0', true],
+    ['100.127.255.255', true],
+    ['100.128.0.0', false],
+    ['fc00::1', true],
+    ['fdff:ffff::1', true],
+    ['fe00::1', false],
+    ['fe80::1', true],
+    ['fe80::1%eth0', true],
+    ['febf::1', true],
+    ['fec0::1', false],
+    ['2001:db8::1', false],
+    ['8.8.8.8', false],
+    ['::ffff:10.1.2.3', true],
+    ['::ffff:8.8.8.8', false],
+    ['0.0.0.0', false],
+    ['', false],
+    ['localhost', false],
+  ])('%s: %s', (address, expected) => {
+    expect(isPrivateAddress(address)).toBe(expected);
+  });
+});
+
+describe('a project that blocks public connections', () => {
+  const facts = { verifier: null, disabled: false, allowedIps: ['8.8.8.8', '10.0.0.1'], publicBlocked: true };
+
+  it('refuses a public address even if the list allows it', () => {
+    expect(() => requireAccess(facts, '8.8.8.8')).toThrow(
+      /^This IP address 8\.8\.8\.8 is not allowed to connect .* blocks public connections/,
+    );
+  });
+
+  it('admits a private address, unless the list leaves it out', () => {
+    expect(() => requireAccess(facts, '10.0.0.1')).not.toThrow();
+    expect(() => requireAccess(facts, '10.0.0.2')).toThrow(/Please add it to the allowed list/);
+  });
+});
+
+describe('requirePooler', () => {
+  it('closes the pooled host alone, and only if that was asked for', () => {
+    const facts = { verifier: null, disabled: false, allowedIps: [], poolerEnabled: false };
+    expect(() => requirePooler(facts, { endpointId: 'ep-a', pooled: true })).toThrow(/pooling is disabled/);
+    expect(() => requirePooler(facts, { endpointId: 'ep-a', pooled: false })).not.toThrow();
+    expect(() => requirePooler({ ...facts, poolerEnabled: true }, { endpointId: 'ep-a', pooled: true })).not.toThrow();
   });
 });
 

@@ -1,10 +1,18 @@
 /** What a client needs besides a password. Checked after authentication only: before it, a client learns nothing. */
 import { BlockList, isIP } from 'node:net';
 import { CatnapError } from '../../lib/errors.ts';
-import { familyOf, type IpRule, parseIpRule } from '../../lib/ip.ts';
+import { familyOf, type IpRule, isPrivateAddress, parseIpRule } from '../../lib/ip.ts';
 import type { LoginFacts } from '../kit/control-plane.ts';
+import type { Route } from './route.ts';
 
 export function requireAccess(facts: LoginFacts, address: string): void {
+  if (facts.publicBlocked && !isPrivateAddress(address)) {
+    throw new CatnapError(
+      'forbidden',
+      `This IP address ${address} is not allowed to connect to this endpoint. ` +
+        'The project blocks public connections: only loopback and private addresses may connect.',
+    );
+  }
   if (!isAllowed(facts.allowedIps, address)) {
     throw new CatnapError(
       'forbidden',
@@ -15,6 +23,15 @@ export function requireAccess(facts: LoginFacts, address: string): void {
   if (facts.disabled) {
     throw new CatnapError('precondition_failed', 'Control plane request failed: endpoint is disabled');
   }
+}
+
+export function requirePooler(facts: LoginFacts, route: Route): void {
+  if (!route.pooled || facts.poolerEnabled !== false) return;
+  throw new CatnapError(
+    'precondition_failed',
+    'Connection pooling is disabled for this endpoint. ' +
+      'Please connect without "-pooler" in the endpoint ID, or set pooler_enabled of the endpoint to true.',
+  );
 }
 
 /** An entry that cannot be read allows nobody. */

@@ -15,6 +15,10 @@ export interface LoginFacts {
   readonly disabled: boolean;
   /** Single addresses, CIDR blocks or `a-b` ranges; an empty list allows every address. */
   readonly allowedIps: readonly string[];
+  /** Only clients with a loopback or private address may connect; not said means that it is not so. */
+  readonly publicBlocked?: boolean;
+  /** False closes the pooled host; not said means that it is open. */
+  readonly poolerEnabled?: boolean;
 }
 
 export interface ControlPlane {

@@ -331,6 +331,17 @@ describe('unauthenticated callers', () => {
     expect(refused.body.message).toContain('This IP address 198.51.100.1 is not allowed');
     expect(wakes).toHaveLength(1);
   });
+
+  it('are refused by a project that blocks public connections', async () => {
+    const facts = { verifier: proxies.verifier, disabled: false, allowedIps: [], publicBlocked: true };
+    await start({ findLogin: async () => facts });
+    const from = (address: string) => send({ query: 'select 1 as a' }, { 'x-catnap-client-address': address });
+    expect((await from('::ffff:100.64.0.7')).status).toBe(200);
+    const refused = await from('198.51.100.1');
+    expect(refused).toMatchObject({ status: 400, body: { code: '42501' } });
+    expect(refused.body.message).toContain('blocks public connections');
+    expect(wakes).toHaveLength(1);
+  });
 });
 
 describe('limits', () => {

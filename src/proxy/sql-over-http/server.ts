@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { CatnapError, errorText } from '../../lib/errors.ts';
 import { plainAddress } from '../../lib/ip.ts';
 import type { Logger } from '../../lib/log.ts';
-import { requireAccess } from '../client/access.ts';
+import { requireAccess, requirePooler } from '../client/access.ts';
 import type { Attempts } from '../client/attempts.ts';
 import { type Identity, type MockVerifiers, verifyPassword } from '../client/authenticate.ts';
 import { type HostnameParts, requirePresent } from '../client/route.ts';
@@ -144,6 +144,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   const address = addressOf(request);
   const identity = await authenticate(target, address, context);
   requireAccess(identity.facts, address);
+  requirePooler(identity.facts, target.route);
   requirePresent(target.parameters.get('options'));
   const { endpointId } = target.route;
   const releaseClient = await pooledClients.take(endpointId);

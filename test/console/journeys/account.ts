@@ -85,15 +85,15 @@ export function account(): void {
     const plan = page.getByLabel('Plan');
     await plan.selectOption('free');
     await button('Change plan').click();
-    await page.getByText('2 CU · 8 GB').waitFor();
+    await page.getByText('2 vCPU · 8 GB').waitFor();
     await page.getByRole('link', { name: 'Projects' }).click();
     await button('New project').click();
     await dialog().getByLabel('Size').press('End');
-    await dialog().getByText('2 CU · 8 GB').waitFor();
+    await dialog().getByText('2 vCPU · 8 GB').waitFor();
     await confirm('Cancel');
     await page.getByRole('link', { name: 'Organization' }).click();
     await plan.selectOption('scale');
     await button('Change plan').click();
-    await page.getByText('2 CU · 8 GB').waitFor({ state: 'detached' });
+    await page.getByText('2 vCPU · 8 GB').waitFor({ state: 'detached' });
   });
 }

@@ -43,9 +43,9 @@ export function computes(): void {
     const largest = page.getByLabel('Largest size');
     await largest.focus();
     for (let i = 0; i < 3; i += 1) await largest.press('ArrowRight');
-    await page.getByText('2 CU · 8 GB').waitFor();
+    await page.getByText('2 vCPU · 8 GB').waitFor();
     await confirm('Save');
-    await main.getByText('0.25 – 2 CU · 1 – 8 GB').waitFor();
+    await main.getByText('0.25 – 2 vCPU · 1 – 8 GB').waitFor();
     await main.getByRole('status').waitFor({ state: 'detached' });
     await main.getByText('Active', { exact: true }).waitFor();
     expect((await endpoints())[0]).toMatchObject({ autoscaling_limit_min_cu: 0.25, autoscaling_limit_max_cu: 2 });

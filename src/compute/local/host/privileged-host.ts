@@ -127,6 +127,8 @@ export class PrivilegedHost implements HostCalls {
   }
 
   async hasReplica(spec: ComputeSpec): Promise<boolean> {
+    const record = await readEndpointRecord(this.#layout.endpoint(spec.projectId, spec.endpointId));
+    if (record?.branchId !== spec.branchId) return false;
     return (await readBranchRecord(dataHome(this.#layout, spec)))?.pgVersion === spec.pgVersion;
   }
 
@@ -135,6 +137,8 @@ export class PrivilegedHost implements HostCalls {
     await this.#locks.exclusive(endpointLock(spec), async () => {
       const record = await this.#fence(spec, spec.generation);
       if (record?.readOnly) await this.#stopOwn(spec, record);
+      // After a move: the record must never say that the old branch's data is the new one's.
+      if (record && record.branchId !== spec.branchId) await discard(dataHome(this.#layout, spec), this.#layout);
       const { generation, branchId, adminSecret } = spec;
       const directory = await this.#tenants.ensureEndpoint(spec);
       await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly: true });
