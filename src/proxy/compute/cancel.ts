@@ -1,8 +1,8 @@
 /**
  * Cancel keys. A direct session's key has the real process id of its backend, which drivers compare with
  * `pg_backend_pid()` and with the sender of a notification; a pooled client has no backend of its own, and its key has
- * a random one. The secret is the proxy's own in both cases, so that a cancel request reaches only what its key was issued for.
- * It contains the number of the proxy that issued it, since the request may arrive at another one.
+ * a random one. The secret is the proxy's own in both cases, so that a cancel request reaches only what its key was
+ * issued for. It contains the number of the proxy that issued it, since the request may arrive at another one.
  */
 import { randomInt, timingSafeEqual } from 'node:crypto';
 import type { DialAddress } from '../kit/control-plane.ts';
