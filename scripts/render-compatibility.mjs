@@ -36,16 +36,22 @@ function groupsOf(operations, routes) {
   for (const operation of operations) {
     const route = byAddress.get(addressOf(operation));
     if (route === undefined) throw new Error(`${operation.operationId} has no route and no reason for that`);
-    const group = groups.get(operation.group) ?? { title: operation.group, served: [], empty: [], refused: new Map() };
+    const group = groups.get(operation.group) ?? {
+      title: operation.group,
+      served: [],
+      list: [],
+      thing: [],
+      refused: new Map(),
+    };
     groups.set(operation.group, group);
-    if (route.notOffered === undefined) group[route.isAlwaysEmpty ? 'empty' : 'served'].push(operation.operationId);
+    if (route.notOffered === undefined) group[route.absent ?? 'served'].push(operation.operationId);
     else group.refused.set(route.notOffered, [...(group.refused.get(route.notOffered) ?? []), operation.operationId]);
   }
   return [...groups.values()];
 }
 
 const prefix = '/api/v2';
-const countServed = (group) => group.served.length + group.empty.length;
+const countServed = (group) => group.served.length + group.list.length + group.thing.length;
 const countRefused = (group) => [...group.refused.values()].flat().length;
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
@@ -56,14 +62,15 @@ function countsTable(groups) {
   return table(['Group', 'Operations', 'Served', '501'], [...rows, total]);
 }
 
-function renderGroup({ title, served, empty, refused }) {
+function renderGroup({ title, served, list: lists, thing: things, refused }) {
   const list = (names) => names.map((name) => `\`${name}\``).join(', ');
   const reasons = [...refused].map(
     ([{ why, isPlanned }, names]) => `- 501${isPlanned ? ' for now' : ''}, ${why}: ${list(names)}`,
   );
   const lines = [
     ...(served.length > 0 ? [`- Served: ${list(served)}`] : []),
-    ...(empty.length > 0 ? [`- Served, always an empty list: ${list(empty)}`] : []),
+    ...(lists.length > 0 ? [`- Served, always an empty list: ${list(lists)}`] : []),
+    ...(things.length > 0 ? [`- Served, always 404, since there is none: ${list(things)}`] : []),
     ...reasons,
   ];
   return [`### ${title}`, '', ...lines].join('\n');

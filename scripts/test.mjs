@@ -52,14 +52,14 @@ function installForeign() {
   const installed = join(folder, 'node_modules/.installed-lock.json');
   const isFresh = existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8');
   if (isFresh) return;
-  console.log('Installing neonctl in test/foreign …');
+  console.log('Installing neonctl and neon in test/foreign …');
   const words = ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=1'];
   const { status } = run('npm', words, { timeout: 3 * minuteMs, stdio: 'ignore' });
   if (status === 0) copyFileSync(lock, installed);
   else {
     rmSync(join(folder, 'node_modules'), { recursive: true, force: true });
     console.log(
-      'SKIPPED: tests with neonctl: the npm registry does not answer; with one: npm ci --prefix test/foreign',
+      'SKIPPED: tests with neonctl and neon: the npm registry does not answer; with one: npm ci --prefix test/foreign',
     );
   }
 }

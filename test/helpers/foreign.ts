@@ -4,22 +4,36 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const neonctl = fileURLToPath(new URL('../foreign/node_modules/neonctl/cli.js', import.meta.url));
+const modules = fileURLToPath(new URL('../foreign/node_modules', import.meta.url));
 
-export const hasNeonctl = existsSync(neonctl);
+export interface ForeignCli {
+  readonly name: string;
+  readonly entry: string;
+  readonly isOldest: boolean;
+  readonly isNewest: boolean;
+}
 
-export interface NeonctlOptions {
+/** Two names and three versions of one command line. */
+export const foreignClis: readonly ForeignCli[] = [
+  { name: 'neonctl 2.22.2', entry: `${modules}/neonctl-2/cli.js`, isOldest: true, isNewest: false },
+  { name: 'neonctl 5.0.1', entry: `${modules}/neonctl/bin/cli.js`, isOldest: false, isNewest: false },
+  { name: 'neon 6.2.3', entry: `${modules}/neon/dist/cli.js`, isOldest: false, isNewest: true },
+];
+
+export const hasForeignClis = foreignClis.every(({ entry }) => existsSync(entry));
+
+export interface CliOptions {
   readonly apiHost: string;
   readonly apiKey: string;
   /** For its configuration and its context, which must not be those of whoever runs the tests. */
   readonly folder: string;
 }
 
-/** Runs one command and returns what it prints. */
-export async function runNeonctl(options: NeonctlOptions, words: readonly string[]): Promise<string> {
+/** Runs one command and returns what it prints, or fails with it. */
+export async function runCli(cli: ForeignCli, options: CliOptions, words: readonly string[]): Promise<string> {
   const { apiHost, apiKey, folder } = options;
   const common = ['--api-host', apiHost, '--api-key', apiKey, '--config-dir', folder, '--no-analytics', '--no-color'];
-  const { stdout } = await promisify(execFile)(process.execPath, [neonctl, ...words, ...common], {
+  const { stdout } = await promisify(execFile)(process.execPath, [cli.entry, ...words, ...common], {
     cwd: folder,
     // Told that it runs unattended, it opens no browser and asks for nothing.
     env: { PATH: process.env.PATH, HOME: folder, CI: 'true' },

@@ -71,7 +71,8 @@ describe('what is not offered', () => {
       const reply = await api.call(operation.method as 'GET', urlOf(operation));
       const { message } = reply.json();
       expect([operation.operationId, reply.statusCode]).toEqual([operation.operationId, 501]);
-      expect(message).toMatch(new RegExp(`^${operation.operationId} is not offered by Catnap( yet)?: \\S.{10,}`));
+      const sentence = `^${operation.operationId} is not available: it is not offered by Catnap( yet)?; \\S.{10,}`;
+      expect(message).toMatch(new RegExp(sentence));
     }
   });
 
@@ -106,8 +107,15 @@ describe('what is served', () => {
     for (const operation of questions.filter(({ path }) => !needsMore.test(path))) {
       // The reply is compared with its schema on the way.
       const reply = await api.call('GET', urlOf(operation));
-      expect([operation.operationId, reply.statusCode]).toEqual([operation.operationId, 200]);
+      const expected = routeOf(operation)?.absent === 'thing' ? 404 : 200;
+      expect([operation.operationId, reply.statusCode]).toEqual([operation.operationId, expected]);
     }
+  });
+
+  test('says what is not there', async () => {
+    const branch = `${prefix}/projects/${own.project_id}/branches/${own.branch_id}`;
+    const reply = await api.call('GET', `${branch}/data-api/${own.database_name}`);
+    expect([reply.statusCode, reply.json().message]).toEqual([404, 'Data API not found; it is not offered by Catnap']);
   });
 
   test('lists nothing where nothing can be made', async () => {
@@ -117,7 +125,6 @@ describe('what is served', () => {
     expect(await read(`${branch}/functions`)).toEqual({ functions: [] });
     expect(await read(`${branch}/triggers`)).toEqual({ triggers: [] });
     expect(await read(`${branch}/custom-domains`)).toEqual({ custom_domains: [] });
-    expect(await read(`${branch}/credentials`)).toEqual({ credentials: [] });
     expect(await read(`${prefix}/projects/${own.project_id}/permissions`)).toEqual({ project_permissions: [] });
     expect(await read(`${prefix}/organizations/${own.org_id}/invitations`)).toEqual({ invitations: [] });
   });

@@ -4,7 +4,7 @@
  */
 
 export interface NotOffered {
-  /** Ends the sentence "… is not offered by Catnap: …". */
+  /** Ends the sentence "… is not offered by Catnap; …". */
   readonly why: string;
   /** It is meant to come: the sentence says "yet". */
   readonly isPlanned?: boolean;
@@ -93,7 +93,6 @@ export const notOffered: readonly NotOffered[] = [
   {
     why: 'there is no REST interface to tables; SQL over HTTP is at `/sql`',
     operations: {
-      getProjectBranchDataAPI: `GET ${branch}/data-api/{database_name}`,
       createProjectBranchDataAPI: `POST ${branch}/data-api/{database_name}`,
       updateProjectBranchDataAPI: `PATCH ${branch}/data-api/{database_name}`,
       deleteProjectBranchDataAPI: `DELETE ${branch}/data-api/{database_name}`,
@@ -102,7 +101,6 @@ export const notOffered: readonly NotOffered[] = [
   {
     why: 'there is no object storage',
     operations: {
-      getProjectBranchStorage: `GET ${branch}/storage`,
       createProjectBranchBucket: `POST ${branch}/buckets`,
       deleteProjectBranchBucket: `DELETE ${branch}/buckets/{bucket_name}`,
       listProjectBranchBucketObjects: `GET ${branch}/buckets/{bucket_name}/objects`,
@@ -130,16 +128,12 @@ export const notOffered: readonly NotOffered[] = [
   {
     why: 'these credentials are for object storage, functions and models, which are not here; a branch has roles and passwords',
     operations: {
+      // Even the list: clients take a list, also an empty one, as a sign that they can make one.
+      listCredentials: `GET ${branch}/credentials`,
       createCredential: `POST ${branch}/credentials`,
       revokeCredential: `DELETE ${branch}/credentials/{token_id}`,
       revealCredential: `POST ${branch}/credentials/{token_id}/reveal`,
       rotateCredential: `POST ${branch}/credentials/{token_id}/rotate`,
-    },
-  },
-  {
-    why: 'there is no gateway to models',
-    operations: {
-      getProjectBranchAiGateway: `GET ${branch}/ai_gateway`,
     },
   },
   {

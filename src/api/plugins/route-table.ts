@@ -5,6 +5,9 @@
 import type { App } from '../kit/app-type.ts';
 import type { NotOffered } from '../kit/not-offered-table.ts';
 
+/** Asks for what Catnap has none of: a list that is always empty, or a single thing that is never found. */
+export type Absent = 'list' | 'thing';
+
 export interface RouteFacts {
   readonly method: string;
   /** The template, such as `/api/v2/projects/:project_id`. */
@@ -13,7 +16,7 @@ export interface RouteFacts {
   readonly operationId: string | undefined;
   /** Set where the answer is 501: the published API has it, and Catnap does not. */
   readonly notOffered: NotOffered | undefined;
-  readonly isAlwaysEmpty: boolean;
+  readonly absent: Absent | undefined;
 }
 
 declare module 'fastify' {
@@ -25,8 +28,7 @@ declare module 'fastify' {
     isPublic?: boolean;
     /** Answered with 501 and this reason. */
     notOffered?: NotOffered;
-    /** A list of what Catnap has none of, which the compatibility page says. */
-    isAlwaysEmpty?: boolean;
+    absent?: Absent;
   }
 }
 
@@ -40,7 +42,7 @@ export function useRouteTable(app: App): void {
         isPublic: route.config?.isPublic === true,
         operationId: route.schema?.operationId,
         notOffered: route.config?.notOffered,
-        isAlwaysEmpty: route.config?.isAlwaysEmpty === true,
+        absent: route.config?.absent,
       });
     }
   });

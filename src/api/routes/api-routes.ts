@@ -1,6 +1,7 @@
 /** Every route under the version prefix that needs a key. */
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
+import { absentRoutes } from './absent.ts';
 import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 
@@ -13,7 +14,6 @@ import { branchContentRoutes } from './branch-content.ts';
 import { branchRoutes } from './branches.ts';
 import { consumptionRoutes } from './consumption.ts';
 import { databaseRoutes } from './databases.ts';
-import { emptyListRoutes } from './empty-lists.ts';
 import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { memberRoutes } from './members.ts';
@@ -42,6 +42,6 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   outboxRoutes(app, parts);
   memberRoutes(app, parts);
   preloadLibraryRoutes(app, parts);
-  emptyListRoutes(app, parts);
+  absentRoutes(app, parts);
   notOfferedRoutes(app, parts);
 }

@@ -31,6 +31,7 @@ export function notOfferedRoutes(app: App, parts: ApiParts): void {
   }
 }
 
+/** neonctl looks for the words "not available", and takes any other 501 for a failure that passes. */
 function refusal(operationId: string, { why, isPlanned }: NotOffered): string {
-  return `${operationId} is not offered by Catnap${isPlanned ? ' yet' : ''}: ${why}`;
+  return `${operationId} is not available: it is not offered by Catnap${isPlanned ? ' yet' : ''}; ${why}`;
 }

@@ -160,5 +160,5 @@ function listRoutes(app: App, parts: ApiParts): void {
     querystring: SharedProjectsQuery,
     response: { 200: SharedProjectsReply, ...errorReply },
   };
-  app.get('/projects/shared', { schema: shared, config: { isAlwaysEmpty: true } }, async () => ({ projects: [] }));
+  app.get('/projects/shared', { schema: shared, config: { absent: 'list' } }, async () => ({ projects: [] }));
 }

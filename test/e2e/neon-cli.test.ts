@@ -1,0 +1,178 @@
+/**
+ * The published command lines, unmodified: every command that has a meaning here, and what they print for the others.
+ * A command takes a second of computing to start, so a normal run shares them out: the oldest version runs what all
+ * have, the newest what came since, the one between them a few. `CATNAP_TEST_CLIS=all` runs everything with each.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ForeignCli, foreignClis, hasForeignClis, runCli } from '../helpers/foreign.ts';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+const isWhole = process.env.CATNAP_TEST_CLIS === 'all';
+const timeout = isWhole ? 600_000 : 240_000;
+let program: Program;
+let options: { readonly apiHost: string; readonly apiKey: string };
+
+beforeAll(async () => {
+  if (!hasForeignClis) return;
+  program = await Program.create();
+  await program.start();
+  options = { apiHost: `http://127.0.0.1:${program.httpPort}/api/v2`, apiKey: await program.apiKey() };
+});
+afterAll(() => program?.destroy());
+
+describe.skipIf(!hasForeignClis).concurrent.each(foreignClis)('$name', (cli) => {
+  it('does what has a meaning here', { timeout }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'cn-neon-cli-'));
+    const tools = toolsOf(cli, folder);
+    try {
+      const id = await makeProject(tools);
+      if (cli.isOldest || isWhole) await walkCommon(tools, id);
+      if (!cli.isOldest) await walkStatus(tools, id);
+      if (cli.isNewest || (!cli.isOldest && isWhole)) await walkNew(tools, id);
+      await tools.run(`projects delete ${id}`);
+      expect((await program.api('GET', `/projects/${id}`)).status).toBe(404);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+interface Tools {
+  readonly cli: ForeignCli;
+  readonly folder: string;
+  readonly run: (words: string) => Promise<string>;
+  // biome-ignore lint/suspicious/noExplicitAny: what a program prints.
+  readonly json: (words: string) => Promise<any>;
+  readonly names: (words: string) => Promise<string[]>;
+  /** What a command that must fail prints. */
+  readonly refusal: (words: string) => Promise<string>;
+}
+
+function toolsOf(cli: ForeignCli, folder: string): Tools {
+  const run = (words: string) => runCli(cli, { ...options, folder }, words.split(' '));
+  const json = async (words: string) => JSON.parse(await run(`${words} --output json`));
+  return {
+    cli,
+    folder,
+    run,
+    json,
+    names: async (words) => (await json(words)).map(({ name }: { name: string }) => name).sort(),
+    refusal: async (words) =>
+      run(words).then(
+        () => `${words} succeeded`,
+        (error: { stderr: string }) => error.stderr,
+      ),
+  };
+}
+
+/** The account, and the project that everything else belongs to. */
+async function makeProject({ cli, folder, run, json }: Tools): Promise<string> {
+  const [me, [org]] = await Promise.all([json('me'), json('orgs list')]);
+  expect(me.login).toBe('admin');
+  const { id } = (await json(`projects create --name made --org-id ${org.id}`)).project;
+  await run(`link --project-id ${id} --org-id ${org.id}${cli.isOldest ? ' --branch main' : ''}`);
+  expect(JSON.parse(await readFile(join(folder, '.neon'), 'utf8'))).toMatchObject({ projectId: id });
+  return id;
+}
+
+/** What all versions have. */
+async function walkCommon({ folder, run, json, names, refusal }: Tools, id: string): Promise<void> {
+  expect((await json(`projects update ${id} --name ours`)).name).toBe('ours');
+  const [listed, got] = await Promise.all([json('projects list'), json(`projects get ${id}`)]);
+  expect(listed.map((project: { id: string }) => project.id)).toContain(id);
+  expect(got.name).toBe('ours');
+
+  await run('roles create --name reader');
+  await run('databases create --name shop --owner-name reader');
+  const [roles, databases, string] = await Promise.all([
+    names('roles list'),
+    names('databases list'),
+    run('connection-string main --role-name reader --database-name shop --pooled'),
+  ]);
+  expect([roles, databases]).toEqual([
+    ['neondb_owner', 'reader'],
+    ['neondb', 'shop'],
+  ]);
+  const asked = `database_name=shop&role_name=reader&pooled=true`;
+  const { body } = await program.api('GET', `/projects/${id}/connection_uri?${asked}`);
+  const printed = new URL(string.trim());
+  expect([printed.username, printed.password, printed.pathname]).toEqual([
+    'reader',
+    new URL(body.uri).password,
+    '/shop',
+  ]);
+  expect(await ask(body.uri, 'select current_user')).toBe('reader');
+  await run('databases delete shop');
+  await run('roles delete reader');
+  expect((await program.api('GET', `/projects/${id}/branches`)).body.branches).toHaveLength(1);
+
+  const dev = (await json('branches create --name dev')).connection_uris[0].connection_uri;
+  await ask(dev, 'create table only_here (a int)');
+  expect(await run('branches schema-diff main dev')).toContain('+CREATE TABLE public.only_here');
+  await run('branches rename dev next');
+  await run('branches set-default next');
+  expect((await json('branches get next')).default).toBe(true);
+  await run('branches reset next --parent');
+  await program.settle(id);
+  expect(await ask(dev, `select to_regclass('only_here') is null`)).toBe('true');
+  await run('branches restore next main');
+  await run('branches create --name bare --no-compute');
+  await run(`branches set-expiration bare --expires-at ${tomorrow()}T00:00:00Z`);
+  expect((await json('branches add-compute bare')).type).toBe('read_write');
+  await run('branches delete bare');
+  await program.settle(id);
+  const [branches, operations] = await Promise.all([names('branches list'), json('operations list')]);
+  expect(branches).toEqual(['main', 'next']);
+  expect(operations.length).toBeGreaterThan(5);
+
+  await run('ip-allow add 192.0.2.1');
+  expect((await program.api('GET', `/projects/${id}`)).body.project.settings.allowed_ips.ips).toEqual(['192.0.2.1']);
+  await run('ip-allow list');
+  await run('ip-allow reset');
+  await run('checkout next');
+  expect(JSON.parse(await readFile(join(folder, '.neon'), 'utf8'))).toMatchObject({ projectId: id });
+  await run(`set-context --project-id ${id}`);
+  expect(await refusal('branches restore next main@2026-01-01T00:00:00Z')).toMatch(/timestamp/);
+}
+
+/** These look at everything that a branch has, and stop at anything that they cannot make sense of. */
+async function walkStatus({ folder, run, json }: Tools, id: string): Promise<void> {
+  expect(await run('status')).toContain(id);
+  expect((await json('config status')).branch).toMatchObject({ name: expect.stringMatching(/^(main|next)$/) });
+  await run('env pull --file .env.pulled');
+  const uri = /^DATABASE_URL_UNPOOLED="(.+)"$/m.exec(await readFile(join(folder, '.env.pulled'), 'utf8'))?.[1] ?? '';
+  expect(await ask(uri, 'select current_database()')).toBe('neondb');
+}
+
+/** What came with the fifth version. */
+async function walkNew({ run, json, refusal }: Tools, id: string): Promise<void> {
+  const key = await json('api-keys create --name second');
+  expect((await json('api-keys list')).map(({ name }: { name: string }) => name)).toContain('second');
+  await run(`api-keys revoke ${key.id}`);
+  const [direct, auth, ...lists] = await Promise.all([
+    run(`api /projects/${id}`),
+    run('neon-auth status'),
+    json('functions list'),
+    json('triggers list'),
+    json('buckets list'),
+  ]);
+  expect(JSON.parse(direct).project.id).toBe(id);
+  expect(auth).toContain('not configured');
+  expect(lists).toEqual([[], [], []]);
+  const refused = [
+    `projects recover ${id}`,
+    'snapshots list',
+    'credentials list',
+    'buckets create photos',
+    'logs fields',
+  ];
+  for (const words of refused) {
+    expect([words, await refusal(words)]).toEqual([words, expect.stringContaining('not offered by Catnap')]);
+  }
+}
+
+const tomorrow = () => new Date(Date.now() + 24 * 3_600_000).toISOString().slice(0, 10);
