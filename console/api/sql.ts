@@ -21,14 +21,17 @@ export class SqlError extends Error {
   readonly hint: string | null;
   /** Characters from the beginning of the statement, from 1; null where Postgres names none. */
   readonly position: number | null;
+  /** Which statement of a batch it was; 0 for a statement alone. */
+  readonly index: number;
 
-  constructor(fields: Readonly<Record<string, string | null>>) {
+  constructor(fields: Readonly<Record<string, string | null>>, index = 0) {
     super(fields.message ?? 'the statement failed');
     this.name = 'SqlError';
     this.code = fields.code ?? '';
     this.detail = fields.detail ?? null;
     this.hint = fields.hint ?? null;
     this.position = fields.position === null || fields.position === undefined ? null : Number(fields.position);
+    this.index = index;
   }
 }
 
@@ -49,6 +52,17 @@ export async function runSql(uri: string, query: string, options: SqlOptions = {
   return first;
 }
 
+/** A script from its BEGIN to its COMMIT, in one session. A statement that fails ends it, and nothing stays open. */
+export async function runScript(
+  uri: string,
+  queries: readonly string[],
+  options: SqlOptions = {},
+): Promise<SqlResult[]> {
+  const { readOnly = false, signal } = options;
+  const reply = await post(uri, { queries: queries.map((query) => ({ query })) }, readOnly, signal);
+  return (reply as { results: SqlResult[] }).results;
+}
+
 async function post(uri: string, body: object, readOnly: boolean, signal: AbortSignal | undefined): Promise<unknown> {
   const response = await fetch('/sql', {
     method: 'POST',
@@ -65,9 +79,13 @@ async function post(uri: string, body: object, readOnly: boolean, signal: AbortS
     throw error instanceof DOMException ? error : new OfflineError();
   });
   const reply: unknown = await response.json().catch(() => ({ message: `the server answered ${response.status}` }));
-  if (!response.ok) throw new SqlError(reply as Record<string, string | null>);
+  if (!response.ok) throw toSqlError(reply as Failure);
   return reply;
 }
+
+type Failure = Readonly<Record<string, string | null>> & { readonly queryIndex?: number };
+
+const toSqlError = (failure: Failure) => new SqlError(failure, failure.queryIndex);
 
 /** Inside a transaction that may not write, or a statement that no transaction may hold. */
 const writeCodes: readonly string[] = ['25006', '25001'];

@@ -27,7 +27,7 @@ export function SqlPage() {
       <title>SQL editor · Catnap</title>
       <PageHead
         title="SQL editor"
-        lead="Runs as the owner of the database. Each statement is on its own, so transactions and SET end with it."
+        lead="Runs as the owner of the database. Each statement is on its own, and so is each transaction from BEGIN to COMMIT; SET ends with it."
       />
       <WithTarget projectId={projectId} search={search} onChange={(next) => navigate({ search: next })}>
         {(target) => <Workbench projectId={projectId} target={target} />}

@@ -32,6 +32,27 @@ export function splitStatements(text: string): Statement[] {
   return found;
 }
 
+const begins = /^(begin|start\s+transaction)\b/i;
+const ends = /^(commit|end|abort|rollback(?!(\s+(work|transaction))?\s+to\b))\b/i;
+
+/** What has to run in one session: a transaction from its BEGIN to its end, or to the end of the text. */
+export function groupTransactions(statements: readonly Statement[]): Statement[][] {
+  const groups: Statement[][] = [];
+  let open: Statement[] | null = null;
+  for (const statement of statements) {
+    const words = parse(statement.text).withoutComments.trimStart();
+    if (open === null) {
+      const group = [statement];
+      groups.push(group);
+      if (begins.test(words)) open = group;
+    } else {
+      open.push(statement);
+      if (ends.test(words)) open = null;
+    }
+  }
+  return groups;
+}
+
 interface Parsed {
   /** Where the semicolons are. */
   readonly ends: readonly number[];

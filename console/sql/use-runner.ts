@@ -1,6 +1,6 @@
 /** Runs the statements of a text one after another, and keeps what came of each. */
 import { useRef, useState } from 'react';
-import { isRefusedWrite, runSql, SqlError, type SqlResult } from '../api/sql.ts';
+import { isRefusedWrite, runScript, runSql, SqlError, type SqlResult } from '../api/sql.ts';
 import type { Target } from '../target/target.tsx';
 import { type PlanNode, readPlan } from './plan-view.tsx';
 import type { Statement } from './split.ts';
@@ -35,14 +35,14 @@ export function useRunner(target: Target): Runner {
     });
 
   /** On a protected branch Postgres itself is asked first whether the statement writes. */
-  const runOne = async (statement: Statement, signal: AbortSignal): Promise<SqlResult> => {
-    if (!target.branch.protected) return runSql(target.uri, statement.text, { signal });
+  const runGuarded = async <T>(statement: Statement, work: (readOnly: boolean) => Promise<T>): Promise<T> => {
+    if (!target.branch.protected) return work(false);
     try {
-      return await runSql(target.uri, statement.text, { readOnly: true, signal });
+      return await work(true);
     } catch (error) {
       if (!isRefusedWrite(error)) throw error;
       if (!(await ask(statement))) throw new Error('Not run: the branch is protected.');
-      return runSql(target.uri, statement.text, { signal });
+      return work(false);
     }
   };
 
@@ -53,10 +53,29 @@ export function useRunner(target: Target): Runner {
         return { kind: 'plan', statement, plan: readPlan(explained.rows[0]?.[0] ?? '[]') };
       }
       const startedAt = performance.now();
-      const result = await runOne(statement, signal);
+      const result = await runGuarded(statement, (readOnly) =>
+        runSql(target.uri, statement.text, { readOnly, signal }),
+      );
       return { kind: 'rows', statement, result, ms: performance.now() - startedAt };
     } catch (error) {
       return { kind: 'error', statement, error: toError(error, mode) };
+    }
+  };
+
+  /** A transaction, whose statements share one session: all results come together, or the error of one of them. */
+  const outcomesOf = async (group: readonly Statement[], signal: AbortSignal): Promise<Outcome[]> => {
+    const [first] = group;
+    if (first === undefined) return [];
+    try {
+      const startedAt = performance.now();
+      const whole = { text: group.map(({ text }) => text).join(';\n'), from: first.from };
+      const queries = group.map(({ text }) => text);
+      const results = await runGuarded(whole, (readOnly) => runScript(target.uri, queries, { readOnly, signal }));
+      const ms = performance.now() - startedAt;
+      return results.map((result, at) => ({ kind: 'rows', statement: group[at] ?? first, result, ms }));
+    } catch (error) {
+      const statement = group[error instanceof SqlError ? error.index : 0] ?? first;
+      return [{ kind: 'error', statement, error: toError(error, 'run') }];
     }
   };
 
@@ -67,12 +86,15 @@ export function useRunner(target: Target): Runner {
     setOutcomes([]);
     try {
       // With the editor's parser, which pages that run nothing need not load.
-      const { splitStatements } = await import('./split.ts');
-      for (const { text, from } of splitStatements(chosen.text)) {
-        const statement = { text, from: chosen.from + from };
-        const outcome = await outcomeOf(statement, mode, signal);
-        setOutcomes((before) => [...before, outcome]);
-        if (outcome.kind === 'error') break;
+      const { groupTransactions, splitStatements } = await import('./split.ts');
+      const statements = splitStatements(chosen.text).map(({ text, from }) => ({ text, from: chosen.from + from }));
+      const groups = mode === 'run' ? groupTransactions(statements) : statements.map((statement) => [statement]);
+      for (const group of groups) {
+        const [only] = group;
+        const isAlone = only !== undefined && group.length === 1;
+        const added = isAlone ? [await outcomeOf(only, mode, signal)] : await outcomesOf(group, signal);
+        setOutcomes((before) => [...before, ...added]);
+        if (added.some(({ kind }) => kind === 'error')) break;
       }
     } finally {
       setRunning(false);

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createProjectRequest, hidePassword, jdbcUrl, snippetsFor } from '../../console/pages/snippets.ts';
-import { splitStatements } from '../../console/sql/split.ts';
+import { groupTransactions, splitStatements } from '../../console/sql/split.ts';
 import { bytes, duration, milliseconds, relative } from '../../console/ui/format.ts';
 import { sizes as offered, sizesUpTo } from '../../console/ui/sizes.ts';
 import { sizes } from '../../src/core/sizing.ts';
@@ -54,6 +54,21 @@ describe('statements', () => {
     expect(texts(`${made}; select 2; begin; end; select 3`)).toEqual([made, 'select 2', 'begin', 'end', 'select 3']);
     const quoted = 'create function g() returns int language sql as $f$ select 1; $f$';
     expect(texts(`${quoted}; select 2`)).toEqual([quoted, 'select 2']);
+  });
+
+  test('of a transaction belong together', () => {
+    const groups = (sql: string) =>
+      groupTransactions(splitStatements(sql)).map((group) => group.map(({ text }) => text));
+    expect(groups('select 1; begin; select 2; rollback to a; commit; select 3')).toEqual([
+      ['select 1'],
+      ['begin', 'select 2', 'rollback to a', 'commit'],
+      ['select 3'],
+    ]);
+    expect(groups('/* a */ START transaction; select 2; ROLLBACK; begin; select 3')).toEqual([
+      ['/* a */ START transaction', 'select 2', 'ROLLBACK'],
+      ['begin', 'select 3'],
+    ]);
+    expect(groups('commit; select 1; beginning')).toEqual([['commit'], ['select 1'], ['beginning']]);
   });
 
   test('say where they begin, whatever the text', () => {

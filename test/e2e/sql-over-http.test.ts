@@ -1,5 +1,5 @@
 /** SQL over HTTP through the whole program, with the driver that nobody here wrote. */
-import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless';
+import { NeonDbError, neon, neonConfig, Pool } from '@neondatabase/serverless';
 import { drizzle } from 'drizzle-orm/neon-http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
@@ -66,6 +66,21 @@ describe('the serverless driver, unmodified', () => {
     );
     await expect(sql.transaction([sql`insert into kept values (3)`], { readOnly: true })).rejects.toThrow('read-only');
     expect(await sql`select id from kept`).toEqual([{ id: 1 }]);
+  });
+
+  it('queries by HTTP through its Pool with the string of the API, which drops the options on the way', async () => {
+    const { fetchEndpoint } = neonConfig;
+    neonConfig.poolQueryViaFetch = true;
+    const pool = new Pool({ connectionString: uri });
+    try {
+      await expect(pool.query('select 1')).rejects.toThrow('?endpoint=<endpoint-id>');
+      neonConfig.fetchEndpoint = `${fetchEndpoint}?endpoint=${endpointId}`;
+      expect(await pool.query('select $1::int as a', [5])).toMatchObject({ rows: [{ a: 5 }], viaNeonFetch: true });
+    } finally {
+      neonConfig.poolQueryViaFetch = false;
+      neonConfig.fetchEndpoint = fetchEndpoint;
+      await pool.end();
+    }
   });
 
   it('throws what Postgres said, and what the proxy says', async () => {

@@ -41,7 +41,7 @@ async function passOn(sockets: readonly string[], request: FastifyRequest, reply
     'x-catnap-client-address': request.ip,
   };
   const upstream = await reachOne(sockets, (socketPath) =>
-    openRequest({ socketPath, path: '/sql', method: request.method, headers }),
+    openRequest({ socketPath, path: `/sql${searchOf(request.url)}`, method: request.method, headers }),
   );
   // A caller that disconnects cancels its query.
   reply.raw.once('close', () => upstream.destroy());
@@ -63,6 +63,12 @@ async function passOn(sockets: readonly string[], request: FastifyRequest, reply
     .header('cross-origin-resource-policy', 'cross-origin')
     .headers(pick(answer.headers, passedBack))
     .send(answer);
+}
+
+/** The query string with its question mark; it may name the endpoint. */
+function searchOf(url: string): string {
+  const start = url.indexOf('?');
+  return start === -1 ? '' : url.slice(start);
 }
 
 /** Connects to the first proxy that accepts. Nothing has been sent before that, so the next one may be tried. */

@@ -152,10 +152,17 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
 
   test('nobody but Catnap enters its database, and Catnap enters no other', async () => {
     await expect(ask('SELECT 1', { database: 'catnap' })).rejects.toThrow(/reject/);
-    await expect(ask('SELECT 1', { database: 'template1' })).rejects.toThrow(/permission denied/);
     const admin = { username: 'catnap_admin', password: adminSecret };
     await expect(ask('SELECT 1', { ...admin, database: 'app' })).rejects.toThrow(/reject/);
     expect(await ask('SELECT 1 AS one', { ...admin, database: 'catnap' })).toEqual([{ one: 1 }]);
+  });
+
+  test('template1 is open as on any server, and nothing can be created in it', async () => {
+    const inTemplate = { database: 'template1' };
+    expect(await ask('SELECT current_database()::text AS name', inTemplate)).toEqual([{ name: 'template1' }]);
+    for (const what of ['TABLE public.planted (a int)', 'TEMPORARY TABLE planted (a int)', 'SCHEMA planted']) {
+      await expect(ask(`CREATE ${what}`, inTemplate)).rejects.toThrow(/permission denied/);
+    }
   });
 
   test.runIf(asRoot)('the server runs under the uid of its project', async () => {

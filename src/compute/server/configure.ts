@@ -25,6 +25,7 @@ export async function applyCatalogChange(
   change: CatalogChange,
   enterAs: EnterAs,
 ): Promise<ServerCatalog> {
+  await openTemplate(sql);
   for (const name of change.dropDatabases) await dropDatabase(sql, name);
   for (const role of change.roles) await ensureRole(sql, role, change.replication ?? false);
   if (change.replication) await grantReplication(sql);
@@ -34,6 +35,13 @@ export async function applyCatalogChange(
     await dropRole(sql, name, enterAs);
   }
   return readCatalog(sql);
+}
+
+/** Projects from before had closed it; on any server everybody may connect to it. */
+async function openTemplate(sql: Session): Promise<void> {
+  const [found] = await sql<{ isOpen: boolean }[]>`
+    SELECT has_database_privilege('public', 'template1', 'CONNECT') AS "isOpen"`;
+  if (found?.isOpen === false) await sql`GRANT CONNECT ON DATABASE template1 TO PUBLIC`;
 }
 
 export async function readCatalog(sql: Session): Promise<ServerCatalog> {

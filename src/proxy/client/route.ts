@@ -100,7 +100,8 @@ export function requirePresent(options = ''): void {
 const endpointWord = /^(?:endpoint|project)=(.*)$/s;
 const proxyWord = /^(?:(?:endpoint|project)=|(?:neon|catnap)_\w+[:=])/;
 
-function asRoute(text: string): Route {
+/** An endpoint's name, with `-pooler` or without. */
+export function asRoute(text: string): Route {
   if (!/^[a-zA-Z0-9-]+$/.test(text)) {
     throw refusal(`Project name ('${text}') must contain only alphanumeric characters and hyphen.`);
   }

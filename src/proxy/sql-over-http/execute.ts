@@ -1,16 +1,18 @@
 /**
- * Runs the statements of one request on a server session and writes their results as JSON text. Extended protocol, text
- * both ways; one statement at a time, so that the first error ends a batch.
+ * Runs a statement on a server session and writes its result as JSON text. Extended protocol, text both ways; one
+ * statement at a time, so that the first error ends a batch (`batch.ts`).
  */
 import { CatnapError } from '../../lib/errors.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError } from '../protocol/wire.ts';
-import { beginStatement, type SqlBody, type SqlOptions, type SqlStatement } from './request.ts';
+import type { SqlOptions, SqlStatement } from './request.ts';
 import { jsonOfValue } from './values.ts';
 
 /** Postgres refused a statement; `fields` are those of its ErrorResponse, by letter. */
 export class StatementFailed extends Error {
   readonly fields: ReadonlyMap<string, string>;
+  /** Which statement of a batch it was, counted from 0. */
+  at: number | null = null;
 
   constructor(fields: ReadonlyMap<string, string>) {
     super(fields.get('M') ?? '');
@@ -49,36 +51,7 @@ export interface ReplyBytes {
   readonly hold?: (bytes: number) => void;
 }
 
-/** The reply's body. */
-export async function executeBody(
-  server: ServerSession,
-  body: SqlBody,
-  options: SqlOptions,
-  replyBytes: ReplyBytes,
-): Promise<string> {
-  if (body.kind === 'single') {
-    const { json, status } = await runStatement(server, body.statement, options, replyBytes);
-    // No later request can end the transaction: it may run on another session.
-    if (status !== 'I') throw new UnfitStatement('a transaction needs a batch: send its statements as `queries`');
-    return json;
-  }
-  await runCommand(server, beginStatement(options.batch));
-  const results: string[] = [];
-  try {
-    for (const statement of body.statements) {
-      const { json, status } = await runStatement(server, statement, options, replyBytes);
-      results.push(json);
-      if (status === 'I') throw new UnfitStatement('a statement of the batch ended its transaction');
-    }
-  } catch (thrown) {
-    if (thrown instanceof StatementFailed) await runCommand(server, 'ROLLBACK');
-    throw thrown;
-  }
-  await runCommand(server, 'COMMIT');
-  return `{"results":[${results.join(',')}]}`;
-}
-
-interface StatementResult {
+export interface StatementResult {
   readonly json: string;
   /** Of the transaction: I, T or E. */
   readonly status: string;
@@ -87,12 +60,12 @@ interface StatementResult {
 /** For BEGIN, COMMIT and the like: at a commit, deferred triggers may send notices. */
 const noticeBytesMax = 10 * 1024 * 1024;
 
-async function runCommand(server: ServerSession, text: string): Promise<StatementResult> {
+export async function runCommand(server: ServerSession, text: string): Promise<StatementResult> {
   const plain = { rawText: true, arrayMode: true };
   return runStatement(server, { query: text, params: [], arrayMode: true }, plain, { max: noticeBytesMax, used: 0 });
 }
 
-async function runStatement(
+export async function runStatement(
   server: ServerSession,
   statement: SqlStatement,
   options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,

@@ -43,7 +43,7 @@ const errorFields: Readonly<Record<string, string>> = {
 };
 
 export function describeFailure(thrown: unknown): HttpFailure {
-  if (thrown instanceof StatementFailed) return postgresFailure(thrown.fields);
+  if (thrown instanceof StatementFailed) return postgresFailure(thrown.fields, thrown.at);
   if (thrown instanceof ComputeRefusal) return postgresFailure(readErrorFields(thrown.response.subarray(5)));
   if (thrown instanceof UnfitStatement) return failure(400, '0A000', thrown.message);
   if (thrown instanceof RequestTooLarge) return failure(413, '54000', thrown.message);
@@ -57,10 +57,11 @@ export function describeFailure(thrown: unknown): HttpFailure {
   return failure(500, 'XX000', 'internal error');
 }
 
-function postgresFailure(fields: ReadonlyMap<string, string>): HttpFailure {
+/** `queryIndex` is an addition of ours, and only there for a statement of a batch. */
+function postgresFailure(fields: ReadonlyMap<string, string>, at: number | null = null): HttpFailure {
   const named = Object.entries(errorFields).map(([name, letter]) => [name, fields.get(letter) ?? null]);
-  const sqlState = fields.get('C') ?? 'XX000';
-  return { status: 400, body: JSON.stringify(Object.fromEntries(named)), sqlState, isOurs: false };
+  const body = { ...Object.fromEntries(named), ...(at === null ? {} : { queryIndex: at }) };
+  return { status: 400, body: JSON.stringify(body), sqlState: fields.get('C') ?? 'XX000', isOurs: false };
 }
 
 function failure(status: number, sqlState: string, message: string): HttpFailure {

@@ -4,7 +4,14 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { CatnapError } from '../../lib/errors.ts';
-import { chooseRoute, endpointMissing, type HostnameParts, parsePasswordForm, type Route } from '../client/route.ts';
+import {
+  asRoute,
+  chooseRoute,
+  endpointMissing,
+  type HostnameParts,
+  parsePasswordForm,
+  type Route,
+} from '../client/route.ts';
 import { parameterText, parseJson } from './parameters.ts';
 
 export interface SqlTarget {
@@ -50,7 +57,11 @@ const isolationLevels: ReadonlyMap<string, string> = new Map([
   ['Serializable', 'SERIALIZABLE'],
 ]);
 
-export function readTarget(headers: IncomingHttpHeaders, names: HostnameParts): SqlTarget {
+/**
+ * `address` is the path and query of the request. The endpoint may be named there too, for drivers that pass on nothing
+ * but user, password, host and database of a connection string.
+ */
+export function readTarget(address: string, headers: IncomingHttpHeaders, names: HostnameParts): SqlTarget {
   const url = connectionUrl(headers['neon-connection-string']);
   const role = decoded(url.username);
   const database = decoded(url.pathname.slice(1));
@@ -60,10 +71,10 @@ export function readTarget(headers: IncomingHttpHeaders, names: HostnameParts): 
   const given = Buffer.from(decoded(url.password));
   if (given.length === 0) throw fault('missing authentication credentials: required password');
   const options = url.searchParams.get('options') ?? undefined;
-  const named = chooseRoute(url.hostname, options, names);
+  const named = sameRoute(chooseRoute(url.hostname, options, names), addressedRoute(address));
   const form = named === null ? parsePasswordForm(given) : null;
   const route = named ?? form?.route;
-  if (route === undefined) throw fault(endpointMissing);
+  if (route === undefined) throw fault(`${endpointMissing} ${endpointInAddress}`);
   const parameters = new Map([['client_encoding', 'UTF8']]);
   const applicationName = url.searchParams.get('application_name');
   if (applicationName !== null) parameters.set('application_name', applicationName);
@@ -72,6 +83,22 @@ export function readTarget(headers: IncomingHttpHeaders, names: HostnameParts): 
     if (text.includes('\0')) throw fault('invalid header: neon-connection-string');
   }
   return { route, role, password: form?.password ?? given, database, parameters };
+}
+
+const endpointInAddress =
+  "If your driver does not pass the options on, append '?endpoint=<endpoint-id>' to the address of /sql.";
+
+function addressedRoute(address: string): Route | null {
+  const [, search = ''] = address.split('?', 2);
+  const endpoint = new URLSearchParams(search).get('endpoint');
+  return endpoint === null ? null : asRoute(endpoint);
+}
+
+function sameRoute(named: Route | null, addressed: Route | null): Route | null {
+  if (named !== null && addressed !== null && named.endpointId !== addressed.endpointId) {
+    throw fault('the address of /sql and the connection string name different endpoints');
+  }
+  return named ?? addressed;
 }
 
 /** Parsed with the scheme `http`: URL parses hostname and path as we need them only for schemes that it knows. */
@@ -107,14 +134,24 @@ export function readOptions(headers: IncomingHttpHeaders): SqlOptions {
   };
 }
 
-export function beginStatement({ isolationLevel, readOnly, deferrable }: BatchOptions): string {
+export function beginStatement(options: BatchOptions): string {
+  return ['BEGIN', transactionModes(options)].join(' ').trim();
+}
+
+/** Makes the modes the default of every BEGIN in the session; null when there are none. */
+export function transactionDefaults(options: BatchOptions): string | null {
+  const modes = transactionModes(options);
+  return modes === '' ? null : `SET SESSION CHARACTERISTICS AS TRANSACTION ${modes}`;
+}
+
+function transactionModes({ isolationLevel, readOnly, deferrable }: BatchOptions): string {
   const level = isolationLevel === null ? undefined : isolationLevels.get(isolationLevel);
   const modes = [
     ...(level === undefined ? [] : [`ISOLATION LEVEL ${level}`]),
     ...(readOnly ? ['READ ONLY'] : []),
     ...(deferrable ? ['DEFERRABLE'] : []),
   ];
-  return ['BEGIN', modes.join(', ')].join(' ').trim();
+  return modes.join(', ');
 }
 
 export function readBody(text: string): SqlBody {

@@ -33,11 +33,11 @@ const url = (changes: { password?: string; user?: string; hostname?: string; pat
   return `postgresql://${user}:${encodeURIComponent(password)}@${hostname}/${changes.path ?? system.database}`;
 };
 
-function send(body: unknown, headers: Record<string, string> = {}, method = 'POST'): Promise<Answer> {
+function send(body: unknown, headers: Record<string, string> = {}, method = 'POST', path = '/sql'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = openRequest({
       socketPath: socketPath(),
-      path: '/sql',
+      path,
       method,
       headers: { 'neon-connection-string': url(), ...headers },
     });
@@ -220,7 +220,7 @@ describe('a batch', () => {
     proxies.onCleanup(() => direct`drop table if exists sql_http`);
     const insert = { query: 'insert into sql_http values ($1)', params: [1] };
     const failed = await send({ queries: [insert, { query: 'select 1/0' }, insert] });
-    expect(failed).toMatchObject({ status: 400, body: { code: '22012' } });
+    expect(failed).toMatchObject({ status: 400, body: { code: '22012', queryIndex: 1 } });
     const late = await send({ queries: [insert, insert] });
     expect(late).toMatchObject({ status: 400, body: { code: '23505', constraint: 'sql_http_pkey' } });
     expect(await direct`select * from sql_http`).toHaveLength(0);
@@ -232,12 +232,105 @@ describe('a batch', () => {
   it('may be empty, may not end its transaction, and knows four levels', async () => {
     await start();
     expect((await send({ queries: [] })).body).toEqual({ results: [] });
-    expect((await send({ queries: [{ query: 'commit' }, { query: 'select 1' }] })).body.message).toContain(
-      'ended its transaction',
-    );
+    const ending = await send({ queries: [{ query: 'create table sql_ended ()' }, { query: 'commit' }] });
+    expect(ending).toMatchObject({
+      status: 400,
+      body: { code: '0A000', message: expect.stringContaining('queries[1]') },
+    });
+    expect(await direct`select to_regclass('sql_ended') as made`).toEqual([{ made: null }]);
     const wrong = await send({ queries: [] }, { 'neon-batch-isolation-level': 'serializable' });
     expect(wrong).toMatchObject({ status: 400 });
     expect(wrong.body.message).toContain('invalid isolation level');
+  });
+});
+
+describe('a batch that begins with BEGIN', () => {
+  const script = (...queries: string[]) => ({ queries: queries.map((query) => ({ query })) });
+
+  async function startWithTable(): Promise<void> {
+    await start();
+    await direct`create table sql_script (a int)`;
+    proxies.onCleanup(() => direct`drop table sql_script`);
+  }
+
+  const rows = async () => (await direct`select a from sql_script order by a`).map(({ a }) => a);
+
+  /** Every session is idle, or in no transaction. */
+  async function expectNoTransaction(): Promise<void> {
+    await eventually(async () => {
+      const open = await direct`select query from pg_stat_activity where state like 'idle in%'`;
+      expect(open).toEqual([]);
+    });
+  }
+
+  it('ends its own transactions, and each statement has its result', async () => {
+    await startWithTable();
+    const { status, body } = await send(
+      script(
+        '-- first\nbegin',
+        'insert into sql_script values (1)',
+        'savepoint s',
+        'insert into sql_script values (2)',
+        'rollback to s',
+        'commit',
+        'start transaction',
+        'insert into sql_script values (3)',
+        'rollback',
+        'insert into sql_script values (4) returning a',
+      ),
+    );
+    expect(status).toBe(200);
+    expect(body.results.map(({ command }: { command: string }) => command)).toEqual([
+      'BEGIN',
+      'INSERT',
+      'SAVEPOINT',
+      'INSERT',
+      'ROLLBACK',
+      'COMMIT',
+      'START',
+      'INSERT',
+      'ROLLBACK',
+      'INSERT',
+    ]);
+    expect(body.results.at(-1)).toMatchObject({ rows: [{ a: 4 }] });
+    expect(await rows()).toEqual([1, 4]);
+  });
+
+  it('leaves no transaction open when a statement fails, and says which', async () => {
+    await startWithTable();
+    const reply = await send(
+      script(
+        'begin',
+        'insert into sql_script values (1)',
+        'commit',
+        'begin',
+        'insert into sql_script values (2)',
+        'no',
+      ),
+    );
+    expect(reply).toMatchObject({ status: 400, body: { code: '42601', queryIndex: 5 } });
+    await expectNoTransaction();
+    expect(await rows()).toEqual([1]);
+  });
+
+  it('fails if it does not end its last transaction, which is rolled back', async () => {
+    await startWithTable();
+    const reply = await send(script('begin', 'insert into sql_script values (1)'));
+    expect(reply).toMatchObject({ status: 400, body: { code: '0A000' } });
+    expect(reply.body.message).toContain('no COMMIT or ROLLBACK');
+    await expectNoTransaction();
+    expect(await rows()).toEqual([]);
+  });
+
+  it('obeys the headers of a batch, which the next caller does not inherit', async () => {
+    await startWithTable();
+    const write = script('begin', 'insert into sql_script values (1)', 'commit');
+    const headers = { 'neon-batch-read-only': 'true', 'neon-batch-isolation-level': 'RepeatableRead' };
+    expect((await send(write, headers)).body).toMatchObject({ code: '25006', queryIndex: 1 });
+    const level = await send(script('begin', 'show transaction_isolation', 'commit'), headers);
+    expect(level.body.results[1].rows).toEqual([{ transaction_isolation: 'repeatable read' }]);
+    expect((await send(write)).status).toBe(200);
+    expect(await rows()).toEqual([1]);
   });
 });
 
@@ -281,6 +374,21 @@ describe('a request that is not right', () => {
       expect(reply.body.message).toContain(message);
     }
     expect(wakes).toEqual([]);
+  });
+
+  it('finds its endpoint in the address of the request, unless the string names another', async () => {
+    await start();
+    const nowhere = { 'neon-connection-string': url({ hostname: 'localhost' }) };
+    const ask = (endpoint: string, headers: Record<string, string> = nowhere) =>
+      send({ query: 'select 1 as a' }, headers, 'POST', `/sql?endpoint=${endpoint}`);
+    expect((await ask('ep-a')).body.rows).toEqual([{ a: 1 }]);
+    expect((await ask('ep-a-pooler', {})).body.rows).toEqual([{ a: 1 }]);
+    expect(await ask('ep-b', {})).toMatchObject({
+      status: 400,
+      body: { message: expect.stringContaining('different') },
+    });
+    expect(await ask('ep%20a')).toMatchObject({ status: 400, body: { message: expect.stringContaining('hyphen') } });
+    expect((await ask('ep-none')).body.code).toBe('28P01');
   });
 
   it('finds its endpoint by options too, and by the password form', async () => {

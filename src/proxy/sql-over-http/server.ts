@@ -24,7 +24,8 @@ import type { ClientPermits } from '../permits/client-permits.ts';
 import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
-import { executeBody, resetSession, type ServerSession, StatementFailed } from './execute.ts';
+import { executeBody } from './batch.ts';
+import { resetSession, type ServerSession, StatementFailed } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
   describeFailure,
@@ -139,7 +140,7 @@ async function serve(
 /** The headers alone decide about authentication and access; the body of a refused request is never kept. */
 async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, signal: AbortSignal) {
   const { limits, pooledClients, activity, held } = context;
-  const target = readTarget(request.headers, context.names);
+  const target = readTarget(request.url ?? '', request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
   const identity = await authenticate(target, address, context);

@@ -57,8 +57,8 @@ async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, direc
 }
 
 /**
- * Only Catnap enters its database. Nobody enters `template1` either: a session there would keep owners from creating
- * databases, and before Postgres 15 could plant objects in them. `postgres` stays open, as tools expect.
+ * Only Catnap enters its database. `template1` and `postgres` stay open, as on any server: since Postgres 15 nobody but
+ * a superuser can create anything in `template1`, and Catnap itself makes databases from `template0`.
  */
 function templateStatements(verifier: string): string[] {
   return [
@@ -67,6 +67,5 @@ function templateStatements(verifier: string): string[] {
     `CREATE ROLE ${replicationRole} NOLOGIN REPLICATION`,
     `CREATE DATABASE ${adminDatabase} OWNER ${adminRole} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${adminDatabase} FROM PUBLIC`,
-    'REVOKE ALL ON DATABASE template1 FROM PUBLIC',
   ];
 }
