@@ -13,7 +13,7 @@ interface Side {
 }
 
 let program: Program;
-/** Postgres 17, where replication is turned on later, and 18, where it is on from the start. */
+/** Postgres 18, where replication is turned on later, and 17, where it is on from the start. */
 let publisher: Side;
 let subscriber: Side;
 
@@ -63,8 +63,8 @@ const countOn = (side: Side) => ask(side.uri, 'select count(*) from t');
 beforeAll(async () => {
   program = await Program.create({ CATNAP_SUSPEND_MIN_SECONDS: '1' });
   await program.start();
-  publisher = await makeSide({ pg_version: 17 });
-  subscriber = await makeSide({ pg_version: 18, settings: logical });
+  publisher = await makeSide({ pg_version: 18 });
+  subscriber = await makeSide({ pg_version: 17, settings: logical });
   await ask(publisher.uri, 'create table t (id int primary key, note text)');
   await ask(publisher.uri, `create role app login password 'app'`);
 });
