@@ -3,9 +3,9 @@
  * gets it at its next start; one that never sleeps gets it in its project's maintenance window. Pure.
  */
 import type { EndpointRow } from '../db/endpoints.ts';
-import type { ProjectSettings } from '../db/projects.ts';
 import { dayMs } from '../lib/clock.ts';
 import { invalid } from '../lib/errors.ts';
+import type { MaintenanceWindow } from '../lib/model.ts';
 import { planOf } from './plan.ts';
 import { clampSize } from './sizing.ts';
 
@@ -28,8 +28,6 @@ export function pendingUpdate(
   if (!isNewer && !isOtherSize) return null;
   return { ...(isNewer && { release }), ...(isOtherSize && { maxCu: size.maxCu }) };
 }
-
-export type MaintenanceWindow = ProjectSettings['maintenance_window'];
 
 export function requireMaintenanceWindow(window: MaintenanceWindow | undefined): void {
   if (window === undefined || window.start_time !== window.end_time) return;

@@ -1,11 +1,9 @@
 /** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
 import type { PlanName } from '../lib/config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
-import type { ComputeAddress, SizeRange } from '../lib/model.ts';
-import type { BranchRow } from './branches.ts';
+import type { ComputeAddress, MaintenanceWindow, ReplicationSlot, SizeRange } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import { changesChannel } from './operations.ts';
-import type { ProjectSettings } from './projects.ts';
 
 export type EndpointType = 'read_write' | 'read_only';
 export type EndpointState = 'init' | 'active' | 'idle';
@@ -165,7 +163,7 @@ export async function selectActiveComputes(sql: Sql): Promise<ActiveCompute[]> {
 }
 
 export interface NeverSleeping extends EndpointRow {
-  readonly maintenanceWindow: ProjectSettings['maintenance_window'];
+  readonly maintenanceWindow: MaintenanceWindow;
 }
 
 /** Awake, and kept so by their setting; with their plan. */
@@ -248,7 +246,7 @@ export async function deleteEndpointRow(sql: Sql, id: EndpointId): Promise<void>
 }
 
 export interface Publisher extends ActiveCompute {
-  readonly replicationSlots: BranchRow['replicationSlots'];
+  readonly replicationSlots: readonly ReplicationSlot[] | null;
 }
 
 /** Primaries that take part in logical replication, with the slots on record. */

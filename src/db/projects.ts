@@ -1,5 +1,6 @@
 /** Rows of `projects`. A project that is being deleted is invisible to everything but its last operation. */
 import type { OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
+import type { MaintenanceWindow } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import type { Usage } from './consumption.ts';
 import type { PreloadLibraries } from './endpoints.ts';
@@ -15,11 +16,7 @@ export interface ProjectSettings {
   readonly allowed_ips: { readonly ips: readonly string[]; readonly protected_branches_only: boolean };
   readonly preload_libraries?: PreloadLibraries;
   readonly enable_logical_replication: boolean;
-  readonly maintenance_window: {
-    readonly weekdays: readonly number[];
-    readonly start_time: string;
-    readonly end_time: string;
-  };
+  readonly maintenance_window: MaintenanceWindow;
   readonly block_public_connections: boolean;
   readonly block_vpc_connections: boolean;
   readonly hipaa: boolean;

@@ -72,13 +72,21 @@ afterAll(() => program.destroy());
 
 describe('logical replication', () => {
   it('is off until the project turns it on, and then stays on', async () => {
+    const { body } = await program.api('POST', `/projects/${publisher.projectId}/endpoints`, {
+      endpoint: { branch_id: publisher.branchId, type: 'read_only' },
+    });
+    await program.settle(publisher.projectId);
     expect(await ask(publisher.uri, 'show wal_level')).toBe('replica');
     await expect(replicationClient(publisher.uri, 'database')).rejects.toMatchObject({ code: '42501' });
     const path = `/projects/${publisher.projectId}`;
     const on = await program.api('PATCH', path, { project: { settings: logical } });
-    expect(on.body.operations.map(({ action }: { action: string }) => action)).toEqual(['apply_config']);
+    expect(on.body.operations.map(({ action }: { action: string }) => action)).toContain('apply_config');
     await program.settle(publisher.projectId);
     expect(await ask(publisher.uri, 'show wal_level')).toBe('logical');
+    await ask(publisher.uri, 'create table followed as select 1 as one');
+    const replica = publisher.uri.replaceAll(publisher.endpointId, body.endpoint.id);
+    await eventually(async () => expect(await ask(replica, 'select one from followed')).toBe('1'), waiting);
+    expect(await ask(replica, 'show wal_level')).toBe('logical');
     const off = await program.api('PATCH', path, { project: { settings: { enable_logical_replication: false } } });
     expect(off.status).toBe(400);
     expect(off.body.message).toContain('enable_logical_replication cannot be turned off again');
@@ -155,7 +163,8 @@ describe('logical replication', () => {
 
   it('ends cleanly, and then both computes sleep', async () => {
     await ask(subscriber.uri, 'drop subscription s');
-    expect(await ask(publisher.uri, 'select count(*) from pg_replication_slots')).toBe('0');
+    const logicalSlots = `select count(*) from pg_replication_slots where slot_type = 'logical'`;
+    expect(await ask(publisher.uri, logicalSlots)).toBe('0');
     for (const side of [publisher, subscriber]) {
       await eventually(async () => expect((await endpointOf(side)).current_state).toBe('idle'), waiting);
     }
