@@ -12,6 +12,7 @@ import { Empty, Loaded } from '../ui/states.tsx';
 import { BranchComputes } from './branch-computes.tsx';
 import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
 import { CreateBranch } from './create-branch.tsx';
+import { ReplicationSlots } from './logical-replication.tsx';
 import { SchemaDiff } from './schema-diff.tsx';
 
 const recentOperations = 60;
@@ -89,6 +90,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
             )}
           </Card>
         </div>
+        <ReplicationSlots branch={branch} />
         <SchemaDiff branch={branch} branches={branches} />
       </div>
       {dialog !== null && (

@@ -1,4 +1,4 @@
-/** Settings of a project: name, what new computes get, who may connect; and its deletion. */
+/** Settings of a project: name, what new computes get, who may connect, replication, updates; and its deletion. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -12,6 +12,8 @@ import { ConfirmDialog } from '../ui/dialog.tsx';
 import { CheckField, Field, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { Loaded } from '../ui/states.tsx';
+import { LogicalReplication } from './logical-replication.tsx';
+import { MaintenanceWindow } from './maintenance-window.tsx';
 import { initialSizing, type Sizing, SizingFields, sizingBody } from './sizing-fields.tsx';
 
 export function SettingsPage() {
@@ -47,6 +49,8 @@ function Settings({ project }: { readonly project: Project }) {
       <Name project={project} />
       <NewComputes project={project} />
       <AllowedAddresses project={project} />
+      <LogicalReplication project={project} />
+      <MaintenanceWindow project={project} />
       {canDelete && <DeleteProject project={project} />}
     </div>
   );

@@ -1,8 +1,7 @@
 /** Rows of `endpoints`. `currentState` and `address` are observations; `pendingState` is intent. */
 import type { PlanName } from '../lib/config.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
-import type { ComputeAddress, MaintenanceWindow, SizeRange } from '../lib/model.ts';
-import type { BranchRow } from './branches.ts';
+import type { ComputeAddress, MaintenanceWindow, ReplicationSlot, SizeRange } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
 import { changesChannel, unfinished } from './operations.ts';
 
@@ -257,7 +256,7 @@ export async function deleteEndpointRow(sql: Sql, id: EndpointId): Promise<void>
 }
 
 export interface Publisher extends ActiveCompute {
-  readonly replicationSlots: BranchRow['replicationSlots'];
+  readonly replicationSlots: readonly ReplicationSlot[] | null;
 }
 
 /** Primaries that take part in logical replication, with the slots on record. */

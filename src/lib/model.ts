@@ -23,6 +23,13 @@ export interface ComputeLimits {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+/** When a compute that never sleeps takes an update; times are HH:MM in UTC, 1 is Monday and 7 is Sunday. */
+export interface MaintenanceWindow {
+  readonly weekdays: readonly number[];
+  readonly start_time: string;
+  readonly end_time: string;
+}
+
 /** A logical replication slot, as its server reports it. */
 export interface ReplicationSlot {
   readonly name: string;

@@ -78,6 +78,8 @@ function sentence(error: VerboseError, path: string): string {
     case 'minItems':
     case 'maxItems':
       return `${path} must have ${range(bounds.minItems, bounds.maxItems)} items`;
+    case 'uniqueItems':
+      return `${path} must not have the same item twice`;
     case 'maxProperties':
       return `${path} must have at most ${bounds.maxProperties} entries`;
     case 'pattern':

@@ -74,6 +74,18 @@ const rows: readonly Row[] = [
     'body.project.settings.maintenance_window.start_time must be a time of day as HH:MM',
   ),
   project(
+    { settings: { maintenance_window: { weekdays: [1, 1], start_time: '06:00', end_time: '07:00' } } },
+    'body.project.settings.maintenance_window.weekdays must not have the same item twice',
+  ),
+  project(
+    { settings: { maintenance_window: { weekdays: [], start_time: '06:00', end_time: '07:00' } } },
+    'body.project.settings.maintenance_window.weekdays must have 1 to 7 items',
+  ),
+  project(
+    { settings: { maintenance_window: { weekdays: [1], start_time: '06:00', end_time: '06:00' } } },
+    'body.project.settings.maintenance_window.end_time must differ from start_time; an earlier time is one of the next day',
+  ),
+  project(
     { settings: { quota: { logical_size_bytes: -1 } } },
     'body.project.settings.quota.logical_size_bytes must be 0 to 9007199254740991',
   ),

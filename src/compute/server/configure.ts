@@ -23,12 +23,12 @@ const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0',
 export async function applyCatalogChange(
   sql: Session,
   change: CatalogChange,
-  enterAs: EnterAs,
+  { enterAs, hasOwnUid }: { readonly enterAs: EnterAs; readonly hasOwnUid: boolean },
 ): Promise<ServerCatalog> {
   await openTemplate(sql);
   for (const name of change.dropDatabases) await dropDatabase(sql, name);
   for (const role of change.roles) await ensureRole(sql, role, change.replication ?? false);
-  if (change.replication) await grantReplication(sql);
+  if (change.replication) await grantReplication(sql, hasOwnUid);
   for (const database of change.databases) await ensureDatabase(sql, database);
   for (const name of change.dropRoles) {
     refuseOwnRole(name);

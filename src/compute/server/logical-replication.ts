@@ -10,13 +10,18 @@ import { quoteIdentifier } from './sql-text.ts';
 
 /** Exists since Postgres 16; before that only superusers could subscribe. */
 const subscribers = 'pg_create_subscription';
+/** From this version on, a connection string can name a file that libpq appends its TLS secrets to. */
+const keyLogVersion = 180_000;
 
 /**
  * For roles that were made through the API, and not for those that an owner made by SQL, since a role that replicates
  * can read every table. Postgres makes whoever creates a role its administrator, except for a superuser such as
- * Catnap's own login.
+ * Catnap's own login. `hasOwnUid` means that the server can write to no files but its project's: where it runs as
+ * Catnap itself, nobody subscribes on a version that could damage Catnap's files by it.
  */
-export async function grantReplication(sql: Session): Promise<void> {
+export async function grantReplication(sql: Session, hasOwnUid: boolean): Promise<void> {
+  const [server] = await sql<{ version: number }[]>`SELECT current_setting('server_version_num')::int AS version`;
+  const maySubscribe = hasOwnUid || (server?.version ?? 0) < keyLogVersion;
   const lacking = await sql<{ name: string; replicates: boolean; mayJoin: boolean }[]>`
     SELECT rolname AS name, rolreplication AS replicates, s.oid IS NOT NULL AND m.member IS NULL AS "mayJoin"
     FROM pg_roles r LEFT JOIN (SELECT oid FROM pg_roles WHERE rolname = ${subscribers}) s ON true
@@ -27,7 +32,7 @@ export async function grantReplication(sql: Session): Promise<void> {
   for (const { name, replicates, mayJoin } of lacking) {
     const role = quoteIdentifier(name);
     if (!replicates) await sql.unsafe(`ALTER ROLE ${role} REPLICATION`);
-    if (mayJoin) await sql.unsafe(`GRANT ${subscribers} TO ${role}`);
+    if (mayJoin && maySubscribe) await sql.unsafe(`GRANT ${subscribers} TO ${role}`);
   }
 }
 

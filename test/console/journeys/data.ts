@@ -129,4 +129,22 @@ export function data(): void {
     );
     await page.getByText('Saved.').first().waitFor();
   });
+
+  test('logical replication is turned on after a question, and the maintenance window is kept', async () => {
+    await ownProject();
+    const { page, program } = story();
+    await open(at('/settings'));
+    await button('Turn on logical replication').click();
+    await button('Turn on', dialog()).click();
+    await page.getByText('It cannot be turned off again.').waitFor();
+    await page.getByLabel('Monday').check();
+    await page.getByLabel('To (UTC)').fill('08:30');
+    await button('Save window').click();
+    await eventually(async () =>
+      expect((await program.api('GET', at())).body.project.settings).toMatchObject({
+        enable_logical_replication: true,
+        maintenance_window: { weekdays: [1, 7], start_time: '06:00', end_time: '08:30' },
+      }),
+    );
+  });
 }

@@ -30,7 +30,15 @@ import {
 } from '../../interface/driver.ts';
 import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
-import { adminLogin, isFull, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
+import {
+  adminLogin,
+  type EnterAs,
+  isFull,
+  isNotReady,
+  isRefused,
+  type Session,
+  withSession,
+} from '../../server/admin-session.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
 import { readSlots } from '../../server/logical-replication.ts';
 import { readMeasures } from '../../server/measures.ts';
@@ -202,9 +210,10 @@ export class LocalDriver implements ComputeDriver {
   }
 
   configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
-    return this.#onPrimary(ref, (sql, address) =>
-      applyCatalogChange(sql, change, (login, work) => withSession(address, login, work)),
-    );
+    return this.#onPrimary(ref, (sql, address) => {
+      const enterAs: EnterAs = (login, work) => withSession(address, login, work);
+      return applyCatalogChange(sql, change, { enterAs, hasOwnUid: ref.tenantUid !== null });
+    });
   }
 
   async #onPrimary<T>(ref: ComputeRef, work: (sql: Session, address: ComputeAddress) => Promise<T>): Promise<T> {

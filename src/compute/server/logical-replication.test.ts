@@ -1,0 +1,79 @@
+/** Who may replicate and subscribe, on real servers. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
+import { Bench, noChange, ownerAndDatabase } from '../contract/bench.ts';
+import type { ComputeObservation } from '../interface/driver.ts';
+import { adminLogin, withSession } from './admin-session.ts';
+import { grantReplication } from './logical-replication.ts';
+
+describe.each([17, 18])('logical replication on Postgres %i', (pgVersion) => {
+  let subject: LocalSubject;
+  let bench: Bench;
+  let running: ComputeObservation;
+
+  const ask = (text: string) => bench.query(running, text);
+  const rights = () =>
+    ask(`SELECT rolname AS name, rolreplication AS replicates, pg_has_role(oid, 'pg_create_subscription', 'USAGE') AS subscribes
+      FROM pg_roles WHERE rolname IN ('owner', 'by_sql', 'deputy') ORDER BY rolname`);
+  const none = { replicates: false, subscribes: false };
+
+  beforeAll(async () => {
+    subject = await makeLocalSubject(pgVersion);
+    bench = new Bench(subject);
+    await bench.createBranch();
+    running = await bench.start(1, { settings: { wal_level: 'logical', max_logical_replication_workers: '4' } });
+    await bench.driver.configure(bench.ref, ownerAndDatabase);
+    await ask('CREATE ROLE by_sql LOGIN');
+    await ask('CREATE ROLE deputy CREATEDB CREATEROLE');
+  });
+  afterAll(async () => {
+    await bench.driver.removeProject(bench.ref);
+    await subject.close();
+  });
+
+  test('nobody may, until the project says so', async () => {
+    expect(await rights()).toMatchObject([none, none, none]);
+    await expect(ask(`SELECT pg_create_logical_replication_slot('s', 'pgoutput')`)).rejects.toThrow(
+      /permission denied/,
+    );
+  });
+
+  test('a server that shares its uid with Catnap gives no subscriptions on a version that logs keys to files', async () => {
+    if (running.address === null) throw new Error('it does not run');
+    await withSession(running.address, adminLogin(bench.adminSecret), (sql) => grantReplication(sql, false));
+    expect(await rights()).toMatchObject([none, none, { replicates: true, subscribes: pgVersion < 18 }]);
+  });
+
+  test('then the roles of the API may, and those that they made by SQL may not', async () => {
+    const hasOwnUid = bench.ref.tenantUid !== null;
+    for (let round = 0; round < 2; round++) await bench.driver.configure(bench.ref, { ...noChange, replication: true });
+    const owner = { name: 'owner', replicates: true, subscribes: hasOwnUid || pgVersion < 18 };
+    expect(await rights()).toMatchObject([none, none, owner]);
+  });
+
+  test('the owner makes slots, which are observed', async () => {
+    await ask(`SELECT pg_create_logical_replication_slot('kept', 'pgoutput')`);
+    await ask(`SELECT pg_create_logical_replication_slot('passing', 'pgoutput', true)`);
+    await ask(`SELECT pg_create_physical_replication_slot('no_logical_one')`);
+    expect(await bench.driver.observeSlots(bench.ref)).toEqual([
+      {
+        name: 'kept',
+        plugin: 'pgoutput',
+        database: 'app',
+        active: false,
+        walStatus: 'reserved',
+        retainedBytes: expect.any(Number),
+      },
+    ]);
+  });
+
+  test('a password that is reset leaves the rights as they are', async () => {
+    await bench.driver.configure(bench.ref, { ...ownerAndDatabase, databases: [], replication: true });
+    expect(await rights()).toMatchObject([none, none, { replicates: true }]);
+  });
+
+  test('a server that does not run reports no slots', async () => {
+    await bench.driver.suspend(bench.ref, 1);
+    expect(await bench.driver.observeSlots(bench.ref)).toBeNull();
+  });
+});
