@@ -48,16 +48,18 @@ interface EditValues {
   readonly name: string;
   readonly sizing: Sizing;
   readonly isDisabled: boolean;
+  readonly isPoolerOpen: boolean;
 }
 
 /** Only what differs: a size that is sent restarts the compute. */
-function changeOf(endpoint: Endpoint, { name, sizing, isDisabled }: EditValues): object {
+function changeOf(endpoint: Endpoint, { name, sizing, isDisabled, isPoolerOpen }: EditValues): object {
   const { suspend_timeout_seconds, ...size } = sizingBody(sizing);
   return {
     ...(isResize(endpoint, sizing) ? size : {}),
     ...(suspend_timeout_seconds === endpoint.suspend_timeout_seconds ? {} : { suspend_timeout_seconds }),
     ...(name.trim() !== '' && name.trim() !== endpoint.name ? { name: name.trim() } : {}),
     ...(isDisabled === endpoint.disabled ? {} : { disabled: isDisabled }),
+    ...(isPoolerOpen === endpoint.pooler_enabled ? {} : { pooler_enabled: isPoolerOpen }),
   };
 }
 
@@ -68,12 +70,22 @@ function isResize(endpoint: Endpoint, sizing: Sizing): boolean {
 
 function EditCompute(props: ComputeDialogProps) {
   const { endpoint, onClose } = props;
-  const initial = { name: endpoint.name ?? '', sizing: sizingOf(endpoint), isDisabled: endpoint.disabled };
+  const initial = {
+    name: endpoint.name ?? '',
+    sizing: sizingOf(endpoint),
+    isDisabled: endpoint.disabled,
+    isPoolerOpen: endpoint.pooler_enabled,
+  };
   const form = useUpdate(props, initial, (values) => changeOf(endpoint, values));
   return (
     <FormDialog title="Edit compute" submit="Save" form={form} onClose={onClose}>
       <TextField label="Name" {...form.field('name')} maxLength={64} placeholder={endpoint.id} />
       <SizingFields sizing={form.values.sizing} onChange={(sizing) => form.set({ sizing })} />
+      <CheckField
+        label="Pooled host"
+        hint={`Clients may connect to ${endpoint.id}-pooler and share sessions.`}
+        {...form.check('isPoolerOpen')}
+      />
       <CheckField
         label="Disabled"
         hint="A disabled compute is suspended and refuses connections."

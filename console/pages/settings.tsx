@@ -99,10 +99,12 @@ function AllowedAddresses({ project }: { readonly project: Project }) {
   const initial = {
     text: (allowed?.ips ?? []).join('\n'),
     isProtectedOnly: allowed?.protected_branches_only ?? false,
+    isPublicBlocked: project.settings?.block_public_connections ?? false,
   };
-  const form = useSettingsForm(project, initial, ({ text, isProtectedOnly }) => {
+  const form = useSettingsForm(project, initial, ({ text, isProtectedOnly, isPublicBlocked }) => {
     const ips = text.split(/[\s,]+/).filter((entry) => entry !== '');
-    return { settings: { allowed_ips: { ips, protected_branches_only: isProtectedOnly } } };
+    const allowed_ips = { ips, protected_branches_only: isProtectedOnly };
+    return { settings: { allowed_ips, block_public_connections: isPublicBlocked } };
   });
   return (
     <Card title="Who may connect">
@@ -124,6 +126,11 @@ function AllowedAddresses({ project }: { readonly project: Project }) {
           )}
         </Field>
         <CheckField label="For protected branches alone" {...form.check('isProtectedOnly')} />
+        <CheckField
+          label="Block public connections"
+          hint="Only clients with a loopback or private address may connect, whatever the list allows."
+          {...form.check('isPublicBlocked')}
+        />
         <Button type="submit" busy={form.isBusy}>
           Save addresses
         </Button>

@@ -151,6 +151,39 @@ describe('a schema from before the first release', () => {
   });
 });
 
+describe('0007, which drops what had no effect', () => {
+  const options = useDatabase();
+
+  it('leaves what is true, and the pooled hosts open', async () => {
+    const sets = await loadAllMigrations();
+    const before = sets.map((set) =>
+      set.name === 'platform' ? { ...set, migrations: set.migrations.filter(({ version }) => version < 7) } : set,
+    );
+    await migrate(options, before);
+    const sql = connect(options, 1, 'test');
+    // Without the rows that these refer to.
+    await sql`
+      alter table projects drop constraint projects_organization_id_fkey, drop constraint projects_owner_id_fkey`;
+    await sql`alter table endpoints drop constraint endpoints_branch_id_fkey`;
+    const settings = { block_public_connections: true, block_vpc_connections: true, hipaa: true };
+    await sql`
+      insert into projects (id, organization_id, owner_id, name, region_id, pg_version, store_passwords,
+        history_retention_seconds, provisioner, settings, default_endpoint_settings, admin_secret)
+      values ('p', 'o', gen_random_uuid(), 'p', 'local', 17, true, 0, 'k8s-pod',
+        ${sql.json({ ...settings, audit_log_level: 'full' })}, '{}', '')`;
+    await sql`
+      insert into endpoints (id, project_id, branch_id, type, min_cu, max_cu, suspend_timeout_seconds, settings,
+        pooler_enabled, pooler_mode, disabled, passwordless_access, provisioner, current_state)
+      values ('ep-a', 'p', 'br-a', 'read_write', 1, 1, 0, '{}', false, 'transaction', false, true, 'k8s-pod', 'idle')`;
+    await migrate(options, sets);
+    const [project] = await sql`select settings from projects`;
+    expect(project?.settings).toEqual({ ...settings, block_vpc_connections: false, hipaa: false });
+    const [endpoint] = await sql`select pooler_enabled from endpoints`;
+    expect(endpoint).toEqual({ poolerEnabled: true });
+    await sql.end();
+  });
+});
+
 describe('a migration that was released', () => {
   it.each(['db', 'auth-provider'])('of src/%s never changes', async (room) => {
     const directory = new URL(`../${room}/migrations/`, import.meta.url);

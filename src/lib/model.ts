@@ -48,10 +48,3 @@ export interface ServerCatalog {
   readonly roles: readonly { readonly name: string; readonly verifier: string | null }[];
   readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
 }
-
-/** When a compute that never sleeps may be restarted. The names are those of the stored settings. */
-export interface MaintenanceWindow {
-  readonly weekdays: readonly number[];
-  readonly start_time: string;
-  readonly end_time: string;
-}

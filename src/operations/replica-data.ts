@@ -7,7 +7,7 @@ import type { ComputeSpec } from '../compute/interface/driver.ts';
 import { commandScope } from '../core/context.ts';
 import { queueStart } from '../core/endpoint.ts';
 import { computeKeys, enqueue, wakePriority } from '../core/operation.ts';
-import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { lockEndpoint, selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { abandon, type ComputeTarget, done, type StepContext, type StepResult } from './step.ts';
 
 /** After this many failures, the replica's data is taken to be the cause. */
@@ -33,6 +33,8 @@ export async function prepareReplica(
     const scope = commandScope(core, tx);
     if (primary.pendingState !== 'active') await queueStart(scope, primary, wakePriority);
     const state = { wakes: wakes + 1, anew };
-    await enqueue(scope, 'start_compute', { ...computeKeys(target.endpoint), state, priority: operation.priority });
+    // It may have been moved meanwhile, and then needs the keys of its new branch.
+    const replica = (await lockEndpoint(tx, target.endpoint.id)) ?? target.endpoint;
+    await enqueue(scope, 'start_compute', { ...computeKeys(replica), state, priority: operation.priority });
   }, 'its primary is started first, to be copied');
 }

@@ -272,6 +272,32 @@ it('a disabled compute sleeps and refuses connections and starts', async () => {
   expect(await ask(uri, 'select 1')).toBe('1');
 });
 
+it('a compute without a pooler refuses its pooled host, and serves its direct one', async () => {
+  const pooled = uri.replace(endpointId, `${endpointId}-pooler`);
+  expect(await ask(pooled, 'select 1')).toBe('1');
+  expect((await patch({ pooler_enabled: false })).body.endpoint.pooler_enabled).toBe(false);
+  await expect(ask(pooled, 'select 1')).rejects.toMatchObject({
+    code: '55000',
+    message: expect.stringContaining('pooling is disabled'),
+  });
+  expect(await ask(uri, 'select 1')).toBe('1');
+  await patch({ pooler_enabled: true });
+  expect(await ask(pooled, 'select 1')).toBe('1');
+});
+
+it('a project that blocks public connections admits this machine, unless its list does not', async () => {
+  const set = (settings: object) => program.api('PATCH', `/projects/${projectId}`, { project: { settings } });
+  expect((await set({ block_public_connections: true })).status).toBe(200);
+  expect(await ask(uri, 'select 1')).toBe('1');
+  await set({ allowed_ips: { ips: ['198.51.100.7'] } });
+  await expect(ask(uri, 'select 1')).rejects.toMatchObject({
+    code: '42501',
+    message: expect.stringContaining('is not allowed'),
+  });
+  await set({ block_public_connections: false, allowed_ips: { ips: [] } });
+  expect(await ask(uri, 'select 1')).toBe('1');
+});
+
 it('a compute that moves ten times always serves the branch it is on', async () => {
   const { body: made } = await program.api('POST', `/projects/${projectId}/branches`, { branch: { name: 'other' } });
   await program.settle(projectId);

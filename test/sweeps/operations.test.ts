@@ -125,6 +125,11 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       await drain(test.core, driver);
       await change(made, { branchId: branch.id });
     },
+    withReplica(async (made, replica, driver) => {
+      const { branch } = await addBranch(made);
+      await drain(test.core, driver);
+      await change(made, { branchId: branch.id }, replica);
+    }),
   ],
 };
 

@@ -117,13 +117,14 @@ export function data(): void {
     await page.locator('.notice.bad').getByText('must be an IP address').waitFor();
     await button('Dismiss', page.locator('.notice.bad')).click();
     await page.getByLabel('Allowed addresses').fill('127.0.0.1, 10.0.0.0/8');
+    await page.getByLabel('Block public connections').check();
     await button('Save addresses').click();
     await page.getByLabel('Largest size').or(page.getByLabel('Size')).first().press('ArrowRight');
     await button('Save defaults').click();
     await eventually(async () =>
       expect((await program.api('GET', at())).body.project).toMatchObject({
         name: project.name,
-        settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] } },
+        settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] }, block_public_connections: true },
         default_endpoint_settings: { autoscaling_limit_min_cu: 0.5 },
       }),
     );
