@@ -1247,9 +1247,9 @@ export interface ListNeonAuthRedirectURIWhitelistDomainsReply {
 
 export interface ListNeonAuthOauthProvidersReply {
   readonly providers: readonly {
-    /** Which provider. */
-    readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
-    /** `shared` uses the auth provider’s own client. */
+    /** `google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for. */
+    readonly id: string;
+    /** `standard` has credentials of your own. `shared` exists only at an auth provider elsewhere. */
     readonly type: 'standard' | 'shared';
     /** Client id. */
     readonly client_id?: string;
@@ -1259,9 +1259,9 @@ export interface ListNeonAuthOauthProvidersReply {
 }
 
 export interface AddNeonAuthOauthProviderReply {
-  /** Which provider. */
-  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
-  /** `shared` uses the auth provider’s own client. */
+  /** `google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for. */
+  readonly id: string;
+  /** `standard` has credentials of your own. `shared` exists only at an auth provider elsewhere. */
   readonly type: 'standard' | 'shared';
   /** Client id. */
   readonly client_id?: string;
@@ -1270,9 +1270,9 @@ export interface AddNeonAuthOauthProviderReply {
 }
 
 export interface UpdateNeonAuthOauthProviderReply {
-  /** Which provider. */
-  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
-  /** `shared` uses the auth provider’s own client. */
+  /** `google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for. */
+  readonly id: string;
+  /** `standard` has credentials of your own. `shared` exists only at an auth provider elsewhere. */
   readonly type: 'standard' | 'shared';
   /** Client id. */
   readonly client_id?: string;
@@ -1291,9 +1291,9 @@ export interface ListBranchNeonAuthTrustedDomainsReply {
 
 export interface ListBranchNeonAuthOauthProvidersReply {
   readonly providers: readonly {
-    /** Which provider. */
-    readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
-    /** `shared` uses the auth provider’s own client. */
+    /** `google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for. */
+    readonly id: string;
+    /** `standard` has credentials of your own. `shared` exists only at an auth provider elsewhere. */
     readonly type: 'standard' | 'shared';
     /** Client id. */
     readonly client_id?: string;
@@ -1303,9 +1303,9 @@ export interface ListBranchNeonAuthOauthProvidersReply {
 }
 
 export interface AddBranchNeonAuthOauthProviderReply {
-  /** Which provider. */
-  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
-  /** `shared` uses the auth provider’s own client. */
+  /** `google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for. */
+  readonly id: string;
+  /** `standard` has credentials of your own. `shared` exists only at an auth provider elsewhere. */
   readonly type: 'standard' | 'shared';
   /** Client id. */
   readonly client_id?: string;
@@ -1314,9 +1314,9 @@ export interface AddBranchNeonAuthOauthProviderReply {
 }
 
 export interface UpdateBranchNeonAuthOauthProviderReply {
-  /** Which provider. */
-  readonly id: 'google' | 'github' | 'microsoft' | 'vercel';
-  /** `shared` uses the auth provider’s own client. */
+  /** `google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for. */
+  readonly id: string;
+  /** `standard` has credentials of your own. `shared` exists only at an auth provider elsewhere. */
   readonly type: 'standard' | 'shared';
   /** Client id. */
   readonly client_id?: string;

@@ -10,9 +10,11 @@ import { useBodies } from './http/bodies.ts';
 import { plain, sendAuthProviderError } from './http/errors.ts';
 import { corsHeaders, preflightHeaders } from './http/headers.ts';
 import { nothingHere, sendFailure } from './pages/failures.ts';
+import { oauthVisitRoutes } from './pages/oauth-visit-routes.ts';
 import { pageRoutes } from './pages/plugin.ts';
 import { guarded, useAccess } from './routes/access.ts';
 import { codeRoutes } from './routes/codes.ts';
+import { connectedAccountRoutes } from './routes/connected-accounts.ts';
 import { contactChannelRoutes } from './routes/contact-channels.ts';
 import { domainRoutes } from './routes/domains.ts';
 import { keySetRoutes } from './routes/key-sets.ts';
@@ -23,6 +25,7 @@ import { sessionRoutes } from './routes/sessions.ts';
 import { transferRoutes } from './routes/transfer.ts';
 import { userRoutes } from './routes/users.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
+import { createIdentityProviders, type IdentityProviders } from './third-party/identity-providers.ts';
 
 export const authProviderPrefix = '/stack';
 
@@ -40,15 +43,21 @@ export async function authProviderPlugin(app: AuthProviderApp, parts: AuthProvid
   });
   useBodies(app);
   const limits = createLimits(parts);
+  const providers = createIdentityProviders(parts.oauthIssuers, parts.clock);
   useAccess(app, parts, limits);
   app.get('/health', guarded('open'), async () => ({ status: 'ok' }));
   await app.register(async (pages: AuthProviderApp) => pageRoutes(pages, parts, limits));
   for (const prefix of versions) {
-    await app.register(async (api: AuthProviderApp) => apiRoutes(api, parts, limits), { prefix });
+    await app.register(async (api: AuthProviderApp) => apiRoutes(api, parts, limits, providers), { prefix });
   }
 }
 
-function apiRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
+async function apiRoutes(
+  app: AuthProviderApp,
+  parts: AuthProviderParts,
+  limits: Limits,
+  providers: IdentityProviders,
+): Promise<void> {
   useApiHeaders(app);
   projectRoutes(app, parts);
   keySetRoutes(app, parts);
@@ -61,6 +70,8 @@ function apiRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limit
   codeRoutes(app, parts, limits);
   sessionRoutes(app, parts, limits);
   contactChannelRoutes(app, parts, limits);
+  connectedAccountRoutes(app, parts);
+  await app.register(async (visits: AuthProviderApp) => oauthVisitRoutes(visits, parts, limits, providers));
 }
 
 function useApiHeaders(app: AuthProviderApp): void {

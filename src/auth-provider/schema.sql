@@ -69,19 +69,57 @@ create table stack_mails (
 );
 CREATE INDEX stack_mails_due ON catnap.stack_mails USING btree (due_at) WHERE ((sent_at IS NULL) AND (given_up_at IS NULL));
 
+create table stack_oauth_accounts (
+  id uuid not null,
+  project_id uuid not null,
+  user_id uuid not null,
+  provider_id text not null,
+  issuer text not null,
+  account_id text not null,
+  email text,
+  created_at timestamp with time zone default now() not null,
+  constraint stack_oauth_accounts_pkey PRIMARY KEY (id),
+  constraint stack_oauth_accounts_project_id_provider_id_issuer_account__key UNIQUE (project_id, provider_id, issuer, account_id),
+  constraint stack_oauth_accounts_project_id_fkey FOREIGN KEY (project_id) REFERENCES stack_projects(id) ON DELETE CASCADE,
+  constraint stack_oauth_accounts_user_id_fkey FOREIGN KEY (user_id) REFERENCES stack_users(id) ON DELETE CASCADE
+);
+CREATE INDEX stack_oauth_accounts_of_user ON catnap.stack_oauth_accounts USING btree (user_id, created_at);
+
 create table stack_oauth_providers (
   project_id uuid not null,
   id text not null,
-  type text not null,
-  client_id text,
-  client_secret bytea,
-  facebook_config_id text,
+  client_id text not null,
+  client_secret bytea not null,
   microsoft_tenant_id text,
   created_at timestamp with time zone default now() not null,
   constraint stack_oauth_providers_pkey PRIMARY KEY (project_id, id),
-  constraint stack_oauth_providers_project_id_fkey FOREIGN KEY (project_id) REFERENCES stack_projects(id) ON DELETE CASCADE,
-  constraint stack_oauth_providers_type_check CHECK ((type = ANY (ARRAY['shared'::text, 'standard'::text])))
+  constraint stack_oauth_providers_project_id_fkey FOREIGN KEY (project_id) REFERENCES stack_projects(id) ON DELETE CASCADE
 );
+
+create table stack_oauth_visits (
+  id uuid not null,
+  project_id uuid not null,
+  provider_id text not null,
+  user_id uuid,
+  state_hash bytea not null,
+  redirect_uri text not null,
+  after_callback_redirect_url text,
+  app_state text not null,
+  code_challenge text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  returned_at timestamp with time zone,
+  identity jsonb,
+  code_hash bytea,
+  code_expires_at timestamp with time zone,
+  redeemed_at timestamp with time zone,
+  constraint stack_oauth_visits_pkey PRIMARY KEY (id),
+  constraint stack_oauth_visits_code_hash_key UNIQUE (code_hash),
+  constraint stack_oauth_visits_state_hash_key UNIQUE (state_hash),
+  constraint stack_oauth_visits_project_id_fkey FOREIGN KEY (project_id) REFERENCES stack_projects(id) ON DELETE CASCADE,
+  constraint stack_oauth_visits_user_id_fkey FOREIGN KEY (user_id) REFERENCES stack_users(id) ON DELETE CASCADE
+);
+CREATE INDEX stack_oauth_visits_by_expiry ON catnap.stack_oauth_visits USING btree (expires_at);
 
 create table stack_page_sessions (
   token_hash bytea not null,

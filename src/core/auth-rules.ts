@@ -1,5 +1,5 @@
-/** Which email addresses and trusted domains are valid, by the rules of the provider. */
-import { invalid } from '../lib/errors.ts';
+/** Which email addresses, trusted domains and OAuth providers are valid, by the rules of the provider. */
+import { CatnapError, invalid } from '../lib/errors.ts';
 
 const emailLengthMax = 256;
 const domainLengthMax = 300;
@@ -23,4 +23,15 @@ export function requireDomain(domain: string, field: string): string {
     throw invalid(`invalid request: ${field} must be an origin such as https://app.example.com, with no path`);
   }
   return origin;
+}
+
+/** Shared keys are an offer of the hosted service, with applications of its own at Google and the others. */
+export function requireOwnCredentials(given: { readonly client_id?: string; readonly client_secret?: string }): void {
+  const missing = (['client_id', 'client_secret'] as const).filter((field) => given[field] === undefined);
+  if (missing.length === 0) return;
+  throw new CatnapError(
+    'unprocessable',
+    `body.${missing.join(' and body.')}: shared keys belong to the hosted service; give the client id and secret of ` +
+      'an application of your own',
+  );
 }

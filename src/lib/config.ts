@@ -6,6 +6,7 @@ import { availableParallelism, homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { daySeconds } from './clock.ts';
 import { type LogLevel, logLevels } from './log.ts';
+import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
 
 export const driverNames = ['local', 'kubernetes'] as const;
 export const planNames = ['free', 'launch', 'scale'] as const;
@@ -36,6 +37,8 @@ export interface Config {
   readonly databaseUrl: string | undefined;
   /** An auth provider elsewhere, instead of the embedded one. */
   readonly stack: StackAccess | undefined;
+  /** OpenID issuers of the operator's choice, by the id of the OAuth provider; for the embedded auth provider. */
+  readonly oauthIssuers: OauthIssuers;
   readonly driver: (typeof driverNames)[number];
   /** The uids that Catnap and the servers run under; null if not started as root: then everything runs as one user. */
   readonly uids: Uids | null;
@@ -103,6 +106,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     tlsFiles: readTlsFiles(env),
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
     stack: readStack(env),
+    oauthIssuers: readOauthIssuers(env),
     driver: readDriver(env),
     uids: readUids(env, user.isRoot),
     rateLimitPerMinute: readRateLimit(env, bind),
@@ -209,6 +213,15 @@ function readStack(env: Environment): StackAccess | undefined {
     throw new ConfigError(given, '…', `all of ${stackVariables.join(', ')}, or none of them`);
   }
   return { url, clientId: env.CATNAP_STACK_CLIENT_ID ?? '', clientSecret: env.CATNAP_STACK_CLIENT_SECRET ?? '' };
+}
+
+function readOauthIssuers(env: Environment): OauthIssuers {
+  if (!isSet(env, 'CATNAP_OAUTH_ISSUERS')) return {};
+  const value = env.CATNAP_OAUTH_ISSUERS ?? '';
+  const found = parseOauthIssuers(value);
+  if (found !== undefined) return found;
+  const form = 'id=https://issuer, several separated by commas; plain http only on this machine';
+  throw new ConfigError('CATNAP_OAUTH_ISSUERS', value, form);
 }
 
 function readTlsFiles(env: Environment): Config['tlsFiles'] {

@@ -24,6 +24,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_STACK_URL', 'embedded provider', 'Auth provider elsewhere: base URL of a Stack Auth deployment’s API.'],
   ['CATNAP_STACK_CLIENT_ID', '', 'Id of the integration client that Catnap is for that provider.'],
   ['CATNAP_STACK_CLIENT_SECRET', '', 'Its secret.'],
+  [
+    'CATNAP_OAUTH_ISSUERS',
+    'none',
+    'Identity providers of your own, `corp=https://login.example.com`; see [auth](docs/auth-provider.md).',
+  ],
   ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
   ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],

@@ -18,5 +18,6 @@ export function authProviderParts(core: Core, init: Pick<ChildInit, 'secretKey' 
     integrationSecrets: { [integrationClientId]: init.stackSecret },
     derivationKey: createHmac('sha256', init.secretKey).update('tokens of the embedded auth provider').digest(),
     limitsAddresses: config.rateLimitPerMinute !== undefined,
+    oauthIssuers: config.oauthIssuers,
   };
 }

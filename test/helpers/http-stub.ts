@@ -25,11 +25,12 @@ export async function startHttpStub(answer: (request: StubRequest) => StubReply 
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const text = Buffer.concat(chunks).toString();
+    const isForm = incoming.headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true;
     const request = {
       method: incoming.method ?? '',
       path: incoming.url ?? '',
       authorization: incoming.headers.authorization,
-      body: text === '' ? undefined : JSON.parse(text),
+      body: text === '' ? undefined : isForm ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text),
     };
     requests.push(request);
     const reply = answer(request) ?? { status: 404, body: { code: '', message: 'not found' } };

@@ -2,9 +2,10 @@
 
 import type { ProviderProject } from '../../auth-client/client.ts';
 import { isProviderFailure } from '../../auth-client/errors.ts';
-import type { IntegrationAddress } from '../../core/auth-integration.ts';
-import { requireDomain } from '../../core/auth-rules.ts';
-import { CatnapError, notFound } from '../../lib/errors.ts';
+import { providerIdsOf } from '../../auth-provider/third-party/identity-providers.ts';
+import type { AuthIntegration, IntegrationAddress } from '../../core/auth-integration.ts';
+import { requireDomain, requireOwnCredentials } from '../../core/auth-rules.ts';
+import { CatnapError, invalid, notFound } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
 import {
@@ -78,11 +79,11 @@ function addressOf(params: { project_id: string; branch_id?: string }): Integrat
 function atProvider<T extends object>(
   parts: ApiParts,
   request: Request & { params: { project_id: string; branch_id?: string } },
-  work: (project: ProviderProject) => Promise<T>,
+  work: (project: ProviderProject, integration: AuthIntegration) => Promise<T>,
 ): Promise<T> {
   return writeOutside(parts, request, async (scope, caller) => {
-    const { project } = await openIntegration(parts, scope, caller, addressOf(request.params));
-    return work(project);
+    const { project, integration } = await openIntegration(parts, scope, caller, addressOf(request.params));
+    return work(project, integration);
   });
 }
 
@@ -147,11 +148,13 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
     ...ids.listOauth,
     params,
     summary: 'List OAuth providers (beta)',
-    description: 'Those that people may sign in with.',
+    description: 'Those that people may sign in with. The embedded auth provider has no shared ones.',
     response: { 200: OauthProvidersReply, ...errorReply },
   };
   app.get(`${path}/oauth_providers`, { schema: list }, (request) =>
-    atProvider(parts, request, async (project) => ({ providers: oauthViews(await project.oauthProviders()) })),
+    atProvider(parts, request, async (project, integration) => ({
+      providers: oauthViews(await project.oauthProviders(), oauthIds(parts, integration)),
+    })),
   );
 
   const add = {
@@ -159,13 +162,18 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
     ...ids.addOauth,
     params,
     summary: 'Add an OAuth provider (beta)',
-    description: 'Without a client id of your own the auth provider’s shared one is used.',
+    description:
+      'With client id and secret of your own; only an auth provider elsewhere may have shared ones. Besides the ' +
+      'published ids there are those for which the operator has named an issuer.',
     body: OauthAddBody,
     response: { 200: OauthProvider, ...errorReply },
   };
   app.post(`${path}/oauth_providers`, { schema: add }, (request) =>
-    atProvider(parts, request, async (project) => {
+    atProvider(parts, request, async (project, integration) => {
       const { id } = request.body;
+      const allowed = oauthIds(parts, integration);
+      if (!allowed.includes(id)) throw invalid(`invalid request: body.id must be one of ${allowed.join(', ')}`);
+      if (integration.providerUrl === null) requireOwnCredentials(request.body);
       if ((await project.oauthProviders()).some((other) => other.id === id)) {
         throw new CatnapError('conflict', `the OAuth provider ${id} already exists`);
       }
@@ -208,6 +216,11 @@ function oauthRoutes(app: App, parts: ApiParts, { path, params, memberParams, id
     );
     return reply.status(200).send();
   });
+}
+
+/** The operator's issuers are for the embedded provider. */
+function oauthIds({ config }: ApiParts, { providerUrl }: AuthIntegration): string[] {
+  return providerIdsOf(providerUrl === null ? config.oauthIssuers : {});
 }
 
 async function orNotFound<T>(work: () => Promise<T>): Promise<T> {

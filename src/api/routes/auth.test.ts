@@ -385,6 +385,22 @@ describe('trusted domains and OAuth providers', () => {
     }
   });
 
+  test.each([
+    ['an id that nobody can sign in with', { id: 'facebook', client_id: 'c', client_secret: 's' }, 'body.id'],
+    ['an id that is none', { id: 'Ä', client_id: 'c', client_secret: 's' }, 'body.id'],
+    [
+      'a tenant that is an address',
+      { id: 'microsoft', client_id: 'c', client_secret: 's', microsoft_tenant_id: '../x' },
+      'body.microsoft_tenant_id',
+    ],
+  ])('an OAuth provider with %s is refused', async (_what, body, field) => {
+    await create();
+    for (const path of forms()) {
+      const reply = await post(`${path}/oauth_providers`, body);
+      expect([reply.status, reply.body.message]).toEqual([400, expect.stringContaining(field)]);
+    }
+  });
+
   test.each(['example.com', 'ftp://a.test', 'https://a.test/path', 'https://', 'https://a.test:99999', 'javascript:x'])(
     'a domain %s is refused',
     async (domain) => {

@@ -4,7 +4,6 @@ import { closed, identifier, idOf, ref, time } from './common.ts';
 import { limitQuery } from './pagination.ts';
 
 const provider = Type.Enum(['stack'], { description: 'The auth provider; `stack` is the only one.' });
-const oauthIds = ['google', 'github', 'microsoft', 'vercel'] as const;
 
 export const AuthIntegration = Type.Object(
   {
@@ -104,9 +103,16 @@ export const DomainsDeleteBody = Type.Object(
   closed,
 );
 
+const oauthId = Type.String({
+  pattern: '^[a-z0-9-]{1,60}$',
+  description: '`google`, `github`, `microsoft`, `vercel`, or one that the operator has named an issuer for.',
+});
+
 export const OauthProvider = Type.Object({
-  id: Type.Enum(oauthIds, { description: 'Which provider.' }),
-  type: Type.Enum(['standard', 'shared'], { description: '`shared` uses the auth provider’s own client.' }),
+  id: oauthId,
+  type: Type.Enum(['standard', 'shared'], {
+    description: '`standard` has credentials of your own. `shared` exists only at an auth provider elsewhere.',
+  }),
   client_id: Type.Optional(Type.String({ description: 'Client id.' })),
   client_secret: Type.Optional(Type.String({ description: 'Client secret.' })),
 });
@@ -115,16 +121,17 @@ export const OauthProvidersReply = Type.Object({ providers: Type.Array(OauthProv
 const credentials = {
   client_id: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Client id of your own.' })),
   client_secret: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Its secret.' })),
-  microsoft_tenant_id: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'For `microsoft`.' })),
+  microsoft_tenant_id: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9.-]{0,199}$',
+      description: 'For `microsoft`: id or domain of a tenant; personal accounts when left out.',
+    }),
+  ),
 };
-export const OauthAddBody = Type.Object(
-  { id: Type.Enum(oauthIds, { description: 'Which one.' }), ...credentials },
-  closed,
-);
+export const OauthAddBody = Type.Object({ id: oauthId, ...credentials }, closed);
 export const OauthUpdateBody = Type.Object(credentials, closed);
 
 const userId = Type.String({ format: 'uuid', description: 'Id of the user at the provider.' });
-const oauthId = Type.String({ pattern: '^[a-z0-9-]{1,60}$', description: 'Which OAuth provider.' });
 const ofProject = { project_id: idOf('project') };
 const ofBranch = { ...ofProject, branch_id: idOf('branch') };
 

@@ -45,17 +45,14 @@ function providerView(providers: Providers, { authProvider, providerProjectId, p
   };
 }
 
-type OauthId = Static<typeof OauthProvider>['id'];
-const known: readonly string[] = ['google', 'github', 'microsoft', 'vercel'];
-
-/** The provider may have others too, which the published API has no word for. */
-export function oauthViews(all: readonly ProviderOauth[]): Static<typeof OauthProvider>[] {
-  return all.filter(({ id }) => known.includes(id)).map(oauthView);
+/** The provider may have others too, which nobody can sign in with here. */
+export function oauthViews(all: readonly ProviderOauth[], ids: readonly string[]): Static<typeof OauthProvider>[] {
+  return all.filter(({ id }) => ids.includes(id)).map(oauthView);
 }
 
 export function oauthView({ id, type, clientId, clientSecret }: ProviderOauth): Static<typeof OauthProvider> {
   return {
-    id: id as OauthId,
+    id,
     type: type === 'standard' ? 'standard' : 'shared',
     ...present({ client_id: clientId, client_secret: clientSecret }),
   };

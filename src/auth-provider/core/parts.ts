@@ -2,6 +2,7 @@
 
 import type { Database } from '../../db/client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { OauthIssuers } from '../../lib/oauth-issuers.ts';
 import type { SecretBox } from '../../lib/secrets.ts';
 
 export interface AuthProviderParts {
@@ -16,6 +17,8 @@ export interface AuthProviderParts {
   readonly derivationKey: Uint8Array;
   /** Whether unauthenticated clients are limited by their address; accounts always are. */
   readonly limitsAddresses: boolean;
+  /** Where the operator has OAuth providers look for people, by provider id. */
+  readonly oauthIssuers: OauthIssuers;
   /** How long an access token is valid; ten minutes by default. */
   readonly accessTokenSeconds?: number;
 }

@@ -4,7 +4,6 @@ import type { Tx } from '../../db/client.ts';
 import { hashToken } from '../../lib/secrets.ts';
 import { plain } from '../http/errors.ts';
 import { type CodeRow, insertCode, useCode } from '../statements/codes.ts';
-import { insertOauthProvider } from '../statements/oauth-providers.ts';
 import {
   deleteAttempt,
   insertProject,
@@ -33,17 +32,6 @@ export async function provisionProject(
     if (attempt !== null) await deleteAttempt(tx, clientId, attempt);
     const origin = { description: 'Created by Catnap', provisionedBy: clientId, provisionAttempt: attempt };
     await insertProject(tx, { id, displayName, ...origin });
-    for (const provider of ['google', 'github']) {
-      await insertOauthProvider(tx, {
-        projectId: id,
-        id: provider,
-        type: 'shared',
-        clientId: null,
-        clientSecret: null,
-        facebookConfigId: null,
-        microsoftTenantId: null,
-      });
-    }
     const made = await makeKeySet(tx, {
       projectId: id,
       description: 'Made for the service that manages this project. Do not revoke it.',

@@ -2,6 +2,7 @@
 import type { Sql } from '../../db/client.ts';
 import { deleteOldCodes } from '../statements/codes.ts';
 import { deleteOldMails } from '../statements/mails.ts';
+import { deleteOldOauthVisits } from '../statements/oauth-visits.ts';
 import { deleteOldPageSessions } from '../statements/page-sessions.ts';
 import { deleteOldSessions } from '../statements/sessions.ts';
 import { deleteExpiredSigningKeys } from '../statements/signing-keys.ts';
@@ -16,6 +17,7 @@ export async function forgetOldAuthProviderRecords(sql: Sql, now: Date): Promise
   await deleteOldPageSessions(sql, now);
   // Kept for a while, so that a late click gets the answer that the code has expired.
   await deleteOldCodes(sql, daysAgo(30));
+  await deleteOldOauthVisits(sql, daysAgo(1));
   await deleteExpiredSigningKeys(sql, daysAgo(1));
   await deleteOldMessages(sql, daysAgo(30));
   await deleteOldMails(sql, daysAgo(30));

@@ -14,11 +14,12 @@ import {
   insertSession,
   lockRefreshToken,
   type SessionRow,
+  selectSession,
   touchSession,
 } from '../statements/sessions.ts';
 import { selectUser, touchUser, type UserRow } from '../statements/users.ts';
 import type { AuthProviderParts } from './parts.ts';
-import { issueAccessToken } from './signing.ts';
+import { expired, issueAccessToken, type VerifiedToken, verifyAccessToken } from './signing.ts';
 import { derivedToken } from './tokens.ts';
 
 const dayMs = 86_400_000;
@@ -87,6 +88,18 @@ export async function refreshSession(
   if (found === undefined) throw noSession();
   const accessToken = await issueAccessToken(parts, found.user, found.session.id);
   return { sessionId: found.session.id, accessToken, refreshToken: found.next };
+}
+
+/** A token whose session has ended counts as expired: the SDKs then try to refresh, are refused, and are signed out. */
+export async function verifySession(
+  parts: AuthProviderParts,
+  token: string,
+  projectId: string,
+): Promise<VerifiedToken> {
+  const verified = await verifyAccessToken(parts, token, projectId);
+  const session = await selectSession(parts.database.sql, verified.sessionId, parts.clock.now());
+  if (session === undefined) throw expired(null);
+  return verified;
 }
 
 export const noSession = () =>

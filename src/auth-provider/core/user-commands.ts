@@ -14,6 +14,7 @@ import {
   deleteUser,
   insertUser,
   lockUser,
+  selectUser,
   selectUserByLogin,
   type UserChange,
   type UserRow,
@@ -23,15 +24,35 @@ import type { AuthProviderParts } from './parts.ts';
 import { serverUserView } from './user-view.ts';
 
 export async function createUser(parts: AuthProviderParts, projectId: string, input: UserChange): Promise<UserRow> {
-  return parts.database.transaction(async (tx) => {
-    const project = await requireLocked(tx, projectId);
-    requireConsistent(project, blankUser, input);
-    await requireFreeLogin(tx, projectId, null, { ...blankUser, ...input });
-    const now = parts.clock.now();
-    const user = await insertUser(tx, { id: randomUUID(), projectId, signedUpAt: now, lastActiveAt: now, ...input });
-    await insertChange(tx, { projectId, userId: user.id, kind: 'created', user: serverUserView(user), at: now });
-    return user;
-  });
+  return inProject(parts, projectId, (tx, project) => createUserIn(parts, tx, project, input));
+}
+
+/** For commands that decide whether to make a user while nobody else changes the project's users. */
+export async function inProject<T>(
+  parts: AuthProviderParts,
+  projectId: string,
+  work: (tx: Tx, project: ProjectRow) => Promise<T>,
+): Promise<T> {
+  return parts.database.transaction(async (tx) => work(tx, await requireLocked(tx, projectId)));
+}
+
+/** `complete` adds what belongs to the user before the change is logged. */
+export async function createUserIn(
+  parts: AuthProviderParts,
+  tx: Tx,
+  project: ProjectRow,
+  input: UserChange,
+  complete: (userId: string) => Promise<void> = async () => {},
+): Promise<UserRow> {
+  requireConsistent(project, blankUser, input);
+  await requireFreeLogin(tx, project.id, null, { ...blankUser, ...input });
+  const [id, now] = [randomUUID(), parts.clock.now()];
+  await insertUser(tx, { id, projectId: project.id, signedUpAt: now, lastActiveAt: now, ...input });
+  await complete(id);
+  const user = await selectUser(tx, project.id, id);
+  if (user === undefined) throw new Error('BUG: a user who was just made is not there');
+  await insertChange(tx, { projectId: project.id, userId: id, kind: 'created', user: serverUserView(user), at: now });
+  return user;
 }
 
 export interface UpdateOptions {
@@ -46,24 +67,33 @@ export async function changeUser(
   change: UserChange | ((user: UserRow, tx: Tx) => UserChange | Promise<UserChange>),
   options: UpdateOptions = {},
 ): Promise<UserRow> {
-  return parts.database.transaction(async (tx) => {
-    const project = await requireLocked(tx, projectId);
-    const before = await lockUser(tx, projectId, userId);
-    if (before === undefined) throw userNotFound();
-    const wanted = typeof change === 'function' ? await change(before, tx) : change;
-    const complete = withConsequences(before, wanted);
-    requireConsistent(project, before, complete);
-    await requireFreeLogin(tx, projectId, userId, { ...before, ...complete });
-    await requireMembership(tx, userId, complete.selectedTeamId);
-    const user = await updateUser(tx, userId, complete);
-    if (options.endSessionsExcept !== undefined) {
-      await deleteSessionsOfUser(tx, userId, options.endSessionsExcept);
-      await deletePageSessionsOfUser(tx, userId);
-    }
-    const at = parts.clock.now();
-    await insertChange(tx, { projectId, userId, kind: 'updated', user: serverUserView(user), at });
-    return user;
-  });
+  return inProject(parts, projectId, (tx, project) => changeUserIn(parts, tx, project, userId, change, options));
+}
+
+export async function changeUserIn(
+  parts: AuthProviderParts,
+  tx: Tx,
+  project: ProjectRow,
+  userId: string,
+  change: UserChange | ((user: UserRow, tx: Tx) => UserChange | Promise<UserChange>),
+  options: UpdateOptions = {},
+): Promise<UserRow> {
+  const projectId = project.id;
+  const before = await lockUser(tx, projectId, userId);
+  if (before === undefined) throw userNotFound();
+  const wanted = typeof change === 'function' ? await change(before, tx) : change;
+  const complete = withConsequences(before, wanted);
+  requireConsistent(project, before, complete);
+  await requireFreeLogin(tx, projectId, userId, { ...before, ...complete });
+  await requireMembership(tx, userId, complete.selectedTeamId);
+  const user = await updateUser(tx, userId, complete);
+  if (options.endSessionsExcept !== undefined) {
+    await deleteSessionsOfUser(tx, userId, options.endSessionsExcept);
+    await deletePageSessionsOfUser(tx, userId);
+  }
+  const at = parts.clock.now();
+  await insertChange(tx, { projectId, userId, kind: 'updated', user: serverUserView(user), at });
+  return user;
 }
 
 export async function removeUser(parts: AuthProviderParts, projectId: string, userId: string): Promise<void> {

@@ -22,7 +22,11 @@ export function clientUserView(user: UserRow) {
     passkey_auth_enabled: false,
     auth_with_email: user.passwordHash !== null && user.primaryEmailAuthEnabled,
     requires_totp_mfa: false,
-    oauth_providers: [],
+    oauth_providers: user.oauthAccounts.map((account) => ({
+      id: account.providerId,
+      account_id: account.accountId,
+      email: account.email,
+    })),
     selected_team_id: user.selectedTeamId,
     selected_team: null,
     is_anonymous: user.isAnonymous,

@@ -7,7 +7,11 @@ import type { ProjectRow } from '../statements/projects.ts';
 import { projectIdOnWire } from './internal-project.ts';
 
 /** What a project's own clients may see. */
-export function clientProjectView(project: ProjectRow, domains: readonly DomainRow[]) {
+export function clientProjectView(
+  project: ProjectRow,
+  domains: readonly DomainRow[],
+  oauthProviders: readonly OauthProviderRow[],
+) {
   return {
     id: projectIdOnWire(project.id),
     display_name: project.displayName,
@@ -24,8 +28,7 @@ export function clientProjectView(project: ProjectRow, domains: readonly DomainR
       client_user_deletion_enabled: project.clientUserDeletionEnabled,
       allow_user_api_keys: false,
       allow_team_api_keys: false,
-      // Configured ones are listed to administrators; they cannot be used to sign in here.
-      enabled_oauth_providers: [],
+      enabled_oauth_providers: oauthProviders.map(({ id }) => ({ id })),
       domains: domains.map(({ domain, handlerPath }) => ({ domain, handler_path: handlerPath })),
     },
   };
@@ -36,7 +39,7 @@ export function adminProjectView(
   domains: readonly DomainRow[],
   oauthProviders: readonly OauthProviderRow[],
 ) {
-  const client = clientProjectView(project, domains);
+  const client = clientProjectView(project, domains, oauthProviders);
   return {
     ...client,
     description: project.description ?? '',
@@ -52,7 +55,7 @@ export function adminProjectView(
       email_config: { type: 'shared' },
       email_theme: null,
       oauth_account_merge_strategy: 'link_method',
-      oauth_providers: oauthProviders.map(({ id, type }) => ({ id, provider_config_id: id, type })),
+      oauth_providers: oauthProviders.map(({ id }) => ({ id, provider_config_id: id, type: 'standard' })),
       team_creator_default_permissions: [],
       team_member_default_permissions: [],
       user_default_permissions: [],

@@ -8,13 +8,14 @@ import { hashToken } from '../../lib/secrets.ts';
 import { projectIdFromWire } from '../core/internal-project.ts';
 import type { Limits } from '../core/limits.ts';
 import type { AuthProviderParts } from '../core/parts.ts';
-import { expired, type VerifiedToken, verifyAccessToken } from '../core/signing.ts';
+import { verifySession } from '../core/sessions.ts';
+import type { VerifiedToken } from '../core/signing.ts';
+import { userNotFound } from '../core/user-commands.ts';
 import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, schemaError } from '../http/errors.ts';
 import { readHeader } from '../http/headers.ts';
 import { isGoodKey, type KeyKind } from '../statements/key-sets.ts';
 import { type ProjectRow, selectProject } from '../statements/projects.ts';
-import { selectSession } from '../statements/sessions.ts';
 import { selectUser, type UserRow } from '../statements/users.ts';
 
 export type AccessType = 'client' | 'server' | 'admin';
@@ -86,6 +87,15 @@ export async function requireOwnUser(parts: AuthProviderParts, caller: AuthProvi
   const user = caller.token && (await selectUser(parts.database.sql, caller.project.id, caller.token.userId));
   if (!user)
     throw known('CANNOT_GET_OWN_USER_WITHOUT_USER', 'This is about the signed-in user, and nobody is signed in.');
+  return user;
+}
+
+/** The user with this id, or `me`. Clients reach only their own user; what they may not see is reported as missing. */
+export async function reachableUser(parts: AuthProviderParts, caller: AuthProviderCaller, id: string) {
+  if (id === 'me') return requireOwnUser(parts, caller);
+  const isForeign = caller.access === 'client' && caller.token?.userId !== id.toLowerCase();
+  const user = isForeign ? undefined : await selectUser(parts.database.sql, caller.project.id, id);
+  if (user === undefined) throw userNotFound();
   return user;
 }
 
@@ -170,7 +180,27 @@ async function requireKey(parts: AuthProviderParts, request: FastifyRequest, acc
 }
 
 /** What SDKs send when they were given no publishable key. */
-export const publicClientSentinel = '__stack_public_client__';
+const publicClientSentinel = '__stack_public_client__';
+
+/** The project that is the client of the OAuth endpoints, which take its id and key as parameters. */
+export async function requireOauthClient(
+  parts: AuthProviderParts,
+  id: string | undefined,
+  secret: string | undefined,
+): Promise<ProjectRow> {
+  const projectId = projectIdFromWire(id ?? '');
+  const project = projectId === undefined ? undefined : await selectProject(parts.database.sql, projectId);
+  const hasNoKey = secret === undefined || secret === publicClientSentinel;
+  const isGood =
+    project !== undefined &&
+    (hasNoKey ? !project.requirePublishableClientKey : await isProjectKey(parts, project.id, 'publishable', secret));
+  if (!isGood) {
+    throw known('INVALID_OAUTH_CLIENT_ID_OR_SECRET', 'The client id or the client secret is not right.', {
+      client_id: id ?? null,
+    });
+  }
+  return project;
+}
 
 function requireNoPublishableKey(project: ProjectRow): void {
   if (!project.requirePublishableClientKey) return;
@@ -179,26 +209,17 @@ function requireNoPublishableKey(project: ProjectRow): void {
   });
 }
 
-export function isProjectKey(
-  parts: AuthProviderParts,
-  projectId: string,
-  kind: KeyKind,
-  key: string,
-): Promise<boolean> {
+function isProjectKey(parts: AuthProviderParts, projectId: string, kind: KeyKind, key: string): Promise<boolean> {
   return isGoodKey(parts.database.sql, { projectId, kind, hash: hashToken(key), now: parts.clock.now() });
 }
 
-/** A token whose session has ended counts as expired: the SDKs then try to refresh, are refused, and are signed out. */
 async function tokenOf(
   parts: AuthProviderParts,
   request: FastifyRequest,
   project: ProjectRow,
 ): Promise<VerifiedToken | null> {
   const given = readHeader(request, 'access-token');
-  if (given === undefined) return null;
-  const token = await verifyAccessToken(parts, given, project.id);
-  if ((await selectSession(parts.database.sql, token.sessionId, parts.clock.now())) === undefined) throw expired(null);
-  return token;
+  return given === undefined ? null : verifySession(parts, given, project.id);
 }
 
 function integrationClient(parts: AuthProviderParts, request: FastifyRequest): string {

@@ -7,15 +7,15 @@ import { requireTrustedUrl } from '../core/domains.ts';
 import type { Limits } from '../core/limits.ts';
 import { sendCodeMail } from '../core/mails.ts';
 import type { AuthProviderParts } from '../core/parts.ts';
-import { changeUser, userNotFound } from '../core/user-commands.ts';
+import { changeUser } from '../core/user-commands.ts';
 import { normalEmail } from '../core/user-input.ts';
 import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, plain } from '../http/errors.ts';
 import { closed, Email, Uuid, WebUrl } from '../http/schemas.ts';
 import { selectDomains } from '../statements/domains.ts';
 import { selectTeamsOfUser } from '../statements/teams.ts';
-import { selectUser, type UserChange, type UserRow } from '../statements/users.ts';
-import { type AuthProviderCaller, callerOf, guarded, requireOwnUser } from './access.ts';
+import type { UserChange, UserRow } from '../statements/users.ts';
+import { type AuthProviderCaller, callerOf, guarded, reachableUser } from './access.ts';
 
 const UserId = Type.Union([Type.Literal('me'), Uuid]);
 const UserQuery = Type.Object({ user_id: UserId });
@@ -43,20 +43,20 @@ const path = '/contact-channels';
 
 export function contactChannelRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: Limits): void {
   const find = async (caller: AuthProviderCaller, userId: string, id: string) => {
-    const user = await userOf(parts, caller, userId);
+    const user = await reachableUser(parts, caller, userId);
     if (user.primaryEmail === null || user.emailChannelId !== id.toLowerCase()) throw noChannel();
     return { ...user, primaryEmail: user.primaryEmail };
   };
 
   app.get(path, { ...client, schema: { ...client.schema, querystring: UserQuery } }, async (request) => {
-    const user = await userOf(parts, callerOf(request), request.query.user_id);
+    const user = await reachableUser(parts, callerOf(request), request.query.user_id);
     return { items: channelsOf(user), is_paginated: false };
   });
 
   app.post(path, { ...client, schema: { ...client.schema, body: NewChannel } }, async (request, reply) => {
     const caller = callerOf(request);
     const { user_id: userId, ...channel } = request.body;
-    const { id } = await userOf(parts, caller, userId);
+    const { id } = await reachableUser(parts, caller, userId);
     const user = await changeUser(parts, caller.project.id, id, (before) => {
       if (before.primaryEmail !== null) throw plain(400, 'A user has one e-mail address here; change that one.');
       return changeOf(caller, channel);
@@ -107,7 +107,7 @@ export function contactChannelRoutes(app: AuthProviderApp, parts: AuthProviderPa
     async (request) => {
       const { user_id: userId } = request.query;
       if (userId === undefined) return { items: [], is_paginated: false };
-      const user = await userOf(parts, callerOf(request), userId);
+      const user = await reachableUser(parts, callerOf(request), userId);
       const teams = await selectTeamsOfUser(parts.database.sql, user.id);
       return { items: teams.map(teamView), is_paginated: false };
     },
@@ -115,15 +115,6 @@ export function contactChannelRoutes(app: AuthProviderApp, parts: AuthProviderPa
 }
 
 const noChannel = () => plain(404, 'The user has no such contact channel.');
-
-/** Clients reach only their own user; what they may not see is reported as missing. */
-async function userOf(parts: AuthProviderParts, caller: AuthProviderCaller, id: string): Promise<UserRow> {
-  if (id === 'me') return requireOwnUser(parts, caller);
-  const isForeign = caller.access === 'client' && caller.token?.userId !== id.toLowerCase();
-  const user = isForeign ? undefined : await selectUser(parts.database.sql, caller.project.id, id);
-  if (user === undefined) throw userNotFound();
-  return user;
-}
 
 interface ChannelInput {
   readonly value?: string;

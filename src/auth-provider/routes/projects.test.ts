@@ -32,7 +32,7 @@ describe('provisioning', () => {
     const { body } = await provider.call('GET', '/integrations/neon/projects/current', admin);
     expect(body).toMatchObject({ id: made.body.project_id, display_name: 'shop', owner_team_id: null });
     expect(body.config).toMatchObject({ allow_localhost: true, credential_enabled: true, sign_up_enabled: true });
-    expect(body.config.oauth_providers.map((provider: { id: string }) => provider.id)).toEqual(['github', 'google']);
+    expect([body.config.oauth_providers, body.config.enabled_oauth_providers]).toEqual([[], []]);
   });
 
   test('needs the secret of the integration; what is wrong is a schema error', async () => {
@@ -202,28 +202,47 @@ describe('domains and OAuth providers', () => {
     expect(await list()).toEqual(['https://*.a.example:8443']);
   });
 
-  test('OAuth providers are configured; secrets are sealed; using them is refused honestly', async () => {
+  describe('OAuth providers', () => {
     const path = '/integrations/neon/oauth-providers';
-    const secret = 'very-secret-client-secret';
-    const added = await provider.call('POST', path, project.admin, {
-      id: 'microsoft',
-      type: 'standard',
-      client_id: 'c',
-      client_secret: secret,
-      microsoft_tenant_id: 't',
+    const add = (body: object) => provider.call('POST', path, project.admin, body);
+    const own = { client_id: 'c', client_secret: 'very-secret-client-secret' };
+
+    test('are added, changed and removed; their secrets are sealed', async () => {
+      const added = await add({ id: 'microsoft', type: 'standard', ...own, microsoft_tenant_id: 't' });
+      const shown = { id: 'microsoft', type: 'standard', ...own, microsoft_tenant_id: 't' };
+      expect([added.status, added.body]).toEqual([201, shown]);
+      const rows = await provider.core.database
+        .sql`select encode(client_secret, 'escape') as text from stack_oauth_providers`;
+      expect(JSON.stringify(rows)).not.toContain(own.client_secret);
+      expect((await add({ id: 'microsoft', ...own })).status).toBe(400);
+      const change = { client_id: 'd' };
+      expect((await provider.call('PATCH', `${path}/microsoft`, project.admin, change)).body).toEqual({
+        ...shown,
+        client_id: 'd',
+      });
+      expect((await provider.call('GET', path, project.admin)).body.items).toEqual([{ ...shown, client_id: 'd' }]);
+      const current = await provider.call('GET', '/projects/current', project.client);
+      expect(current.body.config.enabled_oauth_providers).toEqual([{ id: 'microsoft' }]);
+      expect((await provider.call('DELETE', `${path}/microsoft`, project.admin, {})).body).toEqual({ success: true });
+      expect((await provider.call('DELETE', `${path}/microsoft`, project.admin, {})).status).toBe(404);
     });
-    expect([added.status, added.body.client_secret]).toEqual([201, secret]);
-    const rows = await provider.core.database
-      .sql`select encode(client_secret, 'escape') as text from stack_oauth_providers`;
-    expect(JSON.stringify(rows)).not.toContain(secret);
-    expect((await provider.call('POST', path, project.admin, { id: 'microsoft' })).status).toBe(400);
-    expect((await provider.call('POST', path, project.admin, { id: 'vercel', type: 'standard' })).status).toBe(400);
-    expect(
-      (await provider.call('PATCH', `${path}/google`, project.admin, { client_id: 'i', client_secret: 's' })).body,
-    ).toEqual({ id: 'google', type: 'standard', client_id: 'i', client_secret: 's' });
-    expect((await provider.call('DELETE', `${path}/google`, project.admin, {})).body).toEqual({ success: true });
-    expect((await provider.call('DELETE', `${path}/google`, project.admin, {})).status).toBe(404);
-    expect((await provider.call('GET', '/auth/oauth/authorize/github')).status).toBe(501);
+
+    test.each([
+      ['shared keys', { id: 'google', type: 'shared' }, 422, 'hosted service'],
+      ['no credentials', { id: 'google' }, 422, 'hosted service'],
+      ['half of them', { id: 'google', client_id: 'c' }, 422, 'client_secret'],
+      ['an unknown id', { id: 'facebook', ...own }, 400, 'google, github, microsoft, vercel'],
+      ['a tenant that is an address', { id: 'microsoft', ...own, microsoft_tenant_id: 'a/b' }, 400, 'tenant'],
+    ])('with %s are refused', async (_what, body, status, words) => {
+      const reply = await add(body);
+      expect([reply.status, JSON.stringify(reply.body)]).toEqual([status, expect.stringContaining(words)]);
+      expect((await provider.call('GET', path, project.admin)).body.items).toEqual([]);
+    });
+
+    test('are not changed to shared ones', async () => {
+      await add({ id: 'google', ...own });
+      expect((await provider.call('PATCH', `${path}/google`, project.admin, { type: 'shared' })).status).toBe(422);
+    });
   });
 });
 

@@ -20,6 +20,7 @@ import {
   updateProject,
 } from '../statements/projects.ts';
 import type { Audience } from '../statements/signing-keys.ts';
+import { providerIdsOf } from '../third-party/identity-providers.ts';
 import { callerOf, clientOf, guarded } from './access.ts';
 import { domainsMax } from './domains.ts';
 
@@ -85,8 +86,12 @@ const open = guarded('open');
 
 export function projectRoutes(app: AuthProviderApp, parts: AuthProviderParts): void {
   const { sql, transaction } = parts.database;
+  const usableProviders = async (projectId: string) => {
+    const ids = providerIdsOf(parts.oauthIssuers);
+    return (await selectOauthProviders(sql, projectId)).filter(({ id }) => ids.includes(id));
+  };
   const adminView = async (project: ProjectRow) =>
-    adminProjectView(project, await selectDomains(sql, project.id), await selectOauthProviders(sql, project.id));
+    adminProjectView(project, await selectDomains(sql, project.id), await usableProviders(project.id));
 
   for (const family of ['neon', 'custom']) {
     const path = `/integrations/${family}/projects/provision`;
@@ -129,7 +134,8 @@ export function projectRoutes(app: AuthProviderApp, parts: AuthProviderParts): v
 
   app.get('/projects/current', guarded('client'), async (request) => {
     const { access, project } = callerOf(request);
-    return access === 'admin' ? adminView(project) : clientProjectView(project, await selectDomains(sql, project.id));
+    if (access === 'admin') return adminView(project);
+    return clientProjectView(project, await selectDomains(sql, project.id), await usableProviders(project.id));
   });
 
   keyRoutes(app, parts);

@@ -1,7 +1,7 @@
 /** Sessions: listed, ended, made by servers; and the two ways to refresh an access token. */
 import { Type } from '@fastify/type-provider-typebox';
-import { projectIdFromWire } from '../core/internal-project.ts';
 import type { Limits } from '../core/limits.ts';
+import { redeemVisit } from '../core/oauth-visits.ts';
 import type { AuthProviderParts } from '../core/parts.ts';
 import {
   noSession,
@@ -10,23 +10,16 @@ import {
   sessionMsStandard,
   sessionView,
   startSession,
+  type Tokens,
 } from '../core/sessions.ts';
 import { tokenSeconds } from '../core/signing.ts';
 import type { AuthProviderApp } from '../http/app-type.ts';
 import { known, plain, schemaError } from '../http/errors.ts';
 import { readHeader } from '../http/headers.ts';
 import { closed, IdParams, Uuid } from '../http/schemas.ts';
-import { selectProject } from '../statements/projects.ts';
 import { deleteSession, selectSession, selectSessionsOfUser } from '../statements/sessions.ts';
 import { selectUser } from '../statements/users.ts';
-import {
-  type AuthProviderCaller,
-  callerOf,
-  guarded,
-  isProjectKey,
-  publicClientSentinel,
-  requireOwnUser,
-} from './access.ts';
+import { type AuthProviderCaller, callerOf, guarded, requireOauthClient, requireOwnUser } from './access.ts';
 
 const UserQuery = Type.Object({ user_id: Type.Union([Type.Literal('me'), Uuid]) });
 const OptionalUserQuery = Type.Partial(UserQuery);
@@ -43,6 +36,9 @@ const Text = Type.Optional(Type.String({ maxLength: 500 }));
 const TokenBody = Type.Object({
   grant_type: Type.String({ maxLength: 100 }),
   refresh_token: Text,
+  code: Text,
+  code_verifier: Text,
+  redirect_uri: Type.Optional(Type.String({ maxLength: 2000 })),
   client_id: Text,
   client_secret: Text,
 });
@@ -115,39 +111,38 @@ function refreshRoutes(app: AuthProviderApp, parts: AuthProviderParts, limits: L
   app.post('/auth/oauth/token', { ...open, schema: { ...open.schema, body: TokenBody } }, async (request) => {
     const { body } = request;
     limits.address('refresh', request.ip);
-    const projectId = await oauthClient(parts, body.client_id, body.client_secret);
+    const { id: projectId } = await requireOauthClient(parts, body.client_id, body.client_secret);
+    if (body.grant_type === 'authorization_code') {
+      const { code, redirect_uri: redirectUri, code_verifier: codeVerifier } = body;
+      if (code === undefined) throw schemaError('body.code is required');
+      if (redirectUri === undefined) throw schemaError('body.redirect_uri is required');
+      if (codeVerifier === undefined) throw schemaError('body.code_verifier is required');
+      const given = { code, redirectUri, codeVerifier, from: request.ip };
+      const { tokens, ...more } = await redeemVisit(parts, projectId, given);
+      return {
+        ...tokenView(parts, tokens),
+        is_new_user: more.isNewUser,
+        ...(more.afterCallbackRedirectUrl === null
+          ? {}
+          : { after_callback_redirect_url: more.afterCallbackRedirectUrl }),
+      };
+    }
     if (body.grant_type !== 'refresh_token') {
-      throw schemaError('body.grant_type must be refresh_token: signing in with OAuth providers is not built in here');
+      throw schemaError('body.grant_type must be authorization_code or refresh_token');
     }
     if (body.refresh_token === undefined) throw schemaError('body.refresh_token is required');
-    const tokens = await refreshSession(parts, projectId, body.refresh_token, request.ip);
-    return {
-      access_token: tokens.accessToken,
-      refresh_token: tokens.refreshToken,
-      token_type: 'Bearer',
-      expires_in: tokenSeconds(parts),
-      scope: 'legacy',
-    };
+    return tokenView(parts, await refreshSession(parts, projectId, body.refresh_token, request.ip));
   });
 }
 
-async function oauthClient(
-  parts: AuthProviderParts,
-  id: string | undefined,
-  secret: string | undefined,
-): Promise<string> {
-  const projectId = projectIdFromWire(id ?? '');
-  const project = projectId === undefined ? undefined : await selectProject(parts.database.sql, projectId);
-  const hasNoKey = secret === undefined || secret === publicClientSentinel;
-  const isGood =
-    project !== undefined &&
-    (hasNoKey ? !project.requirePublishableClientKey : await isProjectKey(parts, project.id, 'publishable', secret));
-  if (!isGood) {
-    throw known('INVALID_OAUTH_CLIENT_ID_OR_SECRET', 'The client id or the client secret is not right.', {
-      client_id: id ?? null,
-    });
-  }
-  return project.id;
+function tokenView(parts: AuthProviderParts, tokens: Tokens) {
+  return {
+    access_token: tokens.accessToken,
+    refresh_token: tokens.refreshToken,
+    token_type: 'Bearer',
+    expires_in: tokenSeconds(parts),
+    scope: 'legacy',
+  };
 }
 
 async function whoseSessions(parts: AuthProviderParts, caller: AuthProviderCaller, asked: string): Promise<string> {

@@ -1,15 +1,16 @@
-/** Rows of `stack_oauth_providers`: what a project has configured. Client secrets are sealed. */
+/** Rows of `stack_oauth_providers`: the OAuth providers of a project, with its own credentials. Secrets are sealed. */
 import { first, one, type Sql } from '../../db/client.ts';
 
 export interface OauthProviderRow {
   readonly projectId: string;
   readonly id: string;
-  readonly type: 'shared' | 'standard';
-  readonly clientId: string | null;
-  readonly clientSecret: Uint8Array | null;
-  readonly facebookConfigId: string | null;
+  readonly clientId: string;
+  readonly clientSecret: Uint8Array;
   readonly microsoftTenantId: string | null;
 }
+
+export const oauthSecretSealContext = ({ projectId, id }: Pick<OauthProviderRow, 'projectId' | 'id'>) =>
+  `stack-oauth-provider:${projectId}:${id}`;
 
 export async function selectOauthProviders(sql: Sql, projectId: string): Promise<OauthProviderRow[]> {
   return sql<OauthProviderRow[]>`
@@ -17,6 +18,12 @@ export async function selectOauthProviders(sql: Sql, projectId: string): Promise
 }
 
 export async function selectOauthProvider(sql: Sql, projectId: string, id: string) {
+  return first(
+    await sql<OauthProviderRow[]>`select * from stack_oauth_providers where project_id = ${projectId} and id = ${id}`,
+  );
+}
+
+export async function lockOauthProvider(sql: Sql, projectId: string, id: string) {
   return first(
     await sql<OauthProviderRow[]>`
       select * from stack_oauth_providers where project_id = ${projectId} and id = ${id} for update`,
@@ -35,8 +42,7 @@ export async function updateOauthProvider(sql: Sql, provider: OauthProviderRow):
   const { projectId, id, ...change } = provider;
   return one(
     await sql<OauthProviderRow[]>`
-      update stack_oauth_providers set type = ${change.type}, client_id = ${change.clientId},
-        client_secret = ${change.clientSecret}, facebook_config_id = ${change.facebookConfigId},
+      update stack_oauth_providers set client_id = ${change.clientId}, client_secret = ${change.clientSecret},
         microsoft_tenant_id = ${change.microsoftTenantId}
       where project_id = ${projectId} and id = ${id} returning *`,
   );

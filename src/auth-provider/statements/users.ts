@@ -1,4 +1,4 @@
-/** Rows of `stack_users`. */
+/** Rows of `stack_users`, with the accounts elsewhere that belong to each user. */
 import { assignments, first, type JsonValue, one, type Sql, type Tx } from '../../db/client.ts';
 
 export interface UserRow {
@@ -23,9 +23,26 @@ export interface UserRow {
   readonly selectedTeamId: string | null;
   readonly signedUpAt: Date;
   readonly lastActiveAt: Date;
+  readonly oauthAccounts: readonly UserOauthAccount[];
 }
 
-export type UserChange = { -readonly [Key in keyof Omit<UserRow, 'id' | 'projectId'>]?: UserRow[Key] };
+export interface UserOauthAccount {
+  readonly id: string;
+  readonly providerId: string;
+  readonly accountId: string;
+  readonly email: string | null;
+}
+
+type Changeable = Omit<UserRow, 'id' | 'projectId' | 'oauthAccounts'>;
+export type UserChange = { -readonly [Key in keyof Changeable]?: UserRow[Key] };
+
+/** Everything of a `UserRow`. */
+const columns = (sql: Sql) => sql`stack_users.*, (
+  select coalesce(json_agg(json_build_object(
+    'id', a.id, 'providerId', a.provider_id, 'accountId', a.account_id, 'email', a.email
+  ) order by a.created_at, a.id), '[]')
+  from stack_oauth_accounts a where a.user_id = stack_users.id
+) as oauth_accounts`;
 
 const jsonColumns: readonly string[] = ['clientMetadata', 'clientReadOnlyMetadata', 'serverMetadata', 'riskScores'];
 
@@ -39,16 +56,20 @@ function columnsOf(sql: Sql, change: UserChange) {
 }
 
 export async function insertUser(sql: Sql, user: Pick<UserRow, 'id' | 'projectId'> & UserChange): Promise<UserRow> {
-  return one(await sql<UserRow[]>`insert into stack_users ${sql(columnsOf(sql, user))} returning *`);
+  return one(await sql<UserRow[]>`insert into stack_users ${sql(columnsOf(sql, user))} returning ${columns(sql)}`);
 }
 
 export async function selectUser(sql: Sql, projectId: string, id: string): Promise<UserRow | undefined> {
-  return first(await sql<UserRow[]>`select * from stack_users where project_id = ${projectId} and id = ${id}`);
+  return first(
+    await sql<UserRow[]>`select ${columns(sql)} from stack_users where project_id = ${projectId} and id = ${id}`,
+  );
 }
 
 export async function lockUser(tx: Tx, projectId: string, id: string): Promise<UserRow | undefined> {
   return first(
-    await tx<UserRow[]>`select * from stack_users where project_id = ${projectId} and id = ${id} for no key update`,
+    await tx<UserRow[]>`
+      select ${columns(tx)} from stack_users where project_id = ${projectId} and id = ${id}
+      for no key update of stack_users`,
   );
 }
 
@@ -56,14 +77,15 @@ export async function lockUser(tx: Tx, projectId: string, id: string): Promise<U
 export async function selectUserByLogin(sql: Sql, projectId: string, email: string): Promise<UserRow | undefined> {
   return first(
     await sql<UserRow[]>`
-      select * from stack_users
+      select ${columns(sql)} from stack_users
       where project_id = ${projectId} and primary_email = ${email} and primary_email_auth_enabled`,
   );
 }
 
 export async function updateUser(sql: Sql, id: string, change: UserChange): Promise<UserRow> {
   return one(
-    await sql<UserRow[]>`update stack_users ${assignments(sql, columnsOf(sql, change))} where id = ${id} returning *`,
+    await sql<UserRow[]>`
+      update stack_users ${assignments(sql, columnsOf(sql, change))} where id = ${id} returning ${columns(sql)}`,
   );
 }
 
@@ -98,13 +120,13 @@ export async function selectUsers(sql: Sql, query: UserQuery): Promise<UserRow[]
     and id = ${query.cursor ?? null})`;
   const order = query.isDescending ? sql`${column} desc, id desc` : sql`${column}, id`;
   return sql<UserRow[]>`
-    select * from stack_users u where project_id = ${query.projectId}
+    select ${columns(sql)} from stack_users where project_id = ${query.projectId}
       ${query.cursor === undefined ? sql`` : query.isDescending ? sql`and (${column}, id) <= ${start}` : sql`and (${column}, id) >= ${start}`}
       ${query.text === undefined ? sql`` : sql`and (id::text = ${query.text.toLowerCase()} or display_name ilike ${like} or primary_email ilike ${like})`}
       ${query.includesAnonymous ? sql`` : sql`and not is_anonymous`}
       ${query.onlyAnonymous ? sql`and is_anonymous` : sql``}
       ${query.includesRestricted ? sql`` : sql`and not restricted_by_admin`}
-      ${query.teamId === undefined ? sql`` : sql`and exists (select from stack_team_members m where m.user_id = u.id and m.team_id = ${query.teamId})`}
+      ${query.teamId === undefined ? sql`` : sql`and exists (select from stack_team_members m where m.user_id = stack_users.id and m.team_id = ${query.teamId})`}
     order by ${order}
     ${query.limit === undefined ? sql`` : sql`limit ${query.limit}`}`;
 }
