@@ -9,6 +9,7 @@ import { authenticate } from '../core/api-key.ts';
 import { readScope } from '../core/context.ts';
 import type { App } from './kit/app-type.ts';
 import type { ApiParts } from './kit/parts.ts';
+import { createProxies } from './kit/proxies.ts';
 import { type Access, type Authenticate, useAuth } from './plugins/auth.ts';
 import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
@@ -32,6 +33,7 @@ import { healthRoutes } from './routes/health.ts';
 import { sqlRoutes } from './routes/sql.ts';
 import { statusRoutes } from './routes/status.ts';
 import { usersSyncWebhookRoutes } from './routes/users-sync-webhooks.ts';
+import { webSocketRoutes } from './routes/websocket.ts';
 import { sharedSchemas } from './schemas/shared-schemas.ts';
 
 export const apiPrefix = '/api/v2';
@@ -64,7 +66,9 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   statusRoutes(app, parts, access);
   consolePages(app, parts.consoleFiles);
   consoleSessionRoutes(app, parts, access);
-  await app.register(async (sql: App) => sqlRoutes(sql, parts.proxySockets));
+  const proxies = createProxies(parts.proxySockets);
+  await app.register(async (sql: App) => sqlRoutes(sql, proxies));
+  webSocketRoutes(app, proxies);
   await app.register(async (hooks: App) => usersSyncWebhookRoutes(hooks, parts));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(

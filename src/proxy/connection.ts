@@ -2,17 +2,16 @@
  * One client from accept to close: negotiate, find its endpoint, authenticate, check access, connect, copy. Owns the
  * client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
  */
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { isLoopback } from '../lib/config.ts';
 import { CatnapError, errorText } from '../lib/errors.ts';
-import { plainAddress } from '../lib/ip.ts';
 import type { Logger } from '../lib/log.ts';
 import { requireAccess, requirePooler } from './client/access.ts';
 import type { Attempts } from './client/attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
 import { negotiate, type OpenClient } from './client/negotiate.ts';
-import { chooseRoute, type HostnameParts, requirePresent } from './client/route.ts';
+import { chooseRoute, endpointHostname, type HostnameParts, requirePresent } from './client/route.ts';
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
@@ -32,6 +31,7 @@ import { type BackendKey, type ErrorReport, errorResponse } from './protocol/mes
 import type { StartupPacket } from './protocol/startup.ts';
 import type { Splice } from './sockets/splice.ts';
 import type { TlsContext } from './sockets/tls.ts';
+import type { OpenWebSocket } from './websocket/open.ts';
 
 /** What all connections of one proxy share. */
 export interface ConnectionContext {
@@ -54,6 +54,14 @@ export interface ConnectionContext {
   readonly activity: Activity;
 }
 
+/** A client that has just been accepted. */
+export interface ArrivingClient {
+  readonly stream: Duplex;
+  readonly address: string;
+  /** Null for a client of the database port. */
+  readonly webSocket: Pick<OpenWebSocket, 'hostnames'> | null;
+}
+
 interface RunningSession {
   readonly closed: Promise<void>;
 }
@@ -70,9 +78,10 @@ interface AdmittedClient {
 }
 
 export class ClientConnection {
-  readonly #socket: Socket;
+  readonly #stream: Duplex;
   readonly #context: ConnectionContext;
   readonly #address: string;
+  readonly #webSocket: ArrivingClient['webSocket'];
   #abort = new AbortController();
   readonly #leaveUnauthenticated: () => void;
   /** Null while the client could not read a message of ours: during a TLS handshake, and once a session runs. */
@@ -81,11 +90,12 @@ export class ClientConnection {
   /** For the log; set once the client is authenticated. */
   #endpointId: string | undefined;
 
-  constructor(socket: Socket, context: ConnectionContext, leaveUnauthenticated: () => void) {
-    this.#socket = socket;
+  constructor(client: ArrivingClient, context: ConnectionContext, leaveUnauthenticated: () => void) {
+    this.#stream = client.stream;
+    this.#address = client.address;
+    this.#webSocket = client.webSocket;
     this.#leaveUnauthenticated = leaveUnauthenticated;
     this.#context = context;
-    this.#address = plainAddress(socket.remoteAddress ?? '');
   }
 
   /** Resolves when the connection is over; never rejects. */
@@ -98,7 +108,7 @@ export class ClientConnection {
       await this.#refuse(thrown);
     } finally {
       this.#leaveUnauthenticated();
-      this.#socket.destroy();
+      this.#stream.destroy();
     }
   }
 
@@ -112,7 +122,7 @@ export class ClientConnection {
   }
 
   destroy(): void {
-    this.#socket.destroy();
+    this.#stream.destroy();
   }
 
   /** Resolves with the running session; null when the connection was only a cancel request. */
@@ -205,9 +215,10 @@ export class ClientConnection {
   /** Null when the connection was only a cancel request, which is then done. */
   async #admit(): Promise<AdmittedClient | null> {
     const { tlsContext, limits } = this.#context;
-    const client = await negotiate(this.#socket, {
+    const client = await negotiate(this.#stream, {
       tlsContext,
       startupBytes: limits.startupBytes,
+      mayPipelineTls: this.#webSocket !== null,
       onReader: (messages) => this.#onReader(messages),
     });
     const { messages, packet } = client;
@@ -220,7 +231,8 @@ export class ClientConnection {
 
   async #authenticate(client: OpenClient, packet: StartupPacket): Promise<Identity> {
     const { allowPlaintext, attempts, names, controlPlane, mockVerifier, limits } = this.#context;
-    if (!client.secure && !allowPlaintext) {
+    // TLS of a WebSocket ends before Catnap, at a reverse proxy, as it does for every other request of the HTTP port.
+    if (!client.secure && !allowPlaintext && this.#webSocket === null) {
       throw new CatnapError('unauthenticated', 'connection is insecure (try using `sslmode=require`)');
     }
     const role = packet.parameters.get('user');
@@ -232,9 +244,11 @@ export class ClientConnection {
       return await authenticate({
         messages: client.messages,
         role,
-        route: chooseRoute(client.secure?.serverName ?? null, packet.parameters.get('options'), names),
+        route: chooseRoute(this.#hostname(client), packet.parameters.get('options'), names),
         channelBinding: client.secure?.channelBinding ?? null,
-        mayAskPassword: client.secure !== null || isLoopback(this.#address),
+        mayAskPassword: client.secure !== null || this.#webSocket !== null || isLoopback(this.#address),
+        // Over a WebSocket, drivers send the password and the first query before they have read anything.
+        isPasswordSent: this.#webSocket !== null,
         controlPlane,
         mockVerifier,
         passwordIterations: limits.passwordIterations,
@@ -245,6 +259,12 @@ export class ClientConnection {
       }
       throw thrown;
     }
+  }
+
+  #hostname({ secure }: OpenClient): string | null {
+    const serverName = secure?.serverName ?? null;
+    if (this.#webSocket === null) return serverName;
+    return endpointHostname([serverName, ...this.#webSocket.hostnames], this.#context.names);
   }
 
   /** Like Postgres, answers by closing the connection, whether the key was right or not. */
@@ -284,7 +304,7 @@ export class ClientConnection {
   #interrupt(reason: Error): void {
     this.#abort.abort(reason);
     if (this.#messages) this.#messages.interrupt(reason);
-    else this.#socket.destroy();
+    else this.#stream.destroy();
   }
 
   /** A session has ended with an error of the proxy's own. */

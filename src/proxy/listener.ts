@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { type Clock, delay } from '../lib/clock.ts';
 import { isLoopback } from '../lib/config.ts';
 import { plainAddress } from '../lib/ip.ts';
@@ -16,7 +16,7 @@ import { createUnauthenticatedConnections } from './client/unauthenticated.ts';
 import { createCancelKeys } from './compute/cancel.ts';
 import { ownSocket, type Siblings } from './compute/siblings.ts';
 import { createWaker, type Waker } from './compute/wake.ts';
-import { ClientConnection, type ConnectionContext } from './connection.ts';
+import { type ArrivingClient, ClientConnection, type ConnectionContext } from './connection.ts';
 import { startActivity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
 import { divideLimits, limitsFor, type ProxyLimits } from './kit/limits.ts';
@@ -28,7 +28,7 @@ import { shareBudgets } from './permits/shared-budget.ts';
 import { createPools, watchRoutes } from './pool/pools.ts';
 import { type ErrorReport, errorResponse } from './protocol/messages.ts';
 import { createTlsContexts, type TlsSource } from './sockets/tls.ts';
-import { type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
+import { type OnWebSocket, type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
 
 export interface ProxyOptions {
   readonly controlPlane: ControlPlane;
@@ -75,7 +75,10 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const connections = new Set<ClientConnection>();
   const server = createServer(
     { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
-    (socket) => accept(socket, connections, context),
+    (stream) => {
+      const address = plainAddress(stream.remoteAddress ?? '');
+      accept({ stream, address, webSocket: null }, connections, context);
+    },
   );
   server.maxConnections = context.limits.connections + refusalsMax;
   let sql: SqlOverHttp | null = null;
@@ -83,7 +86,11 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     // A key that does not match its certificate should fail the start, not the first client.
     context.tlsContext();
     await listen(server, options);
-    if (options.siblings) sql = await startSqlOverHttp(ownSocket(options.siblings), context);
+    if (options.siblings) {
+      const onWebSocket: OnWebSocket = (webSocket, address) =>
+        accept({ stream: webSocket.stream, address, webSocket }, connections, context);
+      sql = await startSqlOverHttp(ownSocket(options.siblings), context, onWebSocket);
+    }
   } catch (thrown) {
     server.close();
     context.pools.close();
@@ -146,18 +153,18 @@ function learnLimitsOnWake(waker: Waker, budgets: Budgets): Waker {
   };
 }
 
-function accept(socket: Socket, connections: Set<ClientConnection>, context: ConnectionContext): void {
+function accept(client: ArrivingClient, connections: Set<ClientConnection>, context: ConnectionContext): void {
   const { limits, metrics, unauthenticated } = context;
-  socket.on('error', () => {});
-  const address = plainAddress(socket.remoteAddress ?? '');
+  const { stream, address } = client;
+  stream.on('error', () => {});
   const leaveUnauthenticated = connections.size < limits.connections ? unauthenticated.enter(address) : null;
   if (leaveUnauthenticated === null) {
     metrics.connectionRefused(noRoom.sqlState);
     // Sent before the first packet of the client, which a proxy without room has no room to read.
-    void sayFarewell(socket, errorResponse(noRoom)).then(() => socket.destroy());
+    void sayFarewell(stream, errorResponse(noRoom)).then(() => stream.destroy());
     return;
   }
-  const connection = new ClientConnection(socket, context, leaveUnauthenticated);
+  const connection = new ClientConnection(client, context, leaveUnauthenticated);
   connections.add(connection);
   metrics.connectionOpened();
   void connection.serve().then(() => {

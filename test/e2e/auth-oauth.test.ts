@@ -44,7 +44,8 @@ async function authorize() {
     stack_response_mode: 'json',
   });
   const reply = await fetch(`${keys.base_url}/api/v1/auth/oauth/authorize/google?${query}`);
-  return { status: reply.status, codeVerifier, location: reply.ok ? (await reply.json()).location : '' };
+  const { location = '' } = reply.ok ? ((await reply.json()) as { location?: string }) : {};
+  return { status: reply.status, codeVerifier, location };
 }
 
 describe('an OAuth provider', () => {

@@ -125,6 +125,7 @@ describe('who may call', () => {
         '/projects/*',
         '/assets/:name',
         '/console/session',
+        '/v2',
       ].sort(),
     );
   });

@@ -10,6 +10,7 @@ import { fastify } from 'fastify';
 import { afterEach, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import type { App } from '../kit/app-type.ts';
+import { createProxies } from '../kit/proxies.ts';
 import { sqlRoutes } from './sql.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -29,7 +30,7 @@ async function start(gone: readonly string[] = []): Promise<{ port: number; hear
   }).listen(socket);
   await once(proxy, 'listening');
   const app: App = fastify();
-  await app.register(async (sql: App) => sqlRoutes(sql, [...gone, socket]));
+  await app.register(async (sql: App) => sqlRoutes(sql, createProxies([...gone, socket])));
   await app.listen({ port: 0, host: '127.0.0.1' });
   cleanups.push(
     () => rm(directory, { recursive: true, force: true }),

@@ -1,23 +1,21 @@
 /**
  * SQL over HTTP, at the HTTP port because drivers expect it there. Nothing is read here: the request goes to a proxy,
- * which knows passwords, limits and computes, and its answer comes back as it is. Proxies take turns; one that does not
- * accept connections is skipped.
+ * which knows passwords, limits and computes, and its answer comes back as it is.
  *
  * `@fastify/reply-from` was tried and is not used: it pipes the body into a request that is not connected yet. If
  * the first proxy is gone, the body is destroyed with that request, and nothing is left for the next one.
  */
-import { type ClientRequest, request as openRequest } from 'node:http';
+import { request as openRequest } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CatnapError } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
+import { type Proxies, unreachable } from '../kit/proxies.ts';
 
 /** All headers that the proxy reads, except those that frame the body. */
 const passedOn = /^(neon-.*|authorization)$/;
 const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length))$/;
 
-export function sqlRoutes(app: App, proxySockets: readonly string[]): void {
-  let turn = 0;
+export function sqlRoutes(app: App, proxies: Proxies): void {
   app.removeAllContentTypeParsers();
   // As a stream, whatever the type says: drivers send JSON as text/plain to spare a browser the preflight.
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
@@ -26,21 +24,18 @@ export function sqlRoutes(app: App, proxySockets: readonly string[]): void {
     url: '/sql',
     config: { isPublic: true },
     schema: { hide: true },
-    handler: (request, reply) => {
-      turn = (turn + 1) % Math.max(1, proxySockets.length);
-      return passOn([...proxySockets.slice(turn), ...proxySockets.slice(0, turn)], request, reply);
-    },
+    handler: (request, reply) => passOn(proxies, request, reply),
   });
 }
 
-async function passOn(sockets: readonly string[], request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function passOn(proxies: Proxies, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const body = request.method === 'POST' && isStream(request.body) ? request.body : null;
   const headers = {
     ...pick(request.headers, passedOn),
     ...framing(request, body),
     'x-catnap-client-address': request.ip,
   };
-  const upstream = await reachOne(sockets, (socketPath) =>
+  const upstream = await proxies.reachOne((socketPath) =>
     openRequest({ socketPath, path: `/sql${searchOf(request.url)}`, method: request.method, headers }),
   );
   // A caller that disconnects cancels its query.
@@ -71,38 +66,6 @@ function searchOf(url: string): string {
   return start === -1 ? '' : url.slice(start);
 }
 
-/** Connects to the first proxy that accepts. Nothing has been sent before that, so the next one may be tried. */
-async function reachOne(
-  sockets: readonly string[],
-  open: (socketPath: string) => ClientRequest,
-): Promise<ClientRequest> {
-  let cause = new Error('there is no proxy');
-  for (const socketPath of sockets) {
-    const upstream = open(socketPath);
-    try {
-      await connected(upstream);
-      return upstream;
-    } catch (thrown) {
-      cause = thrown instanceof Error ? thrown : cause;
-    }
-  }
-  throw unreachable(cause);
-}
-
-function connected(upstream: ClientRequest): Promise<void> {
-  return new Promise((resolve, reject) => {
-    upstream.once('error', reject);
-    const finish = () => {
-      upstream.off('error', reject);
-      resolve();
-    };
-    upstream.once('socket', (socket) => {
-      if (socket.connecting) socket.once('connect', finish);
-      else finish();
-    });
-  });
-}
-
 /**
  * Always said in so many words. For some methods Node writes a body of unknown length as it is, and the proxy would
  * take it for the next request: one with any client address that a stranger likes, on a connection that others use too.
@@ -123,8 +86,4 @@ function pick(headers: NodeJS.Dict<string | string[]>, names: RegExp): Record<st
     if (value !== undefined && names.test(name)) kept[name] = value;
   }
   return kept;
-}
-
-function unreachable(cause: Error): CatnapError {
-  return new CatnapError('unavailable', 'the proxy does not answer; try again', { cause, retryAfterSeconds: 1 });
 }

@@ -44,13 +44,18 @@ export interface AuthenticateOptions {
   readonly channelBinding: Buffer | null;
   /** Whether a password may be sent over this connection in clear: with TLS, or if both ends are on this machine. */
   readonly mayAskPassword: boolean;
+  /** The client has sent its password without being asked; it may not be able to answer anything else. */
+  readonly isPasswordSent: boolean;
   readonly controlPlane: ControlPlane;
   readonly mockVerifier: MockVerifiers;
   readonly passwordIterations: number;
 }
 
 export function authenticate(options: AuthenticateOptions): Promise<Identity> {
-  return options.route === null ? authenticateByPassword(options) : authenticateByScram(options, options.route);
+  const { route } = options;
+  return route === null || options.isPasswordSent
+    ? authenticateByPassword(options)
+    : authenticateByScram(options, route);
 }
 
 export function passwordWrong(role: string): CatnapError {
@@ -85,9 +90,11 @@ async function authenticateByPassword(options: AuthenticateOptions): Promise<Ide
   const { messages } = options;
   if (!options.mayAskPassword) throw new CatnapError('unauthenticated', endpointMissing);
   messages.write(authenticationCleartextPassword);
-  const form = parsePasswordForm(parsePassword(await readResponse(messages)));
-  if (!form) throw new CatnapError('unauthenticated', endpointMissing);
-  return verifyPassword({ ...options, route: form.route, password: form.password });
+  const given = parsePassword(await readResponse(messages));
+  const { route } = options;
+  const named = route === null ? parsePasswordForm(given) : { route, password: given };
+  if (!named) throw new CatnapError('unauthenticated', endpointMissing);
+  return verifyPassword({ ...options, ...named });
 }
 
 export interface PasswordLogin {

@@ -2,7 +2,7 @@
  * From an accepted socket to a startup or cancel packet: answers SSLRequest and GSSENCRequest, upgrades to TLS in
  * place, accepts TLS without an SSLRequest, and negotiates the protocol version.
  */
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { MessageStream } from '../protocol/message-stream.ts';
 import { negotiateProtocolVersion } from '../protocol/messages.ts';
 import { type FirstPacket, parseFirstPacket, type StartupPacket } from '../protocol/startup.ts';
@@ -25,14 +25,16 @@ export interface OpenClient {
 export interface NegotiateOptions {
   readonly tlsContext: () => TlsContext;
   readonly startupBytes: number;
+  /** The TLS hello may follow the SSLRequest before our answer. */
+  readonly mayPipelineTls: boolean;
   /** Called when the reader changes; null while TLS is being set up, when the client could not read an answer. */
   readonly onReader: (messages: MessageStream | null) => void;
 }
 
 const tlsHandshakeByte = 0x16;
 
-export async function negotiate(socket: Socket, options: NegotiateOptions): Promise<OpenClient> {
-  let messages = new MessageStream(socket, options.startupBytes);
+export async function negotiate(stream: Duplex, options: NegotiateOptions): Promise<OpenClient> {
+  let messages = new MessageStream(stream, options.startupBytes);
   options.onReader(messages);
   let secure: SecureFacts | null = null;
   let gssAsked = false;
@@ -41,7 +43,7 @@ export async function negotiate(socket: Socket, options: NegotiateOptions): Prom
     messages.release();
     options.onReader(null);
     const context = options.tlsContext();
-    const tlsSocket = await upgradeToTls(socket, context);
+    const tlsSocket = await upgradeToTls(stream, context);
     // Without ALPN, TLS without an SSLRequest could be another protocol's, redirected here by somebody in the middle.
     if (directly && tlsSocket.alpnProtocol !== alpnProtocol) {
       tlsSocket.destroy();
@@ -57,8 +59,10 @@ export async function negotiate(socket: Socket, options: NegotiateOptions): Prom
     const packet = parseFirstPacket(await messages.readPacket());
     if (packet.kind === 'ssl') {
       if (secure) throw new ProtocolError('TLS is already in use');
-      // Bytes before the handshake may be from somebody in the middle: they must not count as the client's.
-      if (messages.unreadBytes > 0) throw new ProtocolError('received unencrypted data after SSL request');
+      // Bytes before the handshake may be from somebody in the middle: they must not count as the client's. A
+      // pipelined hello is safe nevertheless: whatever those bytes are, they go into the handshake and nowhere else.
+      if (messages.unreadBytes > 0 && !options.mayPipelineTls)
+        throw new ProtocolError('received unencrypted data after SSL request');
       messages.write(Buffer.from('S'));
       await secureNow(false);
     } else if (packet.kind === 'gssenc') {

@@ -38,6 +38,15 @@ export function chooseRoute(
   return byName ?? byOptions;
 }
 
+/**
+ * The first of the names that is an endpoint's own, for clients of the HTTP port. That port has names of its own below
+ * the same domain, so here only a label that looks like an endpoint's counts.
+ */
+export function endpointHostname(candidates: readonly (string | null)[], names: HostnameParts): string | null {
+  const isEndpoint = (name: string | null) => name !== null && endpointOfServerName(name, names)?.startsWith('ep-');
+  return candidates.find(isEndpoint) ?? null;
+}
+
 /** First label of a name below our domain; the names of the region and of the domain itself are no endpoint's. */
 export function endpointOfServerName(serverName: string, names: HostnameParts): string | null {
   const name = serverName.toLowerCase().replace(/\.$/, '');

@@ -52,6 +52,8 @@ export interface ProxyLimits {
   readonly httpHeldBytesPerEndpoint: number;
   /** How long a caller may go without reading any of its reply. */
   readonly httpFetchMs: number;
+  /** Between two pings of a WebSocket; reverse proxies close what is silent for longer, often after a minute. */
+  readonly webSocketPingMs: number;
   /** Between two reports of activity. */
   readonly activityMs: number;
   /** How long close() waits for sessions to reach the end of a message, and for clients to close their side. */
@@ -84,6 +86,7 @@ export const defaultLimits: ProxyLimits = {
   httpHeldBytes: 512 * 1024 * 1024,
   httpHeldBytesPerEndpoint: 128 * 1024 * 1024,
   httpFetchMs: 60_000,
+  webSocketPingMs: 30_000,
   activityMs: 1_000,
   closeMs: 2_000,
 };

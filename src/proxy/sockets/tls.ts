@@ -3,7 +3,7 @@
  * the channel binding of RFC 5929 (`tls-server-end-point`: a hash of the certificate).
  */
 import { createHash, X509Certificate } from 'node:crypto';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { FieldReader } from '../protocol/wire.ts';
@@ -38,9 +38,9 @@ export function createTlsContexts(source: TlsSource): () => TlsContext {
   };
 }
 
-/** Takes over the socket and the bytes that it has not delivered yet. Rejects with PeerGone if the handshake fails. */
-export function upgradeToTls(socket: Socket, context: TlsContext): Promise<TLSSocket> {
-  const secured = new TLSSocket(socket, {
+/** Takes over the stream and the bytes that it has not delivered yet. Rejects with PeerGone if the handshake fails. */
+export function upgradeToTls(stream: Duplex, context: TlsContext): Promise<TLSSocket> {
+  const secured = new TLSSocket(stream, {
     isServer: true,
     secureContext: context.secureContext,
     ALPNProtocols: [alpnProtocol],

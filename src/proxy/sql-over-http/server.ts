@@ -1,7 +1,7 @@
 /**
  * SQL over HTTP: one request is one statement, or one transaction. Listens on the proxy's unix socket, to which the API
- * passes requests (and other proxies pass cancel requests), and uses what the database port uses: authentication before
- * anything else, the same limits, the same wake, the same pools.
+ * passes requests, those for a WebSocket too, and other proxies pass cancel requests. It uses what the database port
+ * uses: authentication before anything else, the same limits, the same wake, the same pools.
  */
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
@@ -24,6 +24,7 @@ import type { ClientPermits } from '../permits/client-permits.ts';
 import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
+import { type OpenWebSocket, openWebSocket } from '../websocket/open.ts';
 import { executeBody } from './batch.ts';
 import { resetSession, type ServerSession, StatementFailed } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
@@ -44,6 +45,9 @@ export interface SqlOverHttp {
   close(): Promise<void>;
 }
 
+/** Takes over a client that came with a request for a WebSocket. */
+export type OnWebSocket = (webSocket: OpenWebSocket, clientAddress: string) => void;
+
 /** What it shares with the connections of the database port. */
 export interface SqlOverHttpParts {
   readonly controlPlane: ControlPlane;
@@ -60,7 +64,11 @@ export interface SqlOverHttpParts {
   readonly activity: Activity;
 }
 
-export async function startSqlOverHttp(path: string, context: SqlOverHttpParts): Promise<SqlOverHttp> {
+export async function startSqlOverHttp(
+  path: string,
+  context: SqlOverHttpParts,
+  onWebSocket: OnWebSocket,
+): Promise<SqlOverHttp> {
   const closing = new AbortController();
   const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
   const held = createHeldBytes({ total: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
@@ -68,6 +76,10 @@ export async function startSqlOverHttp(path: string, context: SqlOverHttpParts):
     if (request.url === cancelPath) return void cancelFor(request, response, context);
     if (request.url === metricsPath) return void context.metrics.scrape().then((numbers) => response.end(numbers));
     void serve(request, response, { ...context, held }, closing.signal);
+  });
+  server.on('upgrade', (request, socket, head) => {
+    const webSocket = openWebSocket(request, socket, head, context.limits.webSocketPingMs);
+    if (webSocket !== null) onWebSocket(webSocket, addressOf(request));
   });
   // The socket of an earlier process that was killed.
   await rm(path, { force: true });
