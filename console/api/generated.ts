@@ -1453,12 +1453,6 @@ export interface ListProjectBranchCustomDomainsReply {
   }[];
 }
 
-export interface ListCredentialsReply {
-  readonly credentials: readonly {
-
-  }[];
-}
-
 export interface ListProjectPermissionsReply {
   readonly project_permissions: readonly {
 
