@@ -9,6 +9,7 @@ import { KeysPage } from './pages/keys.tsx';
 import { OperationsPage } from './pages/operations.tsx';
 import { OrganizationPage } from './pages/organization.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
+import { PsqlLoginPage } from './pages/psql-login.tsx';
 import type { DiffSearch } from './pages/schema-diff.tsx';
 import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
@@ -56,6 +57,8 @@ const index = createRoute({
 const keys = createRoute({ getParentRoute: () => root, path: '/keys', component: KeysPage });
 const organization = createRoute({ getParentRoute: () => root, path: '/organization', component: OrganizationPage });
 const about = createRoute({ getParentRoute: () => root, path: '/about', component: AboutPage });
+
+const psqlLogin = createRoute({ getParentRoute: () => root, path: '/psql', component: PsqlLoginPage });
 
 const project = createRoute({ getParentRoute: () => root, path: '/projects/$projectId' });
 const dashboard = createRoute({
@@ -132,6 +135,7 @@ export const router = createRouter({
     keys,
     organization,
     about,
+    psqlLogin,
     project.addChildren([dashboard, branch, data, sql, tables, monitoring, auth, operations, settings]),
   ]),
   scrollRestoration: true,

@@ -1527,3 +1527,21 @@ export interface ConsoleSession {
     readonly project_id: string | null;
   };
 }
+
+/** A client of the database port that waits for a person to let it in. */
+export interface WaitingLogin {
+  /** Whether a person has answered, and whether the client went on. */
+  readonly state: 'waiting' | 'confirmed' | 'connected' | 'refused';
+  /** Where the client connects from. */
+  readonly client_address: string;
+  /** What the client says that it is. */
+  readonly application_name: string;
+  /** The user that it asked for. */
+  readonly role_name: string;
+  /** The database that it asked for. */
+  readonly database_name: string;
+  /** When it connected. */
+  readonly created_at: string;
+  /** Until when the link is valid. */
+  readonly expires_at: string;
+}

@@ -32,6 +32,7 @@ import { healthRoutes } from './routes/health.ts';
 import { sqlRoutes } from './routes/sql.ts';
 import { statusRoutes } from './routes/status.ts';
 import { usersSyncWebhookRoutes } from './routes/users-sync-webhooks.ts';
+import { waitingLoginRoutes } from './routes/waiting-logins.ts';
 import { sharedSchemas } from './schemas/shared-schemas.ts';
 
 export const apiPrefix = '/api/v2';
@@ -64,6 +65,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   statusRoutes(app, parts, access);
   consolePages(app, parts.consoleFiles);
   consoleSessionRoutes(app, parts, access);
+  waitingLoginRoutes(app, parts, access);
   await app.register(async (sql: App) => sqlRoutes(sql, parts.proxySockets));
   await app.register(async (hooks: App) => usersSyncWebhookRoutes(hooks, parts));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });

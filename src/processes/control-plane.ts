@@ -4,6 +4,7 @@ import { createServerVerifiers } from '../compute/server/verifiers.ts';
 import { findAddress } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
 import { findLogin, openSessionSoon } from '../core/login.ts';
+import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
@@ -22,6 +23,7 @@ export async function createControlPlane(
   const verifiers = createServerVerifiers();
   const logins = { core, log, verifiers, sleepers };
   const waker = await createWaker(core, { log, sleepers, connection });
+  const loginDesk = await openLoginDesk(core);
   const listeners: ((endpointId: string | null) => void)[] = [];
   const unlisten = await database.listen(changesChannel, (payload) => {
     for (const listener of listeners) listener(payload === '' ? null : payload);
@@ -36,9 +38,10 @@ export async function createControlPlane(
       return route;
     },
     onChange: (listener) => listeners.push(listener),
+    showLink: (request) => loginDesk.showLink(request),
     reportActivity: (lastActive) => updateLastActive(database.sql, lastActive),
     close: async () => {
-      await Promise.all([unlisten(), waker.close()]);
+      await Promise.all([unlisten(), waker.close(), loginDesk.close()]);
       await verifiers.close();
     },
   };

@@ -121,6 +121,7 @@ describe('who may call', () => {
         '/about',
         '/keys',
         '/organization',
+        '/psql',
         '/projects',
         '/projects/*',
         '/assets/:name',

@@ -79,6 +79,8 @@ export function forwardedParameters(parameters: ReadonlyMap<string, string>): Re
 /** Connects the client to the compute. The cancel key is valid as long as the session lasts. */
 export function startSession(options: {
   messages: MessageStream;
+  /** The client has AuthenticationOk already; a second one would be an error to it. */
+  isToldOk?: boolean;
   compute: ComputeLogin;
   cancelKeys: CancelKeys;
   cancelMs: number;
@@ -88,7 +90,8 @@ export function startSession(options: {
   const { messages, compute } = options;
   const cancel = () => forwardCancel(compute, options.cancelMs);
   const { key, revoke } = options.cancelKeys.issue({ cancel }, compute.key.processId);
-  messages.write(Buffer.concat([authenticationOk, compute.greeting, backendKeyData(key), compute.ready]));
+  const ok = options.isToldOk ? [] : [authenticationOk];
+  messages.write(Buffer.concat([...ok, compute.greeting, backendKeyData(key), compute.ready]));
   const session = splice({
     client: messages.release(),
     compute: compute.socket,
