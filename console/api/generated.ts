@@ -246,7 +246,7 @@ export interface Endpoint {
   readonly pooler_mode: 'transaction';
   /** A disabled compute refuses connections. */
   readonly disabled: boolean;
-  /** Kept and shown. */
+  /** Whether a person may let clients in without a password. */
   readonly passwordless_access: boolean;
   /** When a client last used it; absent before the first time. */
   readonly last_active?: string;
@@ -570,6 +570,28 @@ export interface ProjectListItem {
   readonly org_name?: string;
 }
 
+/** A provider whose tokens log in over HTTP. */
+export interface JWKS {
+  /** Id of the key set. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch. */
+  readonly branch_id?: string;
+  /** Address of the provider’s JSON Web Key Set. */
+  readonly jwks_url: string;
+  /** Name of the provider, for people. */
+  readonly provider_name: string;
+  /** What `aud` of a token must contain. */
+  readonly jwt_audience?: string;
+  /** Roles that its tokens may log in as. */
+  readonly role_names: readonly string[];
+  /** When it was added. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
 /** A key, without its secret. */
 export interface ApiKey {
   /** Number of the key. */
@@ -799,6 +821,18 @@ export interface GetConnectionURIReply {
   /** Connection string with the password in it. */
   readonly uri: string;
 }
+
+export interface GetProjectJWKSReply {
+  readonly jwks: readonly JWKS[];
+}
+
+export interface AddProjectJWKSReply {
+  readonly jwks: JWKS;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export type DeleteProjectJWKSReply = JWKS;
 
 export interface ListProjectBranchesReply {
   readonly branches: readonly Branch[];

@@ -45,6 +45,12 @@ export interface LinkGrant {
   readonly password: string;
 }
 
+export interface TokenGrant {
+  readonly password: string;
+  /** The claims of the token, as JSON. */
+  readonly claims: string;
+}
+
 export interface ControlPlane {
   /** Null when there is no such endpoint; the proxy then authenticates against a mock verifier, and refuses. */
   findLogin(endpointId: string, role: string): Promise<LoginFacts | null>;
@@ -62,6 +68,11 @@ export interface ControlPlane {
   onChange?(listener: (endpointId: string | null) => void): void;
   /** Makes a link with which a person lets the client in; without it, logins without a password are not offered. */
   showLink?(request: LinkRequest): Promise<ShownLink>;
+  /**
+   * The password of the role, for a caller whose token a provider of the endpoint's project has signed. Rejects with a
+   * CatnapError whose message is for the caller. Without it, tokens are not accepted.
+   */
+  verifyToken?(endpointId: string, role: string, token: string): Promise<TokenGrant>;
   /** Activity seen since the last report, by endpoint; sent in batches. */
   reportActivity(lastActive: ReadonlyMap<string, Date>): Promise<void>;
 }

@@ -11,7 +11,7 @@ import { plainAddress } from '../../lib/ip.ts';
 import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
 import type { Attempts } from '../client/attempts.ts';
-import { type Identity, type MockVerifiers, verifyPassword } from '../client/authenticate.ts';
+import { type Identity, type MockVerifiers, type PasswordLogin, verifyPassword } from '../client/authenticate.ts';
 import { type HostnameParts, requirePresent } from '../client/route.ts';
 import type { UnauthenticatedConnections } from '../client/unauthenticated.ts';
 import type { CancelKeys } from '../compute/cancel.ts';
@@ -25,7 +25,7 @@ import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { executeBody } from './batch.ts';
-import { resetSession, type ServerSession, StatementFailed } from './execute.ts';
+import { resetSession, type ServerSession, StatementFailed, setClaims } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
   describeFailure,
@@ -143,7 +143,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   const target = readTarget(request.url ?? '', request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
-  const identity = await authenticate(target, address, context);
+  const { identity, claims } = await authenticate(target, address, context);
   requireAccess(identity.facts, address);
   requirePooler(identity.facts, target.route);
   requirePresent(target.parameters.get('options'));
@@ -156,9 +156,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     const body = readBody(await readText(request, limits.httpRequestBytes, share.hold));
     activity.note(endpointId);
     const replyBytes = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
-    const text = await withSession(identity, target, context, signal, (server) =>
-      executeBody(server, body, options, replyBytes),
-    );
+    const text = await withSession(identity, target, context, signal, async (server) => {
+      if (claims !== null) await setClaims(server, claims);
+      return executeBody(server, body, options, replyBytes);
+    });
     return { body: text, options: body.kind === 'batch' ? options.batch : null };
   } finally {
     activity.note(endpointId);
@@ -166,25 +167,44 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   }
 }
 
-async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<Identity> {
+interface KnownCaller {
+  readonly identity: Identity;
+  /** Of its token, as JSON. */
+  readonly claims: string | null;
+}
+
+async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<KnownCaller> {
   const { attempts, unauthenticated, controlPlane, mockVerifier, limits } = context;
+  const { role, route, credential } = target;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
   const leave = unauthenticated.enter(address);
   if (leave === null) throw new CatnapError('rate_limited', 'Too many connections attempts');
   try {
-    return await verifyPassword({
-      role: target.role,
-      route: target.route,
-      password: target.password,
-      controlPlane,
-      mockVerifier,
-      passwordIterations: limits.passwordIterations,
-    });
+    const login = { role, route, controlPlane, mockVerifier, passwordIterations: limits.passwordIterations };
+    if ('password' in credential) {
+      return { identity: await verifyPassword({ ...login, password: credential.password }), claims: null };
+    }
+    return await verifyToken(login, credential.token);
   } catch (thrown) {
     if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
     throw thrown;
   } finally {
     leave();
+  }
+}
+
+async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string): Promise<KnownCaller> {
+  const { role, route, controlPlane } = login;
+  if (controlPlane.verifyToken === undefined) {
+    throw new CatnapError('unauthenticated', 'missing authentication credentials: required password');
+  }
+  const { password, claims } = await controlPlane.verifyToken(route.endpointId, role, token);
+  try {
+    return { identity: await verifyPassword({ ...login, password: Buffer.from(password) }), claims };
+  } catch (thrown) {
+    if (!(thrown instanceof CatnapError) || thrown.kind !== 'password_wrong') throw thrown;
+    // The token was right: this is no guess at a password.
+    throw new CatnapError('precondition_failed', `the password of role "${role}" was changed by SQL: reset it first`);
   }
 }
 
