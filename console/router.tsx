@@ -9,7 +9,6 @@ import { KeysPage } from './pages/keys.tsx';
 import { OperationsPage } from './pages/operations.tsx';
 import { OrganizationPage } from './pages/organization.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
-import { PsqlLoginPage } from './pages/psql-login.tsx';
 import type { DiffSearch } from './pages/schema-diff.tsx';
 import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
@@ -58,7 +57,11 @@ const keys = createRoute({ getParentRoute: () => root, path: '/keys', component:
 const organization = createRoute({ getParentRoute: () => root, path: '/organization', component: OrganizationPage });
 const about = createRoute({ getParentRoute: () => root, path: '/about', component: AboutPage });
 
-const psqlLogin = createRoute({ getParentRoute: () => root, path: '/psql', component: PsqlLoginPage });
+const psqlLogin = createRoute({
+  getParentRoute: () => root,
+  path: '/psql',
+  component: lazyRouteComponent(() => import('./pages/psql-login.tsx'), 'PsqlLoginPage'),
+});
 
 const project = createRoute({ getParentRoute: () => root, path: '/projects/$projectId' });
 const dashboard = createRoute({

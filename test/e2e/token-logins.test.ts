@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { neon, neonConfig } from '@neondatabase/serverless';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
@@ -44,6 +45,11 @@ beforeAll(async () => {
   jwksId = added.jwks.id;
   await program.settle(project.id);
   await owner`grant select on notes to authenticated`;
+  // As docs/connecting.md has it.
+  await owner`create schema auth`;
+  await owner`grant usage on schema auth to authenticated`;
+  await owner.query(`create function auth.user_id() returns text language sql stable
+    as $$ select nullif(pg_catalog.set_config('request.jwt.claims', null, true), '')::jsonb ->> 'sub' $$`);
 });
 afterAll(async () => {
   provider.close();
@@ -104,8 +110,8 @@ describe('a token of the provider', () => {
       expect(await ask({ sub: 'ann', secret: 'of ann' })).toMatchObject({ secret: 'of ann' });
       expect(await ask({ sub: 'bob' })).not.toHaveProperty('secret');
     }
-    expect(await neon(project.ownerUri)`select current_setting('request.jwt.claims', true) as claims`).toEqual([
-      { claims: null },
+    expect(await neon(project.ownerUri)`select current_setting('request.jwt.claims') as claims`).toEqual([
+      { claims: '' },
     ]);
   });
 
@@ -127,6 +133,71 @@ describe('a token of the provider', () => {
     await eventually(async () => expect((await program.api('GET', path)).body.endpoint.current_state).toBe('idle'));
     const pooled = project.uri.replace(project.endpointId, `${project.endpointId}-pooler`);
     expect(await neon(pooled, { authToken: await token() })`select 1 as one`).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('a policy over the claims', () => {
+  beforeAll(async () => {
+    const owner = neon(project.ownerUri);
+    await owner`create table diaries (author text, words text)`;
+    await owner`insert into diaries values ('ann', 'of ann'), ('bob', 'of bob')`;
+    await owner`grant select on diaries to authenticated`;
+    await owner`alter table diaries enable row level security`;
+    await owner`create policy own on diaries using (author = (select auth.user_id()))`;
+  });
+
+  it('shows each caller its own rows', async () => {
+    for (const sub of ['ann', 'bob', 'eve']) {
+      const sql = neon(project.uri, { authToken: await token({ sub }) });
+      const expected = sub === 'eve' ? [] : [{ words: `of ${sub}` }];
+      expect(await sql`select words from diaries`).toEqual(expected);
+    }
+  });
+
+  const forgeries = [
+    `set request.jwt.claims = '{"sub": "bob"}'`,
+    `set session request.jwt.claims = '{"sub": "bob"}'`,
+    `select set_config('request.jwt.claims', '{"sub": "bob"}', false)`,
+    `select set_config('request.jwt.claims', '{"sub": "bob"}', true)`,
+    `set role authenticated`,
+  ];
+  it.each(forgeries)('holds against %s', async (forgery) => {
+    const sql = neon(project.uri, { authToken: await token({ sub: 'ann' }) });
+    const [, rows] = await sql.transaction([sql.query(forgery), sql`select words from diaries`]);
+    expect(rows).toEqual([{ words: 'of ann' }]);
+    await sql.query(forgery);
+    expect(await sql`select words from diaries`).toEqual([{ words: 'of ann' }]);
+  });
+
+  it('holds against a value in the same statement, or in the options of the connection string', async () => {
+    const authToken = await token({ sub: 'ann' });
+    const inOne = `with forged as materialized (select set_config('request.jwt.claims', '{"sub": "bob"}', false) as s)
+      select words from forged, diaries where s is not null`;
+    expect(await neon(project.uri, { authToken }).query(inOne)).toEqual([{ words: 'of ann' }]);
+    const options = `options=endpoint%3D${project.endpointId}%20-c%20Request.JWT.Claims%3D%7B%22sub%22:%22bob%22%7D`;
+    const uri = project.uri.replace(/options=[^&]*/, options);
+    expect(uri).toContain('Request.JWT');
+    expect(await neon(uri, { authToken })`select words from diaries`).toEqual([{ words: 'of ann' }]);
+  });
+
+  it('holds against a caller that gives its role a password and logs in with it', async () => {
+    const claims = '{"sub":"bob"}';
+    const { body } = await program.api(
+      'POST',
+      `/projects/${project.id}/branches/${await branchId()}/roles/authenticated/reset_password`,
+    );
+    await program.settle(project.id);
+    const client = new pg.Client({
+      host: '127.0.0.1',
+      port: program.pgPort,
+      user: 'authenticated',
+      password: body.role.password,
+      database: 'neondb',
+      options: `endpoint=${project.endpointId} -c request.jwt.claims=${claims}`,
+    });
+    await client.connect();
+    expect((await client.query('select words from diaries')).rows).toEqual([]);
+    await client.end();
   });
 });
 
@@ -185,6 +256,10 @@ it('a provider may change its key, and a key set that is deleted opens nothing a
   await program.api('DELETE', `/projects/${project.id}/jwks/${jwksId}`);
   expect(await failure(project.uri, await token())).toBe('the token is not accepted here');
 });
+
+async function branchId(): Promise<string> {
+  return (await program.api('GET', `/projects/${project.id}/branches`)).body.branches[0].id;
+}
 
 async function forged(): Promise<string> {
   const { privateKey } = await generateKeyPair('ES256');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forwardedParameters } from '../compute/session.ts';
+import { forwardedParameters, withClaims } from '../compute/session.ts';
 import {
   asksForLink,
   asksForPast,
@@ -164,5 +164,19 @@ describe('forwardedParameters', () => {
       ['options', '-c geqo=off'],
     ]);
     expect(forwardedParameters(new Map([['options', 'endpoint=ep-a']])).has('options')).toBe(false);
+  });
+});
+
+describe('withClaims', () => {
+  it('sends the claims last, and none of the client’s own', () => {
+    const own = new Map([
+      ['Request.JWT.claims', 'forged'],
+      ['options', '-c request.jwt.claims=forged'],
+    ]);
+    expect([...withClaims(own, '')]).toEqual([
+      ['options', '-c request.jwt.claims=forged'],
+      ['request.jwt.claims', ''],
+    ]);
+    expect(withClaims(new Map([['request.jwt.claims', 'forged']]), '{}').get('request.jwt.claims')).toBe('{}');
   });
 });

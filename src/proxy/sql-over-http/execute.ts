@@ -220,16 +220,6 @@ export function readErrorFields(body: Buffer): ReadonlyMap<string, string> {
   return fields;
 }
 
-/**
- * Makes the claims of the caller's token a setting of the session, under the name that PostgREST uses. SET and not
- * set_config: the pool notices that the session must be reset before anybody else gets it.
- */
-export async function setClaims(server: ServerSession, claims: string): Promise<void> {
-  // Quoted so that a tenant's standard_conforming_strings makes no difference.
-  const literal = `E'${claims.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
-  await runCommand(server, `SET request.jwt.claims = ${literal}`);
-}
-
 /** Resets the session, so that nothing of this caller is left for the next one. */
 export async function resetSession(server: ServerSession): Promise<void> {
   await runCommand(server, 'DISCARD ALL');

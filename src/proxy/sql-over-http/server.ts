@@ -25,7 +25,7 @@ import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { executeBody } from './batch.ts';
-import { resetSession, type ServerSession, StatementFailed, setClaims } from './execute.ts';
+import { resetSession, type ServerSession, StatementFailed } from './execute.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
   describeFailure,
@@ -39,6 +39,9 @@ import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts'
 
 /** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
+
+/** They are sent to the server in the startup packet, which Postgres limits to 10,000. */
+const claimsBytesMax = 8_000;
 
 export interface SqlOverHttp {
   close(): Promise<void>;
@@ -156,10 +159,9 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     const body = readBody(await readText(request, limits.httpRequestBytes, share.hold));
     activity.note(endpointId);
     const replyBytes = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
-    const text = await withSession(identity, target, context, signal, async (server) => {
-      if (claims !== null) await setClaims(server, claims);
-      return executeBody(server, body, options, replyBytes);
-    });
+    const text = await withSession({ identity, claims }, target, context, signal, (server) =>
+      executeBody(server, body, options, replyBytes),
+    );
     return { body: text, options: body.kind === 'batch' ? options.batch : null };
   } finally {
     activity.note(endpointId);
@@ -199,6 +201,9 @@ async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string
     throw new CatnapError('unauthenticated', 'missing authentication credentials: required password');
   }
   const { password, claims } = await controlPlane.verifyToken(route.endpointId, role, token);
+  if (Buffer.byteLength(claims) > claimsBytesMax) {
+    throw new CatnapError('invalid_request', `the claims of the token are longer than ${claimsBytesMax} bytes`);
+  }
   try {
     return { identity: await verifyPassword({ ...login, password: Buffer.from(password) }), claims };
   } catch (thrown) {
@@ -210,14 +215,14 @@ async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string
 
 /** When the caller leaves, its query is cancelled: releasing a lease in the middle of a query cancels the query. */
 async function withSession<T>(
-  identity: Identity,
+  { identity, claims }: KnownCaller,
   target: SqlTarget,
   { pools, log }: SqlOverHttpParts,
   signal: AbortSignal,
   work: (server: ServerSession) => Promise<T>,
 ): Promise<T> {
   const parameters = new Map([['user', target.role], ['database', target.database], ...target.parameters]);
-  const lease = await pools.lease({ identity, parameters, signal });
+  const lease = await pools.lease({ identity, parameters, claims, signal });
   const leave = () => lease.release();
   signal.addEventListener('abort', leave, { once: true });
   try {
