@@ -57,6 +57,12 @@ const keys = createRoute({ getParentRoute: () => root, path: '/keys', component:
 const organization = createRoute({ getParentRoute: () => root, path: '/organization', component: OrganizationPage });
 const about = createRoute({ getParentRoute: () => root, path: '/about', component: AboutPage });
 
+const psqlLogin = createRoute({
+  getParentRoute: () => root,
+  path: '/psql',
+  component: lazyRouteComponent(() => import('./pages/psql-login.tsx'), 'PsqlLoginPage'),
+});
+
 const project = createRoute({ getParentRoute: () => root, path: '/projects/$projectId' });
 const dashboard = createRoute({
   getParentRoute: () => project,
@@ -132,6 +138,7 @@ export const router = createRouter({
     keys,
     organization,
     about,
+    psqlLogin,
     project.addChildren([dashboard, branch, data, sql, tables, monitoring, auth, operations, settings]),
   ]),
   scrollRestoration: true,

@@ -246,7 +246,7 @@ export interface Endpoint {
   readonly pooler_mode: 'transaction';
   /** A disabled compute refuses connections. */
   readonly disabled: boolean;
-  /** Kept and shown. */
+  /** Whether a person may let clients in without a password. */
   readonly passwordless_access: boolean;
   /** When a client last used it; absent before the first time. */
   readonly last_active?: string;
@@ -570,6 +570,28 @@ export interface ProjectListItem {
   readonly org_name?: string;
 }
 
+/** A provider whose tokens log in over HTTP. */
+export interface JWKS {
+  /** Id of the key set. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch. */
+  readonly branch_id?: string;
+  /** Address of the provider’s JSON Web Key Set. */
+  readonly jwks_url: string;
+  /** Name of the provider, for people. */
+  readonly provider_name: string;
+  /** What `aud` of a token must contain. */
+  readonly jwt_audience?: string;
+  /** Roles that its tokens may log in as. */
+  readonly role_names: readonly string[];
+  /** When it was added. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+}
+
 /** A key, without its secret. */
 export interface ApiKey {
   /** Number of the key. */
@@ -799,6 +821,18 @@ export interface GetConnectionURIReply {
   /** Connection string with the password in it. */
   readonly uri: string;
 }
+
+export interface GetProjectJWKSReply {
+  readonly jwks: readonly JWKS[];
+}
+
+export interface AddProjectJWKSReply {
+  readonly jwks: JWKS;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export type DeleteProjectJWKSReply = JWKS;
 
 export interface ListProjectBranchesReply {
   readonly branches: readonly Branch[];
@@ -1520,4 +1554,22 @@ export interface ConsoleSession {
     /** The only project that the key reaches; null unless its kind is `project`. */
     readonly project_id: string | null;
   };
+}
+
+/** A client of the database port that waits for a person to let it in. */
+export interface WaitingLogin {
+  /** Whether a person has answered, and whether the client went on. */
+  readonly state: 'waiting' | 'confirmed' | 'connected' | 'refused';
+  /** Where the client connects from. */
+  readonly client_address: string;
+  /** What the client says that it is. */
+  readonly application_name: string;
+  /** The user that it asked for. */
+  readonly role_name: string;
+  /** The database that it asked for. */
+  readonly database_name: string;
+  /** When it connected. */
+  readonly created_at: string;
+  /** Until when the link is valid. */
+  readonly expires_at: string;
 }

@@ -20,6 +20,7 @@ import type {
   ListProjectEndpointsReply,
   ListProjectOperationsReply,
   ListProjectsReply,
+  WaitingLogin,
 } from './generated.ts';
 import { pollMs } from './live-state.ts';
 
@@ -28,6 +29,20 @@ export const sessionQuery = queryOptions({
   queryFn: () => send<ConsoleSession>('GET', '/console/session'),
   staleTime: 60_000,
 });
+
+const loginPollMs = 1_000;
+
+/** A client that waits to be let in; asked again until it is known how that ended. */
+export const waitingLoginQuery = (token: string) =>
+  queryOptions({
+    queryKey: ['login', token],
+    queryFn: () => send<WaitingLogin>('POST', '/console/logins/show', { body: { token } }),
+    refetchInterval: ({ state: { data, status } }) => {
+      const isOver = status === 'error' || data?.state === 'connected' || data?.state === 'refused';
+      return isOver ? false : loginPollMs;
+    },
+    retry: false,
+  });
 
 export const installationQuery = queryOptions({
   queryKey: ['installation'],

@@ -33,6 +33,7 @@ import { healthRoutes } from './routes/health.ts';
 import { sqlRoutes } from './routes/sql.ts';
 import { statusRoutes } from './routes/status.ts';
 import { usersSyncWebhookRoutes } from './routes/users-sync-webhooks.ts';
+import { waitingLoginRoutes } from './routes/waiting-logins.ts';
 import { webSocketRoutes } from './routes/websocket.ts';
 import { sharedSchemas } from './schemas/shared-schemas.ts';
 
@@ -66,6 +67,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   statusRoutes(app, parts, access);
   consolePages(app, parts.consoleFiles);
   consoleSessionRoutes(app, parts, access);
+  waitingLoginRoutes(app, parts, access);
   const proxies = createProxies(parts.proxySockets);
   await app.register(async (sql: App) => sqlRoutes(sql, proxies));
   webSocketRoutes(app, proxies);

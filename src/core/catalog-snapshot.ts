@@ -15,6 +15,8 @@ export type CatalogSnapshot = {
     readonly password: string | null;
     readonly noLogin: boolean;
     readonly protected: boolean;
+    /** Missing in what an older version has taken. */
+    readonly limited?: boolean;
     readonly applied: boolean;
     readonly pending: boolean;
     readonly droppedAt: string | null;
@@ -32,13 +34,14 @@ export type CatalogSnapshot = {
 export async function takeCatalogSnapshot(sql: Sql, branchId: BranchId): Promise<JsonValue> {
   const [roles, databases] = await Promise.all([selectAllRoles(sql, branchId), selectAllDatabases(sql, branchId)]);
   return {
-    roles: roles.map(({ name, verifier, password, noLogin, applied, pending, droppedAt, protected: isProtected }) => ({
-      name,
-      verifier,
-      noLogin,
-      applied,
-      pending,
-      protected: isProtected,
+    roles: roles.map(({ password, droppedAt, ...role }) => ({
+      name: role.name,
+      verifier: role.verifier,
+      noLogin: role.noLogin,
+      applied: role.applied,
+      pending: role.pending,
+      protected: role.protected,
+      limited: role.limited,
       password: password === null ? null : Buffer.from(password).toString('base64'),
       droppedAt: droppedAt?.toISOString() ?? null,
     })),

@@ -64,7 +64,7 @@ export async function createRole(
 /** Also for project creation: the first role of a project needs no operation of its own. */
 export async function insertNewRole(
   scope: CommandScope,
-  input: RoleAddress & { readonly noLogin: boolean; readonly storePassword: boolean },
+  input: RoleAddress & { readonly noLogin: boolean; readonly storePassword: boolean; readonly limited?: boolean },
 ): Promise<{ readonly role: Role; readonly password: string | null }> {
   const password = input.noLogin ? null : newRolePassword();
   const role = await insertRole(scope.tx, {
@@ -73,6 +73,7 @@ export async function insertNewRole(
     verifier: password === null ? null : buildVerifier(password),
     password: password !== null && input.storePassword ? sealPassword(scope, input, password) : null,
     noLogin: input.noLogin,
+    limited: input.limited ?? false,
   });
   return { role, password };
 }
@@ -150,7 +151,11 @@ export async function revealRolePassword(scope: Scope, caller: Caller, address: 
 }
 
 /** Null when the password is not stored, as for roles made or changed by SQL. */
-export function openPassword(scope: Scope, projectId: ProjectId, role: Role): string | null {
+export function openPassword(
+  scope: Pick<Scope, 'box'>,
+  projectId: ProjectId,
+  role: Pick<Role, 'name' | 'password'>,
+): string | null {
   return role.password === null ? null : scope.box.open(role.password, passwordSealContext(projectId, role.name));
 }
 

@@ -10,6 +10,8 @@ export interface RoleRow {
   readonly password: Uint8Array | null;
   readonly noLogin: boolean;
   readonly protected: boolean;
+  /** It may not make databases or roles. */
+  readonly limited: boolean;
   readonly applied: boolean;
   readonly pending: boolean;
   readonly revision: number;
@@ -19,7 +21,7 @@ export interface RoleRow {
 }
 
 export type NewRole = Pick<RoleRow, 'branchId' | 'name' | 'verifier' | 'password' | 'noLogin'> &
-  Partial<Pick<RoleRow, 'protected' | 'applied' | 'pending' | 'droppedAt'>>;
+  Partial<Pick<RoleRow, 'protected' | 'limited' | 'applied' | 'pending' | 'droppedAt'>>;
 
 export async function insertRole(sql: Sql, role: NewRole): Promise<RoleRow> {
   return one(await sql<RoleRow[]>`insert into roles ${sql(role)} returning *`);
@@ -62,8 +64,8 @@ export async function markRoleApplied(sql: Sql, row: RoleRow): Promise<void> {
 
 export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise<RoleRow[]> {
   return sql<RoleRow[]>`
-    insert into roles (branch_id, name, verifier, password, no_login, protected, applied, pending, dropped_at)
-    select ${to}, name, verifier, password, no_login, protected, applied, pending, dropped_at from roles
+    insert into roles (branch_id, name, verifier, password, no_login, protected, limited, applied, pending, dropped_at)
+    select ${to}, name, verifier, password, no_login, protected, limited, applied, pending, dropped_at from roles
     where branch_id = ${from} order by id returning *`;
 }
 

@@ -342,6 +342,23 @@ create table organizations (
   constraint organizations_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'launch'::text, 'scale'::text])))
 );
 
+create table project_key_sets (
+  id uuid not null,
+  project_id text not null,
+  branch_id text,
+  jwks_url text not null,
+  provider_name text not null,
+  jwt_audience text,
+  role_names text[] not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint project_key_sets_pkey PRIMARY KEY (id),
+  constraint project_key_sets_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE,
+  constraint project_key_sets_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX project_key_sets_of_branch ON catnap.project_key_sets USING btree (branch_id);
+CREATE INDEX project_key_sets_of_project ON catnap.project_key_sets USING btree (project_id);
+
 create table projects (
   id text not null,
   organization_id text not null,
@@ -380,6 +397,7 @@ create table roles (
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
   dropped_at timestamp with time zone,
+  limited boolean default false not null,
   constraint roles_pkey PRIMARY KEY (id),
   constraint roles_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );
@@ -404,6 +422,27 @@ create table users (
   constraint users_pkey PRIMARY KEY (id),
   constraint users_email_key UNIQUE (email)
 );
+
+create table waiting_logins (
+  token_hash bytea not null,
+  client_address text not null,
+  client_key text not null,
+  asked_role text not null,
+  asked_database text not null,
+  application_name text not null,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  expires_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  api_key_id bigint,
+  endpoint_id text,
+  role_name text,
+  database_name text,
+  taken_at timestamp with time zone,
+  constraint waiting_logins_pkey PRIMARY KEY (token_hash),
+  constraint waiting_logins_api_key_id_fkey FOREIGN KEY (api_key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  constraint waiting_logins_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES endpoints(id) ON DELETE CASCADE
+);
+CREATE INDEX waiting_logins_of_client ON catnap.waiting_logins USING btree (client_key) WHERE (decided_at IS NULL);
 
 create view auth_user_log as
  SELECT stack_user_changes.seq,

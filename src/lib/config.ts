@@ -42,6 +42,8 @@ export interface Config {
   readonly driver: (typeof driverNames)[number];
   /** The uids that Catnap and the servers run under; null if not started as root: then everything runs as one user. */
   readonly uids: Uids | null;
+  /** Whether key sets of third parties may be read from this machine and from private networks. */
+  readonly privateKeySets: boolean;
   /** Requests a minute for one key, or undefined for no limit. */
   readonly rateLimitPerMinute: number | undefined;
   readonly suspendMinSeconds: number;
@@ -109,6 +111,8 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     oauthIssuers: readOauthIssuers(env),
     driver: readDriver(env),
     uids: readUids(env, user.isRoot),
+    privateKeySets:
+      choice(env, 'CATNAP_PRIVATE_JWKS', ['on', 'off'] as const, isLoopback(bind) ? 'on' : 'off') === 'on',
     rateLimitPerMinute: readRateLimit(env, bind),
     suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 7 * daySeconds),
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')

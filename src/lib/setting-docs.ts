@@ -31,6 +31,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ],
   ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
   ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
+  [
+    'CATNAP_PRIVATE_JWKS',
+    '`on` on loopback, else `off`',
+    'Whether key sets of third parties may be read from this machine and from private networks: `on` or `off`.',
+  ],
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
   ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],
   [

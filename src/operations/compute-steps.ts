@@ -144,7 +144,7 @@ function catalogChange(pending: PendingCatalog): CatalogChange {
     rows.filter((row) => row.droppedAt === null);
   const roles = live(pending.roles);
   return {
-    roles: roles.map(({ name, verifier }) => ({ name, verifier })),
+    roles: roles.map(({ name, verifier, limited }) => ({ name, verifier, ...(limited && { limited }) })),
     databases: live(pending.databases).map(({ name, ownerName, appliedName }) => ({
       name,
       ownerName,

@@ -1,15 +1,21 @@
 /** Answers the proxy's questions from the system database, and from servers that are awake. */
 
+import { fetchKeySet } from '../auth-client/key-set-fetch.ts';
+import { TokenVerifier } from '../auth-client/token-verifier.ts';
 import { createServerVerifiers } from '../compute/server/verifiers.ts';
 import { findAddress } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
+import { findTokenLogins, passwordForToken } from '../core/key-set.ts';
 import { findLogin, openSessionSoon } from '../core/login.ts';
+import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
 import { changesChannel } from '../db/operations.ts';
+import { CatnapError } from '../lib/errors.ts';
 import { asEndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
+import { outboundPolicy } from '../lib/outbound.ts';
 import type { ControlPlane } from '../proxy/kit/control-plane.ts';
 
 export async function createControlPlane(
@@ -22,6 +28,7 @@ export async function createControlPlane(
   const verifiers = createServerVerifiers();
   const logins = { core, log, verifiers, sleepers };
   const waker = await createWaker(core, { log, sleepers, connection });
+  const loginDesk = await openLoginDesk(core);
   const listeners: ((endpointId: string | null) => void)[] = [];
   const unlisten = await database.listen(changesChannel, (payload) => {
     for (const listener of listeners) listener(payload === '' ? null : payload);
@@ -36,10 +43,25 @@ export async function createControlPlane(
       return route;
     },
     onChange: (listener) => listeners.push(listener),
+    verifyToken: makeTokenLogin(core),
+    showLink: (request) => loginDesk.showLink(request),
     reportActivity: (lastActive) => updateLastActive(database.sql, lastActive),
     close: async () => {
-      await Promise.all([unlisten(), waker.close()]);
+      await Promise.all([unlisten(), waker.close(), loginDesk.close()]);
       await verifiers.close();
     },
+  };
+}
+
+function makeTokenLogin(core: Core): NonNullable<ControlPlane['verifyToken']> {
+  const policy = outboundPolicy(core.config);
+  const verifier = new TokenVerifier((url) => fetchKeySet(url, policy));
+  return async (endpointId, role, token) => {
+    const logins = await findTokenLogins(core, asEndpointId(endpointId), role);
+    const sources = logins.map(({ jwksUrl, jwtAudience }) => ({ url: jwksUrl, audience: jwtAudience }));
+    const claims = await verifier.verify(token, sources).catch((refused: Error) => {
+      throw new CatnapError('unauthenticated', refused.message, { cause: refused.cause });
+    });
+    return { password: passwordForToken(core, role, logins), claims: JSON.stringify(claims) };
   };
 }

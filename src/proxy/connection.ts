@@ -10,8 +10,9 @@ import { requireAccess, requirePooler } from './client/access.ts';
 import type { Attempts } from './client/attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
+import { authenticateByLink } from './client/link-login.ts';
 import { negotiate, type OpenClient } from './client/negotiate.ts';
-import { chooseRoute, endpointHostname, type HostnameParts, requirePresent } from './client/route.ts';
+import { asksForLink, chooseRoute, endpointHostname, type HostnameParts, requirePresent } from './client/route.ts';
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
@@ -74,7 +75,9 @@ const spent = new AbortController();
 interface AdmittedClient {
   readonly identity: Identity;
   readonly messages: MessageStream;
-  readonly packet: StartupPacket;
+  readonly parameters: StartupPacket['parameters'];
+  /** It has AuthenticationOk already. */
+  readonly isToldOk: boolean;
 }
 
 export class ClientConnection {
@@ -87,6 +90,7 @@ export class ClientConnection {
   /** Null while the client could not read a message of ours: during a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
   #session: Terminable | null = null;
+  #deadline: NodeJS.Timeout | undefined;
   /** For the log; set once the client is authenticated. */
   #endpointId: string | undefined;
 
@@ -131,13 +135,13 @@ export class ClientConnection {
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return null;
     this.#leaveUnauthenticated();
-    const { identity, packet } = client;
+    const { identity, parameters } = client;
     const { endpointId, pooled } = identity.route;
     this.#endpointId = endpointId;
     const provenAt = performance.now();
     requireAccess(identity.facts, this.#address);
     requirePooler(identity.facts, identity.route);
-    requirePresent(packet.parameters.get('options'));
+    requirePresent(parameters.get('options'));
     const { activity, log, metrics, directClients, pooledClients } = this.#context;
     activity.note(endpointId);
     const releaseClient = await (pooled ? pooledClients : directClients).take(endpointId);
@@ -156,21 +160,27 @@ export class ClientConnection {
     }
   }
 
-  async #startDirect({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startDirect({
+    identity,
+    messages,
+    parameters,
+    isToldOk,
+  }: AdmittedClient): Promise<RunningSession & Terminable> {
     const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
-    const isReplication = asksForReplication(packet.parameters);
+    const isReplication = asksForReplication(parameters);
     pools.noteProof(identity);
     const releasePermit = await takePermit(budgets.of(endpointId), limits.permitMs, signal);
     try {
-      const compute = await connectToCompute({ identity, parameters: packet.parameters, waker, limits, signal });
+      const compute = await connectToCompute({ identity, parameters, waker, limits, signal });
       if (signal.aborted) compute.socket.destroy();
       signal.throwIfAborted();
       let end: Terminable['terminate'] = () => {};
       const guard = isReplication ? new ReplicationGuard((report) => this.#endReplication(report, end)) : null;
       const { done, terminate } = startSession({
         messages,
+        isToldOk,
         compute,
         cancelKeys,
         cancelMs: limits.dialMs,
@@ -190,7 +200,7 @@ export class ClientConnection {
     terminate(errorResponse(report), this.#context.limits.closeMs);
   }
 
-  async #startPooled({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startPooled({ identity, messages, parameters }: AdmittedClient): Promise<RunningSession & Terminable> {
     const { limits, activity, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     let onClosed = () => {};
@@ -199,7 +209,7 @@ export class ClientConnection {
     });
     const session = await startPooledSession({
       identity,
-      parameters: packet.parameters,
+      parameters,
       messages,
       pools,
       cancelKeys,
@@ -226,33 +236,55 @@ export class ClientConnection {
       await this.#cancel(packet.key);
       return null;
     }
-    return { identity: await this.#authenticate(client, packet), messages, packet };
+    return { messages, ...(await this.#authenticate(client, packet)) };
   }
 
-  async #authenticate(client: OpenClient, packet: StartupPacket): Promise<Identity> {
+  async #authenticate(client: OpenClient, packet: StartupPacket): Promise<Omit<AdmittedClient, 'messages'>> {
     const { allowPlaintext, attempts, names, controlPlane, mockVerifier, limits } = this.#context;
+    const { parameters } = packet;
     // TLS of a WebSocket ends before Catnap, at a reverse proxy, as it does for every other request of the HTTP port.
     if (!client.secure && !allowPlaintext && this.#webSocket === null) {
       throw new CatnapError('unauthenticated', 'connection is insecure (try using `sslmode=require`)');
     }
-    const role = packet.parameters.get('user');
+    const role = parameters.get('user');
     if (!role) throw new CatnapError('unauthenticated', "Parameter 'user' is missing in startup packet.");
     if (attempts.isExhausted(this.#address)) {
       throw new CatnapError('rate_limited', 'Too many connections attempts');
     }
+    const hostname = this.#hostname(client);
+    const route = chooseRoute(hostname, parameters.get('options'), names);
+    const login = {
+      messages: client.messages,
+      controlPlane,
+      mockVerifier,
+      passwordIterations: limits.passwordIterations,
+    };
+    // Nobody reads a notice in a WebSocket.
+    const showLink = this.#webSocket === null ? controlPlane.showLink : undefined;
+    if (showLink && route === null && asksForLink(hostname, parameters.get('application_name'), names)) {
+      const { signal } = this.#abort;
+      const onWait = (ms: number) => this.#restartDeadline(ms + limits.authenticationMs);
+      const chosen = await authenticateByLink({
+        ...login,
+        showLink,
+        parameters,
+        address: this.#address,
+        signal,
+        onWait,
+      });
+      return { ...chosen, isToldOk: true };
+    }
     try {
-      return await authenticate({
-        messages: client.messages,
+      const identity = await authenticate({
+        ...login,
         role,
-        route: chooseRoute(this.#hostname(client), packet.parameters.get('options'), names),
+        route,
         channelBinding: client.secure?.channelBinding ?? null,
         mayAskPassword: client.secure !== null || this.#webSocket !== null || isLoopback(this.#address),
         // Over a WebSocket, drivers send the password and the first query before they have read anything.
         isPasswordSent: this.#webSocket !== null,
-        controlPlane,
-        mockVerifier,
-        passwordIterations: limits.passwordIterations,
       });
+      return { identity, parameters, isToldOk: false };
     } catch (thrown) {
       if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') {
         attempts.recordFailure(this.#address);
@@ -279,10 +311,7 @@ export class ClientConnection {
 
   async #withinAuthenticationTime<T>(work: () => Promise<T>): Promise<T> {
     const { signal } = this.#abort;
-    const timer = setTimeout(
-      () => this.#interrupt(new CatnapError('unauthenticated', 'Authentication timed out')),
-      this.#context.limits.authenticationMs,
-    );
+    this.#restartDeadline(this.#context.limits.authenticationMs);
     // An interruption ends a read from the client by itself, but not a call to a control plane that hangs.
     const interrupted = new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
@@ -290,8 +319,16 @@ export class ClientConnection {
     try {
       return await Promise.race([work(), interrupted]);
     } finally {
-      clearTimeout(timer);
+      clearTimeout(this.#deadline);
     }
+  }
+
+  #restartDeadline(ms: number): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = setTimeout(
+      () => this.#interrupt(new CatnapError('unauthenticated', 'Authentication timed out')),
+      ms,
+    );
   }
 
   #onReader(messages: MessageStream | null): void {

@@ -8,6 +8,7 @@ import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
 import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
+import { deleteExpiredWaitingLogins } from '../db/waiting-logins.ts';
 import { dayMs, minuteMs } from '../lib/clock.ts';
 import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
@@ -22,6 +23,7 @@ export const retention = makeReconciler('retention', 15 * minuteMs, async (parts
     forget(parts, 'replies', () => deleteOldIdempotencyKeys(sql, replyHours)),
     forget(parts, 'operations', () => deleteOldOperations(sql, operationDays)),
     forget(parts, 'sign-ins', () => deleteExpiredConsoleTokens(sql)),
+    forget(parts, 'links of logins', () => deleteExpiredWaitingLogins(sql)),
     { subject: 'records of the embedded auth provider', work: () => forgetOldAuthProviderRecords(sql, now) },
     forget(parts, 'changes of users', () =>
       deleteOvertakenUserChanges(sql, new Date(now.getTime() - overtakenChangeMs)),

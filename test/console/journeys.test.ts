@@ -10,6 +10,7 @@ import { computes } from './journeys/computes.ts';
 import { data } from './journeys/data.ts';
 import { everyPage } from './journeys/every-page.ts';
 import { firstQuery } from './journeys/first-query.ts';
+import { psqlLogin } from './journeys/psql-login.ts';
 import {
   at,
   beginStory,
@@ -43,6 +44,7 @@ describe('branches', branches);
 describe('data', data);
 describe('accounts', account);
 describe('auth', auth);
+describe('logins without a password', psqlLogin);
 describe('every page', everyPage);
 describe('when something is wrong', trouble);
 

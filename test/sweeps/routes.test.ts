@@ -23,7 +23,10 @@ beforeAll(async () => {
   const key = await post(`/organizations/${orgId}/api_keys`, { key_name: 'kept' });
   otherProjectToken = (await post(`/organizations/${orgId}/api_keys`, { key_name: 'o', project_id: other.project.id }))
     .key;
+  const jwks = { jwks_url: 'https://keys.test/jwks.json', provider_name: 'test', skip_role_creation: true };
+  const keySet = await post(`/projects/${made.project.id}/jwks`, jwks);
   own = {
+    jwks_id: keySet.jwks.id,
     project_id: made.project.id,
     branch_id: made.branch.id,
     endpoint_id: made.endpoints[0].id,
@@ -121,6 +124,7 @@ describe('who may call', () => {
         '/about',
         '/keys',
         '/organization',
+        '/psql',
         '/projects',
         '/projects/*',
         '/assets/:name',
@@ -179,6 +183,7 @@ describe('ids', () => {
     oauth_provider_id: 'none',
     source_org_id: 'org-none-1',
     member_id: '00000000-0000-4000-8000-000000000002',
+    jwks_id: '00000000-0000-4000-8000-000000000002',
   };
   /** A route that answers 501 looks at these first, and at nothing behind them. */
   const owners = ['project_id', 'branch_id', 'org_id', 'source_org_id'];

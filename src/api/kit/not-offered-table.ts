@@ -40,15 +40,6 @@ export const notOffered: readonly NotOffered[] = [
     },
   },
   {
-    why: 'tokens of a third party are not accepted yet',
-    isPlanned: true,
-    operations: {
-      getProjectJWKS: `GET ${project}/jwks`,
-      addProjectJWKS: `POST ${project}/jwks`,
-      deleteProjectJWKS: `DELETE ${project}/jwks/{jwks_id}`,
-    },
-  },
-  {
     why: 'an installation has one user, its operator; for others, create API keys of the organization or of one project',
     operations: {
       updateOrganizationMember: `PATCH ${organization}/members/{member_id}`,

@@ -16,6 +16,7 @@ import { consumptionRoutes } from './consumption.ts';
 import { databaseRoutes } from './databases.ts';
 import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
+import { keySetRoutes } from './key-sets.ts';
 import { memberRoutes } from './members.ts';
 import { notOfferedRoutes } from './not-offered.ts';
 import { operationRoutes } from './operations.ts';
@@ -26,6 +27,7 @@ import { roleRoutes } from './roles.ts';
 
 export function apiRoutes(app: App, parts: ApiParts): void {
   projectRoutes(app, parts);
+  keySetRoutes(app, parts);
   branchRoutes(app, parts);
   branchContentRoutes(app, parts);
   endpointRoutes(app, parts);

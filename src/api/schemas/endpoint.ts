@@ -39,7 +39,7 @@ export const Endpoint = Type.Object(
     pooler_enabled: Type.Boolean({ description: 'Whether its pooled host is open.' }),
     pooler_mode: Type.Enum(['transaction'], { description: 'The only mode.' }),
     disabled: Type.Boolean({ description: 'A disabled compute refuses connections.' }),
-    passwordless_access: Type.Boolean({ description: 'Kept and shown.' }),
+    passwordless_access: Type.Boolean({ description: 'Whether a person may let clients in without a password.' }),
     last_active: Type.Optional(time('When a client last used it; absent before the first time.')),
     creation_source: Type.String({ description: 'What made it.' }),
     created_at: time('When it was made.'),
@@ -136,7 +136,9 @@ const labels = {
   pooler_enabled: Type.Optional(Type.Boolean({ description: 'False closes its pooled host; true when left out.' })),
   pooler_mode: Type.Optional(Type.Enum(['transaction'], { description: 'The only mode.' })),
   disabled: Type.Optional(Type.Boolean({ description: 'Refuse connections, and sleep.' })),
-  passwordless_access: Type.Optional(Type.Boolean({ description: 'Kept and shown.' })),
+  passwordless_access: Type.Optional(
+    Type.Boolean({ description: 'Whether a person may let clients in without a password; true by default.' }),
+  ),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'A label for people.' })),
 };
 

@@ -8,6 +8,7 @@ import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
 import { Database } from './database.ts';
 import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
 import { GeneralError } from './error.ts';
+import { JWKS } from './key-set.ts';
 import { Member } from './member.ts';
 import { Operation } from './operation.ts';
 import { Organization } from './organization.ts';
@@ -46,6 +47,7 @@ export const sharedSchemas = [
   Annotation,
   Project,
   ProjectListItem,
+  JWKS,
   ApiKey,
   ApiKeyCreated,
   ApiKeyRevoked,

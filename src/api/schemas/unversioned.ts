@@ -3,7 +3,7 @@
  * because the published API has no such paths; the clients' types are generated from these as well.
  */
 import { Type } from 'typebox';
-import { count } from './common.ts';
+import { count, time } from './common.ts';
 
 const localOnly = 'Everything from `driver` on is sent to the same machine, and elsewhere to requests with a key.';
 
@@ -68,4 +68,19 @@ export const ConsoleSession = Type.Object(
   { description: 'The sign-in of the console.' },
 );
 
-export const unversionedSchemas = { Installation, ConsoleSession };
+export const WaitingLogin = Type.Object(
+  {
+    state: Type.Enum(['waiting', 'confirmed', 'connected', 'refused'], {
+      description: 'Whether a person has answered, and whether the client went on.',
+    }),
+    client_address: Type.String({ description: 'Where the client connects from.' }),
+    application_name: Type.String({ description: 'What the client says that it is.' }),
+    role_name: Type.String({ description: 'The user that it asked for.' }),
+    database_name: Type.String({ description: 'The database that it asked for.' }),
+    created_at: time('When it connected.'),
+    expires_at: time('Until when the link is valid.'),
+  },
+  { description: 'A client of the database port that waits for a person to let it in.' },
+);
+
+export const unversionedSchemas = { Installation, ConsoleSession, WaitingLogin };

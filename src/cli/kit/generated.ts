@@ -155,7 +155,7 @@ export interface Endpoint {
   readonly pooler_mode: 'transaction';
   /** A disabled compute refuses connections. */
   readonly disabled: boolean;
-  /** Kept and shown. */
+  /** Whether a person may let clients in without a password. */
   readonly passwordless_access: boolean;
   /** When a client last used it; absent before the first time. */
   readonly last_active?: string;

@@ -178,6 +178,8 @@ export interface DesiredRole {
   readonly name: string;
   /** SCRAM verifier, or null for a role that cannot log in. */
   readonly verifier: string | null;
+  /** Without the right to make databases and roles. */
+  readonly limited?: boolean;
 }
 
 export interface DesiredDatabase {

@@ -79,8 +79,9 @@ async function ensureRole(sql: Session, role: DesiredRole, replicates: boolean):
   const wanted = await roleAttributes(sql, role, replicates);
   const [found] = await sql<{ asWanted: boolean }[]>`
     SELECT rolpassword IS NOT DISTINCT FROM ${role.verifier}
-       AND rolcanlogin = ${role.verifier !== null} AND rolcreatedb AND rolcreaterole = ${wanted.createRole}
-       AND rolinherit AND rolreplication = ${replicates} AND NOT (rolsuper OR rolbypassrls) AS "asWanted"
+       AND rolcanlogin = ${role.verifier !== null} AND rolcreatedb = ${wanted.createDb}
+       AND rolcreaterole = ${wanted.createRole} AND rolinherit AND rolreplication = ${wanted.replicates}
+       AND NOT (rolsuper OR rolbypassrls) AS "asWanted"
     FROM pg_authid WHERE rolname = ${role.name}`;
   if (found?.asWanted) return;
   const verb = found ? 'ALTER' : 'CREATE';
@@ -91,17 +92,16 @@ async function ensureRole(sql: Session, role: DesiredRole, replicates: boolean):
  * Until Postgres 16 CREATEROLE let a role grant itself any other role that is not a superuser, including
  * pg_execute_server_program; on those versions it is withheld.
  */
-async function roleAttributes(
-  sql: Session,
-  role: DesiredRole,
-  replicates: boolean,
-): Promise<{ text: string; createRole: boolean }> {
+async function roleAttributes(sql: Session, role: DesiredRole, replication: boolean) {
   const [server] = await sql<{ version: number }[]>`SELECT current_setting('server_version_num')::int AS version`;
-  const createRole = (server?.version ?? 0) >= 160_000;
+  const createDb = role.limited !== true;
+  const createRole = createDb && (server?.version ?? 0) >= 160_000;
   const login = role.verifier === null ? 'NOLOGIN PASSWORD NULL' : `LOGIN PASSWORD ${quoteLiteral(role.verifier)}`;
-  const attributes = `CREATEDB ${createRole ? 'CREATEROLE' : 'NOCREATEROLE'} INHERIT`;
-  const replication = replicates ? 'REPLICATION' : 'NOREPLICATION';
-  return { text: `${login} ${attributes} NOSUPERUSER ${replication} NOBYPASSRLS`, createRole };
+  const attributes = `${createDb ? 'CREATEDB' : 'NOCREATEDB'} ${createRole ? 'CREATEROLE' : 'NOCREATEROLE'} INHERIT`;
+  const replicates = createDb && replication;
+  const replicationText = replicates ? 'REPLICATION' : 'NOREPLICATION';
+  const text = `${login} ${attributes} NOSUPERUSER ${replicationText} NOBYPASSRLS`;
+  return { text, createDb, createRole, replicates };
 }
 
 async function ensureDatabase(sql: Session, database: DesiredDatabase): Promise<void> {

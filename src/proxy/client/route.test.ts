@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { forwardedParameters } from '../compute/session.ts';
+import { forwardedParameters, withClaims } from '../compute/session.ts';
 import {
+  asksForLink,
   asksForPast,
   chooseRoute,
   endpointOfOptions,
@@ -22,12 +23,29 @@ describe('the server name', () => {
     ['local.db.example.com', null],
     ['api.local.db.example.com', null],
     ['apiauth.local.db.example.com', null],
+    ['pg.local.db.example.com', null],
+    ['pg.db.example.com', null],
     ['ep-a.other.com', null],
     ['ep-a.xdb.example.com', null],
     ['localhost', null],
     ['.db.example.com', null],
   ])('%s means %s', (serverName, endpoint) => {
     expect(endpointOfServerName(serverName, names)).toBe(endpoint);
+  });
+});
+
+describe('a client that names no endpoint', () => {
+  it.each([
+    ['pg.db.example.com', 'my app', true],
+    ['PG.local.db.example.com', undefined, true],
+    ['pg.other.com', 'my app', false],
+    ['db.example.com', 'my app', false],
+    ['db.example.com', 'psql', true],
+    ['localhost', 'psql', true],
+    ['localhost', undefined, false],
+    [null, 'psql', false],
+  ])('at %s as %s gets a link: %s', (serverName, applicationName, expected) => {
+    expect(asksForLink(serverName, applicationName, names)).toBe(expected);
   });
 });
 
@@ -146,5 +164,19 @@ describe('forwardedParameters', () => {
       ['options', '-c geqo=off'],
     ]);
     expect(forwardedParameters(new Map([['options', 'endpoint=ep-a']])).has('options')).toBe(false);
+  });
+});
+
+describe('withClaims', () => {
+  it('sends the claims last, and none of the client’s own', () => {
+    const own = new Map([
+      ['Request.JWT.claims', 'forged'],
+      ['options', '-c request.jwt.claims=forged'],
+    ]);
+    expect([...withClaims(own, '')]).toEqual([
+      ['options', '-c request.jwt.claims=forged'],
+      ['request.jwt.claims', ''],
+    ]);
+    expect(withClaims(new Map([['request.jwt.claims', 'forged']]), '{}').get('request.jwt.claims')).toBe('{}');
   });
 });

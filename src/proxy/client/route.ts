@@ -55,9 +55,27 @@ export function endpointOfServerName(serverName: string, names: HostnameParts): 
   const label = name.slice(0, dot);
   const rest = name.slice(dot + 1);
   if (rest !== names.domain && !rest.endsWith(`.${names.domain}`)) return null;
-  // The hostnames of SQL over HTTP.
-  if (label === 'api' || label === 'apiauth') return null;
+  // The hostnames of SQL over HTTP, and of logins without a password.
+  if (label === 'api' || label === 'apiauth' || label === linkLabel) return null;
   return label;
+}
+
+/** `pg.<domain>` and `pg.<region>.<domain>`, where every client that names no endpoint is shown a link. */
+const linkLabel = 'pg';
+
+/**
+ * Whether a client that names no endpoint is shown a link instead of being asked for a password that names one. A
+ * program would wait for a person who is not there, so on other hostnames only psql gets a link. Without a server name
+ * the client is too old to send one, and the password is its only way to name an endpoint.
+ */
+export function asksForLink(
+  serverName: string | null,
+  applicationName: string | undefined,
+  { domain }: HostnameParts,
+): boolean {
+  if (serverName === null) return false;
+  const name = serverName.toLowerCase();
+  return applicationName === 'psql' || (name.startsWith(`${linkLabel}.`) && name.endsWith(`.${domain}`));
 }
 
 /** The value of the one `endpoint=` or `project=` word; two of them count as none. */

@@ -35,13 +35,15 @@ const pauseMsMax = 250;
 export async function connectToCompute(options: {
   identity: Identity;
   parameters: ReadonlyMap<string, string>;
+  /** Of the token that the client has logged in with, as JSON. */
+  claims?: string | null;
   waker: Waker;
   limits: ProxyLimits;
   signal: AbortSignal;
 }): Promise<ComputeLogin> {
   const { identity, waker, limits, signal } = options;
   const { keys, verifier, route } = identity;
-  const parameters = forwardedParameters(options.parameters);
+  const parameters = withClaims(forwardedParameters(options.parameters), options.claims ?? '');
   let cause: unknown;
   // An address is stale right after a suspend, and after a crash until the crash is noticed and repaired.
   const giveUpAt = Date.now() + limits.unreachableMs;
@@ -76,9 +78,23 @@ export function forwardedParameters(parameters: ReadonlyMap<string, string>): Re
   return kept;
 }
 
+const claimsSetting = 'request.jwt.claims';
+
+/**
+ * Sets the claims for every session, empty without a token: what a session begins with can be read again whatever SQL
+ * has made of the setting since, so policies can rely on it. It comes last, because of several values the last counts,
+ * and a client may have sent one of its own, in `options` too.
+ */
+export function withClaims(parameters: ReadonlyMap<string, string>, claims: string): ReadonlyMap<string, string> {
+  const others = [...parameters].filter(([name]) => name.toLowerCase() !== claimsSetting);
+  return new Map([...others, [claimsSetting, claims]]);
+}
+
 /** Connects the client to the compute. The cancel key is valid as long as the session lasts. */
 export function startSession(options: {
   messages: MessageStream;
+  /** The client has AuthenticationOk already; a second one would be an error to it. */
+  isToldOk?: boolean;
   compute: ComputeLogin;
   cancelKeys: CancelKeys;
   cancelMs: number;
@@ -88,7 +104,8 @@ export function startSession(options: {
   const { messages, compute } = options;
   const cancel = () => forwardCancel(compute, options.cancelMs);
   const { key, revoke } = options.cancelKeys.issue({ cancel }, compute.key.processId);
-  messages.write(Buffer.concat([authenticationOk, compute.greeting, backendKeyData(key), compute.ready]));
+  const ok = options.isToldOk ? [] : [authenticationOk];
+  messages.write(Buffer.concat([...ok, compute.greeting, backendKeyData(key), compute.ready]));
   const session = splice({
     client: messages.release(),
     compute: compute.socket,

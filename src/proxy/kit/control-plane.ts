@@ -21,6 +21,36 @@ export interface LoginFacts {
   readonly poolerEnabled?: boolean;
 }
 
+/** What a client says that wants to be let in by a person. */
+export interface LinkRequest {
+  readonly address: string;
+  readonly role: string;
+  readonly database: string;
+  readonly applicationName: string;
+}
+
+export interface ShownLink {
+  readonly link: string;
+  /** How long the link is valid. */
+  readonly seconds: number;
+  /** Rejects with a CatnapError whose message is for the client, or with the signal's reason. */
+  wait(signal: AbortSignal): Promise<LinkGrant>;
+}
+
+/** What a person has chosen for the client. */
+export interface LinkGrant {
+  readonly endpointId: string;
+  readonly role: string;
+  readonly database: string;
+  readonly password: string;
+}
+
+export interface TokenGrant {
+  readonly password: string;
+  /** The claims of the token, as JSON. */
+  readonly claims: string;
+}
+
 export interface ControlPlane {
   /** Null when there is no such endpoint; the proxy then authenticates against a mock verifier, and refuses. */
   findLogin(endpointId: string, role: string): Promise<LoginFacts | null>;
@@ -36,6 +66,13 @@ export interface ControlPlane {
    * only a hint: the proxy then checks the route.
    */
   onChange?(listener: (endpointId: string | null) => void): void;
+  /** Makes a link with which a person lets the client in; without it, logins without a password are not offered. */
+  showLink?(request: LinkRequest): Promise<ShownLink>;
+  /**
+   * The password of the role, for a caller whose token a provider of the endpoint's project has signed. Rejects with a
+   * CatnapError whose message is for the caller. Without it, tokens are not accepted.
+   */
+  verifyToken?(endpointId: string, role: string, token: string): Promise<TokenGrant>;
   /** Activity seen since the last report, by endpoint; sent in batches. */
   reportActivity(lastActive: ReadonlyMap<string, Date>): Promise<void>;
 }

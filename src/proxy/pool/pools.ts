@@ -38,12 +38,14 @@ export interface LeaseRequest {
   readonly identity: Identity;
   /** As in a startup packet: `user`, `database`, `options`, …. */
   readonly parameters: ReadonlyMap<string, string>;
+  /** Of the caller's token, as JSON. Sessions are shared only with callers that have the very same. */
+  readonly claims?: string | null;
   readonly signal: AbortSignal;
 }
 
 export interface Pools {
   /** The pool for a client's login and parameters; it exists while it has clients or connections. */
-  open(identity: Identity, parameters: ReadonlyMap<string, string>): Pool;
+  open(identity: Identity, parameters: ReadonlyMap<string, string>, claims?: string | null): Pool;
   /** A client of a direct session has proved a password, which the pools of its role can use. */
   noteProof(identity: Identity): void;
   /** Waits for a wake, the waiting line and a login if necessary. Rejects with the error for the client. */
@@ -56,25 +58,28 @@ export interface Pools {
 }
 
 const sweepMs = 10_000;
+/** A token is used for minutes, often by one caller only: its sessions are not worth keeping for long. */
+const tokenIdleMs = 10_000;
 
 export function createPools(options: { waker: Waker; budgets: Budgets; limits: ProxyLimits; log: Logger }): Pools {
   const { waker, budgets, limits, log } = options;
   const pools = new Map<string, { readonly pool: Pool; readonly releaseKeys: () => void }>();
   const proven = new ProvenKeys();
+  const limitsOf = (claims: string | null) => (claims === null ? limits : { ...limits, serverIdleMs: tokenIdleMs });
 
-  const open = (identity: Identity, parameters: ReadonlyMap<string, string>): Pool => {
+  const open = (identity: Identity, parameters: ReadonlyMap<string, string>, claims: string | null = null): Pool => {
     const { endpointId } = identity.route;
     const { login } = splitParameters(withDatabase(identity, parameters));
-    const key = poolKey(identity, login);
+    const key = poolKey(identity, login, claims);
     proven.record(identity);
     const found = pools.get(key);
     if (found !== undefined) return found.pool;
     const { connect, release } = proven.use(identity, (by, signal) =>
-      connectToCompute({ identity: by, parameters: login, waker, limits, signal }),
+      connectToCompute({ identity: by, parameters: login, claims, waker, limits, signal }),
     );
     // The name leaves this process, and a hash does not reveal what the key says about the password.
     const name = createHash('sha256').update(key).digest('base64url').slice(0, 22);
-    const pool = new Pool({ endpointId, name, budget: budgets.of(endpointId), connect, limits, log });
+    const pool = new Pool({ endpointId, name, budget: budgets.of(endpointId), connect, limits: limitsOf(claims), log });
     pools.set(key, { pool, releaseKeys: release });
     return pool;
   };
@@ -95,8 +100,8 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
   return {
     open,
     noteProof: (identity) => proven.record(identity),
-    async lease({ identity, parameters, signal }) {
-      const pool = open(identity, parameters);
+    async lease({ identity, parameters, claims = null, signal }) {
+      const pool = open(identity, parameters, claims);
       pool.clients += 1;
       try {
         const { wanted } = splitParameters(parameters);
@@ -142,8 +147,8 @@ function withDatabase(identity: Identity, parameters: ReadonlyMap<string, string
   return new Map([['database', identity.role], ...parameters, ['user', identity.role]]);
 }
 
-/** Clients share a pool only if they agree in endpoint, role, proved password, database and login parameters. */
-function poolKey({ route, verifier }: Identity, login: ReadonlyMap<string, string>): string {
+/** Clients share a pool only if they agree in endpoint, role, proved password, claims, database and parameters. */
+function poolKey({ route, verifier }: Identity, login: ReadonlyMap<string, string>, claims: string | null): string {
   const parameters = [...login].sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([route.endpointId, verifier.storedKey.toString('base64'), parameters]);
+  return JSON.stringify([route.endpointId, verifier.storedKey.toString('base64'), parameters, claims]);
 }

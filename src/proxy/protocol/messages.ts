@@ -52,6 +52,11 @@ export function errorResponse(report: ErrorReport): Buffer {
   return encodeMessage('E', ...fields.map(cstring), Buffer.from([0]));
 }
 
+export function noticeResponse(message: string): Buffer {
+  const fields = ['SNOTICE', 'VNOTICE', 'C00000', `M${message.replaceAll('\0', ' ')}`];
+  return encodeMessage('N', ...fields.map(cstring), Buffer.from([0]));
+}
+
 // From clients.
 
 export interface SaslInitialResponse {

@@ -17,7 +17,8 @@ import { parameterText, parseJson } from './parameters.ts';
 export interface SqlTarget {
   readonly route: Route;
   readonly role: string;
-  readonly password: Buffer;
+  /** A token counts, if there is one: its bearer may not get more than the token gives. */
+  readonly credential: { readonly password: Buffer } | { readonly token: string };
   readonly database: string;
   /** Startup parameters other than user and database. */
   readonly parameters: ReadonlyMap<string, string>;
@@ -68,11 +69,12 @@ export function readTarget(address: string, headers: IncomingHttpHeaders, names:
   if (url.hostname === '') throw fault('missing hostname');
   if (role === '') throw fault('missing username');
   if (database === '') throw fault('missing database name');
+  const token = bearerToken(headers.authorization);
   const given = Buffer.from(decoded(url.password));
-  if (given.length === 0) throw fault('missing authentication credentials: required password');
+  if (given.length === 0 && token === null) throw fault('missing authentication credentials: required password');
   const options = url.searchParams.get('options') ?? undefined;
   const named = sameRoute(chooseRoute(url.hostname, options, names), addressedRoute(address));
-  const form = named === null ? parsePasswordForm(given) : null;
+  const form = named === null && token === null ? parsePasswordForm(given) : null;
   const route = named ?? form?.route;
   if (route === undefined) throw fault(`${endpointMissing} ${endpointInAddress}`);
   const parameters = new Map([['client_encoding', 'UTF8']]);
@@ -82,7 +84,12 @@ export function readTarget(address: string, headers: IncomingHttpHeaders, names:
   for (const text of [role, database, ...parameters.values()]) {
     if (text.includes('\0')) throw fault('invalid header: neon-connection-string');
   }
-  return { route, role, password: form?.password ?? given, database, parameters };
+  const credential = token === null ? { password: form?.password ?? given } : { token };
+  return { route, role, credential, database, parameters };
+}
+
+function bearerToken(header: string | undefined): string | null {
+  return /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null;
 }
 
 const endpointInAddress =

@@ -11,7 +11,7 @@ import { plainAddress } from '../../lib/ip.ts';
 import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
 import type { Attempts } from '../client/attempts.ts';
-import { type Identity, type MockVerifiers, verifyPassword } from '../client/authenticate.ts';
+import { type Identity, type MockVerifiers, type PasswordLogin, verifyPassword } from '../client/authenticate.ts';
 import { type HostnameParts, requirePresent } from '../client/route.ts';
 import type { UnauthenticatedConnections } from '../client/unauthenticated.ts';
 import type { CancelKeys } from '../compute/cancel.ts';
@@ -40,6 +40,9 @@ import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts'
 
 /** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
+
+/** They are sent to the server in the startup packet, which Postgres limits to 10,000. */
+const claimsBytesMax = 8_000;
 
 export interface SqlOverHttp {
   close(): Promise<void>;
@@ -155,7 +158,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   const target = readTarget(request.url ?? '', request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
-  const identity = await authenticate(target, address, context);
+  const { identity, claims } = await authenticate(target, address, context);
   requireAccess(identity.facts, address);
   requirePooler(identity.facts, target.route);
   requirePresent(target.parameters.get('options'));
@@ -168,7 +171,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     const body = readBody(await readText(request, limits.httpRequestBytes, share.hold));
     activity.note(endpointId);
     const replyBytes = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
-    const text = await withSession(identity, target, context, signal, (server) =>
+    const text = await withSession({ identity, claims }, target, context, signal, (server) =>
       executeBody(server, body, options, replyBytes),
     );
     return { body: text, options: body.kind === 'batch' ? options.batch : null };
@@ -178,20 +181,24 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   }
 }
 
-async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<Identity> {
+interface KnownCaller {
+  readonly identity: Identity;
+  /** Of its token, as JSON. */
+  readonly claims: string | null;
+}
+
+async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<KnownCaller> {
   const { attempts, unauthenticated, controlPlane, mockVerifier, limits } = context;
+  const { role, route, credential } = target;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
   const leave = unauthenticated.enter(address);
   if (leave === null) throw new CatnapError('rate_limited', 'Too many connections attempts');
   try {
-    return await verifyPassword({
-      role: target.role,
-      route: target.route,
-      password: target.password,
-      controlPlane,
-      mockVerifier,
-      passwordIterations: limits.passwordIterations,
-    });
+    const login = { role, route, controlPlane, mockVerifier, passwordIterations: limits.passwordIterations };
+    if ('password' in credential) {
+      return { identity: await verifyPassword({ ...login, password: credential.password }), claims: null };
+    }
+    return await verifyToken(login, credential.token);
   } catch (thrown) {
     if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
     throw thrown;
@@ -200,16 +207,34 @@ async function authenticate(target: SqlTarget, address: string, context: SqlOver
   }
 }
 
+async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string): Promise<KnownCaller> {
+  const { role, route, controlPlane } = login;
+  if (controlPlane.verifyToken === undefined) {
+    throw new CatnapError('unauthenticated', 'missing authentication credentials: required password');
+  }
+  const { password, claims } = await controlPlane.verifyToken(route.endpointId, role, token);
+  if (Buffer.byteLength(claims) > claimsBytesMax) {
+    throw new CatnapError('invalid_request', `the claims of the token are longer than ${claimsBytesMax} bytes`);
+  }
+  try {
+    return { identity: await verifyPassword({ ...login, password: Buffer.from(password) }), claims };
+  } catch (thrown) {
+    if (!(thrown instanceof CatnapError) || thrown.kind !== 'password_wrong') throw thrown;
+    // The token was right: this is no guess at a password.
+    throw new CatnapError('precondition_failed', `the password of role "${role}" was changed by SQL: reset it first`);
+  }
+}
+
 /** When the caller leaves, its query is cancelled: releasing a lease in the middle of a query cancels the query. */
 async function withSession<T>(
-  identity: Identity,
+  { identity, claims }: KnownCaller,
   target: SqlTarget,
   { pools, log }: SqlOverHttpParts,
   signal: AbortSignal,
   work: (server: ServerSession) => Promise<T>,
 ): Promise<T> {
   const parameters = new Map([['user', target.role], ['database', target.database], ...target.parameters]);
-  const lease = await pools.lease({ identity, parameters, signal });
+  const lease = await pools.lease({ identity, parameters, claims, signal });
   const leave = () => lease.release();
   signal.addEventListener('abort', leave, { once: true });
   try {
