@@ -388,7 +388,7 @@ export interface Branch {
   readonly active_time_seconds: number;
   /** Bytes written. */
   readonly written_data_bytes: number;
-  /** Not measured: always 0. */
+  /** Bytes sent to clients. */
   readonly data_transfer_bytes: number;
   /** When it was made. */
   readonly created_at: string;
@@ -500,7 +500,7 @@ export interface Project {
   readonly org_id?: string;
   /** Bytes stored, times hours. */
   readonly data_storage_bytes_hour: number;
-  /** Not measured: always 0. */
+  /** Bytes sent to clients. */
   readonly data_transfer_bytes: number;
   /** Bytes written. */
   readonly written_data_bytes: number;
@@ -992,6 +992,8 @@ export interface GetConsumptionHistoryPerProjectReply {
         readonly compute_time_seconds: number;
         /** WAL that was written. */
         readonly written_data_bytes: number;
+        /** Bytes that were sent to clients. */
+        readonly data_transfer_bytes: number;
         /** Largest logical size of a branch. */
         readonly synthetic_storage_size_bytes: number;
         /** Storage, in bytes times hours. */

@@ -8,6 +8,7 @@ import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
 import { changesChannel } from '../db/operations.ts';
+import { insertTransfers } from '../db/transfers.ts';
 import { asEndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import type { ControlPlane } from '../proxy/kit/control-plane.ts';
@@ -37,6 +38,7 @@ export async function createControlPlane(
     },
     onChange: (listener) => listeners.push(listener),
     reportActivity: (lastActive) => updateLastActive(database.sql, lastActive),
+    reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
       await Promise.all([unlisten(), waker.close()]);
       await verifiers.close();

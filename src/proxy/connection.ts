@@ -22,6 +22,7 @@ import type { Activity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
 import type { ProxyLimits } from './kit/limits.ts';
 import type { ProxyMetrics } from './kit/metrics.ts';
+import type { Sent, Transfers } from './kit/transfers.ts';
 import { type Budgets, takePermit } from './permits/budget.ts';
 import type { ClientPermits } from './permits/client-permits.ts';
 import type { Pools } from './pool/pools.ts';
@@ -52,6 +53,7 @@ export interface ConnectionContext {
   readonly waker: Waker;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
+  readonly transfers: Transfers;
 }
 
 /** A client that has just been accepted. */
@@ -138,11 +140,16 @@ export class ClientConnection {
     requireAccess(identity.facts, this.#address);
     requirePooler(identity.facts, identity.route);
     requirePresent(packet.parameters.get('options'));
-    const { activity, log, metrics, directClients, pooledClients } = this.#context;
+    const { activity, log, metrics, directClients, pooledClients, transfers } = this.#context;
     activity.note(endpointId);
-    const releaseClient = await (pooled ? pooledClients : directClients).take(endpointId);
+    const releasePermit = await (pooled ? pooledClients : directClients).take(endpointId);
+    const sent = transfers.open(endpointId);
+    const releaseClient = () => {
+      releasePermit();
+      sent.close();
+    };
     try {
-      const session = await (pooled ? this.#startPooled(client) : this.#startDirect(client));
+      const session = await (pooled ? this.#startPooled(client, sent) : this.#startDirect(client, sent));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
       metrics.sessionStarted(times);
       log.debug({ endpointId, ...times }, 'a session began');
@@ -156,7 +163,7 @@ export class ClientConnection {
     }
   }
 
-  async #startDirect({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startDirect({ identity, messages, packet }: AdmittedClient, sent: Sent): Promise<RunningSession & Terminable> {
     const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
@@ -175,6 +182,7 @@ export class ClientConnection {
         cancelKeys,
         cancelMs: limits.dialMs,
         onClientBytes: () => activity.note(endpointId),
+        sent,
         admit: guard === null ? undefined : (chunk) => guard.admit(chunk),
       });
       end = terminate;
@@ -190,7 +198,7 @@ export class ClientConnection {
     terminate(errorResponse(report), this.#context.limits.closeMs);
   }
 
-  async #startPooled({ identity, messages, packet }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startPooled({ identity, messages, packet }: AdmittedClient, sent: Sent): Promise<RunningSession & Terminable> {
     const { limits, activity, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     let onClosed = () => {};
@@ -207,6 +215,7 @@ export class ClientConnection {
       signal: this.#abort.signal,
       cancelMs: limits.dialMs,
       onActivity: () => activity.note(endpointId),
+      sent,
       onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
     });
     return { closed, terminate: () => session.terminate() };

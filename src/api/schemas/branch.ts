@@ -54,7 +54,7 @@ export const Branch = Type.Object(
     compute_time_seconds: count('Seconds that its computes were awake, times their size.'),
     active_time_seconds: count('Seconds that its computes were awake.'),
     written_data_bytes: count('Bytes written.'),
-    data_transfer_bytes: count('Not measured: always 0.'),
+    data_transfer_bytes: count('Bytes sent to clients.'),
     created_at: time('When it was made.'),
     updated_at: time('When it last changed.'),
     ttl_interval_seconds: Type.Optional(count('Seconds from creation to expiry.')),

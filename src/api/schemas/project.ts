@@ -46,7 +46,7 @@ export const Project = Type.Object(
   {
     ...shared,
     data_storage_bytes_hour: count('Bytes stored, times hours.'),
-    data_transfer_bytes: count('Not measured: always 0.'),
+    data_transfer_bytes: count('Bytes sent to clients.'),
     written_data_bytes: count('Bytes written.'),
     compute_time_seconds: count('Seconds that computes were awake, times their size.'),
     active_time_seconds: count('Seconds that computes were awake.'),

@@ -154,8 +154,7 @@ export function usageView(usage: Branch['usage']) {
     compute_time_seconds: whole(usage.compute),
     active_time_seconds: whole(usage.active),
     written_data_bytes: whole(usage.written),
-    // Bytes between clients and computes are not counted.
-    data_transfer_bytes: 0,
+    data_transfer_bytes: whole(usage.transfer),
   };
 }
 

@@ -286,7 +286,7 @@ export interface Project {
   readonly org_id?: string;
   /** Bytes stored, times hours. */
   readonly data_storage_bytes_hour: number;
-  /** Not measured: always 0. */
+  /** Bytes sent to clients. */
   readonly data_transfer_bytes: number;
   /** Bytes written. */
   readonly written_data_bytes: number;
