@@ -107,17 +107,20 @@ export interface DefaultEndpointSettings {
   readonly suspend_timeout_seconds?: number;
 }
 
-/** Kept and shown; not enforced. */
+/**
+ * What the project may use in a month; a quota that is used up suspends its computes. 0 is no limit.
+ * logical_size_bytes bounds each branch by itself, whatever the month.
+ */
 export interface ProjectQuota {
   /** Seconds that computes may be awake. */
   readonly active_time_seconds?: number;
-  /** CPU seconds that computes may use. */
+  /** Seconds that computes may be awake, times their size. */
   readonly compute_time_seconds?: number;
-  /** Bytes that may be written. */
+  /** Bytes of WAL that may be written. */
   readonly written_data_bytes?: number;
-  /** Bytes that may be sent out. */
+  /** Bytes that clients may be sent. */
   readonly data_transfer_bytes?: number;
-  /** Bytes that one branch may hold. */
+  /** Bytes that one branch may hold before its writes are off. */
   readonly logical_size_bytes?: number;
 }
 
@@ -514,6 +517,21 @@ export interface Project {
   readonly consumption_period_start: string;
   /** End of the period that is counted. */
   readonly consumption_period_end: string;
+  /** The same: when quotas start anew. */
+  readonly quota_reset_at?: string;
+  /** The quota that is used up, because of which no compute of the project may run. */
+  readonly quota_exceeded?: {
+    /** Which of settings.quota. */
+    readonly name: string;
+    /** The quota. */
+    readonly limit: number;
+    /** What was used of it in this period. */
+    readonly used: number;
+    /** When the next period begins. */
+    readonly resets_at: string;
+    /** What clients are told. */
+    readonly message: string;
+  };
   readonly owner?: {
     readonly email: string;
     readonly name: string;

@@ -7,6 +7,7 @@ import { availableParallelism, totalmem } from 'node:os';
 import type { CatalogChange, ComputeObservation } from '../compute/interface/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { spentQuota } from '../core/quota.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { updateCatalogKept } from '../db/branches.ts';
 import { lockEndpoint, type ServerState, updateEndpoint } from '../db/endpoints.ts';
@@ -44,6 +45,8 @@ const fence: Step = async (context) => {
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
   const isUp = context.operation.job === 'start_compute' ? await whenUpAlready(context, target) : null;
   if (isUp !== null) return isUp;
+  const spent = spentQuota(target.project, context.core.clock.now());
+  if (spent !== null) return abandon(spent.message);
   const noRoom = await takeRoom(context.core, target.endpoint.id, target.size.minCu);
   if (noRoom !== null) return abandon(noRoom);
   context.memory.compute = target;

@@ -12,6 +12,7 @@ import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { makeMaintenance } from '../reconcilers/maintenance.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
+import { quotas } from '../reconcilers/quotas.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { replicationSlots } from '../reconcilers/replication-slots.ts';
 import { retention } from '../reconcilers/retention.ts';
@@ -49,6 +50,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     expiredBranches,
     makeMaintenance(init.releases),
     branchSizes,
+    quotas,
     retention,
     providerLeftovers(providers),
     authTransfers(providers),
