@@ -298,6 +298,18 @@ export interface Endpoint {
   readonly replication_lag_bytes?: number;
   /** The same, in time. */
   readonly replication_lag_seconds?: number;
+  /** Present while the writes of a running compute are off. An addition of Catnap. */
+  readonly writes_off?: {
+    /** The quota that its branch exceeds. */
+    readonly quota: 'logical_size_bytes';
+    /**
+     * `session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can lift that to
+     * delete, and is ended if it makes the branch grow.
+     */
+    readonly enforcement: 'session';
+    /** The same for people. */
+    readonly description: string;
+  };
   /** What keeps it awake, as the loop sees it that puts computes to sleep. An addition of Catnap. */
   readonly why_awake?: {
     /**
@@ -375,6 +387,13 @@ export interface Branch {
   readonly state_changed_at: string;
   /** Bytes of data; absent until measured. */
   readonly logical_size?: number;
+  /** Present if the project has such a quota. An addition of Catnap. */
+  readonly size_quota?: {
+    /** settings.quota.logical_size_bytes of the project. */
+    readonly limit_bytes: number;
+    /** Whether the branch is larger, so that its writes are turned off. */
+    readonly exceeded: boolean;
+  };
   /** What made it. */
   readonly creation_source: string;
   /** The older name of `default`. */

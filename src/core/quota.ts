@@ -1,8 +1,9 @@
 /**
  * The quotas of a project, `settings.quota`. Four of them are for a month: once one is used up, the project's computes
- * are suspended and nothing starts them until the month ends or the quota is raised. Zero, or
- * no value, is no limit. Pure.
+ * are suspended and nothing starts them until the month ends or the quota is raised. The fifth bounds the size of each
+ * branch: beyond it, writes are off. Zero, or no value, is no limit. Pure.
  */
+import type { BranchRow } from '../db/branches.ts';
 import { periodBounds, type Usage, usageAt } from '../db/consumption.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -57,3 +58,14 @@ export function requireQuotaLeft({ clock }: { readonly clock: Clock }, project: 
   const spent = spentQuota(project, clock.now());
   if (spent !== null) throw new CatnapError(spent.error, spent.message);
 }
+
+/** A branch of unknown size has never been served. */
+export function isOverSize({ sizeQuota, logicalSize }: Pick<BranchRow, 'sizeQuota' | 'logicalSize'>): boolean {
+  return sizeQuota !== null && sizeQuota > 0 && (logicalSize ?? 0) > sizeQuota;
+}
+
+/**
+ * What turns the writes of a branch off: transactions of its primary are read-only unless they say that they write, as
+ * one that deletes must do. Postgres has no setting that allows deleting alone.
+ */
+export const readOnlyByDefault = { default_transaction_read_only: 'on' } as const;

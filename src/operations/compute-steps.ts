@@ -27,7 +27,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findComputeAtClaim, findStartingCompute, settingsOf } from './target.ts';
+import { computeSpec, findComputeAtClaim, findStartingCompute, hasWritesOff, settingsOf } from './target.ts';
 import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
@@ -219,5 +219,12 @@ function servingFacts(context: StepContext, target: ComputeTarget, seen: Compute
 
 export function serverState(target: ComputeTarget, seen: ComputeObservation): ServerState {
   const { minCu, maxCu } = target.endpoint;
-  return { settings: settingsOf(target), minCu, maxCu, given: target.size, release: seen.release };
+  return {
+    settings: settingsOf(target),
+    minCu,
+    maxCu,
+    given: target.size,
+    release: seen.release,
+    ...(hasWritesOff(target) && { writesOff: true }),
+  };
 }

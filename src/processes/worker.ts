@@ -16,6 +16,7 @@ import { quotas } from '../reconcilers/quotas.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { replicationSlots } from '../reconcilers/replication-slots.ts';
 import { retention } from '../reconcilers/retention.ts';
+import { makeSizeQuotas } from '../reconcilers/size-quotas.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
@@ -51,6 +52,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     makeMaintenance(init.releases),
     branchSizes,
     quotas,
+    makeSizeQuotas(),
     retention,
     providerLeftovers(providers),
     authTransfers(providers),

@@ -406,6 +406,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   observeReplica: 'unused',
   observeWork: 'unused',
   observeSlots: 'unused',
+  endWriters: 'unused',
   resize: 'unused',
   checkSettings: 'unused',
   dropUsers: 'unused',

@@ -79,6 +79,25 @@ test('a change for a compute that may not be woken waits for its next start', as
   expect([restarted.statusCode, restarted.json().code]).toEqual([422, 'ACTIVE_TIME_QUOTA_EXCEEDED']);
 });
 
+test('a branch shows whether it is too large, and a compute that its writes are off', async () => {
+  const { base, branchId, endpoint, endpointId } = await makeProject({ logical_size_bytes: 1_000 });
+  const { sql } = api.core.database;
+  const branch = async () => (await api.call('GET', `${base}/branches/${branchId}`)).json().branch;
+  const compute = async () => (await api.call('GET', endpoint)).json().endpoint;
+  expect((await branch()).size_quota).toEqual({ limit_bytes: 1_000, exceeded: false });
+  await sql`update branches set logical_size = 1001 where id = ${branchId}`;
+  expect((await branch()).size_quota).toEqual({ limit_bytes: 1_000, exceeded: true });
+  // Not before a server has been told.
+  expect((await compute()).writes_off).toBeUndefined();
+  const server = { settings: {}, minCu: 0.25, maxCu: 0.25, given: { minCu: 0.25, maxCu: 0.25 }, release: null };
+  await sql`
+    update endpoints set current_state = 'active', server = ${sql.json({ ...server, writesOff: true })}
+    where id = ${endpointId}`;
+  expect((await compute()).writes_off).toMatchObject({ quota: 'logical_size_bytes', enforcement: 'session' });
+  await api.call('PATCH', base, { body: { project: { settings: { quota: {} } } } });
+  expect((await branch()).size_quota).toBeUndefined();
+});
+
 test.each([
   ['active_time_seconds', -1],
   ['compute_time_seconds', 1.5],

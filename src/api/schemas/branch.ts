@@ -46,6 +46,15 @@ export const Branch = Type.Object(
     pending_state: Type.Optional(Type.String({ description: 'The state it is on its way to.' })),
     state_changed_at: time('When the state last changed.'),
     logical_size: Type.Optional(count('Bytes of data; absent until measured.')),
+    size_quota: Type.Optional(
+      Type.Object(
+        {
+          limit_bytes: count('settings.quota.logical_size_bytes of the project.'),
+          exceeded: Type.Boolean({ description: 'Whether the branch is larger, so that its writes are turned off.' }),
+        },
+        { description: 'Present if the project has such a quota. An addition of Catnap.' },
+      ),
+    ),
     creation_source: Type.String({ description: 'What made it.' }),
     primary: Type.Optional(Type.Boolean({ description: 'The older name of `default`.' })),
     default: Type.Boolean({ description: 'Whether this is the default branch of the project.' }),

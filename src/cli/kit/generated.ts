@@ -207,6 +207,18 @@ export interface Endpoint {
   readonly replication_lag_bytes?: number;
   /** The same, in time. */
   readonly replication_lag_seconds?: number;
+  /** Present while the writes of a running compute are off. An addition of Catnap. */
+  readonly writes_off?: {
+    /** The quota that its branch exceeds. */
+    readonly quota: 'logical_size_bytes';
+    /**
+     * `session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can lift that to
+     * delete, and is ended if it makes the branch grow.
+     */
+    readonly enforcement: 'session';
+    /** The same for people. */
+    readonly description: string;
+  };
   /** What keeps it awake, as the loop sees it that puts computes to sleep. An addition of Catnap. */
   readonly why_awake?: {
     /**
