@@ -44,6 +44,7 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
             </span>
           )}
         </div>
+        <WritesOff endpoint={endpoint} />
         <WhyAwake endpoint={endpoint} />
         {pending.length === 0 && <WaitingUpdate endpoint={endpoint} />}
       </div>
@@ -115,6 +116,11 @@ function WhyAwake({ endpoint }: { readonly endpoint: Endpoint }) {
   const why = endpoint.why_awake;
   if (why === undefined || why.reason === 'recent_activity' || why.reason === 'never_suspends') return null;
   return <p className="hint">Awake: {why.description}</p>;
+}
+
+function WritesOff({ endpoint }: { readonly endpoint: Endpoint }) {
+  if (endpoint.writes_off === undefined) return null;
+  return <p className="hint">Writes are off: {endpoint.writes_off.description}.</p>;
 }
 
 /** A compute that suspends gets the update at its next start; one that is always on needs a restart. */

@@ -13,6 +13,7 @@ import { BranchTree } from './branch-tree.tsx';
 import { ConnectDialog } from './connect-dialog.tsx';
 import { CreateBranch } from './create-branch.tsx';
 import { OperationList } from './operation-list.tsx';
+import { QuotaExceeded } from './quotas.tsx';
 
 /** Enough to find what is under way; the list shows the first of them. */
 const recentOperations = 60;
@@ -48,6 +49,7 @@ function Dashboard({ project }: { readonly project: Project }) {
       >
         <Actions project={project} branches={branches.data ?? []} />
       </PageHead>
+      <QuotaExceeded project={project} linked />
       <div className="dashboard">
         <Loaded query={branches} lines={8}>
           {(found) => (

@@ -1,4 +1,4 @@
-/** Settings of a project: name, what new computes get, who may connect, replication, updates; and its deletion. */
+/** Settings of a project: name, new computes, who may connect, replication, updates, quotas; and its deletion. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -14,6 +14,7 @@ import { Form } from '../ui/form.tsx';
 import { Loaded } from '../ui/states.tsx';
 import { LogicalReplication } from './logical-replication.tsx';
 import { MaintenanceWindow } from './maintenance-window.tsx';
+import { Quotas } from './quotas.tsx';
 import { initialSizing, type Sizing, SizingFields, sizingBody } from './sizing-fields.tsx';
 
 export function SettingsPage() {
@@ -51,6 +52,7 @@ function Settings({ project }: { readonly project: Project }) {
       <AllowedAddresses project={project} />
       <LogicalReplication project={project} />
       <MaintenanceWindow project={project} />
+      <Quotas project={project} />
       {canDelete && <DeleteProject project={project} />}
     </div>
   );

@@ -15,6 +15,7 @@ import {
   updateDatabase,
 } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { selectProject } from '../db/projects.ts';
 import {
   deleteRoleRow,
   insertRole,
@@ -29,22 +30,28 @@ import type { ServerCatalog } from '../lib/model.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
 import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { spentQuota } from './quota.ts';
 
 export interface PendingCatalog {
   readonly roles: readonly RoleRow[];
   readonly databases: readonly DatabaseRow[];
 }
 
-/** A branch without a compute has nothing to run now: its next start applies what is pending. */
+/**
+ * A branch without a compute, or with one that sleeps because a quota is used up, has nothing to run now: the next
+ * start applies what is pending.
+ */
 export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
   requireNotResetting(branch);
   const endpoint = await selectReadWriteEndpoint(scope.tx, branch.id);
   if (endpoint === undefined) return [];
+  const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
+  const project = await selectProject(scope.tx, branch.projectId);
+  if (wasAsleep && project !== undefined && spentQuota(project, scope.clock.now()) !== null) return [];
   await requireRoomInQueue(scope, branch.projectId);
   const options = computeKeys(endpoint);
   const apply = await enqueue(scope, 'apply_config', options);
   // A sleeping compute is woken for the change and put back to sleep after it.
-  const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
   return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
 }
 

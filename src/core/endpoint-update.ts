@@ -25,6 +25,7 @@ import {
 } from './endpoint.ts';
 import { areServersAlike, canonical, requireEndpointSettings, type ServerWish } from './endpoint-settings.ts';
 import { branchKey, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { requireQuotaLeft, spentQuota } from './quota.ts';
 import { requirePrimary } from './replica.ts';
 import { requireProvisioner } from './single-values.ts';
 import { requireSize } from './sizing.ts';
@@ -76,12 +77,13 @@ export async function restartEndpoint(
   projectId: ProjectId,
   id: EndpointId,
 ): Promise<EndpointResult> {
-  await requireProjectLocked(scope, caller, projectId);
+  const project = await requireProjectLocked(scope, caller, projectId);
   const endpoint = await requireEndpoint(scope, projectId, id);
   if (endpoint.currentState !== 'active' || endpoint.pendingState === 'idle') {
     const state = endpoint.pendingState === 'idle' ? 'falling asleep' : endpoint.currentState;
     throw new CatnapError('precondition_failed', withDetails('only an active endpoint can be restarted', { state }));
   }
+  requireQuotaLeft(scope, project);
   await requireRoomInQueue(scope, projectId);
   const stopped = await queueSuspend(scope, endpoint);
   const started = await queueStart(scope, stopped.endpoint);
@@ -132,12 +134,14 @@ async function requireTarget(scope: CommandScope, endpoint: Endpoint, branchId: 
   }
 }
 
+/** A sleeping compute that may not be woken, because a quota is used up, gets the change at its next start. */
 async function queueChange(scope: CommandScope, from: ServerWish, to: ServerWish): Promise<EndpointResult> {
   const [before, after] = [from.endpoint, to.endpoint];
   if (after.branchId !== before.branchId) return queueMove(scope, before, after);
   const asleep = isOrWillBe(before, 'idle');
   if (after.disabled && !before.disabled && !asleep) return queueSuspend(scope, after);
-  if (after.disabled || areServersAlike(from, to)) return { endpoint: after, operations: [] };
+  const mayRun = !after.disabled && (!asleep || spentQuota(to.project, scope.clock.now()) === null);
+  if (!mayRun || areServersAlike(from, to)) return { endpoint: after, operations: [] };
   const apply = await enqueue(scope, 'apply_config', { ...computeKeys(after), state: endpointChange });
   const endpoint = { ...after, isChanging: true };
   if (!asleep) return { endpoint, operations: [apply] };

@@ -29,6 +29,7 @@ import type { CommandScope, Scope } from './context.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
 import { cancelAhead, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 import type { Plan } from './plan.ts';
+import { requireQuotaLeft } from './quota.ts';
 import { requireReplicaAllowed } from './replica.ts';
 import { requireProvisioner } from './single-values.ts';
 import { requireSize, resolveSize } from './sizing.ts';
@@ -93,6 +94,7 @@ export async function insertNewEndpoint(
     throw new CatnapError('conflict', 'read_write endpoint already exists');
   }
   const row = await endpointFrom(scope, project, branch, input);
+  if (!row.disabled) requireQuotaLeft(scope, project);
   const endpoint = await insertEndpoint(scope.tx, row, row.disabled ? null : 'active');
   if (endpoint.disabled)
     return {
@@ -169,10 +171,11 @@ export async function startEndpoint(
   projectId: ProjectId,
   id: EndpointId,
 ): Promise<EndpointResult> {
-  await requireProjectLocked(scope, caller, projectId);
+  const project = await requireProjectLocked(scope, caller, projectId);
   const endpoint = await requireEndpoint(scope, projectId, id);
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   if (isOrWillBe(endpoint, 'active')) return { endpoint, operations: [] };
+  requireQuotaLeft(scope, project);
   const noRoom = await whyNoRoom(scope, id, endpoint.minCu);
   if (noRoom !== null) throw new CatnapError('unprocessable', noRoom);
   return queueStart(scope, endpoint);

@@ -3,6 +3,7 @@
 import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
 import { insertLeftovers } from '../db/auth-integrations.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
+import { periodBounds, usageAt } from '../db/consumption.ts';
 import { selectLastActiveOf } from '../db/endpoints.ts';
 import {
   type DefaultEndpointSettings,
@@ -30,6 +31,7 @@ import { defaultSize, requireSize, resolveSize } from './sizing.ts';
 
 export type Project = ProjectRow;
 export type { DefaultEndpointSettings, ProjectSettings };
+export { periodBounds, usageAt };
 
 /** What the sealed password of Catnap's own login in a project's servers is bound to. */
 export const adminSecretSealContext = (id: ProjectId) => `admin:${id}`;

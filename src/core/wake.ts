@@ -17,6 +17,7 @@ import { type CommandScope, type Core, commandScope } from './context.ts';
 import { queueStart } from './endpoint.ts';
 import { sleepsAt } from './idleness.ts';
 import { computeKeys, newOperation, wakePriority } from './operation.ts';
+import { requireQuotaLeft } from './quota.ts';
 
 /** The poll that makes a wake right when its notification is lost. */
 const readEveryMs = 500;
@@ -150,6 +151,7 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   const route = routeOf(endpoint);
   if (route !== null) return { kind: 'awake', route };
+  requireQuotaLeft(scope, project);
   if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
   // A suspend that the start waits for, say, or a start that was asked for over the API.
   if (last !== undefined) await hurryOperations(scope.tx, endpointId, wakePriority);

@@ -15,6 +15,8 @@ export interface BranchRow {
   readonly pendingState: string | null;
   readonly stateChangedAt: Date;
   readonly logicalSize: number | null;
+  /** Of its project; null or 0 is none. */
+  readonly sizeQuota: number | null;
   readonly isDefault: boolean;
   readonly protected: boolean;
   readonly initSource: string;
@@ -52,7 +54,10 @@ export type NewBranch = Pick<
 
 export type BranchSort = 'name' | 'created_at' | 'updated_at';
 
-const withAuthor = (sql: Sql) => sql`b.*, u.name as created_by_name`;
+const withAuthor = (sql: Sql) => sql`
+  b.*, u.name as created_by_name, (
+    select (p.settings -> 'quota' ->> 'logical_size_bytes')::bigint from projects p where p.id = b.project_id
+  ) as size_quota`;
 
 export async function insertBranch(sql: Sql, branch: NewBranch): Promise<BranchRow> {
   const row = {

@@ -12,6 +12,7 @@ export interface Usage {
   readonly compute?: number;
   readonly cpu?: number;
   readonly written?: number;
+  readonly transfer?: number;
   readonly storage?: number;
 }
 
@@ -23,18 +24,21 @@ export interface Consumed {
   readonly compute: number;
   readonly cpu: number;
   readonly written: number;
+  /** Bytes sent to clients. */
+  readonly transfer: number;
   /** Bytes times hours. */
   readonly storage: number;
 }
 
-type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
+export type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
-/** Projects with a compute that was awake since it was metered; with storage, all. */
+/** Projects with a compute that was awake, or sent something, since it was metered; with storage, all. */
 export async function selectProjectsToMeter(sql: Sql, withStorage: boolean): Promise<ProjectId[]> {
   const rows = await sql<{ id: ProjectId }[]>`
     select p.id from projects p where ${withStorage} or exists (
       select 1 from endpoints e where e.project_id = p.id and e.started_at is not null and (
         e.current_state = 'active' or e.suspended_at > coalesce(e.metered_until, e.started_at)))
+      or exists (select 1 from transfers t where t.project_id = p.id)
     order by p.id`;
   return rows.map(({ id }) => id);
 }
@@ -148,31 +152,33 @@ export async function meterStorage(tx: Tx, now: Date, projectIds: readonly Proje
       (b.logical_size * extract(epoch from ${now}::timestamptz - seen.since) / 3600)::float8 as storage`;
 }
 
+const nothing = { active: 0, compute: 0, cpu: 0, written: 0, transfer: 0, storage: 0 };
+const counters = Object.keys(nothing) as (keyof typeof nothing)[];
+
 export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date): Promise<void> {
   const sums = new Map<string, Consumed>();
   for (const part of parts) {
-    const nothing = { active: 0, compute: 0, cpu: 0, written: 0, storage: 0 };
     const { projectId, branchId } = part;
     const sum = sums.get(branchId) ?? { projectId, branchId, ...nothing };
-    const add = (key: keyof typeof nothing) => sum[key] + (part[key] ?? 0);
-    const [active, compute, cpu] = [add('active'), add('compute'), add('cpu')];
-    sums.set(branchId, { projectId, branchId, active, compute, cpu, written: add('written'), storage: add('storage') });
+    const added = counters.map((key) => [key, sum[key] + (part[key] ?? 0)]);
+    sums.set(branchId, { ...sum, ...Object.fromEntries(added) });
   }
   if (sums.size === 0) return;
   const rows = tx`
-    jsonb_to_recordset(${JSON.stringify([...sums.values()])}::text::jsonb) as s(
-      "projectId" text, "branchId" text, active float8, compute float8, cpu float8, written float8, storage float8)`;
+    jsonb_to_recordset(${JSON.stringify([...sums.values()])}::text::jsonb) as s("projectId" text, "branchId" text,
+      active float8, compute float8, cpu float8, written float8, transfer float8, storage float8)`;
   await tx`
     insert into consumption_hours as c (project_id, branch_id, hour, is_root, active_seconds, compute_unit_seconds,
-      cpu_seconds, written_bytes, storage_byte_seconds, logical_bytes)
+      cpu_seconds, written_bytes, transfer_bytes, storage_byte_seconds, logical_bytes)
     select s."projectId", s."branchId", date_trunc('hour', ${now}::timestamptz, 'UTC'), b.parent_id is null, s.active,
-      s.compute, s.cpu, s.written, s.storage * 3600, coalesce(b.logical_size, 0)
+      s.compute, s.cpu, s.written, s.transfer, s.storage * 3600, coalesce(b.logical_size, 0)
     from ${rows} join branches b on b.id = s."branchId"
     on conflict (branch_id, hour) do update set
       active_seconds = c.active_seconds + excluded.active_seconds,
       compute_unit_seconds = c.compute_unit_seconds + excluded.compute_unit_seconds,
       cpu_seconds = c.cpu_seconds + excluded.cpu_seconds,
       written_bytes = c.written_bytes + excluded.written_bytes,
+      transfer_bytes = c.transfer_bytes + excluded.transfer_bytes,
       storage_byte_seconds = c.storage_byte_seconds + excluded.storage_byte_seconds,
       logical_bytes = greatest(c.logical_bytes, excluded.logical_bytes)`;
   const period = periodOf(now);
@@ -181,7 +187,7 @@ export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date):
     update projects p set usage = ${added(tx, 'p', period)}
     from (
       select "projectId", sum(active) as active, sum(compute) as compute, sum(cpu) as cpu, sum(written) as written,
-        sum(storage) as storage from ${rows} group by 1
+        sum(transfer) as transfer, sum(storage) as storage from ${rows} group by 1
     ) s where p.id = s."projectId"`;
 }
 
@@ -192,10 +198,19 @@ function added(tx: Tx, table: 'b' | 'p', period: string) {
     ${key}::text, (case when ${usage} ->> 'period' = ${period} then coalesce((${usage} ->> ${key})::float8, 0) else 0 end)
       + ${tx(`s.${key}`)}`;
   return tx`jsonb_build_object('period', ${period}::text, ${plus('active')}, ${plus('compute')}, ${plus('cpu')},
-    ${plus('written')}, ${plus('storage')})`;
+    ${plus('written')}, ${plus('transfer')}, ${plus('storage')})`;
 }
 
 export const periodOf = (now: Date) => now.toISOString().slice(0, 7);
+
+/** The counters if they are of the current month; those of an earlier one count for nothing any more. */
+export const usageAt = (usage: Usage, now: Date): Usage => (usage.period === periodOf(now) ? usage : {});
+
+/** The current month, UTC: what the counters cover. */
+export function periodBounds(now: Date): { readonly start: Date; readonly end: Date } {
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return { start: new Date(Date.UTC(year, month, 1)), end: new Date(Date.UTC(year, month + 1, 1)) };
+}
 
 export interface ConsumptionRow {
   readonly projectId: ProjectId;
@@ -206,6 +221,7 @@ export interface ConsumptionRow {
   readonly computeUnitSeconds: number;
   readonly cpuSeconds: number;
   readonly writtenBytes: number;
+  readonly transferBytes: number;
   readonly rootByteHours: number;
   readonly childByteHours: number;
   readonly logicalBytes: number;
@@ -228,6 +244,7 @@ export async function selectConsumption(
     select project_id, ${branch} as branch_id, date_trunc(${query.unit}, hour, 'UTC') as start,
       sum(active_seconds) as active_seconds, sum(compute_unit_seconds) as compute_unit_seconds,
       sum(cpu_seconds) as cpu_seconds, sum(written_bytes) as written_bytes,
+      sum(transfer_bytes) as transfer_bytes,
       coalesce(sum(storage_byte_seconds) filter (where is_root), 0) / 3600 as root_byte_hours,
       coalesce(sum(storage_byte_seconds) filter (where not is_root), 0) / 3600 as child_byte_hours,
       max(logical_bytes)::float8 as logical_bytes

@@ -27,6 +27,8 @@ export interface ServerState {
   readonly given: SizeRange;
   /** The build of Postgres that it runs. */
   readonly release: string | null;
+  /** Its branch was over its size quota when it was given these settings, which turn writes off. */
+  readonly writesOff?: boolean;
 }
 
 /** How far a read replica was behind its primary. */
@@ -178,6 +180,14 @@ export async function selectNeverSleeping(sql: Sql): Promise<NeverSleeping[]> {
     from endpoints e join projects p on p.id = e.project_id
     where e.suspend_timeout_seconds < 0 and e.current_state = 'active' and e.pending_state is null
       and e.deleting_at is null and p.deleting_at is null and p.settings -> 'maintenance_window' is not null`;
+}
+
+/** Awake primaries whose branch has a size quota, or whose writes are off because it had one. */
+export async function selectPrimariesWithSizeQuota(sql: Sql): Promise<ActiveCompute[]> {
+  return sql<ActiveCompute[]>`
+    select e.*, p.tenant_uid from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
+    where e.current_state = 'active' and e.pending_state is null and e.deleting_at is null and e.type = 'read_write'
+      and ((p.settings -> 'quota' ->> 'logical_size_bytes')::bigint > 0 or (e.server ->> 'writesOff')::boolean)`;
 }
 
 export type EndpointChange = Partial<

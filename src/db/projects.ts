@@ -102,6 +102,13 @@ export async function selectProjects(sql: Sql, query: ProjectQuery): Promise<Pro
     order by id limit ${query.limit}`;
 }
 
+/** Those with a limit of any kind. */
+export async function selectProjectIdsWithQuota(sql: Sql): Promise<ProjectId[]> {
+  const rows = await sql<{ id: ProjectId }[]>`
+    select id from projects where settings -> 'quota' is not null and deleting_at is null`;
+  return rows.map(({ id }) => id);
+}
+
 export async function countProjects(sql: Sql, organizationId: OrganizationId): Promise<number> {
   return one(
     await sql<{ count: number }[]>`
@@ -136,6 +143,7 @@ export async function markProjectDeleting(sql: Sql, id: ProjectId): Promise<Proj
 export async function deleteProjectRow(sql: Sql, id: ProjectId): Promise<void> {
   await sql`delete from endpoints where project_id = ${id}`;
   await sql`delete from branches where project_id = ${id}`;
+  await sql`delete from transfers where project_id = ${id}`;
   await sql`delete from projects where id = ${id}`;
 }
 

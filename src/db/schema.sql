@@ -174,6 +174,7 @@ create table consumption_hours (
   written_bytes double precision default 0 not null,
   storage_byte_seconds double precision default 0 not null,
   logical_bytes bigint default 0 not null,
+  transfer_bytes double precision default 0 not null,
   constraint consumption_hours_pkey PRIMARY KEY (branch_id, hour),
   constraint consumption_hours_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
 );
@@ -411,6 +412,20 @@ create table schema_migrations (
   applied_at timestamp with time zone default now() not null,
   constraint schema_migrations_pkey PRIMARY KEY (migration_set, version)
 );
+
+create table transfer_reports (
+  reporter uuid not null,
+  sequence bigint not null,
+  reported_at timestamp with time zone default now() not null,
+  constraint transfer_reports_pkey PRIMARY KEY (reporter)
+);
+
+create table transfers (
+  project_id text not null,
+  branch_id text not null,
+  bytes bigint not null
+);
+CREATE INDEX transfers_of_project ON catnap.transfers USING btree (project_id);
 
 create table users (
   id uuid not null,

@@ -21,13 +21,15 @@ import {
 
 /**
  * The ordinary wake in one statement: marks an endpoint that sleeps in a project where nothing is under way, and queues
- * the operation that starts it. Does nothing and returns false if anything else is found, or the project is locked.
+ * the operation that starts it. Does nothing and returns false if anything else is found, if the project is locked, or
+ * if it has quotas, which this does not check.
  */
 export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): Promise<boolean> {
   const { projectId, branchId, endpointId } = operation;
   const rows = await sql`
     with project as (
-      select id from projects where id = ${projectId} and deleting_at is null for update skip locked),
+      select id from projects where id = ${projectId} and deleting_at is null and settings -> 'quota' is null
+      for update skip locked),
     endpoint as (
       update endpoints e set pending_state = 'active', updated_at = now() from project
       where e.id = ${endpointId} and e.project_id = project.id and e.branch_id = ${branchId} and e.current_state = 'idle'

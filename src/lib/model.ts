@@ -48,3 +48,13 @@ export interface ServerCatalog {
   readonly roles: readonly { readonly name: string; readonly verifier: string | null }[];
   readonly databases: readonly { readonly name: string; readonly ownerName: string }[];
 }
+
+/** Bytes that one proxy has sent to clients since its last report. */
+export interface TransferReport {
+  /** Names the proxy process; a new process has a new name. */
+  readonly reporter: string;
+  /** Rises with each report. A report that failed is sent again under its old number. */
+  readonly sequence: number;
+  /** By endpoint. */
+  readonly bytes: ReadonlyMap<string, number>;
+}

@@ -7,6 +7,7 @@ import { availableParallelism, totalmem } from 'node:os';
 import type { CatalogChange, ComputeObservation } from '../compute/interface/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { spentQuota } from '../core/quota.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { updateCatalogKept } from '../db/branches.ts';
 import { lockEndpoint, type ServerState, updateEndpoint } from '../db/endpoints.ts';
@@ -26,7 +27,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findComputeAtClaim, findStartingCompute, settingsOf } from './target.ts';
+import { computeSpec, findComputeAtClaim, findStartingCompute, hasWritesOff, settingsOf } from './target.ts';
 import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
@@ -44,6 +45,8 @@ const fence: Step = async (context) => {
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
   const isUp = context.operation.job === 'start_compute' ? await whenUpAlready(context, target) : null;
   if (isUp !== null) return isUp;
+  const spent = spentQuota(target.project, context.core.clock.now());
+  if (spent !== null) return abandon(spent.message);
   const noRoom = await takeRoom(context.core, target.endpoint.id, target.size.minCu);
   if (noRoom !== null) return abandon(noRoom);
   context.memory.compute = target;
@@ -216,5 +219,12 @@ function servingFacts(context: StepContext, target: ComputeTarget, seen: Compute
 
 export function serverState(target: ComputeTarget, seen: ComputeObservation): ServerState {
   const { minCu, maxCu } = target.endpoint;
-  return { settings: settingsOf(target), minCu, maxCu, given: target.size, release: seen.release };
+  return {
+    settings: settingsOf(target),
+    minCu,
+    maxCu,
+    given: target.size,
+    release: seen.release,
+    ...(hasWritesOff(target) && { writesOff: true }),
+  };
 }

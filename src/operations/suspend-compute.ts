@@ -1,7 +1,7 @@
 /** Puts a compute to sleep: records what owners changed by SQL, flushes everything to disk, stops the server. */
 import { recordCatalog } from '../core/catalog.ts';
 import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
-import { meterEnd } from '../db/consumption.ts';
+import { addConsumption, meterEnd, meterWritten } from '../db/consumption.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { done, goto, type Job, type Step, skip } from './step.ts';
@@ -20,10 +20,16 @@ const saveCatalog: Step = async (context) => {
   }
   const catalog = await context.driver.readCatalog(target.ref);
   const bytes = await context.driver.observeSize(target.ref);
+  // Only for the accounts: what could not be read now is part of the next measurement.
+  const measures = await context.driver.measure(target.ref).catch(() => null);
   return goto('stop', async (tx) => {
     await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
     await updateEndpoint(tx, target.endpoint.id, { address: null });
     if (bytes !== null) await updateLogicalSize(tx, target.branch.id, bytes);
+    if (measures?.wal != null) {
+      const written = await meterWritten(tx, new Map([[target.branch.id, measures.wal]]));
+      await addConsumption(tx, written, context.core.clock.now());
+    }
   });
 };
 

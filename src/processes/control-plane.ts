@@ -12,6 +12,7 @@ import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
 import { changesChannel } from '../db/operations.ts';
+import { insertTransfers } from '../db/transfers.ts';
 import { CatnapError } from '../lib/errors.ts';
 import { asEndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
@@ -46,6 +47,7 @@ export async function createControlPlane(
     verifyToken: makeTokenLogin(core),
     showLink: (request) => loginDesk.showLink(request),
     reportActivity: (lastActive) => updateLastActive(database.sql, lastActive),
+    reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
       await Promise.all([unlisten(), waker.close(), loginDesk.close()]);
       await verifiers.close();

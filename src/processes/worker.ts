@@ -12,9 +12,11 @@ import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { makeMaintenance } from '../reconcilers/maintenance.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
+import { quotas } from '../reconcilers/quotas.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { replicationSlots } from '../reconcilers/replication-slots.ts';
 import { retention } from '../reconcilers/retention.ts';
+import { makeSizeQuotas } from '../reconcilers/size-quotas.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
@@ -49,6 +51,8 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     expiredBranches,
     makeMaintenance(init.releases),
     branchSizes,
+    quotas,
+    makeSizeQuotas(),
     retention,
     providerLeftovers(providers),
     authTransfers(providers),

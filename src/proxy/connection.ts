@@ -3,16 +3,15 @@
  * client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
  */
 import type { Duplex } from 'node:stream';
-import { isLoopback } from '../lib/config.ts';
 import { CatnapError, errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { requireAccess, requirePooler } from './client/access.ts';
 import type { Attempts } from './client/attempts.ts';
-import { authenticate, type Identity, type MockVerifiers } from './client/authenticate.ts';
+import type { MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
-import { authenticateByLink } from './client/link-login.ts';
-import { negotiate, type OpenClient } from './client/negotiate.ts';
-import { asksForLink, chooseRoute, endpointHostname, type HostnameParts, requirePresent } from './client/route.ts';
+import { type LoggedIn, logIn } from './client/log-in.ts';
+import { negotiate } from './client/negotiate.ts';
+import { type HostnameParts, requirePresent } from './client/route.ts';
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
@@ -23,13 +22,13 @@ import type { Activity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
 import type { ProxyLimits } from './kit/limits.ts';
 import type { ProxyMetrics } from './kit/metrics.ts';
+import type { Sent, Transfers } from './kit/transfers.ts';
 import { type Budgets, takePermit } from './permits/budget.ts';
 import type { ClientPermits } from './permits/client-permits.ts';
 import type { Pools } from './pool/pools.ts';
 import { startPooledSession } from './pool/start-session.ts';
 import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
 import { type BackendKey, type ErrorReport, errorResponse } from './protocol/messages.ts';
-import type { StartupPacket } from './protocol/startup.ts';
 import type { Splice } from './sockets/splice.ts';
 import type { TlsContext } from './sockets/tls.ts';
 import type { OpenWebSocket } from './websocket/open.ts';
@@ -53,6 +52,7 @@ export interface ConnectionContext {
   readonly waker: Waker;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
+  readonly transfers: Transfers;
 }
 
 /** A client that has just been accepted. */
@@ -72,12 +72,8 @@ type Terminable = Pick<Splice, 'terminate'>;
 /** Replaces the controller of a login that is over, so that nothing of the login stays in memory. */
 const spent = new AbortController();
 
-interface AdmittedClient {
-  readonly identity: Identity;
+interface AdmittedClient extends LoggedIn {
   readonly messages: MessageStream;
-  readonly parameters: StartupPacket['parameters'];
-  /** It has AuthenticationOk already. */
-  readonly isToldOk: boolean;
 }
 
 export class ClientConnection {
@@ -142,11 +138,16 @@ export class ClientConnection {
     requireAccess(identity.facts, this.#address);
     requirePooler(identity.facts, identity.route);
     requirePresent(parameters.get('options'));
-    const { activity, log, metrics, directClients, pooledClients } = this.#context;
+    const { activity, log, metrics, directClients, pooledClients, transfers } = this.#context;
     activity.note(endpointId);
-    const releaseClient = await (pooled ? pooledClients : directClients).take(endpointId);
+    const releasePermit = await (pooled ? pooledClients : directClients).take(endpointId);
+    const sent = transfers.open(endpointId);
+    const releaseClient = () => {
+      releasePermit();
+      sent.close();
+    };
     try {
-      const session = await (pooled ? this.#startPooled(client) : this.#startDirect(client));
+      const session = await (pooled ? this.#startPooled(client, sent) : this.#startDirect(client, sent));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
       metrics.sessionStarted(times);
       log.debug({ endpointId, ...times }, 'a session began');
@@ -160,12 +161,8 @@ export class ClientConnection {
     }
   }
 
-  async #startDirect({
-    identity,
-    messages,
-    parameters,
-    isToldOk,
-  }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startDirect(client: AdmittedClient, sent: Sent): Promise<RunningSession & Terminable> {
+    const { identity, messages, parameters, isToldOk } = client;
     const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     const { signal } = this.#abort;
@@ -185,6 +182,7 @@ export class ClientConnection {
         cancelKeys,
         cancelMs: limits.dialMs,
         onClientBytes: () => activity.note(endpointId),
+        sent,
         admit: guard === null ? undefined : (chunk) => guard.admit(chunk),
       });
       end = terminate;
@@ -200,7 +198,8 @@ export class ClientConnection {
     terminate(errorResponse(report), this.#context.limits.closeMs);
   }
 
-  async #startPooled({ identity, messages, parameters }: AdmittedClient): Promise<RunningSession & Terminable> {
+  async #startPooled(client: AdmittedClient, sent: Sent): Promise<RunningSession & Terminable> {
+    const { identity, messages, parameters } = client;
     const { limits, activity, pools, cancelKeys } = this.#context;
     const { endpointId } = identity.route;
     let onClosed = () => {};
@@ -217,6 +216,7 @@ export class ClientConnection {
       signal: this.#abort.signal,
       cancelMs: limits.dialMs,
       onActivity: () => activity.note(endpointId),
+      sent,
       onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
     });
     return { closed, terminate: () => session.terminate() };
@@ -236,67 +236,15 @@ export class ClientConnection {
       await this.#cancel(packet.key);
       return null;
     }
-    return { messages, ...(await this.#authenticate(client, packet)) };
-  }
-
-  async #authenticate(client: OpenClient, packet: StartupPacket): Promise<Omit<AdmittedClient, 'messages'>> {
-    const { allowPlaintext, attempts, names, controlPlane, mockVerifier, limits } = this.#context;
-    const { parameters } = packet;
-    // TLS of a WebSocket ends before Catnap, at a reverse proxy, as it does for every other request of the HTTP port.
-    if (!client.secure && !allowPlaintext && this.#webSocket === null) {
-      throw new CatnapError('unauthenticated', 'connection is insecure (try using `sslmode=require`)');
-    }
-    const role = parameters.get('user');
-    if (!role) throw new CatnapError('unauthenticated', "Parameter 'user' is missing in startup packet.");
-    if (attempts.isExhausted(this.#address)) {
-      throw new CatnapError('rate_limited', 'Too many connections attempts');
-    }
-    const hostname = this.#hostname(client);
-    const route = chooseRoute(hostname, parameters.get('options'), names);
-    const login = {
-      messages: client.messages,
-      controlPlane,
-      mockVerifier,
+    const loggedIn = await logIn(client, packet, {
+      ...this.#context,
       passwordIterations: limits.passwordIterations,
-    };
-    // Nobody reads a notice in a WebSocket.
-    const showLink = this.#webSocket === null ? controlPlane.showLink : undefined;
-    if (showLink && route === null && asksForLink(hostname, parameters.get('application_name'), names)) {
-      const { signal } = this.#abort;
-      const onWait = (ms: number) => this.#restartDeadline(ms + limits.authenticationMs);
-      const chosen = await authenticateByLink({
-        ...login,
-        showLink,
-        parameters,
-        address: this.#address,
-        signal,
-        onWait,
-      });
-      return { ...chosen, isToldOk: true };
-    }
-    try {
-      const identity = await authenticate({
-        ...login,
-        role,
-        route,
-        channelBinding: client.secure?.channelBinding ?? null,
-        mayAskPassword: client.secure !== null || this.#webSocket !== null || isLoopback(this.#address),
-        // Over a WebSocket, drivers send the password and the first query before they have read anything.
-        isPasswordSent: this.#webSocket !== null,
-      });
-      return { identity, parameters, isToldOk: false };
-    } catch (thrown) {
-      if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') {
-        attempts.recordFailure(this.#address);
-      }
-      throw thrown;
-    }
-  }
-
-  #hostname({ secure }: OpenClient): string | null {
-    const serverName = secure?.serverName ?? null;
-    if (this.#webSocket === null) return serverName;
-    return endpointHostname([serverName, ...this.#webSocket.hostnames], this.#context.names);
+      address: this.#address,
+      webSocket: this.#webSocket,
+      signal: this.#abort.signal,
+      onWait: (ms) => this.#restartDeadline(ms + limits.authenticationMs),
+    });
+    return { messages, ...loggedIn };
   }
 
   /** Like Postgres, answers by closing the connection, whether the key was right or not. */

@@ -21,6 +21,7 @@ import { startActivity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
 import { divideLimits, limitsFor, type ProxyLimits } from './kit/limits.ts';
 import { noMetrics, type ProxyMetrics } from './kit/metrics.ts';
+import { startTransfers } from './kit/transfers.ts';
 import { Budgets } from './permits/budget.ts';
 import { createLocalClientPermits, createSharedClientPermits, tooManyPooled } from './permits/client-permits.ts';
 import type { PermitChannel } from './permits/messages.ts';
@@ -94,7 +95,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   } catch (thrown) {
     server.close();
     context.pools.close();
-    await context.activity.close();
+    await Promise.all([context.activity.close(), context.transfers.close()]);
     throw thrown;
   }
   server.on('error', (error) => context.log.error({ err: error }, 'the listener failed'));
@@ -103,7 +104,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     close: async () => {
       await Promise.all([sql?.close(), closeConnections(server, connections, context.limits.closeMs)]);
       context.pools.close();
-      await context.activity.close();
+      await Promise.all([context.activity.close(), context.transfers.close()]);
     },
   };
 }
@@ -139,6 +140,7 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     waker,
     cancelKeys: createCancelKeys(siblings, limits.dialMs),
     activity: startActivity({ controlPlane, clock, log, intervalMs: limits.activityMs }),
+    transfers: startTransfers({ controlPlane, log, intervalMs: limits.activityMs }),
   };
 }
 

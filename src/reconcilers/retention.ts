@@ -1,12 +1,13 @@
 /**
  * Deletes old records: finished operations after half a year, stored replies after a day, overtaken changes of users
- * after a week, expired sign-ins, and old records of the embedded auth provider.
+ * after a week, expired sign-ins, reports of proxies that have ended, and old records of the embedded auth provider.
  */
 
 import { forgetOldAuthProviderRecords } from '../auth-provider/core/retention.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
+import { deleteOldTransfers } from '../db/transfers.ts';
 import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
 import { deleteExpiredWaitingLogins } from '../db/waiting-logins.ts';
 import { dayMs, minuteMs } from '../lib/clock.ts';
@@ -22,6 +23,7 @@ export const retention = makeReconciler('retention', 15 * minuteMs, async (parts
   return [
     forget(parts, 'replies', () => deleteOldIdempotencyKeys(sql, replyHours)),
     forget(parts, 'operations', () => deleteOldOperations(sql, operationDays)),
+    forget(parts, 'transfers', () => deleteOldTransfers(sql)),
     forget(parts, 'sign-ins', () => deleteExpiredConsoleTokens(sql)),
     forget(parts, 'links of logins', () => deleteExpiredWaitingLogins(sql)),
     { subject: 'records of the embedded auth provider', work: () => forgetOldAuthProviderRecords(sql, now) },

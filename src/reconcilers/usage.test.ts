@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
@@ -6,6 +7,7 @@ import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { startEndpoint, suspendEndpoint } from '../core/endpoint.ts';
 import { lockProject } from '../db/projects.ts';
 import { thinSamples } from '../db/samples.ts';
+import { insertTransfers } from '../db/transfers.ts';
 import { createLogger } from '../lib/log.ts';
 import { makeUsage } from './usage.ts';
 
@@ -56,10 +58,40 @@ describe('usage', () => {
     const [hour] = await hours();
     expect(hour).toMatchObject({ activeSeconds: 60, computeUnitSeconds: 15, cpuSeconds: 4, writtenBytes: 2048 });
     expect(hour?.storageByteSeconds).toBeCloseTo(3_600_000 * 60);
-    const expected = { period: '2026-03', active: 60, compute: 15, cpu: 4, written: 2048, storage: 60_000 };
+    const expected = {
+      period: '2026-03',
+      active: 60,
+      compute: 15,
+      cpu: 4,
+      written: 2048,
+      transfer: 0,
+      storage: 60_000,
+    };
     expect(await counters()).toEqual({ ofProject: expected, ofBranch: expected });
     await turnAt(3_600);
     expect(await hours()).toHaveLength(2);
+  });
+
+  test('what proxies sent is charged once, however often it is reported, and whoever reports it', async () => {
+    const { endpoint, turnAt, suspendAt, hours, counters, sql } = await stage();
+    const [one, other] = [randomUUID(), randomUUID()];
+    const report = (reporter: string, sequence: number, bytes: number) =>
+      insertTransfers(sql, { reporter, sequence, bytes: new Map([[endpoint.id, bytes]]) });
+    await report(one, 1, 100);
+    await report(other, 1, 20);
+    await turnAt(0);
+    // Its answer was lost: by now the worker has counted it.
+    await report(one, 1, 100);
+    await report(one, 2, 3);
+    await turnAt(15);
+    expect((await hours())[0]).toMatchObject({ transferBytes: 123 });
+    expect(await counters()).toMatchObject({ ofProject: { transfer: 123 }, ofBranch: { transfer: 123 } });
+    await suspendAt(20);
+    await insertTransfers(sql, { reporter: one, sequence: 3, bytes: new Map([['ep-gone', 5]]) });
+    await report(other, 2, 7);
+    await turnAt(30);
+    expect(await counters()).toMatchObject({ ofProject: { transfer: 130 } });
+    expect(await sql`select 1 from transfers`).toHaveLength(0);
   });
 
   test('a project that somebody is at work on is not waited for, and charged at the next look', async () => {

@@ -18,6 +18,7 @@ import {
 } from '../db/consumption.ts';
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
 import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
+import { meterTransfers } from '../db/transfers.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { memoryKillReports } from './memory-kills.ts';
 import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconciler.ts';
@@ -132,6 +133,7 @@ async function meter({ core }: ReconcilerParts, seen: readonly Seen[], now: Date
         ...(await meterTime(tx, now, held)),
         ...(await meterCpu(tx, cpu)),
         ...(await meterWritten(tx, wal)),
+        ...(await meterTransfers(tx, held)),
         ...(withStorage ? await meterStorage(tx, now, held) : []),
       ];
       await addConsumption(tx, parts, now);

@@ -45,6 +45,7 @@ export function scriptControlPlane(parts: Partial<ControlPlane> = {}): ControlPl
     wake: async () => nowhere,
     findAddress: async () => null,
     reportActivity: async () => {},
+    reportTransfer: async () => {},
     ...parts,
   };
 }

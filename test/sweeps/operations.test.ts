@@ -402,10 +402,11 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   syncUsers: 'optional',
   // Only for the accounts, which do without the last seconds.
   sample: 'optional',
+  measure: 'optional',
   observeReplica: 'unused',
   observeWork: 'unused',
   observeSlots: 'unused',
-  measure: 'unused',
+  endWriters: 'unused',
   resize: 'unused',
   checkSettings: 'unused',
   dropUsers: 'unused',

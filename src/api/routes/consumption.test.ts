@@ -16,7 +16,11 @@ beforeAll(async () => {
   const part = { projectId: asProjectId(projectId), branchId: asBranchId(branchId) };
   for (const at of [dayAgo, now]) {
     await api.core.database.transaction((tx) =>
-      addConsumption(tx, [{ ...part, active: 60, compute: 15, cpu: 4, written: 1024, storage: 744_000 }], at),
+      addConsumption(
+        tx,
+        [{ ...part, active: 60, compute: 15, cpu: 4, written: 1024, transfer: 77, storage: 744_000 }],
+        at,
+      ),
     );
   }
 });
@@ -36,6 +40,7 @@ it('projects by hour and by day', async () => {
     active_time_seconds: 60,
     compute_time_seconds: 4,
     written_data_bytes: 1024,
+    data_transfer_bytes: 77,
     data_storage_bytes_hour: 744_000,
   });
   expect(hours.pagination).toEqual({ cursor: projectId });
@@ -48,11 +53,14 @@ it('projects by hour and by day', async () => {
 });
 
 it('projects and branches by metric; what is not measured is left out', async () => {
-  const metrics = 'compute_unit_seconds,public_network_transfer_bytes';
+  const metrics = 'compute_unit_seconds,public_network_transfer_bytes,private_network_transfer_bytes';
   const query = { granularity: 'daily', org_id: orgId, metrics };
   const ofProject = (await get('v2/projects', query)).json().projects[0];
   const frames = ofProject.periods.flatMap((period: { consumption: { metrics: object[] }[] }) => period.consumption);
-  expect(frames.at(-1)?.metrics).toEqual([{ metric_name: 'compute_unit_seconds', value: 15 }]);
+  expect(frames.at(-1)?.metrics).toEqual([
+    { metric_name: 'compute_unit_seconds', value: 15 },
+    { metric_name: 'public_network_transfer_bytes', value: 77 },
+  ]);
   const ofBranch = (await get('v2/branches', { ...query, project_ids: projectId })).json();
   expect(ofBranch.branches).toMatchObject([{ project_id: projectId, branch_id: branchId }]);
   const elsewhere = await get('v2/branches', { ...query, project_ids: projectId, branch_ids: 'br-other' });

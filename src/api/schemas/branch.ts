@@ -46,6 +46,15 @@ export const Branch = Type.Object(
     pending_state: Type.Optional(Type.String({ description: 'The state it is on its way to.' })),
     state_changed_at: time('When the state last changed.'),
     logical_size: Type.Optional(count('Bytes of data; absent until measured.')),
+    size_quota: Type.Optional(
+      Type.Object(
+        {
+          limit_bytes: count('settings.quota.logical_size_bytes of the project.'),
+          exceeded: Type.Boolean({ description: 'Whether the branch is larger, so that its writes are turned off.' }),
+        },
+        { description: 'Present if the project has such a quota. An addition of Catnap.' },
+      ),
+    ),
     creation_source: Type.String({ description: 'What made it.' }),
     primary: Type.Optional(Type.Boolean({ description: 'The older name of `default`.' })),
     default: Type.Boolean({ description: 'Whether this is the default branch of the project.' }),
@@ -54,7 +63,7 @@ export const Branch = Type.Object(
     compute_time_seconds: count('Seconds that its computes were awake, times their size.'),
     active_time_seconds: count('Seconds that its computes were awake.'),
     written_data_bytes: count('Bytes written.'),
-    data_transfer_bytes: count('Not measured: always 0.'),
+    data_transfer_bytes: count('Bytes sent to clients.'),
     created_at: time('When it was made.'),
     updated_at: time('When it last changed.'),
     ttl_interval_seconds: Type.Optional(count('Seconds from creation to expiry.')),

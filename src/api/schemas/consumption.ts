@@ -66,6 +66,7 @@ const Timeframe = Type.Object({
   active_time_seconds: count('Seconds that computes were awake.'),
   compute_time_seconds: count('CPU seconds that computes used.'),
   written_data_bytes: count('WAL that was written.'),
+  data_transfer_bytes: count('Bytes that were sent to clients.'),
   synthetic_storage_size_bytes: count('Largest logical size of a branch.'),
   data_storage_bytes_hour: count('Storage, in bytes times hours.'),
   logical_size_bytes: count('Largest logical size of a branch.'),

@@ -81,6 +81,20 @@ export const Endpoint = Type.Object(
       }),
     ),
     replication_lag_seconds: Type.Optional(Type.Number({ description: 'The same, in time.' })),
+    writes_off: Type.Optional(
+      Type.Object(
+        {
+          quota: Type.Enum(['logical_size_bytes'], { description: 'The quota that its branch exceeds.' }),
+          enforcement: Type.Enum(['session'], {
+            description:
+              '`session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can ' +
+              'lift that to delete, and is ended if it makes the branch grow.',
+          }),
+          description: Type.String({ description: 'The same for people.' }),
+        },
+        { description: 'Present while the writes of a running compute are off. An addition of Catnap.' },
+      ),
+    ),
     why_awake: Type.Optional(
       Type.Object(
         {

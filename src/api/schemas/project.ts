@@ -46,13 +46,26 @@ export const Project = Type.Object(
   {
     ...shared,
     data_storage_bytes_hour: count('Bytes stored, times hours.'),
-    data_transfer_bytes: count('Not measured: always 0.'),
+    data_transfer_bytes: count('Bytes sent to clients.'),
     written_data_bytes: count('Bytes written.'),
     compute_time_seconds: count('Seconds that computes were awake, times their size.'),
     active_time_seconds: count('Seconds that computes were awake.'),
     history_retention_seconds: historyRetention,
     consumption_period_start: time('Start of the period that is counted.'),
     consumption_period_end: time('End of the period that is counted.'),
+    quota_reset_at: Type.Optional(time('The same: when quotas start anew.')),
+    quota_exceeded: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String({ description: 'Which of settings.quota.' }),
+          limit: count('The quota.'),
+          used: count('What was used of it in this period.'),
+          resets_at: time('When the next period begins.'),
+          message: Type.String({ description: 'What clients are told.' }),
+        },
+        { description: 'The quota that is used up, because of which no compute of the project may run.' },
+      ),
+    ),
     owner: Type.Optional(
       Type.Object({
         email: Type.String(),

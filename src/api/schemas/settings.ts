@@ -46,12 +46,18 @@ export const DefaultEndpointSettings = Type.Object(
 export const ProjectQuota = Type.Object(
   {
     active_time_seconds: Type.Optional(count('Seconds that computes may be awake.')),
-    compute_time_seconds: Type.Optional(count('CPU seconds that computes may use.')),
-    written_data_bytes: Type.Optional(count('Bytes that may be written.')),
-    data_transfer_bytes: Type.Optional(count('Bytes that may be sent out.')),
-    logical_size_bytes: Type.Optional(count('Bytes that one branch may hold.')),
+    compute_time_seconds: Type.Optional(count('Seconds that computes may be awake, times their size.')),
+    written_data_bytes: Type.Optional(count('Bytes of WAL that may be written.')),
+    data_transfer_bytes: Type.Optional(count('Bytes that clients may be sent.')),
+    logical_size_bytes: Type.Optional(count('Bytes that one branch may hold before its writes are off.')),
   },
-  { ...closed, $id: 'ProjectQuota', description: 'Kept and shown; not enforced.' },
+  {
+    ...closed,
+    $id: 'ProjectQuota',
+    description:
+      'What the project may use in a month; a quota that is used up suspends its computes. 0 is no limit. ' +
+      'logical_size_bytes bounds each branch by itself, whatever the month.',
+  },
 );
 
 export const AllowedIps = Type.Object(

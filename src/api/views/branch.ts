@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import type { Branch, BranchPage } from '../../core/branch.ts';
 import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
 import type { RestoreInput } from '../../core/branch-restore.ts';
+import { isOverSize } from '../../core/quota.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { ReplicationSlot } from '../../lib/model.ts';
 import type { ApiConfig } from '../kit/parts.ts';
@@ -38,6 +39,7 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     ...present({ pending_state: row.pendingState }),
     state_changed_at: time(row.stateChangedAt),
     ...present({ logical_size: row.logicalSize }),
+    ...(row.sizeQuota ? { size_quota: { limit_bytes: row.sizeQuota, exceeded: isOverSize(row) } } : {}),
     creation_source: 'console',
     primary: row.isDefault,
     default: row.isDefault,
@@ -154,8 +156,7 @@ export function usageView(usage: Branch['usage']) {
     compute_time_seconds: whole(usage.compute),
     active_time_seconds: whole(usage.active),
     written_data_bytes: whole(usage.written),
-    // Bytes between clients and computes are not counted.
-    data_transfer_bytes: 0,
+    data_transfer_bytes: whole(usage.transfer),
   };
 }
 

@@ -13,13 +13,13 @@ export const namesIn = (list: string | readonly string[] | undefined): string[] 
 
 const unmeasured = [
   'instant_restore_bytes_month',
-  'public_network_transfer_bytes',
   'private_network_transfer_bytes',
   'extra_branches_month',
   'snapshot_storage_bytes_month',
 ];
 const measured: Readonly<Record<string, (row: Row) => number>> = {
   compute_unit_seconds: (row) => row.computeUnitSeconds,
+  public_network_transfer_bytes: (row) => row.transferBytes,
   root_branch_bytes_month: (row) => row.rootByteHours / hoursOfMonth(row.start),
   child_branch_bytes_month: (row) => row.childByteHours / hoursOfMonth(row.start),
 };
@@ -64,6 +64,7 @@ export function timeframe(row: Row) {
     active_time_seconds: Math.round(row.activeSeconds),
     compute_time_seconds: Math.round(row.cpuSeconds),
     written_data_bytes: Math.round(row.writtenBytes),
+    data_transfer_bytes: Math.round(row.transferBytes),
     synthetic_storage_size_bytes: row.logicalBytes,
     data_storage_bytes_hour: storage,
     logical_size_bytes: row.logicalBytes,

@@ -53,6 +53,7 @@ export function endpointView(config: ApiConfig, row: Endpoint): EndpointView {
       : {}),
     ...awakeView(row),
     ...waitingUpdate(config, row),
+    ...writesView(row),
     temporary_disk: {
       limit_bytes: temporaryDiskLimit(config, givenSize(row)),
       enforcement: config.temporaryDiskEnforcement,
@@ -70,6 +71,14 @@ function pendingState({ pendingState, isChanging, currentState }: Endpoint) {
 function givenSize({ currentState, server, plan, minCu, maxCu }: Endpoint) {
   if (currentState === 'active' && server) return server.given;
   return plan ? clampSize({ minCu, maxCu }, planOf(plan)) : { minCu, maxCu };
+}
+
+function writesView({ currentState, server }: Endpoint): Partial<EndpointView> {
+  if (currentState !== 'active' || server?.writesOff !== true) return {};
+  const description =
+    'the branch is larger than settings.quota.logical_size_bytes of its project: transactions are read-only unless ' +
+    'they begin with BEGIN READ WRITE, which is for deleting; writes come back when the branch is small enough';
+  return { writes_off: { quota: 'logical_size_bytes', enforcement: 'session', description } };
 }
 
 /** Whether a running compute is held to its size was decided when it started. */

@@ -2,8 +2,17 @@
 import type { Static } from 'typebox';
 import { proxyHostname } from '../../core/connection-uri.ts';
 import { planOf } from '../../core/plan.ts';
-import type { getProject, listProjects, Project, ProjectChangeInput, ProjectPage } from '../../core/project.ts';
+import {
+  type getProject,
+  type listProjects,
+  type Project,
+  type ProjectChangeInput,
+  type ProjectPage,
+  periodBounds,
+  usageAt,
+} from '../../core/project.ts';
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
+import { spentQuota } from '../../core/quota.ts';
 import { provisioner } from '../../core/single-values.ts';
 import type { Config } from '../../lib/config.ts';
 import { asOrganizationId } from '../../lib/ids.ts';
@@ -56,15 +65,25 @@ function sharedView(config: Config, row: Project) {
 }
 
 export function projectView(config: Config, row: Project, now: Date): ProjectView {
-  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  const usage = usageAt(row.usage, now);
+  const { start, end } = periodBounds(now);
   return {
     ...sharedView(config, row),
-    ...usageView(row.usage),
-    data_storage_bytes_hour: whole(row.usage.storage),
+    ...usageView(usage),
+    data_storage_bytes_hour: whole(usage.storage),
     history_retention_seconds: row.historyRetentionSeconds,
-    consumption_period_start: time(new Date(Date.UTC(year, month, 1))),
-    consumption_period_end: time(new Date(Date.UTC(year, month + 1, 1))),
+    consumption_period_start: time(start),
+    consumption_period_end: time(end),
+    quota_reset_at: time(end),
+    ...spentView(row, now),
   };
+}
+
+function spentView(row: Project, now: Date): Pick<ProjectView, 'quota_exceeded'> {
+  const spent = spentQuota(row, now);
+  if (spent === null) return {};
+  const { name, limit, used, message, resetsAt } = spent;
+  return { quota_exceeded: { name, limit, used, resets_at: time(resetsAt), message } };
 }
 
 export function ownedProjectView(

@@ -37,17 +37,20 @@ export interface DefaultEndpointSettings {
   readonly suspend_timeout_seconds?: number;
 }
 
-/** Kept and shown; not enforced. */
+/**
+ * What the project may use in a month; a quota that is used up suspends its computes. 0 is no limit.
+ * logical_size_bytes bounds each branch by itself, whatever the month.
+ */
 export interface ProjectQuota {
   /** Seconds that computes may be awake. */
   readonly active_time_seconds?: number;
-  /** CPU seconds that computes may use. */
+  /** Seconds that computes may be awake, times their size. */
   readonly compute_time_seconds?: number;
-  /** Bytes that may be written. */
+  /** Bytes of WAL that may be written. */
   readonly written_data_bytes?: number;
-  /** Bytes that may be sent out. */
+  /** Bytes that clients may be sent. */
   readonly data_transfer_bytes?: number;
-  /** Bytes that one branch may hold. */
+  /** Bytes that one branch may hold before its writes are off. */
   readonly logical_size_bytes?: number;
 }
 
@@ -204,6 +207,18 @@ export interface Endpoint {
   readonly replication_lag_bytes?: number;
   /** The same, in time. */
   readonly replication_lag_seconds?: number;
+  /** Present while the writes of a running compute are off. An addition of Catnap. */
+  readonly writes_off?: {
+    /** The quota that its branch exceeds. */
+    readonly quota: 'logical_size_bytes';
+    /**
+     * `session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can lift that to
+     * delete, and is ended if it makes the branch grow.
+     */
+    readonly enforcement: 'session';
+    /** The same for people. */
+    readonly description: string;
+  };
   /** What keeps it awake, as the loop sees it that puts computes to sleep. An addition of Catnap. */
   readonly why_awake?: {
     /**
@@ -286,7 +301,7 @@ export interface Project {
   readonly org_id?: string;
   /** Bytes stored, times hours. */
   readonly data_storage_bytes_hour: number;
-  /** Not measured: always 0. */
+  /** Bytes sent to clients. */
   readonly data_transfer_bytes: number;
   /** Bytes written. */
   readonly written_data_bytes: number;
@@ -300,6 +315,21 @@ export interface Project {
   readonly consumption_period_start: string;
   /** End of the period that is counted. */
   readonly consumption_period_end: string;
+  /** The same: when quotas start anew. */
+  readonly quota_reset_at?: string;
+  /** The quota that is used up, because of which no compute of the project may run. */
+  readonly quota_exceeded?: {
+    /** Which of settings.quota. */
+    readonly name: string;
+    /** The quota. */
+    readonly limit: number;
+    /** What was used of it in this period. */
+    readonly used: number;
+    /** When the next period begins. */
+    readonly resets_at: string;
+    /** What clients are told. */
+    readonly message: string;
+  };
   readonly owner?: {
     readonly email: string;
     readonly name: string;

@@ -52,6 +52,22 @@ export function describeBranches(bench: () => Bench): void {
     expect(await b.driver.observeSize(b.ref)).toBeNull();
   });
 
+  test('a session that writes can be ended, one that deletes goes on', async () => {
+    const b = bench();
+    expect(await b.driver.endWriters(b.ref)).toBe(0);
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    expect(await b.driver.endWriters(b.ref)).toBe(0);
+    if (!b.hasSql) return;
+    await b.query(running, 'CREATE TABLE t AS SELECT generate_series(1, 4) AS n');
+    const deleting = b.query(running, 'DELETE FROM t WHERE pg_sleep(0.5) IS NOT NULL');
+    const writing = b.query(running, 'INSERT INTO t VALUES (5); SELECT pg_sleep(60)').catch((error: Error) => error);
+    await expect.poll(() => b.driver.endWriters(b.ref)).toBe(1);
+    expect(await writing).toBeInstanceOf(Error);
+    await deleting;
+    expect(await b.query(running, 'SELECT n FROM t')).toEqual([]);
+  });
+
   test('a clone of a branch that never ran works too', async () => {
     const b = bench();
     await b.createBranch();

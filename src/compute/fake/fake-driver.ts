@@ -230,6 +230,11 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     return isRunning ? (this.sizes.get(ref.branchId) ?? fakeBytes) : null;
   }
 
+  async endWriters(ref: ComputeRef): Promise<number> {
+    await this.#enter('endWriters', ref.endpointId);
+    return 0;
+  }
+
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
     await this.#enter('checkSettings', String(pgVersion));
     const unknown = Object.keys(settings).find((name) => name.startsWith('no_such'));

@@ -282,6 +282,12 @@ export interface ComputeDriver {
   observeSize(ref: ComputeRef): Promise<number | null>;
 
   /**
+   * Ends the sessions of a running server that are in the middle of writing anything but a deletion, and returns how
+   * many there were. Catnap's own do not count.
+   */
+  endWriters(ref: ComputeRef): Promise<number>;
+
+  /**
    * Asks Postgres itself whether a server could start with these settings: null, or its error message. Touches no
    * compute.
    */

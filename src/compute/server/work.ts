@@ -1,4 +1,7 @@
-/** What a server does and holds, read from the server itself: what keeps it awake, how large its databases are. */
+/**
+ * What a server does and holds, read from the server itself: what keeps it awake, how large its databases are, who
+ * writes.
+ */
 
 import type { ServerWork, WorkObservation } from '../interface/driver.ts';
 import { adminRole, replicationRole } from '../interface/own-logins.ts';
@@ -87,4 +90,15 @@ export async function readSize(sql: Session): Promise<number> {
   const [found] = await sql<{ bytes: number }[]>`
     SELECT coalesce(sum(pg_database_size(oid)), 0)::float8 AS bytes FROM pg_database`;
   return found?.bytes ?? 0;
+}
+
+/** One statement that only removes. */
+const removal = '^\\s*(delete|truncate|drop|vacuum)\\M[^;]*;?\\s*$';
+
+/** A session that has written has a transaction id; its last statement shows what it does there. */
+export async function endWriters(sql: Session): Promise<number> {
+  const ended = await sql`
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE ${clientsOwn(sql)} AND backend_type = 'client backend' AND backend_xid IS NOT NULL AND query !~* ${removal}`;
+  return ended.length;
 }

@@ -99,17 +99,21 @@ export function startSession(options: {
   cancelKeys: CancelKeys;
   cancelMs: number;
   onClientBytes: () => void;
+  sent: { bytes: number };
   admit?: ((chunk: Buffer) => Buffer) | undefined;
 }): Splice {
   const { messages, compute } = options;
   const cancel = () => forwardCancel(compute, options.cancelMs);
   const { key, revoke } = options.cancelKeys.issue({ cancel }, compute.key.processId);
   const ok = options.isToldOk ? [] : [authenticationOk];
-  messages.write(Buffer.concat([...ok, compute.greeting, backendKeyData(key), compute.ready]));
+  const greeting = Buffer.concat([...ok, compute.greeting, backendKeyData(key), compute.ready]);
+  options.sent.bytes += greeting.length;
+  messages.write(greeting);
   const session = splice({
     client: messages.release(),
     compute: compute.socket,
     onClientBytes: options.onClientBytes,
+    sent: options.sent,
     interrupt: cancel,
     admit: options.admit,
   });

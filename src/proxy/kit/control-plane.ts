@@ -2,7 +2,7 @@
  * What the proxy asks of the rest of Catnap. The process that starts the proxy passes an implementation in; tests pass
  * a scripted one.
  */
-import type { ComputeAddress } from '../../lib/model.ts';
+import type { ComputeAddress, TransferReport } from '../../lib/model.ts';
 
 export type DialAddress = ComputeAddress & {
   /** Sessions that the server takes from clients; not said means that nobody counts. */
@@ -75,4 +75,6 @@ export interface ControlPlane {
   verifyToken?(endpointId: string, role: string, token: string): Promise<TokenGrant>;
   /** Activity seen since the last report, by endpoint; sent in batches. */
   reportActivity(lastActive: ReadonlyMap<string, Date>): Promise<void>;
+  /** Bytes sent to clients since the last report. One that was recorded before, and is sent again, does nothing. */
+  reportTransfer(report: TransferReport): Promise<void>;
 }

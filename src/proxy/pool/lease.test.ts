@@ -30,6 +30,7 @@ beforeAll(async () => {
     findLogin: async () => null,
     findAddress: async () => null,
     reportActivity: async () => {},
+    reportTransfer: async () => {},
     wake: async () => ({ ...proxies.compute, sessions: 2 }),
   };
   const limits = limitsFor('127.0.0.1');

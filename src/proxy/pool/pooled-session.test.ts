@@ -138,6 +138,7 @@ function start(): Client {
     values: readTrackedValues(Buffer.alloc(0)),
     cancelMs: 100,
     onActivity: () => {},
+    sent: { bytes: 0 },
     onRefusal: () => {},
     onClosed: () => {},
   });

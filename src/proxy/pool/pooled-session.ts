@@ -26,6 +26,8 @@ export interface PooledSessionOptions {
   readonly values: TrackedValues;
   /** The client has sent something. */
   readonly onActivity: () => void;
+  /** What was sent to the client is added to it. */
+  readonly sent: { bytes: number };
   readonly onRefusal: (thrown: unknown, sqlState: string) => void;
   readonly onClosed: () => void;
   readonly cancelMs: number;
@@ -176,6 +178,7 @@ export class PooledSession implements Waiter {
       if (isCrashNotice(bytes)) return true;
       this.#resend.bytes = null;
     }
+    this.#options.sent.bytes += bytes.length;
     if (this.#writer.write(bytes)) return true;
     // A client that does not read its replies may not send more requests either.
     this.#stream.pause();

@@ -18,6 +18,7 @@ export interface PooledClientOptions {
   readonly cancelMs: number;
   readonly signal: AbortSignal;
   readonly onActivity: () => void;
+  readonly sent: { bytes: number };
   readonly onRefusal: (thrown: unknown, sqlState: string) => void;
   readonly onClosed: () => void;
 }
@@ -39,7 +40,9 @@ export async function startPooledSession(options: PooledClientOptions): Promise<
     signal.throwIfAborted();
     let session: PooledSession | null = null;
     const { key, revoke } = options.cancelKeys.issue({ cancel: async () => session?.cancel() });
-    messages.write(Buffer.concat([authenticationOk, bytes, backendKeyData(key), readyForQuery]));
+    const greeting = Buffer.concat([authenticationOk, bytes, backendKeyData(key), readyForQuery]);
+    options.sent.bytes += greeting.length;
+    messages.write(greeting);
     isStarted = true;
     session = new PooledSession({
       stream: messages.release(),
@@ -47,6 +50,7 @@ export async function startPooledSession(options: PooledClientOptions): Promise<
       values,
       cancelMs: options.cancelMs,
       onActivity: options.onActivity,
+      sent: options.sent,
       onRefusal: options.onRefusal,
       onClosed: () => {
         revoke();

@@ -23,6 +23,8 @@ export interface SpliceOptions {
   readonly compute: Duplex;
   /** Called for every chunk. */
   readonly onClientBytes: () => void;
+  /** What was sent to the client is added to it. */
+  readonly sent: { bytes: number };
   /** Cancels the compute's current query; may fail. */
   readonly interrupt: () => Promise<void>;
   /** What of a client's chunk may go on to the compute; all of it when left out. */
@@ -33,7 +35,7 @@ export interface SpliceOptions {
 const lingerMs = 5_000;
 const nothing = Buffer.alloc(0);
 
-export function splice({ client, compute, onClientBytes, interrupt, admit }: SpliceOptions): Splice {
+export function splice({ client, compute, onClientBytes, sent, interrupt, admit }: SpliceOptions): Splice {
   let last: Buffer = nothing;
   let farewell: Buffer | null = null;
   const timers: NodeJS.Timeout[] = [];
@@ -56,6 +58,7 @@ export function splice({ client, compute, onClientBytes, interrupt, admit }: Spl
   };
   const toClient = (chunk: Buffer) => {
     last = lastBytes(chunk);
+    sent.bytes += chunk.length;
     if (!clientWriter.write(chunk)) compute.pause();
     if (farewell !== null) sayFarewell();
   };

@@ -106,8 +106,10 @@ export function echoBatchHeaders(response: ServerResponse, batch: BatchOptions):
   if (batch.isolationLevel !== null) response.setHeader('Neon-Batch-Isolation-Level', batch.isolationLevel);
 }
 
-export function sendJson(response: ServerResponse, status: number, body: string): void {
-  if (response.destroyed || response.headersSent) return;
+/** Returns the length of the body, or 0 if nothing can be sent any more. */
+export function sendJson(response: ServerResponse, status: number, body: string): number {
+  if (response.destroyed || response.headersSent) return 0;
   const bytes = Buffer.from(body);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
+  return bytes.length;
 }

@@ -20,6 +20,7 @@ import type { Activity } from '../kit/activity.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import type { ProxyMetrics } from '../kit/metrics.ts';
+import type { Transfers } from '../kit/transfers.ts';
 import type { ClientPermits } from '../permits/client-permits.ts';
 import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -65,6 +66,7 @@ export interface SqlOverHttpParts {
   readonly pools: Pools;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
+  readonly transfers: Transfers;
 }
 
 export async function startSqlOverHttp(
@@ -131,10 +133,10 @@ async function serve(
   response.once('close', () => abort.abort(new PeerGone()));
   try {
     if (request.method === 'OPTIONS') return sendPreflight(response);
-    const { body, options } = await answer(request, response, context, abort.signal);
+    const { endpointId, body, options } = await answer(request, response, context, abort.signal);
     if (options !== null) echoBatchHeaders(response, options);
     limitFetching();
-    sendJson(response, 200, body);
+    context.transfers.add(endpointId, sendJson(response, 200, body));
   } catch (thrown) {
     const reason = abort.signal.aborted ? abort.signal.reason : thrown;
     const { status, body, sqlState, isOurs } = describeFailure(reason);
@@ -174,7 +176,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     const text = await withSession({ identity, claims }, target, context, signal, (server) =>
       executeBody(server, body, options, replyBytes),
     );
-    return { body: text, options: body.kind === 'batch' ? options.batch : null };
+    return { endpointId, body: text, options: body.kind === 'batch' ? options.batch : null };
   } finally {
     activity.note(endpointId);
     releaseClient();

@@ -45,7 +45,7 @@ import { readMeasures } from '../../server/measures.ts';
 import { takesLogins } from '../../server/probe.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
-import { readSize, readWork } from '../../server/work.ts';
+import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
 import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
@@ -168,6 +168,12 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process?.ready) return null;
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), readSize);
+  }
+
+  async endWriters(ref: ComputeRef): Promise<number> {
+    const compute = await this.#host.inspect(ref);
+    if (!compute?.process?.ready) return 0;
+    return withSession(addressOf(compute), adminLogin(compute.adminSecret), endWriters);
   }
 
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
