@@ -84,6 +84,13 @@ describe.each([17, 18])('logical replication on Postgres %i', (pgVersion) => {
     await client.end();
   });
 
+  test('an owner may pass REPLICATION on by SQL, and Catnap leaves that as it is', async () => {
+    await ask('ALTER ROLE by_sql REPLICATION');
+    await bench.driver.configure(bench.ref, { ...noChange, replication: true });
+    expect(await rights()).toMatchObject([{ replicates: true, subscribes: false }, none, { replicates: true }]);
+    await ask('ALTER ROLE by_sql NOREPLICATION');
+  });
+
   test('a password that is reset leaves the rights as they are', async () => {
     await bench.driver.configure(bench.ref, { ...ownerAndDatabase, databases: [], replication: true });
     expect(await rights()).toMatchObject([none, none, { replicates: true }]);
