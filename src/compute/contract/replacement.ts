@@ -1,4 +1,4 @@
-/** The part of the contract about replacing a branch's data. */
+/** The part of the contract about copies of a branch: replacing its data by one, and what one does not inherit. */
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { type Bench, noChange, ownerAndDatabase } from './bench.ts';
@@ -70,5 +70,20 @@ export function describeReplacement(bench: () => Bench): void {
     const nobody = { ...b.ref, branchId: newBranchId() };
     const by = { stagingId: newBranchId(), keepAs: null };
     await expect(b.driver.replaceBranch(nobody, by)).rejects.toThrow(/has no data/);
+  });
+
+  test('a copy is cut off from publishers before it is served, and loses nothing else', async () => {
+    const b = bench();
+    const { stagingId } = await twoBranches(b);
+    const { pgVersion } = b.subject;
+    const spec = { ...b.ref, branchId: stagingId, pgVersion, adminSecret: b.adminSecret };
+    await b.driver.detachBranch(spec);
+    await b.driver.detachBranch(spec);
+    await expect(b.driver.detachBranch({ ...spec, branchId: newBranchId() })).rejects.toThrow(/has no data/);
+    const copy = { branchId: stagingId, endpointId: newEndpointId() };
+    const served = await b.start(1, copy);
+    expect((await b.driver.readCatalog({ ...b.ref, ...copy })).roles.map(({ name }) => name)).toEqual(['owner']);
+    expect(await b.driver.observeSlots({ ...b.ref, ...copy })).toEqual([]);
+    if (b.hasSql) expect(await tableOf(b, served)).toEqual([{ name: 'new' }]);
   });
 }

@@ -1,7 +1,9 @@
 /** Who may replicate and subscribe, on real servers. */
+import { dirname } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
-import { Bench, noChange, ownerAndDatabase } from '../contract/bench.ts';
+import { Bench, noChange, ownerAndDatabase, password } from '../contract/bench.ts';
 import type { ComputeObservation } from '../interface/driver.ts';
 import { adminLogin, withSession } from './admin-session.ts';
 import { grantReplication } from './logical-replication.ts';
@@ -65,6 +67,28 @@ describe.each([17, 18])('logical replication on Postgres %i', (pgVersion) => {
         retainedBytes: expect.any(Number),
       },
     ]);
+  });
+
+  test('the server itself refuses physical replication, and takes a logical one', async () => {
+    const path = running.address?.kind === 'unix' ? running.address.path : '';
+    const connect = async (replication: string) => {
+      const login = { host: dirname(path), user: 'owner', password, database: 'app', replication };
+      const client = new pg.Client(login);
+      client.on('error', () => {});
+      await client.connect();
+      return client;
+    };
+    await expect(connect('true')).rejects.toThrow(/pg_hba.conf rejects replication connection/);
+    const client = await connect('database');
+    expect((await client.query('IDENTIFY_SYSTEM')).rows).toMatchObject([{ dbname: 'app' }]);
+    await client.end();
+  });
+
+  test('an owner may pass REPLICATION on by SQL, and Catnap leaves that as it is', async () => {
+    await ask('ALTER ROLE by_sql REPLICATION');
+    await bench.driver.configure(bench.ref, { ...noChange, replication: true });
+    expect(await rights()).toMatchObject([{ replicates: true, subscribes: false }, none, { replicates: true }]);
+    await ask('ALTER ROLE by_sql NOREPLICATION');
   });
 
   test('a password that is reset leaves the rights as they are', async () => {
