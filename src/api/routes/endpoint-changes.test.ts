@@ -19,6 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 beforeEach(async () => {
+  // What a failed test left in the queue must not fail the ones after it.
+  await api.core.database.sql`delete from projects`;
   driver = new FakeDriver();
   const made = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
   base = `/api/v2/projects/${made.project.id}`;

@@ -143,6 +143,18 @@ describe('a client over a WebSocket', () => {
     expect(await untilReady(inside.messages)).toContain('Z');
   });
 
+  it('is held to blocked public connections in the same way', async () => {
+    const login = { verifier: proxies.verifier, disabled: false, allowedIps: [], publicBlocked: true };
+    const served = await start({ findLogin: async () => login });
+    const outside = await open(served, { address: '198.51.100.7' });
+    logIn(outside.messages, 'endpoint=ep-a');
+    expect((await readError(outside.messages)).message).toMatch(/198\.51\.100\.7 .* blocks public connections/);
+    const inside = await open(served, { address: '::ffff:192.168.0.9' });
+    logIn(inside.messages, 'endpoint=ep-a');
+    await untilReady(inside.messages);
+    expect(served.proxy.wakes).toHaveLength(1);
+  });
+
   it('is counted by that address while it has not authenticated, and has as long for it as any other', async () => {
     const served = await start({}, { unauthenticatedPerAddress: 2, authenticationMs: 300 });
     const address = '198.51.100.7';
