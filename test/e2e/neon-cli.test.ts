@@ -12,7 +12,7 @@ import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
 const isWhole = process.env.CATNAP_TEST_CLIS === 'all';
-const timeout = isWhole ? 600_000 : 240_000;
+const timeout = 600_000;
 let program: Program;
 let options: { readonly apiHost: string; readonly apiKey: string };
 

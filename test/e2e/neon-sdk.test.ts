@@ -16,6 +16,7 @@ beforeAll(async () => {
     apiKey: await program.apiKey(),
     baseUrl: `http://127.0.0.1:${program.httpPort}/api/v2`,
     throwOnError: true,
+    waitForReadiness: true,
     retries: 0,
   });
 });
