@@ -16,7 +16,7 @@ import postgres from 'postgres';
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 /** Postgres refuses to run as root; this is `nobody`. */
 const plainUid = process.getuid?.() === 0 ? 65_534 : undefined;
-const startMsMax = 120_000;
+const startMsMax = 300_000;
 
 /** Resolves with the servers by name, and `close`, which leaves nothing behind. */
 export async function startServers() {
