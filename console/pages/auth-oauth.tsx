@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { api, at } from '../api/client.ts';
 import { type OauthProvider, oauthProvidersQuery } from '../api/queries.ts';
 import { useConfirm, useForm } from '../forms/use-form.ts';
-import { Card } from '../ui/bits.tsx';
+import { Badge, Card, Secret } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
@@ -19,12 +19,20 @@ const names: Readonly<Record<string, string>> = {
   vercel: 'Vercel',
 };
 const nameOf = (id: string) => names[id] ?? id;
+/** Stands for a provider whose issuer the operator has named; its id is typed in. */
+const ofOperator = 'operator';
 const pathOf = (projectId: string) => at`/projects/${projectId}/auth/oauth_providers`;
 const refreshOf = (projectId: string) => [['project', projectId, 'auth', 'oauth']];
 
 type Open = { readonly kind: 'add' } | { readonly kind: 'edit' | 'remove'; readonly provider: OauthProvider };
 
-export function AuthOauth({ projectId }: { readonly projectId: string }) {
+interface AuthOauthProps {
+  readonly projectId: string;
+  /** Of the auth provider. */
+  readonly baseUrl: string;
+}
+
+export function AuthOauth({ projectId, baseUrl }: AuthOauthProps) {
   const providers = useQuery(oauthProvidersQuery(projectId));
   const [open, setOpen] = useState<Open | null>(null);
   const onClose = () => setOpen(null);
@@ -33,7 +41,7 @@ export function AuthOauth({ projectId }: { readonly projectId: string }) {
     <Card
       title="OAuth providers"
       actions={
-        <Button small disabled={missing.length === 0} onClick={() => setOpen({ kind: 'add' })}>
+        <Button small onClick={() => setOpen({ kind: 'add' })}>
           <Icon name="plus" /> Add provider
         </Button>
       }
@@ -41,8 +49,12 @@ export function AuthOauth({ projectId }: { readonly projectId: string }) {
       <Loaded query={providers} lines={2}>
         {(found) => <Providers providers={found} onOpen={setOpen} />}
       </Loaded>
-      {open?.kind === 'add' && <SaveProvider projectId={projectId} choices={missing} onClose={onClose} />}
-      {open?.kind === 'edit' && <SaveProvider projectId={projectId} provider={open.provider} onClose={onClose} />}
+      {open?.kind === 'add' && (
+        <SaveProvider projectId={projectId} baseUrl={baseUrl} choices={missing} onClose={onClose} />
+      )}
+      {open?.kind === 'edit' && (
+        <SaveProvider projectId={projectId} baseUrl={baseUrl} provider={open.provider} onClose={onClose} />
+      )}
       {open?.kind === 'remove' && <RemoveProvider projectId={projectId} provider={open.provider} onClose={onClose} />}
     </Card>
   );
@@ -60,12 +72,7 @@ function Providers({ providers, onOpen }: ProvidersProps) {
       {providers.map((provider) => (
         <li key={provider.id}>
           <span>
-            {nameOf(provider.id)}{' '}
-            <span className="hint">
-              {provider.type === 'shared'
-                ? 'with the auth provider’s own client'
-                : `client ${provider.client_id ?? ''}`}
-            </span>
+            {nameOf(provider.id)} <Usable provider={provider} />
           </span>
           <span className="row">
             <RowAction aria-label={`Edit ${nameOf(provider.id)}`} onClick={() => onOpen({ kind: 'edit', provider })}>
@@ -84,18 +91,31 @@ function Providers({ providers, onOpen }: ProvidersProps) {
   );
 }
 
+/** Shared clients exist only at an auth provider elsewhere, and only that one knows whether it has any. */
+function Usable({ provider }: { readonly provider: OauthProvider }) {
+  if (provider.type === 'shared')
+    return <span className="hint">with the auth provider’s own client, if it has one</span>;
+  return (
+    <>
+      <Badge tone="good">usable</Badge> <span className="hint">client {provider.client_id}</span>
+    </>
+  );
+}
+
 interface SaveProviderProps {
   readonly projectId: string;
+  readonly baseUrl: string;
   /** To change this one; otherwise one of the choices is added. */
   readonly provider?: OauthProvider;
   readonly choices?: readonly string[];
   readonly onClose: () => void;
 }
 
-function SaveProvider({ projectId, provider, choices = [], onClose }: SaveProviderProps) {
+function SaveProvider({ projectId, baseUrl, provider, choices = [], onClose }: SaveProviderProps) {
   const form = useForm({
     initial: {
-      id: provider?.id ?? choices[0] ?? '',
+      id: provider?.id ?? choices[0] ?? ofOperator,
+      ownId: '',
       clientId: provider?.client_id ?? '',
       secret: '',
       tenant: '',
@@ -103,13 +123,13 @@ function SaveProvider({ projectId, provider, choices = [], onClose }: SaveProvid
     send: (values) => {
       const body = credentialsOf(values);
       return provider === undefined
-        ? api<object>('POST', pathOf(projectId), { body: { id: values.id, ...body } })
+        ? api<object>('POST', pathOf(projectId), { body: { id: idOf(values), ...body } })
         : api<object>('PATCH', `${pathOf(projectId)}/${encodeURIComponent(provider.id)}`, { body });
     },
     refresh: refreshOf(projectId),
     onDone: onClose,
   });
-  const { id } = form.values;
+  const id = idOf(form.values);
   return (
     <FormDialog
       title={provider === undefined ? 'Add OAuth provider' : `Change ${nameOf(id)}`}
@@ -122,15 +142,24 @@ function SaveProvider({ projectId, provider, choices = [], onClose }: SaveProvid
         <SelectField
           label="Provider"
           {...form.field('id')}
-          choices={choices.map((value) => ({ value, text: nameOf(value) }))}
+          choices={[
+            ...choices.map((value) => ({ value, text: nameOf(value) })),
+            { value: ofOperator, text: 'One of this installation’s own' },
+          ]}
         />
       )}
-      <TextField
-        label="Client id"
-        hint="Of your own application there. Empty: the auth provider’s shared one, if it has one."
-        {...form.field('clientId')}
-        maxLength={500}
-      />
+      {form.values.id === ofOperator && (
+        <TextField
+          label="Id"
+          hint="As the operator of Catnap has named it in CATNAP_OAUTH_ISSUERS."
+          {...form.field('ownId')}
+          pattern="[a-z0-9\-]{1,60}"
+          required
+        />
+      )}
+      <p className="hint">Register this redirect URI at {id === '' ? 'the provider' : nameOf(id)}:</p>
+      <Secret text={`${baseUrl}/api/v1/auth/oauth/callback/${id}`} label="the redirect URI" />
+      <TextField label="Client id" hint="Of your own application there." {...form.field('clientId')} maxLength={500} />
       <TextField
         label="Client secret"
         type="password"
@@ -142,6 +171,9 @@ function SaveProvider({ projectId, provider, choices = [], onClose }: SaveProvid
     </FormDialog>
   );
 }
+
+const idOf = ({ id, ownId }: { readonly id: string; readonly ownId: string }) =>
+  id === ofOperator ? ownId.trim() : id;
 
 /** Only those that were given. */
 function credentialsOf(values: { readonly clientId: string; readonly secret: string; readonly tenant: string }) {

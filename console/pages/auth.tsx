@@ -109,7 +109,7 @@ function Integration({ projectId, integration, onKeys }: IntegrationProps) {
         <Facts projectId={projectId} integration={integration} onKeys={onKeys} />
         <AuthDomains projectId={projectId} />
       </div>
-      <AuthOauth projectId={projectId} />
+      <AuthOauth projectId={projectId} baseUrl={integration.base_url ?? ''} />
       <AuthOutbox providerProjectId={integration.auth_provider_project_id} />
       <DeleteIntegration projectId={projectId} />
     </div>

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { OauthApp, redirectUri } from '../../test/helpers/oauth-app.ts';
 import { type OpenIdServer, startOpenIdServer } from '../../test/helpers/openid-server.ts';
+import { openMail } from './core/mails.ts';
+import { selectMails } from './statements/mails.ts';
 
 let openId: OpenIdServer;
 let app: OauthApp;
@@ -123,6 +125,34 @@ describe('an address that somebody has already', () => {
     const ada = await app.me((await app.signIn('ada')).access_token);
     expect(ada.id).not.toBe(eve.id);
     expect(await app.users()).toHaveLength(2);
+  });
+});
+
+describe('somebody who waits in an account with the address of another', () => {
+  const resetWithMail = async (email: string) => {
+    const { call, core, parts } = app.provider;
+    const callbackUrl = { callback_url: 'http://localhost:3000/reset' };
+    await call('POST', '/auth/password/send-reset-code', app.project.client, { email, ...callbackUrl });
+    const [mail] = await selectMails(core.database.sql, { limit: 1 });
+    const code = mail && /code=([0-9a-z]{45})/.exec(openMail(parts, mail))?.[1];
+    await call('POST', '/auth/password/reset', app.project.client, { code, password: 'the owner chose it' });
+  };
+
+  test('is out when its owner resets the password', async () => {
+    openId.people.set('eve', { email: 'ada@example.com', email_verified: false });
+    const { access_token: token } = await app.signIn('eve');
+    await app.provider.call('POST', '/auth/password/set', app.own(token), { password: 'eve chose it' });
+    await resetWithMail('ada@example.com');
+    expect(await app.users()).toMatchObject([{ primary_email_verified: true, oauth_providers: [] }]);
+    // Her account there has nothing to do with this user any more; and the address is taken.
+    const code = 'CONTACT_CHANNEL_ALREADY_USED_FOR_AUTH_BY_SOMEONE_ELSE';
+    expect(await app.errorOf((await app.visit('eve')).returned)).toBe(code);
+  });
+
+  test('stays in if the address is hers, and she resets her own password', async () => {
+    await app.signIn('ada');
+    await resetWithMail('ada@example.com');
+    expect(await app.users()).toMatchObject([{ has_password: true, oauth_providers: [{ id: 'google' }] }]);
   });
 });
 

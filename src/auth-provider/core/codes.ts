@@ -5,6 +5,7 @@ import { delay } from '../../lib/clock.ts';
 import { hashToken } from '../../lib/secrets.ts';
 import { known } from '../http/errors.ts';
 import { type CodeKind, type CodeRow, selectCode, useCode } from '../statements/codes.ts';
+import { deleteOauthAccountsOfUser } from '../statements/oauth-accounts.ts';
 import type { ProjectRow } from '../statements/projects.ts';
 import { selectUserByLogin, type UserChange, type UserRow } from '../statements/users.ts';
 import { sendCodeMail } from './mails.ts';
@@ -49,29 +50,37 @@ export async function sendResetCode(
   await Promise.all([work(), delay(answerMs)]);
 }
 
-/** Ends every session: anyone who knew the old password is out. The mail arrived, so the address is verified. */
+/**
+ * Ends every session: anyone who knew the old password is out. The mail arrived, so the address is verified; if it was
+ * not before, whoever entered it may be somebody else, who must not keep a way in through an OAuth account.
+ */
 export async function resetPassword(parts: AuthProviderParts, projectId: string, code: string, password: string) {
   requireGoodPassword(password);
   const row = await requireCode(parts, 'password_reset', code, projectId);
   const passwordHash = await hashPassword(password);
-  await redeem(parts, row, { passwordHash, primaryEmailVerified: true }, { endSessionsExcept: null });
+  const change = async (user: UserRow, tx: Tx) => {
+    if (!user.primaryEmailVerified) await deleteOauthAccountsOfUser(tx, user.id);
+    return { passwordHash, primaryEmailVerified: true };
+  };
+  await redeem(parts, row, change, { endSessionsExcept: null });
 }
 
 export async function verifyEmail(parts: AuthProviderParts, projectId: string, code: string): Promise<void> {
-  await redeem(parts, await requireCode(parts, 'email_verification', code, projectId), { primaryEmailVerified: true });
+  const row = await requireCode(parts, 'email_verification', code, projectId);
+  await redeem(parts, row, async () => ({ primaryEmailVerified: true }));
 }
 
 /** If the address has changed since, the code is void. */
 async function redeem(
   parts: AuthProviderParts,
   code: CodeRow,
-  change: UserChange,
+  change: (user: UserRow, tx: Tx) => Promise<UserChange>,
   options: UpdateOptions = {},
 ): Promise<void> {
   const apply = async (user: UserRow, tx: Tx) => {
     if (user.primaryEmail !== code.email) throw codeNotFound();
     if (!(await useCode(tx, code.id, parts.clock.now()))) throw codeUsed();
-    return change;
+    return change(user, tx);
   };
   await changeUser(parts, code.projectId, code.userId ?? '', apply, options);
 }

@@ -30,3 +30,7 @@ export async function insertOauthAccount(sql: Sql, account: OauthAccountRow): Pr
 export async function deleteOauthAccount(sql: Sql, userId: string, id: string): Promise<boolean> {
   return (await sql`delete from stack_oauth_accounts where user_id = ${userId} and id = ${id}`).count > 0;
 }
+
+export async function deleteOauthAccountsOfUser(sql: Sql, userId: string): Promise<void> {
+  await sql`delete from stack_oauth_accounts where user_id = ${userId}`;
+}

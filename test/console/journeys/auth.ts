@@ -65,12 +65,21 @@ export function auth(): void {
     await button('Remove').click();
     await confirm('Remove domain');
     await page.getByText('None yet: add where your app runs.').waitFor();
+    await page.getByText('None: people sign in with email and password.').waitFor();
     await button('Add provider').click();
     await dialog().getByLabel('Provider').selectOption('microsoft');
+    await dialog()
+      .getByText(/\/stack\/api\/v1\/auth\/oauth\/callback\/microsoft$/)
+      .waitFor();
+    await button('Add', dialog()).click();
+    await dialog()
+      .getByText(/shared keys belong to the hosted service/)
+      .waitFor();
     await dialog().getByLabel('Client id').fill('our-client');
     await dialog().getByLabel('Client secret').fill('our-secret');
     await confirm('Add');
     await page.getByText('client our-client').waitFor();
+    await page.getByText('usable').waitFor();
     await button('Edit Microsoft').click();
     await dialog().getByLabel('Client id').fill('our-other-client');
     await confirm('Save');
