@@ -11,6 +11,7 @@ import { data } from './journeys/data.ts';
 import { everyPage } from './journeys/every-page.ts';
 import { firstQuery } from './journeys/first-query.ts';
 import { psqlLogin } from './journeys/psql-login.ts';
+import { quotas } from './journeys/quotas.ts';
 import {
   at,
   beginStory,
@@ -40,6 +41,7 @@ afterAll(endStory);
 
 describe('from the first visit to the first query', firstQuery);
 describe('computes', computes);
+describe('quotas', quotas);
 describe('branches', branches);
 describe('data', data);
 describe('accounts', account);
