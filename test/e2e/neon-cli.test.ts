@@ -122,7 +122,7 @@ async function walkCommon({ folder, run, json, names, refusal }: Tools, id: stri
   await run('branches restore next main');
   await run('branches create --name bare --no-compute');
   await run(`branches set-expiration bare --expires-at ${tomorrow()}T00:00:00Z`);
-  expect((await json('branches add-compute bare')).type).toBe('read_write');
+  expect((await json('branches add-compute bare --type read_write')).type).toBe('read_write');
   await run('branches delete bare');
   await program.settle(id);
   const [branches, operations] = await Promise.all([names('branches list'), json('operations list')]);
