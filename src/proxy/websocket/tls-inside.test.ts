@@ -2,11 +2,13 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Duplex, PassThrough } from 'node:stream';
 import { connect as startTls } from 'node:tls';
 import { Client } from '@neondatabase/serverless';
 import * as subtls from 'subtls';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { createWebSocketStream, WebSocket } from 'ws';
+import { eventually } from '../../../test/helpers/eventually.ts';
 import { PostgresProxies } from '../../../test/helpers/proxy.ts';
 import { MessageStream } from '../protocol/message-stream.ts';
 import { startupMessage } from '../protocol/messages.ts';
@@ -40,6 +42,29 @@ it.each([false, true])('works, with the TLS hello sent ahead: %s', async (pipeli
   const { rows } = await client.query("select repeat('z', 1000000) as text, $1::text as given", ['here']);
   expect(rows).toEqual([{ text: 'z'.repeat(1_000_000), given: 'here' }]);
   await client.end();
+});
+
+/** The first bytes of a TLS client. */
+async function makeHello(): Promise<Buffer> {
+  const written = new PassThrough();
+  const client = startTls({ socket: Duplex.from({ writable: written }), servername: 'ep-a.local.localhost' });
+  client.on('error', () => {});
+  const [hello] = await once(written, 'data');
+  client.destroy();
+  return hello;
+}
+
+it('takes a hello that comes in one piece with the request for TLS', async () => {
+  const socketPath = join(proxies.directory, 'tls-piped');
+  await proxies.start({}, { siblings: { number: 0, sockets: [socketPath] } });
+  const webSocket = new WebSocket(`ws+unix://${socketPath}:/v2`);
+  proxies.onCleanup(() => webSocket.terminate());
+  const heard: Buffer[] = [];
+  webSocket.on('message', (data: Buffer) => heard.push(data));
+  await once(webSocket, 'open');
+  webSocket.send(Buffer.concat([int32(8), int32(80_877_103), await makeHello()]));
+  // Our answer, and a handshake of TLS behind it.
+  await eventually(() => expect(Buffer.concat(heard).subarray(0, 3).toString('hex')).toBe('531603'));
 });
 
 it('takes requests that are longer than a TLS record', async () => {
