@@ -7,7 +7,7 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { JSONWebKeySet } from 'jose';
-import { hostOf, isPrivateAddress, type OutboundPolicy, refusalOfUrl } from '../lib/outbound.ts';
+import { hostOf, isInternalAddress, type OutboundPolicy, refusalOfUrl } from '../lib/outbound.ts';
 
 const timeoutMs = 5_000;
 const replyBytesMax = 256 * 1024;
@@ -19,7 +19,7 @@ export async function fetchKeySet(text: string, policy: OutboundPolicy): Promise
   if (refusal !== null) throw new Error(`the URL ${refusal}`);
   const url = new URL(text);
   const mayBePrivate = policy.allowPrivate || url.origin === policy.ownOrigin;
-  if (!mayBePrivate && isPrivateAddress(hostOf(url))) throw new Error('the address is private');
+  if (!mayBePrivate && isInternalAddress(hostOf(url))) throw new Error('the address is private');
   const reply = await get(url, mayBePrivate ? undefined : publicLookup);
   return parseKeySet(reply);
 }
@@ -29,7 +29,7 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error) return callback(error, '');
     const [first] = addresses;
-    if (first === undefined || addresses.some(({ address }) => isPrivateAddress(address))) {
+    if (first === undefined || addresses.some(({ address }) => isInternalAddress(address))) {
       return callback(new Error('the name resolves to a private address'), '');
     }
     if (options.all) callback(null, addresses);

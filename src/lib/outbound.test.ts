@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isPrivateAddress, refusalOfUrl } from './outbound.ts';
+import { isInternalAddress, refusalOfUrl } from './outbound.ts';
 
 const strict = { allowPrivate: false, ownOrigin: 'https://catnap.example.com' };
 const lenient = { ...strict, allowPrivate: true };
@@ -47,6 +47,6 @@ test.each([
   ['64:ff9b::a00:1', true],
   ['fe80::1', true],
   ['keys.example.com', false],
-])('%s is private: %s', (address, expected) => {
-  expect(isPrivateAddress(address)).toBe(expected);
+])('%s is internal: %s', (address, expected) => {
+  expect(isInternalAddress(address)).toBe(expected);
 });

@@ -31,7 +31,7 @@ export function refusalOfUrl(text: string, policy: OutboundPolicy): string | nul
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal && policy.allowPrivate)) {
     return 'must start with https://';
   }
-  if (!policy.allowPrivate && (isLocal || host.endsWith('.localhost') || isPrivateAddress(host))) {
+  if (!policy.allowPrivate && (isLocal || host.endsWith('.localhost') || isInternalAddress(host))) {
     return 'must not be an address of this machine or of a private network';
   }
   return null;
@@ -67,8 +67,8 @@ const notPublic = [
 const blocked = { ipv4: new BlockList(), ipv6: new BlockList() };
 for (const [address, bits] of notPublic) blocked[familyOf(address)].addSubnet(address, bits, familyOf(address));
 
-/** False for what is no address. */
-export function isPrivateAddress(address: string): boolean {
+/** Not reachable from the internet; wider than what may connect as private. False for what is no address. */
+export function isInternalAddress(address: string): boolean {
   const plain = plainAddress(address);
   return blocked[familyOf(plain)].check(plain, familyOf(plain));
 }

@@ -26,7 +26,7 @@ const start = (wait: ShownLink['wait'], seconds = 60) =>
         return { link, seconds, wait };
       },
     },
-    { limits: { authenticationMs: 200 } },
+    { limits: { authenticationMs: 1_000 } },
   );
 
 async function connect(proxy: RunningProxy, servername: string | null, parameters: Record<string, string>) {
@@ -59,7 +59,7 @@ it('begins with AuthenticationOk and the link, and waits longer than a password 
   expect(parseErrorResponse(notice.body).message).toContain(`within 60 seconds:\n\n    ${link}\n`);
   expect(asked.at(-1)).toEqual({ address: '127.0.0.1', role: 'casey', database: 'casey', applicationName: 'psql' });
   const ended = readError(messages);
-  await letRun(400);
+  await letRun(1_300);
   refuse(new CatnapError('forbidden', 'refused by a person'));
   expect(await ended).toEqual({ sqlState: '42501', message: 'refused by a person' });
   expect(proxy.wakes).toEqual([]);
