@@ -49,20 +49,22 @@ function Dashboard({ project }: { readonly project: Project }) {
       >
         <Actions project={project} branches={branches.data ?? []} />
       </PageHead>
-      <QuotaExceeded project={project} linked />
-      <div className="dashboard">
-        <Loaded query={branches} lines={8}>
-          {(found) => (
-            <Loaded query={endpoints} lines={8}>
-              {(computes) => <Branches branches={found} endpoints={computes} operations={operations.data ?? []} />}
-            </Loaded>
-          )}
-        </Loaded>
-        <Card title="Activity">
-          <Loaded query={operations}>
-            {(found) => <OperationList operations={found.slice(0, listedOperations)} projectId={project.id} />}
+      <div className="stack">
+        <QuotaExceeded project={project} linked />
+        <div className="dashboard">
+          <Loaded query={branches} lines={8}>
+            {(found) => (
+              <Loaded query={endpoints} lines={8}>
+                {(computes) => <Branches branches={found} endpoints={computes} operations={operations.data ?? []} />}
+              </Loaded>
+            )}
           </Loaded>
-        </Card>
+          <Card title="Activity">
+            <Loaded query={operations}>
+              {(found) => <OperationList operations={found.slice(0, listedOperations)} projectId={project.id} />}
+            </Loaded>
+          </Card>
+        </div>
       </div>
     </>
   );

@@ -76,8 +76,8 @@ export function Quotas({ project }: { readonly project: Project }) {
   });
   return (
     <Card title="Quotas">
-      <QuotaExceeded project={project} />
       <Form form={form} className="stack">
+        <QuotaExceeded project={project} />
         <p className="hint">
           Once one of the first four is used up, all computes are suspended until{' '}
           {fullTime(project.consumption_period_end)} or until the quota is raised. Empty is no limit.
