@@ -104,6 +104,8 @@ function typeOf(schema, indent) {
 const literal = (value) => (typeof value === 'string' ? `'${value}'` : String(value));
 
 function record({ properties, required = [] }, indent) {
+  // An object of which nothing is known: `{}` would admit anything.
+  if (Object.keys(properties).length === 0) return 'Readonly<Record<string, unknown>>';
   const inner = `${indent}  `;
   const fields = Object.entries(properties).map(([name, schema]) => {
     const start = `${inner}readonly ${name}${required.includes(name) ? '' : '?'}:`;

@@ -1503,39 +1503,27 @@ export interface GetAvailablePreloadLibrariesReply {
 }
 
 export interface ListProjectBranchBucketsReply {
-  readonly buckets: readonly {
-
-  }[];
+  readonly buckets: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface ListProjectBranchFunctionsReply {
-  readonly functions: readonly {
-
-  }[];
+  readonly functions: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface ListProjectBranchTriggersReply {
-  readonly triggers: readonly {
-
-  }[];
+  readonly triggers: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface ListProjectBranchCustomDomainsReply {
-  readonly custom_domains: readonly {
-
-  }[];
+  readonly custom_domains: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface ListProjectPermissionsReply {
-  readonly project_permissions: readonly {
-
-  }[];
+  readonly project_permissions: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface GetOrganizationInvitationsReply {
-  readonly invitations: readonly {
-
-  }[];
+  readonly invitations: readonly Readonly<Record<string, unknown>>[];
 }
 
 /** A stream of type text/event-stream. */
