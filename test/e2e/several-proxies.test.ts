@@ -8,6 +8,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
+const proxies = 2;
 let program: Program;
 let projectId: string;
 let endpointId: string;
@@ -16,7 +17,7 @@ let pooledUri: string;
 const clients: pg.Client[] = [];
 
 beforeAll(async () => {
-  program = await Program.create({ CATNAP_PROXIES: '2', CATNAP_SUSPEND_MIN_SECONDS: '1' });
+  program = await Program.create({ CATNAP_PROXIES: String(proxies), CATNAP_SUSPEND_MIN_SECONDS: '1' });
   await program.start();
   const { body } = await program.api('POST', '/projects', { project: { name: 'several' } });
   projectId = body.project.id;
@@ -38,8 +39,8 @@ async function connect(connectionString: string): Promise<pg.Client> {
   return client;
 }
 
-/** The number of its proxy is in the key that a client could cancel with. */
-const proxyOf = (client: pg.Client) => Number('processID' in client ? client.processID : -1) % 16;
+/** The number of its proxy is in the secret half of the key that a client could cancel with. */
+const proxyOf = (client: pg.Client) => (Number('secretKey' in client ? client.secretKey : Number.NaN) >>> 0) % proxies;
 
 /** As many clients on each proxy; which one a client gets is the system's choice. */
 async function connectOnBoth(connectionString: string, each: number): Promise<[pg.Client[], pg.Client[]]> {

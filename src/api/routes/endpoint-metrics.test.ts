@@ -107,7 +107,8 @@ describe('the metrics of a compute', () => {
 
   it('counters of the month are in project and branch', async () => {
     const { sql } = api.core.database;
-    const usage = { period: '2026-03', active: 60.5, compute: 15, cpu: 4.9, written: 1024, storage: 7 };
+    const period = api.core.clock.now().toISOString().slice(0, 7);
+    const usage = { period, active: 60.5, compute: 15, cpu: 4.9, written: 1024, storage: 7 };
     await sql`update projects set usage = ${sql.json(usage)}`;
     await sql`update branches set usage = ${sql.json(usage)}`;
     const project = path.slice(0, path.indexOf('/endpoints'));
@@ -115,5 +116,7 @@ describe('the metrics of a compute', () => {
     const reply = (await api.call('GET', project)).json();
     expect(reply.project).toMatchObject({ ...counters, data_storage_bytes_hour: 7 });
     expect((await api.call('GET', `${project}/branches`)).json().branches[0]).toMatchObject(counters);
+    await sql`update projects set usage = ${sql.json({ ...usage, period: '2026-03' })}`;
+    expect((await api.call('GET', project)).json().project).toMatchObject({ active_time_seconds: 0 });
   });
 });
