@@ -8,10 +8,20 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { findUnitTests } from './test/helpers/unit-tests.ts';
 
 /**
- * Vitest begins with the files that have the most text, until it has seen how long each takes. These have little, run
- * for a minute and more, and would go on alone after all others have ended.
+ * Vitest begins with the files that have the most text, until it has seen how long each takes. These run for a minute
+ * and more, whatever their text, and some would go on alone after all others have ended.
  */
-const longest = ['/test/console/journeys.test.ts', '/src/compute/local/local.test.ts'];
+const longest = [
+  '/test/console/journeys.test.ts',
+  '/test/sweeps/operations.test.ts',
+  '/src/compute/local/local.test.ts',
+  '/test/e2e/neon-cli.test.ts',
+  '/test/e2e/clone-crashes.test.ts',
+  '/test/e2e/several-proxies.test.ts',
+  '/src/compute/local/driver/live-clone.test.ts',
+  '/test/e2e/random-updates.test.ts',
+  '/test/e2e/crashes.test.ts',
+];
 const isLongest = ({ moduleId }: TestSpecification) => longest.some((path) => moduleId.endsWith(path));
 
 class LongestFirst extends BaseSequencer {
@@ -32,8 +42,8 @@ export default defineConfig(({ mode }) => ({
     sequence: { sequencer: LongestFirst },
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
     include: mode === 'unit' ? findUnitTests() : ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 300_000,
     coverage: {
       provider: 'v8',
       include: measured.map((folder) => `${folder}/**/*.ts`),

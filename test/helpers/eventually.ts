@@ -13,7 +13,7 @@ const usualPollMs = 20;
 
 /** Tries until it holds or the deadline passes, then fails with the last reason. */
 export async function eventually<T>(check: () => Promise<T> | T, options: Polling = {}): Promise<T> {
-  const giveUpAt = Date.now() + (options.deadlineMs ?? 15_000);
+  const giveUpAt = Date.now() + (options.deadlineMs ?? 60_000);
   for (;;) {
     try {
       return await check();

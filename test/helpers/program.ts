@@ -11,7 +11,7 @@ import { eventually } from './eventually.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
-const startMsMax = 60_000;
+const startMsMax = 180_000;
 
 export interface Reply {
   readonly status: number;
@@ -128,7 +128,7 @@ export class Program {
   }
 
   /** Waits until every operation of a project has come to its end. */
-  async settle(projectId: string, deadlineMs = 30_000): Promise<void> {
+  async settle(projectId: string, deadlineMs = 120_000): Promise<void> {
     await eventually(
       async () => {
         const { body } = await this.api('GET', `/projects/${projectId}/operations?limit=1000`);
