@@ -43,6 +43,7 @@ export default defineConfig(({ mode }) => ({
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
     include: mode === 'unit' ? findUnitTests() : ['src/**/*.test.ts', 'test/**/*.test.ts'],
     testTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     hookTimeout: 300_000,
     coverage: {
       provider: 'v8',
