@@ -42,9 +42,10 @@ const { document, routes } = await describeApi();
 const { unversionedSchemas } = source['api/schemas/unversioned'];
 write('console/api/generated.ts', renderConsoleTypes(document, unversionedSchemas));
 write('src/cli/kit/generated.ts', renderCliTypes(document, unversionedSchemas));
-const { suites } = JSON.parse(readFileSync(join(root, 'docs/compatibility/suites.json'), 'utf8'));
+const { clients } = readJson('docs/compatibility/clients.json');
+const { suites } = readJson('docs/compatibility/suites.json');
 const contract = { operations: publishedOperations(), packages: contractPackages() };
-write('docs/compatibility.md', renderCompatibility({ ...contract, routes, suites }));
+write('docs/compatibility.md', renderCompatibility({ ...contract, routes, clients, suites }));
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {
@@ -105,6 +106,10 @@ function write(path, text) {
   if (readIfThere(file) === text) return console.log(`${path} is as it was`);
   writeFileSync(file, text);
   console.log(`${path} was written`);
+}
+
+function readJson(path) {
+  return JSON.parse(readFileSync(join(root, path), 'utf8'));
 }
 
 function readIfThere(file) {

@@ -14,9 +14,27 @@ export interface Suite {
   readonly date: string;
 }
 
+interface WithReason {
+  readonly why: string;
+  readonly names: readonly string[];
+}
+
+/** A program made for the hosted service, as `docs/compatibility/clients.json` records it. */
+export interface ForeignClient {
+  readonly name: string;
+  readonly version: string;
+  /** The names of its commands or methods. */
+  readonly served: readonly string[];
+  /** Answered with 501: the client shows the reason. */
+  readonly refused: readonly string[];
+  readonly failing: readonly WithReason[];
+  readonly notRun: readonly WithReason[];
+}
+
 export function renderCompatibility(found: {
   readonly operations: readonly PublishedOperation[];
   readonly packages: readonly { readonly name: string; readonly version: string }[];
   readonly routes: readonly RouteFacts[];
+  readonly clients: readonly ForeignClient[];
   readonly suites: readonly Suite[];
 }): string;

@@ -1,13 +1,13 @@
-/** docs/compatibility.md, made from the contract, the table of routes and the results of foreign suites. Pure. */
+/** docs/compatibility.md, made from the contract, the table of routes, and the results of foreign clients and suites. Pure. */
 import { addressOf } from './published-api.mjs';
 import { table } from './render-docs.mjs';
 
-export function renderCompatibility({ operations, packages, routes, suites }) {
+export function renderCompatibility({ operations, packages, routes, clients, suites }) {
   const groups = groupsOf(operations, routes);
   const sources = packages.map(({ name, version }) => `\`${name}\` ${version}`).join(' and ');
   return `# Compatibility
 
-Written by \`npm run generate\` from the routes, the published contract and \`docs/compatibility/suites.json\`; do not
+Written by \`npm run generate\` from the routes, the published contract and the files in \`docs/compatibility\`; do not
 edit. How Catnap's answers differ from the hosted service's, and what it adds, is in [api.md](api.md).
 
 ## Operations
@@ -18,6 +18,13 @@ and the reason, after the key and the project have been checked.
 ${countsTable(groups)}
 
 ${groups.map(renderGroup).join('\n\n')}
+
+## Command lines and SDKs
+
+Programs made for the hosted service, unmodified. What runs in the tests does its work, or is answered with 501 and the
+client shows the reason. The command lines run all of it with \`CATNAP_TEST_CLIS=all\`; in a normal run they share it.
+
+${renderClients(clients)}
 
 ## Suites of other projects
 
@@ -74,6 +81,27 @@ function renderGroup({ title, served, list: lists, thing: things, refused }) {
     ...reasons,
   ];
   return [`### ${title}`, '', ...lines].join('\n');
+}
+
+function renderClients(clients) {
+  const count = (groups) => sum(groups.map(({ names }) => names.length));
+  const rows = clients.map(({ name, version, served, refused, failing, notRun }) => {
+    const ran = served.length + refused.length + count(failing);
+    return [name, version, ran + count(notRun), ran, refused.length, count(notRun)].map(String);
+  });
+  const columns = ['Client', 'Version', 'Commands or methods', 'Run in tests', 'Of them 501', 'Not run'];
+  return [table(columns, rows), ...clients.map(renderClient)].join('\n\n');
+}
+
+function renderClient({ name, version, served, refused, failing, notRun }) {
+  const list = (names) => names.map((one) => `\`${one}\``).join(', ');
+  const lines = [
+    `- Served: ${list(served)}`,
+    ...(refused.length > 0 ? [`- 501: ${list(refused)}`] : []),
+    ...failing.map(({ why, names }) => `- Fails ${why}: ${list(names)}`),
+    ...notRun.map(({ why, names }) => `- Not run, ${why}: ${list(names)}`),
+  ];
+  return [`### ${name} ${version}`, '', ...lines].join('\n');
 }
 
 function renderSuites(suites) {

@@ -3,16 +3,19 @@
  * A command takes a second of computing to start, so a normal run shares them out: the oldest version runs what all
  * have, the newest what came since, the one between them a few. `CATNAP_TEST_CLIS=all` runs everything with each.
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ForeignCli, foreignClis, hasForeignClis, runCli } from '../helpers/foreign.ts';
+import { type ForeignCli, foreignClis, foreignModules, hasForeignClis, runCli } from '../helpers/foreign.ts';
+import { commandOf, foreignClient, runOf } from '../helpers/foreign-clients.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
 const isWhole = process.env.CATNAP_TEST_CLIS === 'all';
 const timeout = 600_000;
+const hasPsql = (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, 'psql')));
 let program: Program;
 let options: { readonly apiHost: string; readonly apiKey: string };
 
@@ -24,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => program?.destroy());
 
-describe.skipIf(!hasForeignClis).concurrent.each(foreignClis)('$name', (cli) => {
+describe.skipIf(!hasForeignClis).concurrent.each(foreignClis)('$name $version', (cli) => {
   it('does what has a meaning here', { timeout }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'cn-neon-cli-'));
     const tools = toolsOf(cli, folder);
@@ -35,6 +38,8 @@ describe.skipIf(!hasForeignClis).concurrent.each(foreignClis)('$name', (cli) => 
       if (cli.isNewest || (!cli.isOldest && isWhole)) await walkNew(tools, id);
       await tools.run(`projects delete ${id}`);
       expect((await program.api('GET', `/projects/${id}`)).status).toBe(404);
+      const left = runOf(foreignClient(cli.name, cli.version)).filter((name) => !tools.called.has(name));
+      if (isWhole) expect(left).toEqual(hasPsql ? [] : ['psql']);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -44,7 +49,9 @@ describe.skipIf(!hasForeignClis).concurrent.each(foreignClis)('$name', (cli) => 
 interface Tools {
   readonly cli: ForeignCli;
   readonly folder: string;
-  readonly run: (words: string) => Promise<string>;
+  /** The names of the commands that ran. */
+  readonly called: Set<string>;
+  readonly run: (words: string, env?: Record<string, string>) => Promise<string>;
   // biome-ignore lint/suspicious/noExplicitAny: what a program prints.
   readonly json: (words: string) => Promise<any>;
   readonly names: (words: string) => Promise<string[]>;
@@ -53,11 +60,17 @@ interface Tools {
 }
 
 function toolsOf(cli: ForeignCli, folder: string): Tools {
-  const run = (words: string) => runCli(cli, { ...options, folder }, words.split(' '));
+  const called = new Set<string>();
+  const listed = foreignClient(cli.name, cli.version);
+  const run = (words: string, env: Record<string, string> = {}) => {
+    called.add(commandOf(listed, words));
+    return runCli(cli, { ...options, folder, env }, words.split(' '));
+  };
   const json = async (words: string) => JSON.parse(await run(`${words} --output json`));
   return {
     cli,
     folder,
+    called,
     run,
     json,
     names: async (words) => (await json(words)).map(({ name }: { name: string }) => name).sort(),
@@ -131,11 +144,17 @@ async function walkCommon({ folder, run, json, names, refusal }: Tools, id: stri
 
   await run('ip-allow add 192.0.2.1');
   expect((await program.api('GET', `/projects/${id}`)).body.project.settings.allowed_ips.ips).toEqual(['192.0.2.1']);
-  await run('ip-allow list');
+  await run('ip-allow add 192.0.2.2');
+  await run('ip-allow remove 192.0.2.1');
+  expect(await run('ip-allow list')).toMatch(/192\.0\.2\.2/);
   await run('ip-allow reset');
   await run('checkout next');
   expect(JSON.parse(await readFile(join(folder, '.neon'), 'utf8'))).toMatchObject({ projectId: id });
   await run(`set-context --project-id ${id}`);
+  await program.settle(id);
+  // The hostname that it connects to resolves on few machines; the variable says where it is.
+  if (hasPsql) expect(await run('psql main -- -Atc select(41+1)', { PGHOSTADDR: '127.0.0.1' })).toBe('42\n');
+  expect(await refusal(`projects recover ${id}`)).toContain('not offered by Catnap');
   expect(await refusal('branches restore next main@2026-01-01T00:00:00Z')).toMatch(/timestamp/);
 }
 
@@ -149,7 +168,10 @@ async function walkStatus({ folder, run, json }: Tools, id: string): Promise<voi
 }
 
 /** What came with the fifth version. */
-async function walkNew({ run, json, refusal }: Tools, id: string): Promise<void> {
+async function walkNew(tools: Tools, id: string): Promise<void> {
+  const { run, json, refusal } = tools;
+  await walkPolicy(tools, id);
+  await walkSchema(tools);
   const key = await json('api-keys create --name second');
   expect((await json('api-keys list')).map(({ name }: { name: string }) => name)).toContain('second');
   await run(`api-keys revoke ${key.id}`);
@@ -163,16 +185,43 @@ async function walkNew({ run, json, refusal }: Tools, id: string): Promise<void>
   expect(JSON.parse(direct).project.id).toBe(id);
   expect(auth).toContain('not configured');
   expect(lists).toEqual([[], [], []]);
+  expect(await refusal('neon-auth enable')).toContain('auth_provider must be one of stack');
   const refused = [
     `projects recover ${id}`,
     'snapshots list',
     'credentials list',
     'buckets create photos',
     'logs fields',
+    'vpc project list',
   ];
   for (const words of refused) {
     expect([words, await refusal(words)]).toEqual([words, expect.stringContaining('not offered by Catnap')]);
   }
+}
+
+/** A policy in a file, which the branch is compared with and changed to. */
+async function walkPolicy({ folder, run }: Tools, id: string): Promise<void> {
+  await symlink(foreignModules, join(folder, 'node_modules'));
+  const policy = `{ branch: () => ({ postgres: { computeSettings: { suspendTimeout: '10m' } } }) }`;
+  const text = `import { defineConfig } from '@neon/config/v1';\nexport default defineConfig(${policy});\n`;
+  await writeFile(join(folder, 'neon.ts'), text);
+  const timeouts = async () =>
+    (await program.api('GET', `/projects/${id}/endpoints`)).body.endpoints.map(
+      (endpoint: { suspend_timeout_seconds: number }) => endpoint.suspend_timeout_seconds,
+    );
+  expect(await run('config plan')).toContain('suspendTimeout');
+  expect(await timeouts()).not.toContain(600);
+  await run('config apply --update-existing');
+  expect(await timeouts()).toContain(600);
+  await rm(join(folder, 'neon.ts'));
+}
+
+/** Commands that look into databases. */
+async function walkSchema({ run, json }: Tools): Promise<void> {
+  const uri = (await json('branches create --name changed')).connection_uris[0].connection_uri;
+  await ask(uri, 'create table only_there as select generate_series(1, 1000) as a');
+  expect(await run('diff main --branch changed')).toContain('only_there');
+  expect(JSON.stringify(await json(`inspect db table-sizes --db-url ${uri}`))).toContain('only_there');
 }
 
 const tomorrow = () => new Date(Date.now() + 24 * 3_600_000).toISOString().slice(0, 10);

@@ -1,24 +1,29 @@
 /** The published SDK, unmodified: every method that has a meaning here, and what it makes of the others. */
 import { createNeonClient, type NeonClient } from '@neon/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { foreignClient, methodsOf, recordCalls } from '../helpers/foreign-clients.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
 let program: Program;
 let neon: NeonClient<true>;
+const called = new Set<string>();
+const listed = foreignClient('@neon/sdk', '6.1.2');
 let projectId: string;
 let branchId: string;
+let orgId: string;
 
 beforeAll(async () => {
   program = await Program.create();
   await program.start();
-  neon = createNeonClient({
+  const client = createNeonClient({
     apiKey: await program.apiKey(),
     baseUrl: `http://127.0.0.1:${program.httpPort}/api/v2`,
     throwOnError: true,
     waitForReadiness: true,
     retries: 0,
   });
+  neon = recordCalls(client, called);
 });
 afterAll(() => program.destroy());
 
@@ -36,6 +41,7 @@ describe('@neon/sdk', () => {
   it('makes a project and connects to it', async () => {
     const { project, connectionString } = await neon.projects.createAndConnect({ name: 'by sdk' });
     projectId = project.id;
+    orgId = project.org_id ?? '';
     expect(await ask(connectionString, 'select 1')).toBe('1');
     await neon.projects.update({ projectId, name: 'renamed' });
     expect((await neon.projects.get({ projectId })).name).toBe('renamed');
@@ -107,21 +113,101 @@ describe('@neon/sdk', () => {
     expect((await neon.operations.get({ projectId, operationId })).status).toBe('finished');
   });
 
+  it('sign-in for applications', async () => {
+    const of = { projectId, branchId };
+    const { auth_provider_project_id: id } = await neon.auth.create({ ...of, auth_provider: 'stack' });
+    expect((await neon.auth.get(of)).auth_provider_project_id).toBe(id);
+    const { trustedDomains, oauthProviders, users } = neon.auth;
+    const domain = 'https://shop.example.com';
+    await trustedDomains.add({ ...of, auth_provider: 'stack', domain });
+    expect((await trustedDomains.list(of)).map((trusted) => trusted.domain)).toEqual([domain]);
+    await trustedDomains.delete({ ...of, auth_provider: 'stack', domains: [{ domain }] });
+    expect(await trustedDomains.list(of)).toEqual([]);
+    await oauthProviders.add({ ...of, id: 'google', client_id: 'first', client_secret: 'secret' });
+    await oauthProviders.update({ ...of, providerId: 'google', client_id: 'second', client_secret: 'secret' });
+    expect((await oauthProviders.list(of)).map(({ client_id }) => client_id)).toEqual(['second']);
+    await oauthProviders.delete({ ...of, providerId: 'google' });
+    expect(await oauthProviders.list(of)).toEqual([]);
+    const ann = await users.create({ ...of, email: 'ann@example.com', name: 'Ann' });
+    await users.delete({ ...of, authUserId: ann.id });
+    await expect(users.delete({ ...of, authUserId: ann.id })).rejects.toMatchObject({ status: 404 });
+    await neon.auth.disable({ ...of, deleteData: true });
+    await expect(neon.auth.get(of)).rejects.toMatchObject({ status: 404 });
+  });
+
+  it('consumption', async () => {
+    const day = 24 * 3_600_000;
+    const today = Math.floor(Date.now() / day) * day;
+    const [from, to] = [today - day, today + day].map((time) => new Date(time).toISOString());
+    const asked = { from: from ?? '', to: to ?? '', granularity: 'daily' as const, orgId };
+    const metrics = ['compute_unit_seconds' as const];
+    const found = [
+      await neon.consumption.perProject(asked).all(),
+      await neon.consumption.perProjectV2({ ...asked, metrics }).all(),
+    ];
+    expect(found.map((projects) => projects.map((project) => project.project_id))).toEqual([[projectId], [projectId]]);
+    const branches = await neon.consumption.perBranchV2({ ...asked, metrics, project_ids: [projectId] }).all();
+    expect(branches.map((branch) => branch.branch_id)).toContain(branchId);
+  });
+
   it('what a branch does not have', async () => {
     const of = { projectId, branchId };
     expect(await neon.storage.buckets.list(of)).toEqual([]);
     expect(await neon.functions.list(of).all()).toEqual([]);
+    expect(await neon.functions.customDomains.list(of).all()).toEqual([]);
     expect(await neon.triggers.list(of)).toEqual([]);
-    const refused = neon.storage.buckets.create({ ...of, name: 'photos' });
-    await expect(refused).rejects.toMatchObject({
+    const none = { status: 404, message: expect.stringContaining('not offered by Catnap') };
+    await expect(neon.storage.get(of)).rejects.toMatchObject(none);
+    await expect(neon.aiGateway.get(of)).rejects.toMatchObject(none);
+    await expect(neon.postgres.dataApi.get({ ...of, databaseName: 'neondb' })).rejects.toMatchObject(none);
+  });
+
+  it.each(listed.refused)('%s is refused with the reason', async (name) => {
+    await expect(callRefused(name)).rejects.toMatchObject({
       status: 501,
       message: expect.stringContaining('not offered by Catnap'),
     });
-    await expect(neon.snapshots.list({ projectId })).rejects.toMatchObject({ status: 501 });
   });
 
   it('and deletes the project', async () => {
+    const { id: spare } = await neon.projects.create({ name: 'spare' });
+    await neon.projects.delete({ projectId: spare });
     await neon.projects.delete({ projectId });
     await expect(neon.projects.get({ projectId })).rejects.toMatchObject({ status: 404 });
   });
+
+  it('all its methods ran, and are listed', () => {
+    expect([...called].sort()).toEqual([...listed.served, ...listed.refused].sort());
+    const { client: _transport, ...parts } = neon;
+    expect(methodsOf(parts).sort()).toEqual([...called].sort());
+  });
 });
+
+/** With a value for every parameter that any of them wants; what else there is ends in a body that nobody reads. */
+function callRefused(name: string): Promise<unknown> {
+  const ids = { projectId, branchId, memberId: 'm', permissionId: 'p', snapshotId: 's', tokenId: 't', triggerId: 't' };
+  const names = { name: 'any', bucketName: 'b', objectKey: 'o', prefix: 'p', slug: 's', fieldName: 'f', domain: 'd' };
+  const others = {
+    key: 'o',
+    databaseName: 'neondb',
+    authUserId: 'u',
+    roles: [],
+    schedule: [],
+    projectIds: [projectId],
+  };
+  const organizations = {
+    sourceOrgId: orgId,
+    fromOrgId: orgId,
+    toOrgId: 'org-two',
+    destinationOrgId: 'org-two',
+  };
+  const function_ = { zip: new Blob(['code']), runtime: 'nodejs24', operation: 'download' };
+  const person = { email: 'ann@example.com', role: 'admin' };
+  const path = name.split('.');
+  const owner = path.slice(0, -1).reduce<object>((part, key) => Reflect.get(part, key), neon);
+  const result = Reflect.get(
+    owner,
+    path.at(-1) ?? '',
+  )({ ...ids, ...names, ...others, ...organizations, ...function_, ...person });
+  return 'all' in result ? result.all() : result;
+}

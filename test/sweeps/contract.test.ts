@@ -132,11 +132,13 @@ describe('what is served', () => {
 
 test('docs/compatibility.md is what the routes and the contract give', () => {
   const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
+  const { clients } = JSON.parse(read('docs/compatibility/clients.json'));
   const { suites } = JSON.parse(read('docs/compatibility/suites.json'));
   const rendered = renderCompatibility({
     operations,
     packages: contractPackages(),
     routes: api.app.routeTable,
+    clients,
     suites,
   });
   expect(read('docs/compatibility.md')).toBe(rendered);
