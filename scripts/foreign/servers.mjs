@@ -1,11 +1,21 @@
 /**
  * The three servers that a foreign suite runs against: a plain one of the same build, and a compute of a temporary
  * Catnap by its direct and its pooled host. All take the same role with the same rights, and none needs to be told
- * which endpoint is meant: a door in front of each compute adds that to the startup packet.
+ * which endpoint is meant: a door in front of each compute adds that to the startup packet. Without a door, and with TLS
+ * under a certificate of the same authority, they are at the address in `tls`.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +36,7 @@ export async function startServers() {
   };
   try {
     const catnap = await startCatnap(cleanups);
-    const servers = { control: await startPlain(catnap.bin, cleanups) };
+    const servers = { control: await startPlain(catnap, cleanups) };
     for (const kind of ['direct', 'pooled']) servers[kind] = await openCompute(catnap, kind === 'pooled', cleanups);
     for (const [kind, server] of Object.entries(servers)) server.kind = kind;
     return { servers, close };
@@ -75,7 +85,7 @@ async function startCatnap(cleanups) {
     return output.includes('Create a project');
   });
   const key = readFileSync(join(home, 'api-key'), 'utf8').trim();
-  return { httpPort, pgPort, key, bin: findBin(home) };
+  return { httpPort, pgPort, key, bin: findBin(home), certificates: join(home, 'certificates') };
 }
 
 /** The folder of `initdb` and `postgres` of the newest major in a home. */
@@ -107,7 +117,7 @@ function serversOf(home) {
     .map(Number);
 }
 
-async function startPlain(bin, cleanups) {
+async function startPlain({ bin, certificates }, cleanups) {
   const directory = mkdtempSync(join(tmpdir(), 'catnap-plain-'));
   if (plainUid !== undefined) chownSync(directory, plainUid, plainUid);
   const data = join(directory, 'data');
@@ -117,7 +127,21 @@ async function startPlain(bin, cleanups) {
   const locale = ['-E', 'UTF8', '--locale=C'];
   execFileSync(join(bin, 'initdb'), ['-D', data, '-U', superuser, ...authentication, ...locale], as);
   const port = await freePort();
-  const settings = { port, unix_socket_directories: directory, listen_addresses: '127.0.0.1', fsync: 'off' };
+  const pem = join(directory, 'server.pem');
+  copyFileSync(join(certificates, 'server.pem'), pem);
+  chmodSync(pem, 0o600);
+  if (plainUid !== undefined) chownSync(pem, plainUid, plainUid);
+  const settings = {
+    port,
+    unix_socket_directories: directory,
+    listen_addresses: '127.0.0.1',
+    fsync: 'off',
+    ssl: 'on',
+    ssl_cert_file: pem,
+    ssl_key_file: pem,
+    // As in a compute, where pg_stat_statements is loaded; EXPLAIN VERBOSE shows it.
+    compute_query_id: 'on',
+  };
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const child = spawn(join(bin, 'postgres'), ['-D', data, ...args], as);
   cleanups.push(async () => {
@@ -126,6 +150,7 @@ async function startPlain(bin, cleanups) {
     rmSync(directory, { recursive: true, force: true });
   });
   const server = { host: '127.0.0.1', port, user: 'neondb_owner', password: 'owner', database: 'neondb' };
+  server.tls = { port, authority: join(certificates, 'ca/ca.crt'), options: '' };
   const path = join(directory, `.s.PGSQL.${port}`);
   const sql = postgres({ path, user: superuser, database: 'postgres', max: 1 });
   await until(async () => (await sql`select 1`.catch(() => [])).length === 1);
@@ -135,7 +160,7 @@ async function startPlain(bin, cleanups) {
   return server;
 }
 
-async function openCompute({ httpPort, pgPort, key }, isPooled, cleanups) {
+async function openCompute({ httpPort, pgPort, key, certificates }, isPooled, cleanups) {
   const reply = await fetch(`http://127.0.0.1:${httpPort}/api/v2/projects`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -145,11 +170,13 @@ async function openCompute({ httpPort, pgPort, key }, isPooled, cleanups) {
   if (!reply.ok) throw new Error(JSON.stringify(made));
   const [{ id }] = made.endpoints;
   const [{ connection_parameters: login }] = made.connection_uris;
-  const port = await openDoor(pgPort, isPooled ? `${id}-pooler` : id, cleanups);
+  const endpoint = isPooled ? `${id}-pooler` : id;
+  const port = await openDoor(pgPort, endpoint, cleanups);
   const { role: user, password, database } = login;
   const server = { host: '127.0.0.1', port, user, password, database };
+  server.tls = { port: pgPort, authority: join(certificates, 'ca/ca.crt'), options: `endpoint=${endpoint}` };
   await until(async () => {
-    const sql = postgres({ ...server, max: 1, connect_timeout: 20 });
+    const sql = postgres({ host: server.host, port, user, password, database, max: 1, connect_timeout: 20 });
     const rows = await sql`select 1`.catch(() => []);
     await sql.end({ timeout: 1 });
     return rows.length === 1;
