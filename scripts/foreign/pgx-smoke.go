@@ -255,8 +255,12 @@ func savepoint(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	if _, err := inner.Exec(ctx, insert, "none"); err == nil {
-		return errors.New("a text was taken for a number")
+	if _, err := inner.Exec(ctx, insert, 2); err != nil {
+		return err
+	}
+	_, fault := inner.Exec(ctx, "select 1 / 0")
+	if err := hasCode(fault, "22012"); err != nil {
+		return err
 	}
 	if err := inner.Rollback(ctx); err != nil {
 		return err
