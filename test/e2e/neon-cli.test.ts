@@ -27,7 +27,8 @@ beforeAll(async () => {
 });
 afterAll(() => program?.destroy());
 
-describe.skipIf(!hasForeignClis).concurrent.each(foreignClis)('$name $version', (cli) => {
+// Whole walks one after another: three at once would ask for more schemas at a time than an installation reads.
+describe.skipIf(!hasForeignClis).each(foreignClis)('$name $version', { concurrent: !isWhole }, (cli) => {
   it('does what has a meaning here', { timeout }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'cn-neon-cli-'));
     const tools = toolsOf(cli, folder);
