@@ -121,9 +121,18 @@ describe('on a real server', () => {
     await start(2);
     expect(address).toEqual(before);
     await eventually(async () => expect(await verifiers.read(address, adminSecret, 'owner')).toBe(stored));
-    await ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-               WHERE usename = 'catnap_admin' AND pid <> pg_backend_pid()`);
-    expect(await verifiers.read(address, adminSecret, 'owner')).toBe(stored);
+  });
+
+  test('a session that is ended while it is asked is replaced', async () => {
+    const verifiers = open();
+    const endSessions = () =>
+      ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+           WHERE usename = 'catnap_admin' AND pid <> pg_backend_pid()`);
+    for (let turn = 0; turn < 20; turn += 1) {
+      expect(await verifiers.read(address, adminSecret, 'owner')).toBe(stored);
+      await endSessions();
+      expect(await verifiers.read(address, adminSecret, 'owner')).toBe(stored);
+    }
   });
 
   test('no session is left when they are closed', async () => {

@@ -34,18 +34,29 @@ export function createServerVerifiers(options: VerifierOptions = {}): ServerVeri
   const samples: number[] = [];
   const secret = randomBytes(32);
 
-  function sessionAt(address: ComputeAddress, adminSecret: string): Session {
-    const key = `${JSON.stringify(address)} ${adminSecret}`;
+  function sessionAt(key: string, address: ComputeAddress, adminSecret: string): Session {
     const limits = { connectSeconds: answerMs / 1_000, statementMs: answerMs, idleSeconds, prepare: true };
     const session = sessions.get(key) ?? openSession(address, adminLogin(adminSecret), limits);
     sessions.delete(key);
     sessions.set(key, session);
     const [oldest] = sessions;
-    if (sessions.size > sessionsMax && oldest) {
-      sessions.delete(oldest[0]);
-      void oldest[1].end({ timeout: 1 }).catch(() => {});
-    }
+    if (sessions.size > sessionsMax && oldest) drop(...oldest);
     return session;
+  }
+  function drop(key: string, session: Session): void {
+    if (sessions.get(key) === session) sessions.delete(key);
+    void session.end({ timeout: 1 }).catch(() => {});
+  }
+  async function ask(address: ComputeAddress, adminSecret: string, role: string): Promise<string | null> {
+    const key = `${JSON.stringify(address)} ${adminSecret}`;
+    const session = sessionAt(key, address, adminSecret);
+    try {
+      return await readVerifier(session, role);
+    } catch (error) {
+      // A server that ends a session says so before it closes the connection: a second question would go down with it.
+      drop(key, session);
+      throw error;
+    }
   }
 
   return {
@@ -53,10 +64,9 @@ export function createServerVerifiers(options: VerifierOptions = {}): ServerVeri
       const startedAt = performance.now();
       const patience = new AbortController();
       try {
-        const ask = () => readVerifier(sessionAt(address, adminSecret), role);
         // Twice: a restart of the server may have ended the session.
-        const answer = ask()
-          .catch(ask)
+        const answer = ask(address, adminSecret, role)
+          .catch(() => ask(address, adminSecret, role))
           .catch(() => undefined);
         return await Promise.race([answer, delay(answerMs, patience.signal).then(() => undefined)]);
       } finally {
