@@ -9,7 +9,8 @@ import { findUnitTests } from './test/helpers/unit-tests.ts';
 
 /**
  * Vitest begins with the files that have the most text, until it has seen how long each takes. These run for a minute
- * and more, whatever their text, and some would go on alone after all others have ended.
+ * and more, whatever their text, or for half a minute with so little text that they would go on alone after all others
+ * have ended.
  */
 const longest = [
   '/test/console/journeys.test.ts',
@@ -21,6 +22,10 @@ const longest = [
   '/src/compute/local/driver/live-clone.test.ts',
   '/test/e2e/random-updates.test.ts',
   '/test/e2e/crashes.test.ts',
+  '/test/e2e/compute-rules.test.ts',
+  '/test/e2e/sleep-wake.test.ts',
+  '/test/e2e/idempotency.test.ts',
+  '/test/e2e/why-awake.test.ts',
 ];
 const isLongest = ({ moduleId }: TestSpecification) => longest.some((path) => moduleId.endsWith(path));
 

@@ -1,15 +1,24 @@
 /**
  * vitest's globalSetup: one system database for the whole run, in a home of its own. Test files take their database
- * from it with `inject('systemDatabase')` and share its binaries with `inject('sharedBuildsHome')`.
+ * from it with `inject('systemDatabase')`, share its binaries with `inject('sharedBuildsHome')`, and begin with a copy
+ * of it as it was at first if they start a Catnap of their own.
  */
 import 'vitest';
 import { spawn } from 'node:child_process';
-import { appendFile, readFile } from 'node:fs/promises';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { createLogger } from '../../src/lib/log.ts';
-import { type SystemDatabaseConnection, startSystemDatabase } from '../../src/machine/system-database.ts';
-import { makeTempHome } from './temp-home.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
+import {
+  type SystemDatabase,
+  type SystemDatabaseConnection,
+  startSystemDatabase,
+} from '../../src/machine/system-database.ts';
+import { loadAllMigrations } from '../../src/processes/migrations.ts';
+import { chooseHomesFolder } from './homes-folder.ts';
+import { keepSystem } from './prepared-system.ts';
+import { makeTempHome, type TempHome } from './temp-home.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -19,12 +28,11 @@ declare module 'vitest' {
 }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const home = await makeTempHome();
+  const home = await makeTempHome({ under: chooseHomesFolder() });
   const guard = guardAgainstKill(home.path);
   const log = createLogger({ level: 'error', process: 'tests' });
   try {
-    const system = await startSystemDatabase(home.config, log);
-    await tradeSafetyForSpeed(home.path);
+    const system = await startPrepared(home, log);
     project.provide('systemDatabase', system.connection);
     project.provide('sharedBuildsHome', home.path);
     return async () => {
@@ -39,12 +47,15 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** Nothing in this database outlives the run, so nothing needs to reach the disk. Its role may not say so by SQL. */
-async function tradeSafetyForSpeed(home: string): Promise<void> {
-  const dataDirectory = join(home, 'system', 'pgdata');
-  await appendFile(join(dataDirectory, 'postgresql.auto.conf'), 'fsync = off\nfull_page_writes = off\n');
-  const [pid] = (await readFile(join(dataDirectory, 'postmaster.pid'), 'utf8')).split('\n');
-  process.kill(Number(pid), 'SIGHUP');
+/** Stops once in between: a copy of a server that runs would be torn. */
+async function startPrepared(home: TempHome, log: Logger): Promise<SystemDatabase> {
+  const first = await startSystemDatabase(home.config, log);
+  await migrate(first.connection, await loadAllMigrations());
+  await first.stop();
+  await keepSystem(home.path);
+  // Nothing in this database outlives the run, so nothing needs to reach the disk. Its role may not say so by SQL.
+  await appendFile(join(first.dataDirectory, 'postgresql.auto.conf'), 'fsync = off\nfull_page_writes = off\n');
+  return startSystemDatabase(home.config, log);
 }
 
 /**

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import { validateReply } from './contract.ts';
 import { eventually } from './eventually.ts';
+import { takeSystem } from './prepared-system.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
@@ -40,7 +41,9 @@ export class Program {
     env: Readonly<Record<string, string>> = {},
     place: { readonly under?: string; readonly ownBuilds?: boolean } = {},
   ): Promise<Program> {
-    const home = await makeTempHome({ share: inject('sharedBuildsHome'), ...place });
+    const shared = inject('sharedBuildsHome');
+    const home = await makeTempHome({ share: shared, ...place });
+    if (place.ownBuilds !== true) await takeSystem(shared, home.path);
     return new Program(home, await freePorts(), env);
   }
 
@@ -99,7 +102,8 @@ export class Program {
   /** Ends everything that belongs to the home, tenants' servers too, and removes it. */
   async destroy(): Promise<void> {
     await this.killHard();
-    for (const pid of await this.serverPids()) process.kill(pid, 'SIGKILL');
+    // Not harder: a server that is killed leaves its shared memory behind until the machine is started again.
+    for (const pid of await this.serverPids()) process.kill(pid, 'SIGQUIT');
     await eventually(async () => {
       if ((await this.serverPids()).length > 0) throw new Error('servers of the home still run');
     });

@@ -1,7 +1,7 @@
 /** A data home for one test file: a short path, because unix sockets live in it, and removed afterwards. */
 import { appendFile, chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Cgroups } from '../../src/compute/local/host/cgroups/compute-groups.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
 import { type Config, readConfig } from '../../src/lib/config.ts';
@@ -22,7 +22,9 @@ export interface TempHome {
 export async function makeTempHome(
   options: { share?: string; ownBuilds?: boolean; under?: string | undefined } = {},
 ): Promise<TempHome> {
-  const path = await mkdtemp(join(options.under ?? tmpdir(), 'cn-'));
+  // Beside the one that it shares with, because what is shared is moved from one to the other.
+  const beside = options.share === undefined ? tmpdir() : dirname(options.share);
+  const path = await mkdtemp(join(options.under ?? beside, 'cn-'));
   if (process.getuid?.() === 0) await chmod(path, 0o711);
   if (options.share !== undefined) {
     // Templates are moved into place from the home's own filesystem.

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { processorMs } from '../../../test/helpers/processor-time.ts';
 import { isTrustedUrl, requireDomain } from './domains.ts';
 
 const isTrusted = (domain: string, url: string) =>
@@ -24,10 +25,11 @@ test.each([
 });
 
 test('a host name made to be slow is decided at once', () => {
-  const startedAt = performance.now();
-  for (let i = 0; i < 100; i += 1) {
-    expect(isTrusted('https://*a*a*b', `https://${'a'.repeat(1_900)}`)).toBe(false);
-    expect(isTrusted('https://**a**a**b', `https://${'a'.repeat(250)}`)).toBe(false);
-  }
-  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  const ms = processorMs(() => {
+    for (let i = 0; i < 100; i += 1) {
+      expect(isTrusted('https://*a*a*b', `https://${'a'.repeat(1_900)}`)).toBe(false);
+      expect(isTrusted('https://**a**a**b', `https://${'a'.repeat(250)}`)).toBe(false);
+    }
+  });
+  expect(ms).toBeLessThan(2_000);
 });

@@ -2,7 +2,7 @@
  * What every compute driver must do, as a suite that each of them runs. Where the subject can `query`, the suite also
  * checks with real SQL; the fake driver has no server to query.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { Bench, type DriverSubject, ownerAndDatabase } from './bench.ts';
 import { describeBranches, describeConfigure } from './catalog.ts';
@@ -27,10 +27,9 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     beforeAll(async () => {
       subject = await makeSubject();
     });
-    afterAll(async () => {
-      await removeAll();
-      await subject.close();
-    });
+    // Not at the end: by then dozens of servers would run, and each takes its share of the machine.
+    afterEach(removeAll);
+    afterAll(() => subject.close());
     describe('branches', () => describeBranches(bench));
     describe('life of a compute', () => describeLife(bench));
     describe('generations', () => describeGenerations(bench));
@@ -42,6 +41,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('exchange of data', () => describeReplacement(bench));
     describe('removal', () => describeRemoval(bench));
     test('with every project removed nothing is left', async () => {
+      await bench().started();
       expect(await subject.leftovers()).not.toEqual([]);
       await removeAll();
       expect(await subject.leftovers()).toEqual([]);

@@ -1,7 +1,7 @@
 /** Every page, and every kind of dialog: accessible, no wider than the screen, with little script. */
-import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { violationsOf } from '../../helpers/accessibility.ts';
 import {
   at,
   branchIdOf,
@@ -123,15 +123,4 @@ async function problemsOf(page: Page, title: string): Promise<string[]> {
     ...violations.map((violation) => `${title}: ${violation}`),
     ...(overflow > 0 ? [`${title}: wider than the screen by ${overflow} px`] : []),
   ];
-}
-
-/**
- * The checker is brought into the page once, with its first look, and stays: bringing it anew takes as long again.
- * What lies behind an open dialog cannot be reached, and was looked at without it.
- */
-async function violationsOf(page: Page): Promise<string[]> {
-  if (!(await page.evaluate<boolean>("'axe' in window"))) await new AxeBuilder({ page }).setLegacyMode().analyze();
-  const look = "axe.run(document.querySelector('dialog') ?? document, { resultTypes: ['violations'] })";
-  const read = "({ id, nodes }) => [id, ...nodes.map(({ html }) => html)].join(' | ')";
-  return page.evaluate<string[]>(`${look}.then(({ violations }) => violations.map(${read}))`);
 }
