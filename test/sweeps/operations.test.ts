@@ -384,6 +384,7 @@ async function stepsUsed(way: Scenario, job: JobName): Promise<ReadonlySet<strin
  */
 const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   createBranch: 'needed',
+  keepHistory: 'unused',
   removeBranch: 'needed',
   replaceBranch: 'needed',
   emptyBranch: 'needed',

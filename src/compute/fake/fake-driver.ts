@@ -4,7 +4,7 @@
  */
 
 import { delay } from '../../lib/clock.ts';
-import type { ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type { BranchHistory, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import {
   type BranchCopy,
@@ -19,6 +19,7 @@ import {
   type ComputeSpec,
   type DetachSpec,
   type EmptySpec,
+  type HistoryPolicy,
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
@@ -132,6 +133,10 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async replaceBranch(ref: BranchRef, replacement: BranchReplacement): Promise<void> {
     await this.#enter('replaceBranch', ref.branchId);
     replaceIn(this, ref, replacement);
+  }
+
+  async keepHistory(_ref: BranchRef, _policy: HistoryPolicy): Promise<BranchHistory | null> {
+    throw new Error('TO BE BUILT');
   }
 
   async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {

@@ -5,7 +5,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { delay } from '../../../lib/clock.ts';
-import type { ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../../lib/model.ts';
+import type {
+  BranchHistory,
+  ComputeAddress,
+  ComputeLimits,
+  ReplicationSlot,
+  ServerCatalog,
+} from '../../../lib/model.ts';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
 import {
@@ -21,6 +27,7 @@ import {
   type ComputeSpec,
   type DetachSpec,
   type EmptySpec,
+  type HistoryPolicy,
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
@@ -96,6 +103,10 @@ export class LocalDriver implements ComputeDriver {
 
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
     return this.#host.replaceBranch(ref, by);
+  }
+
+  async keepHistory(_ref: BranchRef, _policy: HistoryPolicy): Promise<BranchHistory | null> {
+    throw new Error('TO BE BUILT');
   }
 
   buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
