@@ -301,21 +301,21 @@ export class Histories {
 
   async #hasNewLog(kept: Kept): Promise<boolean> {
     const seen = this.#seen.get(kept.historyId);
-    return seen === undefined || (await this.#newestWrite(kept)) > seen;
+    const newest = await this.#newestWrite(kept);
+    return seen === undefined || newest > seen || newest === Number.POSITIVE_INFINITY;
   }
 
-  /** The server writes to the segment that was copied last, or has gone on to the next. */
+  /** The server writes to the segment that was copied last, or has gone on to the next, or has left both behind. */
   async #newestWrite({ data, paths }: Kept): Promise<number> {
     const state = await readState(paths);
     if (state?.copied == null) return Number.POSITIVE_INFINITY;
     const at = Number(lsnBytes(state.copied.lsn) / segmentBytes);
-    const times = [at, at + 1].map((number) =>
+    const writtenAt = (number: number, ifGone: number) =>
       stat(join(data, 'pg_wal', segmentName(state.timeline, number))).then(
         ({ mtimeMs }) => mtimeMs,
-        () => 0,
-      ),
-    );
-    return Math.max(...(await Promise.all(times)));
+        () => ifGone,
+      );
+    return Math.max(await writtenAt(at, Number.POSITIVE_INFINITY), await writtenAt(at + 1, 0));
   }
 }
 
