@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { benchAutoscale } from './autoscale.mjs';
 import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
+import { benchHistory } from './history.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
 import { benchUsersSync } from './users-sync.mjs';
@@ -14,6 +15,7 @@ const benchmarks = {
   neighbours: benchNeighbours,
   branch: benchBranch,
   create: benchCreate,
+  history: benchHistory,
   proxy: benchProxy,
   'users-sync': benchUsersSync,
   wake: benchWake,
