@@ -5,6 +5,7 @@ import { benchAutoscale } from './autoscale.mjs';
 import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
 import { benchHistory } from './history.mjs';
+import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
 import { benchUsersSync } from './users-sync.mjs';
@@ -16,6 +17,7 @@ const benchmarks = {
   branch: benchBranch,
   create: benchCreate,
   history: benchHistory,
+  moments: benchMoments,
   proxy: benchProxy,
   'users-sync': benchUsersSync,
   wake: benchWake,
