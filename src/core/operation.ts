@@ -28,6 +28,8 @@ const unfinishedMax = 500;
 
 export const endpointKey = (id: EndpointId) => `endpoint:${id}`;
 export const branchKey = (id: BranchId) => `branch:${id}`;
+/** Held by what reads a branch's past, against what takes it away; starts and stops of computes do not need it. */
+export const historyKey = (id: BranchId) => `history:${id}`;
 export const projectKey = (id: ProjectId) => `project:${id}`;
 
 /** A replica may start with a copy of its primary, which takes a while. */

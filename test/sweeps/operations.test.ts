@@ -22,6 +22,7 @@ import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
+import { updateHistory } from '../../src/db/histories.ts';
 import type { BranchId, EndpointId } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
@@ -78,6 +79,11 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
   ],
   create_branch: [
     withReplication((made) => addBranch(made)),
+    withPast((made, parentTimestamp) =>
+      command(test, (scope) =>
+        createBranch(scope, test.caller, made.project.id, { parentTimestamp, annotation: {}, endpoints: [] }),
+      ),
+    ),
     ({ made }) =>
       command(test, (scope) =>
         createBranch(scope, test.caller, made.project.id, {
@@ -88,6 +94,11 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       ),
   ],
   restore_branch: [
+    withPast(async (made, sourceTimestamp) => {
+      const address = { projectId: made.project.id, branchId: made.branch.id, sourceId: made.branch.id };
+      const input = { ...address, preserveUnderName: `kept ${randomUUID()}`, sourceTimestamp };
+      await command(test, (scope) => restoreBranch(scope, test.caller, input));
+    }),
     withReplication(async (made, driver) => {
       const { branch } = await addBranch(made);
       await drain(test.core, driver);
@@ -170,7 +181,17 @@ const scenarios: Record<JobName, Scenario> = {
   delete_project: ({ made }) => removeProject(made),
 };
 
-/** On a project that has a read replica too. */
+/** On a project whose branch has a history, at a moment of it. */
+function withPast(more: (made: CreatedProject, moment: string) => Promise<unknown>): Scenario {
+  return async ({ driver, made }) => {
+    const { projectId, branchId } = addressOf(made);
+    const ref = { projectId, branchId, tenantUid: null };
+    const history = await driver.keepHistory(ref, { retentionSeconds: 3_600 });
+    await updateHistory(test.core.database.sql, branchId, history);
+    await more(made, history?.until?.at ?? '');
+  };
+}
+
 /** Turns logical replication on, and does more in that project. */
 function withReplication(more: (made: CreatedProject, driver: FakeDriver) => Promise<unknown>): Scenario {
   return async ({ driver, made }) => {
@@ -180,6 +201,7 @@ function withReplication(more: (made: CreatedProject, driver: FakeDriver) => Pro
   };
 }
 
+/** On a project that has a read replica too. */
 function withReplica(
   act: (made: CreatedProject, replica: EndpointId, driver: FakeDriver) => Promise<unknown>,
 ): Scenario {

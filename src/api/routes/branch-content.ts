@@ -1,4 +1,4 @@
-/** What is in a branch: its schema, and restoring it to the head of another one. */
+/** What is in a branch: its schema, and restoring it to another state. */
 import { restoreBranch } from '../../core/branch-restore.ts';
 import { baseOf, findSchemaSource } from '../../core/branch-schema.ts';
 import { CatnapError } from '../../lib/errors.ts';
@@ -32,7 +32,7 @@ export function branchContentRoutes(app: App, parts: ApiParts): void {
     operationId: 'restoreProjectBranch',
     summary: 'Restore a branch',
     description:
-      'Its data, roles and databases become those of the source’s head. It keeps its id, name and computes; connections drop briefly.',
+      'Its data, roles and databases become those of the source, at its head or at a moment of the past. It keeps its id, name and computes; connections drop briefly.',
     params: BranchParams,
     body: BranchRestoreBody,
     response: { 200: BranchOperationsReply, ...errorReply },
