@@ -24,7 +24,7 @@ import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { updateHistory } from '../db/histories.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { recallPasswords } from '../db/roles.ts';
-import { asBranchId, type BranchId } from '../lib/ids.ts';
+import { asBranchId, asEndpointId, type BranchId } from '../lib/ids.ts';
 import { copyPast, type Past, pastOf, readSource } from './copy-source.ts';
 import {
   abandon,
@@ -38,7 +38,7 @@ import {
   skip,
   wait,
 } from './step.ts';
-import { adminSecretOf, type BranchTarget, findBranch, findCompute } from './target.ts';
+import { adminSecretOf, type BranchTarget, findBranch, findCompute, findProject, tenantRef } from './target.ts';
 
 const sourceStartsMs = 50;
 
@@ -204,11 +204,14 @@ const giveUp: Job['giveUp'] = async (tx, context) => {
 export const restoreBranch: Job = { steps: { read_source: readSourceState, copy, stop, exchange }, giveUp };
 
 const discard: Step = async (context) => {
-  const target = await findBranch(context);
-  if (target === undefined) return skip('the branch is gone');
-  await context.driver.removeBranch({ ...target.ref, branchId: stagingOf(context) });
+  const project = await findProject(context);
+  if (project === undefined) return skip('the project is gone');
+  const ref = { ...tenantRef(project), branchId: stagingOf(context) };
+  const { endpoint } = context.operation.state;
+  if (typeof endpoint === 'string') await context.driver.removeCompute({ ...ref, endpointId: asEndpointId(endpoint) });
+  await context.driver.removeBranch(ref);
   return done();
 };
 
-/** Removes the copy of a restore that was given up. */
+/** Removes the copy of an operation that was given up, and the server that it may have started on it. */
 export const discardCopy: Job = { steps: { discard }, giveUp: nothingToUndo };

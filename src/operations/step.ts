@@ -12,6 +12,7 @@ import {
 } from '../compute/interface/driver.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
+import type { DumpSchema } from '../core/schema-reader.ts';
 import type { UsersSyncWork } from '../core/users-sync.ts';
 import type { BranchRow } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
@@ -28,6 +29,7 @@ export interface StepContext {
   readonly core: Core;
   readonly driver: ComputeDriver;
   readonly providers: Providers;
+  readonly dumpSchema: DumpSchema;
   readonly log: Logger;
   readonly memory: StepMemory;
 }

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver, type FakeMethod } from '../../src/compute/fake/fake-driver.ts';
+import { NoSuchMomentError } from '../../src/compute/interface/driver.ts';
 import { beginIntegration } from '../../src/core/auth-integration.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
 import { createBranch } from '../../src/core/branch-create.ts';
@@ -19,6 +20,7 @@ import {
 } from '../../src/core/endpoint.ts';
 import { type EndpointChanges, updateEndpointOf } from '../../src/core/endpoint-update.ts';
 import { isRemoval, type JobName } from '../../src/core/operation.ts';
+import { requestPastSchema } from '../../src/core/past-schema.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
@@ -59,6 +61,14 @@ type Scenario = (stage: Stage) => Promise<unknown>;
 
 /** Further ways into a job, for steps that its first scenario does not come by. */
 const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
+  read_schema: [
+    withPast((made, timestamp) => readPast(made, 'no_such_database', timestamp)),
+    // The history does not have it after all.
+    withPast(async (made, timestamp, driver) => {
+      await readPast(made, 'neondb', timestamp);
+      driver.failNext('createBranch', new NoSuchMomentError('gone'));
+    }),
+  ],
   start_compute: [
     ({ made }) => addReplica(made),
     // Its primary must be woken first.
@@ -158,6 +168,9 @@ const scenarios: Record<JobName, Scenario> = {
       createRole(scope, test.caller, { ...addressOf(made), name: `r${randomUUID()}`, noLogin: false }),
     );
   },
+  apply_storage_config: ({ made }) =>
+    command(test, (scope) => updateProjectOf(scope, test.caller, made.project.id, { historyRetentionSeconds: 3_600 })),
+  read_schema: withPast((made, timestamp) => readPast(made, 'neondb', timestamp)),
   create_branch: ({ made }) => addBranch(made),
   restore_branch: async ({ driver, made }) => {
     const { branch } = await addBranch(made);
@@ -182,13 +195,13 @@ const scenarios: Record<JobName, Scenario> = {
 };
 
 /** On a project whose branch has a history, at a moment of it. */
-function withPast(more: (made: CreatedProject, moment: string) => Promise<unknown>): Scenario {
+function withPast(more: (made: CreatedProject, moment: string, driver: FakeDriver) => Promise<unknown>): Scenario {
   return async ({ driver, made }) => {
     const { projectId, branchId } = addressOf(made);
     const ref = { projectId, branchId, tenantUid: null };
     const history = await driver.keepHistory(ref, { retentionSeconds: 3_600 });
     await updateHistory(test.core.database.sql, branchId, history);
-    await more(made, history?.until?.at ?? '');
+    await more(made, history?.until?.at ?? '', driver);
   };
 }
 
@@ -225,6 +238,11 @@ const restore = (made: CreatedProject, branchId: BranchId, sourceId: BranchId, n
   command(test, (scope) =>
     restoreBranch(scope, test.caller, { projectId: made.project.id, branchId, sourceId, preserveUnderName: name }),
   );
+const readPast = (made: CreatedProject, database: string, timestamp: string) =>
+  command(test, (scope) => {
+    const fields = { lsn: 'lsn', timestamp: 'timestamp' };
+    return requestPastSchema(scope, test.caller, addressOf(made), { database, moment: { timestamp }, fields });
+  });
 const addReplica = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
 const addIntegration = ({ project, branch }: CreatedProject) =>
@@ -406,7 +424,7 @@ async function stepsUsed(way: Scenario, job: JobName): Promise<ReadonlySet<strin
  */
 const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   createBranch: 'needed',
-  keepHistory: 'unused',
+  keepHistory: 'needed',
   removeBranch: 'needed',
   replaceBranch: 'needed',
   emptyBranch: 'needed',

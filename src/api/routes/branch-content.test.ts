@@ -79,13 +79,13 @@ describe('schema', () => {
       [schema(root, 'db_name=nowhere'), 404, 'database not found'],
       [schema('br-none', 'db_name=neondb'), 404, 'branch not found'],
       [schema(root, 'db_name=neondb&format=json'), 400, 'format'],
-      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'leave lsn out'],
+      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'query.lsn cannot be given'],
       [schema(dev, 'db_name=neondb'), 422, 'has none, create it first'],
       [compare(root, 'db_name=neondb'), 400, 'base_branch_id is required'],
       [
         compare(root, `db_name=neondb&base_branch_id=${root}&base_timestamp=2026-01-01T00:00:00Z`),
         422,
-        'base_timestamp',
+        'query.base_timestamp is outside the history',
       ],
     ];
     for (const [asked, status, message] of cases) {

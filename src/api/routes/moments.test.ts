@@ -3,6 +3,9 @@ import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
 import { FakeDriver } from '../../compute/fake/fake-driver.ts';
 import { NoSuchMomentError } from '../../compute/interface/driver.ts';
+import { commandScope } from '../../core/context.ts';
+import { requestPastSchema } from '../../core/past-schema.ts';
+import { asBranchId, asProjectId } from '../../lib/ids.ts';
 import { createLogger } from '../../lib/log.ts';
 import type { LogPosition } from '../../lib/moments.ts';
 import { makeHistory } from '../../reconcilers/history.ts';
@@ -10,8 +13,16 @@ import { makeHistory } from '../../reconcilers/history.ts';
 const log = createLogger({ level: 'silent', process: 'test' });
 
 let api: TestApi;
+/** The driver of the project whose operations a request waits for. */
+let worker = new FakeDriver();
 beforeAll(async () => {
-  api = await makeApi();
+  api = await makeApi({}, undefined, (core) => ({
+    awaitOperation: async (id) => {
+      await drain(core, worker);
+      const [row] = await core.database.sql`select status, error from operations where id = ${id}`;
+      return { status: row?.status ?? 'gone', error: row?.error ?? null };
+    },
+  }));
 });
 afterAll(() => api.close());
 
@@ -27,8 +38,13 @@ class Stage {
     this.#projectPath = `/api/v2/projects/${made.project.id}`;
     this.base = `${this.#projectPath}/branches`;
     this.root = made.branch.id;
+    worker = this.driver;
     await this.settle();
     return this;
+  }
+
+  async project(method: 'GET' | 'PATCH', body?: object) {
+    return (await api.call(method, this.#projectPath, body === undefined ? {} : { body })).json();
   }
 
   async call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object) {
@@ -177,6 +193,89 @@ describe('a branch from a moment', () => {
     });
     expect(await s.branch(branch.id)).toMatchObject({ current_state: 'init' });
     expect((await s.call('DELETE', `/${branch.id}`)).status).toBe(200);
+    await s.settle();
+  });
+});
+
+describe('the schema at a moment', () => {
+  const tables = (...names: readonly string[]) =>
+    ['-- neondb', ...names.map((name) => `CREATE TABLE ${name} ();`), ''].join('\n');
+
+  test('is read from a server that nobody else sees, and nothing of it stays', async () => {
+    const s = await stage();
+    const early = await s.role('early');
+    await s.role('late');
+    for (const query of [`timestamp=${early.at}`, `lsn=${early.lsn}`]) {
+      const reply = await s.call('GET', `/${s.root}/schema?db_name=neondb&${query}`);
+      expect(reply.body).toEqual({ sql: tables('early', 'neondb_owner') });
+    }
+    expect([...s.driver.branches.keys()]).toEqual([s.root]);
+    expect(s.driver.computes.size).toBe(1);
+    expect(await api.core.database.sql`select 1 from schema_reads`).toHaveLength(0);
+  });
+
+  test('can be compared with another moment, of a branch without a compute too', async () => {
+    const s = await stage();
+    const early = await s.role('early');
+    const late = await s.role('late');
+    const self = `/${s.root}/compare_schema?db_name=neondb&base_branch_id=${s.root}`;
+    const { body } = await s.call('GET', `${self}&base_timestamp=${early.at}&lsn=${late.lsn}`);
+    expect(body.diff).toMatch(/^--- \S+@2\S+\n\+\+\+ \S+@0\/\S+\n/);
+    expect(body.diff).toContain('+CREATE TABLE late ();');
+    const { branch } = (await s.create({ name: 'bare' })).body;
+    const { at } = await s.until(branch.id);
+    expect((await s.call('GET', `/${branch.id}/schema?db_name=neondb&timestamp=${at}`)).status).toBe(200);
+  });
+
+  test('what cannot be had is said, and only so many are read at once', async () => {
+    const s = await stage();
+    const early = await s.role('early');
+    const schema = (query: string) => s.call('GET', `/${s.root}/schema?${query}`);
+    const at = `timestamp=${early.at}`;
+    expect(await schema(`db_name=nowhere&${at}`)).toMatchObject({
+      status: 404,
+      body: { message: 'database not found' },
+    });
+    expect(await schema('db_name=neondb&timestamp=2020-01-01T00:00:00Z')).toMatchObject({ status: 422 });
+    expect(await schema(`db_name=neondb&${at}&lsn=0/1`)).toMatchObject({ status: 400 });
+    s.driver.failNext('createBranch', new NoSuchMomentError('the history has a gap there'));
+    expect(await schema(`db_name=neondb&${at}`)).toMatchObject({
+      status: 422,
+      body: { message: 'the history has a gap there' },
+    });
+    const address = { projectId: asProjectId(s.base.split('/')[4] ?? ''), branchId: asBranchId(s.root) };
+    const ask = (database: string) =>
+      api.core.database.transaction((tx) =>
+        requestPastSchema(commandScope(api.core, tx), api.caller, address, {
+          database,
+          moment: { timestamp: early.at },
+          fields: { lsn: 'lsn', timestamp: 'timestamp' },
+        }),
+      );
+    const [first, again] = [await ask('one'), await ask('one')];
+    expect(again).toEqual(first);
+    await ask('two');
+    await expect(ask('three')).rejects.toMatchObject({ kind: 'unavailable' });
+    await s.settle();
+    expect([...s.driver.branches.keys()]).toEqual([s.root]);
+  });
+});
+
+describe('history_retention_seconds', () => {
+  test('holds at once for every branch, by an operation', async () => {
+    const s = await stage();
+    const early = await s.role('early');
+    expect(await s.project('GET')).toMatchObject({ project: { history_retention_seconds: 86_400 } });
+    const none = { project: { history_retention_seconds: 0 } };
+    expect((await s.project('PATCH', none)).operations).toMatchObject([{ action: 'apply_storage_config' }]);
+    expect((await s.project('PATCH', none)).operations).toEqual([]);
+    await drain(api.core, s.driver);
+    expect(s.driver.branches.get(s.root)?.log.versions).toEqual([]);
+    const reply = await s.create({ parent_timestamp: early.at });
+    expect([reply.status, reply.body.message]).toEqual([422, expect.stringMatching(/history_retention_seconds/)]);
+    await s.project('PATCH', { project: { history_retention_seconds: 60 } });
+    await s.settle();
+    expect((await s.create({ parent_timestamp: (await s.until()).at })).status).toBe(201);
     await s.settle();
   });
 });

@@ -198,12 +198,13 @@ export const BranchRestoreBody = Type.Object(
 );
 
 const databaseName = Type.String({ minLength: 1, maxLength: 63, description: 'Name of the database.' });
-const notYet = 'Not yet: schemas are read from the head.';
+const atLsn = 'At this position in the branch’s log, instead of its head.';
+const atTime = 'At this moment, instead of the head.';
 
 export const BranchSchemaQuery = Type.Object({
   db_name: databaseName,
-  lsn: Type.Optional(lsn(notYet)),
-  timestamp: Type.Optional(time(notYet)),
+  lsn: Type.Optional(lsn(atLsn)),
+  timestamp: Type.Optional(time(atTime)),
   format: Type.Optional(Type.Enum(['sql'], { default: 'sql', description: 'SQL text is the only form.' })),
 });
 export const BranchSchemaReply = Type.Object({ sql: Type.String({ description: 'Statements that make the schema.' }) });
@@ -216,10 +217,10 @@ export const SchemaComparisonQuery = Type.Object({
     }),
   ),
   db_name: databaseName,
-  lsn: Type.Optional(lsn(notYet)),
-  timestamp: Type.Optional(time(notYet)),
-  base_lsn: Type.Optional(lsn(notYet)),
-  base_timestamp: Type.Optional(time(notYet)),
+  lsn: Type.Optional(lsn(atLsn)),
+  timestamp: Type.Optional(time(atTime)),
+  base_lsn: Type.Optional(lsn(atLsn)),
+  base_timestamp: Type.Optional(time(atTime)),
 });
 export const SchemaComparisonReply = Type.Object({
   diff: Type.String({ description: 'Unified diff from the base to the branch; empty when they are the same.' }),
