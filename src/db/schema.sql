@@ -135,6 +135,7 @@ create table branches (
   catalog_kept boolean default false not null,
   metered_wal_bytes double precision,
   replication_slots jsonb,
+  history jsonb,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
@@ -411,6 +412,16 @@ create table schema_migrations (
   checksum text not null,
   applied_at timestamp with time zone default now() not null,
   constraint schema_migrations_pkey PRIMARY KEY (migration_set, version)
+);
+
+create table schema_reads (
+  operation_id uuid not null,
+  project_id text not null,
+  wanted jsonb not null,
+  result jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint schema_reads_pkey PRIMARY KEY (operation_id),
+  constraint schema_reads_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
 );
 
 create table transfer_reports (

@@ -1,4 +1,5 @@
 /** Types that several rooms share, so that none of them keeps a copy or imports another room for a type. */
+import type { LogPosition } from './moments.ts';
 
 /** Where a server takes connections. */
 export type ComputeAddress =
@@ -41,6 +42,19 @@ export interface ReplicationSlot {
   readonly walStatus: string;
   /** How much WAL is kept for it; null for a lost one. */
   readonly retainedBytes: number | null;
+}
+
+/** What of a branch's past can be given, and what it costs to keep. */
+export interface BranchHistory {
+  /** The first and the last moment that can be given; null while there is no base image. */
+  readonly from: LogPosition | null;
+  readonly until: LogPosition | null;
+  /** Spans between the two that are lost: the log was written faster than it could be copied, or was damaged. */
+  readonly gaps: readonly { readonly from: LogPosition; readonly until: LogPosition }[];
+  readonly baseCount: number;
+  /** What base images take beyond the blocks that they share with the branch, as far as the filesystem tells. */
+  readonly baseBytes: number;
+  readonly logBytes: number;
 }
 
 /** What a server holds, without Catnap's own roles and databases. */

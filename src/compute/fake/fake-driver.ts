@@ -4,7 +4,7 @@
  */
 
 import { delay } from '../../lib/clock.ts';
-import type { ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type { BranchHistory, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import {
   type BranchCopy,
@@ -19,6 +19,7 @@ import {
   type ComputeSpec,
   type DetachSpec,
   type EmptySpec,
+  type HistoryPolicy,
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
@@ -28,6 +29,7 @@ import {
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
+import { commitTo, keepLog } from './history.ts';
 import {
   copyIn,
   type FakeCompute,
@@ -106,7 +108,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     await this.#enter('createBranch', spec.branchId);
     const existing = this.branches.get(spec.branchId);
     if (existing) return { receipt: existing.receipt, source: null };
-    const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
+    const sourceId = spec.source.kind === 'template' ? null : spec.source.branchId;
     return copyIn(this, spec, this.sizes.get(sourceId ?? '') ?? fakeBytes);
   }
 
@@ -132,6 +134,12 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   async replaceBranch(ref: BranchRef, replacement: BranchReplacement): Promise<void> {
     await this.#enter('replaceBranch', ref.branchId);
     replaceIn(this, ref, replacement);
+  }
+
+  async keepHistory(ref: BranchRef, { retentionSeconds }: HistoryPolicy): Promise<BranchHistory | null> {
+    await this.#enter('keepHistory', ref.branchId);
+    const branch = this.branches.get(ref.branchId);
+    return branch === undefined ? null : keepLog(branch.log, branch, retentionSeconds);
   }
 
   async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
@@ -272,6 +280,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     await this.#enter('configure', ref.endpointId);
     const branch = this.#primary(ref);
     applyChange(branch, change);
+    commitTo(branch.log, branch);
     return catalogOf(branch);
   }
 

@@ -8,7 +8,8 @@
  */
 
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
-import type { ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type { BranchHistory, ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { ServerMeasures } from './measures.ts';
 
@@ -32,7 +33,18 @@ export type BranchSource =
    * The head of another branch, whether its server runs or not; a running one keeps serving. The operation queue makes
    * sure that the source is not started, stopped or removed while the copy is made.
    */
-  | { readonly kind: 'branch'; readonly branchId: BranchId };
+  | { readonly kind: 'branch'; readonly branchId: BranchId }
+  /**
+   * A moment in the history of a branch, which may be awake, asleep, or the very branch whose data a restore is about
+   * to replace. Fails with NoSuchMomentError when the history cannot give that moment.
+   */
+  | {
+      readonly kind: 'history';
+      readonly branchId: BranchId;
+      readonly moment: Moment;
+      /** Password of Catnap's own login, to read from the recovered data what it holds. */
+      readonly adminSecret: string;
+    };
 
 export interface BranchSpec extends BranchRef {
   readonly pgVersion: number;
@@ -65,7 +77,7 @@ export interface BranchReceipt {
   readonly bytesShared: number;
 }
 
-/** What the running server of the source reported while it was copied. */
+/** What the running server of the source reported while it was copied, or a server on the data of a past moment. */
 export interface SourceState {
   readonly catalog: ServerCatalog;
   /** Size of its databases; null when it did not report one. */
@@ -78,6 +90,12 @@ export interface BranchCopy {
   readonly receipt: BranchReceipt;
   /** Null when no server ran, or the data already existed. */
   readonly source: SourceState | null;
+}
+
+/** How much of the past is kept. */
+export interface HistoryPolicy {
+  /** Moments older than this are given up; 0 keeps no history at all. */
+  readonly retentionSeconds: number;
 }
 
 /**
@@ -220,6 +238,13 @@ export interface ComputeDriver {
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
 
   /**
+   * Brings the history of a branch up to now, awake or asleep: copies what is new of its log, makes a base image when
+   * one is due, and gives up what is older than the policy keeps. Returns what the history can give afterwards; null
+   * for a branch without data. Never makes a start or a stop wait.
+   */
+  keepHistory(ref: BranchRef, policy: HistoryPolicy): Promise<BranchHistory | null>;
+
+  /**
    * Call it before each start of a replica: makes sure that it has data. Without a running primary it keeps its old
    * data, and serves that, but never data of another branch than the one it is asked for. `anew` means that the old
    * data does not start any more.
@@ -301,5 +326,13 @@ export class StaleGenerationError extends Error {
   constructor(endpointId: string, given: number, seen: number) {
     super(`generation ${given} of ${endpointId} is stale; the driver has seen ${seen}`);
     this.name = 'StaleGenerationError';
+  }
+}
+
+/** The history of a branch does not reach that moment, or has lost it. Final: asking again does not help. */
+export class NoSuchMomentError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'NoSuchMomentError';
   }
 }
