@@ -4,9 +4,12 @@ import { applyConfig } from './apply-config.ts';
 import { checkAvailability } from './check-availability.ts';
 import { createAuthIntegration } from './create-auth-integration.ts';
 import { createBranch } from './create-branch.ts';
+import { createSnapshot, deleteSnapshot } from './create-snapshot.ts';
 import { createTimeline } from './create-timeline.ts';
+import { finalizeRestore } from './finalize-restore.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
+import { restoreSnapshot } from './restore-snapshot.ts';
 import { startCompute } from './start-compute.ts';
 import type { Job } from './step.ts';
 import { suspendCompute } from './suspend-compute.ts';
@@ -16,6 +19,10 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_branch: createBranch,
   restore_branch: restoreBranch,
   discard_copy: discardCopy,
+  create_snapshot: createSnapshot,
+  restore_snapshot: restoreSnapshot,
+  finalize_restore: finalizeRestore,
+  delete_snapshot: deleteSnapshot,
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
   suspend_compute: suspendCompute,
