@@ -51,9 +51,9 @@ test('at the head, the server corrects the rows, and what is pending stays so', 
     roles: [
       rows.roles[0],
       role('changed', { verifier: 'changed 2', password: null }),
-      role('by sql', { verifier: null, password: null, noLogin: true }),
-      rows.roles[4],
       rows.roles[3],
+      rows.roles[4],
+      role('by sql', { verifier: null, password: null, noLogin: true }),
     ],
     databases: [database('app', { ownerName: 'changed' }), rows.databases[2]],
   });
@@ -64,8 +64,8 @@ test('in the past there is what the server reports, and passwords that are still
     roles: [
       rows.roles[0],
       role('changed', { verifier: 'changed 2', password: null }),
-      role('by sql', { verifier: null, password: null, noLogin: true }),
       role('leaving'),
+      role('by sql', { verifier: null, password: null, noLogin: true }),
     ],
     databases: [database('app', { ownerName: 'changed' }), database('leaving')],
   });

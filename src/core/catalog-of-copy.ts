@@ -38,9 +38,19 @@ export function catalogOfCopy(rows: CatalogSnapshot, seen: ServerCatalog, at: 'h
     return { ...database, appliedName: database.name, pending: false, droppedAt: null };
   });
   return {
-    roles: [...seenRoles, ...rows.roles.filter((row) => waits(row) && !seenRoles.includes(row))],
-    databases: [...seenDatabases, ...rows.databases.filter((row) => waits(row) && !seenDatabases.includes(row))],
+    roles: inOrderOf(rows.roles, [...seenRoles, ...rows.roles.filter((row) => waits(row) && !seenRoles.includes(row))]),
+    databases: inOrderOf(rows.databases, [
+      ...seenDatabases,
+      ...rows.databases.filter((row) => waits(row) && !seenDatabases.includes(row)),
+    ]),
   };
+}
+
+/** People know their roles and databases in the order in which they were made; new ones come last. */
+function inOrderOf<Row extends { readonly name: string }>(rows: readonly Row[], found: readonly Row[]): Row[] {
+  const places = new Map(rows.map(({ name }, place) => [name, place]));
+  const placeOf = ({ name }: Row) => places.get(name) ?? rows.length;
+  return [...found].sort((a, b) => placeOf(a) - placeOf(b));
 }
 
 /** A name can belong to a row that waits to be dropped and to a newer one; the newer one counts. */

@@ -21,8 +21,8 @@ import { readTime } from '../lib/moments.ts';
 import { type Caller, planOfProject, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import { type Branch, requireNotResetting } from './branch.ts';
 import type { CommandScope, Scope } from './context.ts';
-import { isMomentGiven, type MomentInput, resolveMoment } from './moments.ts';
-import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { isMomentGiven, type MomentInput, type ResolvedMoment, resolveMoment } from './moments.ts';
+import { branchKey, endpointKey, enqueue, historyKey, type Operation, requireRoomInQueue } from './operation.ts';
 
 export type Snapshot = SnapshotRow;
 
@@ -96,17 +96,24 @@ export async function queueSnapshot(
     expiresAt: wish.expiresAt,
     createdAt,
   });
-  const from = past?.branchId ?? branch.id;
-  const compute = await selectReadWriteEndpoint(scope.tx, from);
   const operation = await enqueue(scope, 'create_snapshot', {
     projectId: project.id,
     branchId: branch.id,
     exclusive: [branchKey(dataOf(id))],
-    // As for a new branch: the source keeps serving, but cannot start, stop or be deleted until it is copied.
-    shared: [branchKey(from), ...(compute === undefined ? [] : [endpointKey(compute.id)])],
-    state: { snapshot: id, from, ...(past !== null && { moment: { ...past.moment } }) },
+    shared: await keysOfSource(scope, branch, past),
+    state: { snapshot: id, ...(past !== null && { past: { ...past } }) },
   });
   return { snapshot, operations: [operation] };
+}
+
+/**
+ * As for a new branch: the source keeps serving, but cannot start, stop or be deleted until it is copied. A moment of the
+ * past needs a history alone.
+ */
+async function keysOfSource(scope: CommandScope, branch: Branch, past: ResolvedMoment | null): Promise<string[]> {
+  if (past !== null) return [historyKey(past.branchId)];
+  const compute = await selectReadWriteEndpoint(scope.tx, branch.id);
+  return [branchKey(branch.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])];
 }
 
 const momentFields = { lsn: 'query.lsn', timestamp: 'query.timestamp' };

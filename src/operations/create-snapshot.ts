@@ -3,7 +3,7 @@
  * sleeps is not woken, and one that is awake keeps serving. A snapshot that cannot be taken is removed again; its
  * operation says why.
  */
-import { type BranchSource, NoSuchMomentError, type SourceState } from '../compute/interface/driver.ts';
+import type { BranchCopy } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { catalogOfCopy } from '../core/catalog-of-copy.ts';
 import { type CatalogSnapshot, takeCatalogSnapshot } from '../core/catalog-snapshot.ts';
@@ -12,12 +12,11 @@ import { dataOf, queueSnapshotDeletion, type Snapshot } from '../core/snapshot.t
 import { selectBranchInAnyState, updateLogicalSize } from '../db/branches.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { deleteSnapshotRow, selectSnapshotInAnyState, updateSnapshot } from '../db/snapshots.ts';
-import { asBranchId, asSnapshotId, type BranchId } from '../lib/ids.ts';
-import type { Moment } from '../lib/moments.ts';
-import { readSource } from './copy-source.ts';
+import { asSnapshotId } from '../lib/ids.ts';
+import { copyPast, type Past, pastOf, readSource } from './copy-source.ts';
 import {
   abandon,
-  abandonIfFull,
+  abandonIfHopeless,
   done,
   goto,
   type Job,
@@ -27,7 +26,7 @@ import {
   skip,
   wait,
 } from './step.ts';
-import { adminSecretOf, findProject, tenantRef } from './target.ts';
+import { findProject, tenantRef } from './target.ts';
 
 const sourceStartsMs = 50;
 
@@ -54,7 +53,7 @@ const readSourceState: Step = async (context) => {
   const source = await selectBranchInAnyState(context.core.database.sql, sourceBranchId);
   // A branch that is to be restored later is `resetting` already, and still has the data that was asked for.
   if (source === undefined || source.currentState === 'init') return abandon('the branch has no data');
-  const seen = momentOf(context) === null ? await readSource(context, sourceBranchId) : 'asleep';
+  const seen = pastOf(context) === null ? await readSource(context, sourceBranchId) : 'asleep';
   if (seen === 'starting') return wait(sourceStartsMs);
   return goto('copy', async (tx) => {
     if (seen !== 'asleep') {
@@ -71,62 +70,39 @@ const copy: Step = async (context) => {
   const target = await findSnapshot(context);
   if (target === undefined) return skip('the snapshot is gone');
   const { project, snapshot } = target;
-  const moment = momentOf(context);
-  const spec = {
-    ...tenantRef(project),
-    branchId: dataOf(snapshot.id),
-    pgVersion: project.pgVersion,
-    source: sourceOf(context, project, moment),
-  };
-  return abandonIfLost(() =>
-    abandonIfFull(async () => {
-      const { receipt, source } = await context.driver.createBranch(spec);
-      const { catalog, logical_size: size, read_at: readAt } = context.operation.state;
-      const held = heldBy(catalog as CatalogSnapshot, source, moment);
-      const takenAt = source === null || moment !== null ? String(readAt) : context.core.clock.now().toISOString();
-      return done(async (tx) => {
-        await updateSnapshot(tx, snapshot.id, {
-          currentState: 'ready',
-          receipt,
-          catalog: held,
-          logicalSize: source?.bytes ?? (typeof size === 'number' && moment === null ? size : null),
-          lsn: moment?.kind === 'lsn' ? moment.lsn : receipt.lsn,
-          // A moment that was given as a position in the log has no time on record.
-          takenAt: moment?.kind === 'lsn' ? null : new Date(moment?.at ?? takenAt),
-        });
-      });
-    }),
-  );
+  const past = pastOf(context);
+  const ref = tenantRef(project);
+  return abandonIfHopeless(async () => {
+    const made =
+      past === null
+        ? await copyHead(context, target)
+        : await copyPast(context, { project, ref }, dataOf(snapshot.id), past);
+    return done(async (tx) => {
+      await updateSnapshot(tx, snapshot.id, { currentState: 'ready', ...described(context, made, past) });
+    });
+  });
 };
 
-function heldBy(rows: CatalogSnapshot, source: SourceState | null, moment: Moment | null): CatalogSnapshot {
-  return source === null ? rows : catalogOfCopy(rows, source.catalog, moment === null ? 'head' : 'past');
+function copyHead({ driver }: StepContext, { project, snapshot }: SnapshotTarget): Promise<BranchCopy> {
+  const source = { kind: 'branch', branchId: snapshot.sourceBranchId } as const;
+  const { pgVersion } = project;
+  return driver.createBranch({ ...tenantRef(project), branchId: dataOf(snapshot.id), pgVersion, source });
 }
 
-function sourceOf(context: StepContext, project: ProjectRow, moment: Moment | null): BranchSource {
-  const branchId = branchFrom(context);
-  if (moment === null) return { kind: 'branch', branchId };
-  return { kind: 'history', branchId, moment, adminSecret: adminSecretOf(context, project) };
-}
-
-/** The branch whose directory or history has the data; for a moment long ago it is an ancestor. */
-function branchFrom({ operation }: StepContext): BranchId {
-  const { from } = operation.state;
-  if (typeof from !== 'string') throw new Error('BUG: the operation has no branch to copy from');
-  return asBranchId(from);
-}
-
-function momentOf({ operation }: StepContext): Moment | null {
-  return (operation.state.moment ?? null) as Moment | null;
-}
-
-async function abandonIfLost(step: () => ReturnType<Step>): ReturnType<Step> {
-  try {
-    return await step();
-  } catch (error) {
-    if (error instanceof NoSuchMomentError) return abandon(error.message);
-    throw error;
+/** What is known of the copy: how it was made, and which moment, roles and databases it holds. */
+function described({ operation, core }: StepContext, { receipt, source }: BranchCopy, past: Past | null) {
+  const { catalog, logical_size: size, read_at: readAt } = operation.state;
+  const rows = catalog as CatalogSnapshot;
+  const held = source === null ? rows : catalogOfCopy(rows, source.catalog, past === null ? 'head' : 'past');
+  if (past !== null) {
+    const { moment } = past;
+    const at = moment.kind === 'lsn' ? { lsn: moment.lsn } : { lsn: receipt.lsn, takenAt: new Date(moment.at) };
+    return { receipt, catalog: held, logicalSize: source?.bytes ?? null, ...at };
   }
+  // A server that runs writes until the copy ends; a branch that sleeps was complete when it was read.
+  const takenAt = source === null ? new Date(String(readAt)) : core.clock.now();
+  const logicalSize = source?.bytes ?? (typeof size === 'number' ? size : null);
+  return { receipt, catalog: held, logicalSize, lsn: receipt.lsn, takenAt };
 }
 
 /** Nothing could restore it, so it does not stay in the list. */

@@ -2,8 +2,9 @@
 import { type CatalogSnapshot, putCatalogSnapshot } from '../core/catalog-snapshot.ts';
 import { dataOf } from '../core/snapshot.ts';
 import { updateBranch, updateCatalogKept } from '../db/branches.ts';
+import { recallPasswords } from '../db/roles.ts';
 import { findSnapshot } from './create-snapshot.ts';
-import { abandon, abandonIfFull, done, type Job, type Step, skip } from './step.ts';
+import { abandon, abandonIfHopeless, done, type Job, type Step, skip } from './step.ts';
 import { adminSecretOf, findBranch } from './target.ts';
 
 const copy: Step = async (context) => {
@@ -17,13 +18,14 @@ const copy: Step = async (context) => {
     pgVersion: target.project.pgVersion,
     source: { kind: 'branch', branchId: dataOf(snapshot.id) } as const,
   };
-  return abandonIfFull(async () => {
+  return abandonIfHopeless(async () => {
     const { receipt } = await context.driver.createBranch(spec);
     if (target.project.settings.enable_logical_replication) {
       await context.driver.detachBranch({ ...spec, adminSecret: adminSecretOf(context, target.project) });
     }
     return done(async (tx) => {
       await putCatalogSnapshot(tx, id, snapshot.catalog as CatalogSnapshot, null);
+      await recallPasswords(tx, target.project.id, id);
       await updateCatalogKept(tx, id, false);
       await updateBranch(tx, id, {
         receipt,

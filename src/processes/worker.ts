@@ -9,6 +9,7 @@ import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { expiredSnapshots } from '../reconcilers/expired-snapshots.ts';
+import { makeHistory } from '../reconcilers/history.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { makeMaintenance } from '../reconcilers/maintenance.ts';
@@ -55,6 +56,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     snapshotSchedules,
     makeMaintenance(init.releases),
     branchSizes,
+    makeHistory(),
     quotas,
     makeSizeQuotas(),
     retention,

@@ -2,31 +2,24 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
 import { FakeDriver } from '../../compute/fake/fake-driver.ts';
-import { type BranchSource, type BranchSpec, NoSuchMomentError } from '../../compute/interface/driver.ts';
+import { NoSuchMomentError } from '../../compute/interface/driver.ts';
 import { createLogger } from '../../lib/log.ts';
 import { expiredSnapshots } from '../../reconcilers/expired-snapshots.ts';
+import { makeHistory } from '../../reconcilers/history.ts';
 import { snapshotSchedules } from '../../reconcilers/snapshot-schedules.ts';
 
-/** Remembers what copies were made from. */
-class WatchedDriver extends FakeDriver {
-  readonly sources: BranchSource[] = [];
-
-  override createBranch(spec: BranchSpec) {
-    this.sources.push(spec.source);
-    return super.createBranch(spec);
-  }
-}
-
 const log = createLogger({ level: 'silent', process: 'test' });
-const driver = new WatchedDriver();
+const driver = new FakeDriver();
 let api: TestApi;
 let base: string;
 let root: string;
 let endpoint: string;
-let now = new Date('2026-03-04T05:06:07Z');
+const start = new Date('2026-03-04T05:06:07Z');
+/** Null is the real time. */
+let now: Date | null = start;
 
 beforeAll(async () => {
-  api = await makeApi({}, { now: () => now });
+  api = await makeApi({}, { now: () => now ?? new Date() });
 });
 afterAll(() => api.close());
 
@@ -74,7 +67,7 @@ describe('a snapshot', () => {
         name: 'before',
         slug: 'before-1',
         status: 'ready',
-        lsn: '0/1',
+        lsn: expect.stringMatching(/^0\//),
         timestamp: '2026-03-04T05:06:07Z',
         source_branch_id: root,
         created_at: '2026-03-04T05:06:07Z',
@@ -153,35 +146,45 @@ describe('a snapshot', () => {
 });
 
 describe('a moment of the past', () => {
-  const at = '2026-03-04T05:00:00.123456Z';
-
   beforeAll(async () => {
+    now = null;
     await newProject();
-    const history = {
-      from: { at: '2026-03-04T04:00:00Z', lsn: '0/1' },
-      until: { at: '2026-03-04T05:06:00Z', lsn: '0/2000000' },
-      gaps: [],
-      baseCount: 1,
-      baseBytes: 0,
-      logBytes: 0,
-    };
-    const { sql } = api.core.database;
-    await sql`update branches set history = ${sql.json(history)} where id = ${root}`;
+  });
+  afterAll(() => {
+    now = start;
   });
 
-  test('is copied from the history, by time or by LSN', async () => {
-    const byTime = await ready(`?timestamp=${at}`);
-    const byLsn = await ready('?lsn=0/1DE2850');
-    expect(driver.sources.slice(-2)).toMatchObject([
-      { kind: 'history', branchId: root, moment: { kind: 'time', at }, adminSecret: expect.any(String) },
-      { kind: 'history', branchId: root, moment: { kind: 'lsn', lsn: '0/1DE2850' } },
-    ]);
+  async function until(): Promise<{ at: string; lsn: string }> {
+    await makeHistory().turn({ core: api.core, driver, log });
+    const [row] = await api.core.database.sql`select history from branches where id = ${root}`;
+    return row?.history.until;
+  }
+
+  async function rolesOf(snapshotId: string) {
+    const { branch } = (await post(`/snapshots/${snapshotId}/restore`)).json();
+    await drain(api.core, driver);
+    const { roles } = await read(`/branches/${branch.id}/roles`);
+    const { password } = await read(`/branches/${branch.id}/roles/neondb_owner/reveal_password`);
+    return { names: roles.map(({ name }: { name: string }) => name), password };
+  }
+
+  test('is taken from the history, by time or by LSN, with the roles and passwords of then', async () => {
+    const { at, lsn } = await until();
+    const { password } = await read(`/branches/${root}/roles/neondb_owner/reveal_password`);
+    await post(`/branches/${root}/roles`, { role: { name: 'later' } });
+    await drain(api.core, driver);
+    await until();
+    const [byTime, byLsn, head] = [await ready(`?timestamp=${at}`), await ready(`?lsn=${lsn}`), await ready()];
     const taken = new Map((await list()).map((snapshot: { id: string }) => [snapshot.id, snapshot]));
-    expect(taken.get(byTime)).toMatchObject({ timestamp: '2026-03-04T05:00:00Z' });
-    expect(taken.get(byLsn)).toMatchObject({ lsn: '0/1DE2850' });
+    expect(taken.get(byTime)).toMatchObject({ timestamp: `${at.slice(0, 19)}Z`, status: 'ready' });
+    expect(taken.get(byLsn)).toMatchObject({ lsn, status: 'ready' });
+    expect(await rolesOf(byTime)).toEqual({ names: ['neondb_owner'], password });
+    expect(await rolesOf(byLsn)).toEqual({ names: ['neondb_owner'], password });
+    expect(await rolesOf(head)).toEqual({ names: ['neondb_owner', 'later'], password });
   });
 
   test('that the history has lost ends the operation at once', async () => {
+    const { at } = await until();
     driver.failNext('createBranch', new NoSuchMomentError('that moment is lost'), 1);
     const { operations } = (await take(`?timestamp=${at}`)).json();
     await drain(api.core, driver);
@@ -337,7 +340,6 @@ describe('a schedule', () => {
   };
 
   test('is empty at first, kept, and shows when it is due', async () => {
-    now = new Date('2026-03-04T05:06:07Z');
     expect((await api.call('GET', path())).json()).toEqual({ schedule: [] });
     const schedule = [
       { frequency: 'daily', hour: 6, retention_seconds: 7_200 },
