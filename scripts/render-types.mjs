@@ -71,7 +71,8 @@ const refName = (ref) => ref.split('/').at(-1);
 
 function declaration(name, schema) {
   const head = comment(schema.description, '');
-  if (isRecord(schema)) return `${head}export interface ${name} ${typeOf(schema, '')}`;
+  const isNamed = isRecord(schema) && Object.keys(schema.properties).length > 0;
+  if (isNamed) return `${head}export interface ${name} ${typeOf(schema, '')}`;
   return `${head}export type ${name} = ${typeOf(schema, '')};`;
 }
 

@@ -428,6 +428,12 @@ export interface Branch {
   };
   /** `parent-data` or `schema-only`. */
   readonly init_source?: string;
+  /** `restored` from a snapshot, or `finalized`: in the place of another branch. */
+  readonly restore_status?: string;
+  /** Id of the snapshot that it was restored from. */
+  readonly restored_from?: string;
+  /** Id of the branch that it is to replace, or has replaced. */
+  readonly restored_as?: string;
   /** How its data came to be. An addition of Catnap’s. */
   readonly receipt?: {
     /** `reflink`: it shares blocks with its source. `copy`: it is a full copy. */
@@ -478,6 +484,34 @@ export interface Annotation {
   readonly created_at?: string;
   /** When the labels last changed. */
   readonly updated_at?: string;
+}
+
+/** The data of a branch at one moment. It outlives the branch. */
+export interface Snapshot {
+  /** Id of the snapshot. */
+  readonly id: string;
+  /** Name; several snapshots can have the same. */
+  readonly name: string;
+  /** A name that is unique in the project; the id unless one was given. */
+  readonly slug: string;
+  /** Whether its data is there already. An addition of Catnap’s. */
+  readonly status: 'creating' | 'ready';
+  /** Position in the branch’s log that it holds, where known. */
+  readonly lsn?: string;
+  /** Moment that it holds; absent while it is made, and for one taken at an LSN. */
+  readonly timestamp?: string;
+  /** Id of the branch that it was taken of, which may be deleted. */
+  readonly source_branch_id: string;
+  /** When it was asked for. */
+  readonly created_at: string;
+  /** When it is deleted automatically. */
+  readonly expires_at?: string;
+  /** False for one that a schedule made. */
+  readonly manual: boolean;
+  /** Bytes of all its files. */
+  readonly full_size?: number;
+  /** Bytes of those that shared no blocks with their source when it was made. */
+  readonly diff_size?: number;
 }
 
 /** Branches, computes and settings that belong together. */
@@ -938,6 +972,59 @@ export interface RestoreProjectBranchReply {
   /** Work that the request queued, in order; the resource is ready when the last one is finished. */
   readonly operations: readonly Operation[];
 }
+
+export interface ListSnapshotsReply {
+  readonly snapshots: readonly Snapshot[];
+}
+
+export interface CreateSnapshotReply {
+  readonly snapshot: Snapshot;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface UpdateSnapshotReply {
+  readonly snapshot: Snapshot;
+}
+
+export interface DeleteSnapshotReply {
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface RestoreSnapshotReply {
+  readonly branch: Branch;
+  /** A new compute, asleep, to look at the data with; or those that will move to the branch. */
+  readonly endpoints: readonly Endpoint[];
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface FinalizeRestoreBranchReply {
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetSnapshotScheduleReply {
+  readonly schedule: readonly {
+    /** How often. */
+    readonly frequency: 'hourly' | 'daily' | 'weekly' | 'monthly' | 'yearly';
+    /** Hour in UTC; 0 when left out. */
+    readonly hour?: number;
+    /** Weekly: 1 (Monday, also when left out) to 7. Monthly and yearly: day of the month, or its last. */
+    readonly day?: number;
+    /** Yearly; 1 when left out. */
+    readonly month?: number;
+    /** For how long a snapshot is kept; for good when left out. */
+    readonly retention_seconds?: number;
+  }[];
+  /** When the next snapshot is due. An addition of Catnap’s. */
+  readonly next_at?: string;
+  /** Why the last one could not be made. An addition of Catnap’s. */
+  readonly error?: string;
+}
+
+export type SetSnapshotScheduleReply = Readonly<Record<string, unknown>>;
 
 export interface ListProjectEndpointsReply {
   readonly endpoints: readonly Endpoint[];

@@ -4,6 +4,7 @@ import {
   type BranchRow,
   type BranchSort,
   countBranches,
+  countRoots,
   isBranchNameTaken,
   selectBranches,
   selectChildren,
@@ -155,7 +156,7 @@ async function requireDeletable(scope: CommandScope, branch: Branch): Promise<vo
   const refuse = (reason: string) => new CatnapError('unprocessable', `cannot delete ${reason}`);
   if (branch.protected) throw refuse('protected branch');
   if (branch.isDefault) throw refuse('the default branch');
-  if (branch.parentId === null) throw refuse('the root branch');
+  if (branch.parentId === null && (await countRoots(scope.tx, branch.projectId)) < 2) throw refuse('the root branch');
   const children = (await selectChildren(scope.tx, branch.id)).filter((child) => child.deletingAt === null);
   if (children.length > 0) {
     const details = { children: namesOf(children) };

@@ -104,6 +104,17 @@ export async function insertNewEndpoint(
   return { endpoint, operations: [await enqueue(scope, 'start_compute', computeKeys(endpoint))] };
 }
 
+/** For a branch that people may want to look at: their first connection wakes it. The caller holds the project. */
+export async function insertSleepingEndpoint(
+  scope: CommandScope,
+  project: ProjectRow,
+  branch: BranchRow,
+  input: EndpointOptions,
+): Promise<Endpoint> {
+  const { id } = await insertEndpoint(scope.tx, await endpointFrom(scope, project, branch, input), null);
+  return updateEndpoint(scope.tx, id, { currentState: 'idle' });
+}
+
 async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: BranchRow, input: EndpointOptions) {
   const defaults = project.defaultEndpointSettings;
   const size = resolveSize(input, {

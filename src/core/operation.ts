@@ -65,6 +65,10 @@ export const jobs = {
   // A request waits for its result, and may ask again while it runs.
   read_schema: { action: null, firstStep: 'copy', deadlineMs: 5 * minuteMs },
   discard_copy: { action: null, firstStep: 'discard', deadlineMs: dayMs },
+  create_snapshot: { action: 'timeline_archive', firstStep: 'read_source', deadlineMs: hourMs },
+  restore_snapshot: { action: 'create_branch', firstStep: 'copy', deadlineMs: hourMs },
+  finalize_restore: { action: 'apply_config', firstStep: 'close', deadlineMs: hourMs },
+  delete_snapshot: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
@@ -82,19 +86,24 @@ export type JobName = keyof typeof jobs;
 /** Never cancelled: what they were to remove would stay. */
 const removals: readonly JobName[] = [
   'discard_copy',
+  'delete_snapshot',
   'delete_timeline',
   'suspend_and_remove_compute',
   'remove_compute',
   'delete_project',
 ];
 
-/** Makes way for a deletion; the caller holds the project. */
+/**
+ * Makes way for a deletion; the caller holds the project. A snapshot that was asked for before its branch is deleted is
+ * still taken.
+ */
 export function cancelAhead(
   tx: Tx,
   projectId: ProjectId,
   of: { readonly branchId?: BranchId; readonly endpointId?: EndpointId },
 ): Promise<void> {
-  return cancelOperations(tx, projectId, { ...of, except: removals });
+  const except = of.branchId === undefined ? removals : [...removals, 'create_snapshot'];
+  return cancelOperations(tx, projectId, { ...of, except });
 }
 
 export const isRemoval = (job: JobName) => removals.includes(job);

@@ -1,4 +1,7 @@
-/** Plans and their limits. Counts are limited on `free` only; the others differ in the sizes they offer. */
+/**
+ * Plans and their limits. Counts are limited on `free` only, apart from snapshots, which a schedule makes without
+ * anybody watching; the others differ in the sizes they offer.
+ */
 import type { PlanName } from '../lib/config.ts';
 
 export interface Plan {
@@ -9,6 +12,7 @@ export interface Plan {
   readonly projectsMax: number | null;
   readonly branchesPerProjectMax: number | null;
   readonly replicasPerProjectMax: number | null;
+  readonly snapshotsPerProjectMax: number;
 }
 
 const uncounted = { projectsMax: null, branchesPerProjectMax: null, replicasPerProjectMax: null };
@@ -21,9 +25,10 @@ const plans: Readonly<Record<PlanName, Plan>> = {
     projectsMax: 100,
     branchesPerProjectMax: 10,
     replicasPerProjectMax: 3,
+    snapshotsPerProjectMax: 10,
   },
-  launch: { name: 'launch', cuMax: 16, canChangeSuspend: true, ...uncounted },
-  scale: { name: 'scale', cuMax: 56, canChangeSuspend: true, ...uncounted },
+  launch: { name: 'launch', cuMax: 16, canChangeSuspend: true, ...uncounted, snapshotsPerProjectMax: 100 },
+  scale: { name: 'scale', cuMax: 56, canChangeSuspend: true, ...uncounted, snapshotsPerProjectMax: 1_000 },
 };
 
 export function planOf(name: PlanName): Plan {

@@ -161,6 +161,11 @@ export async function detachAuthIntegrations(sql: Sql, branchId: BranchId): Prom
     where branch_id = ${branchId}`;
 }
 
+/** The branch gives its place to another one, which takes up where this one ends. */
+export async function moveAuthIntegrations(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+  await sql`update auth_integrations set branch_id = ${to}, updated_at = now() where branch_id = ${from}`;
+}
+
 /** The latest name of the database, then its name when the integration was made. */
 export async function selectUsersDatabaseNames(sql: Sql, branchId: BranchId): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`

@@ -1,5 +1,5 @@
 /** Rows of `branches`. */
-import type { BranchId, EndpointId, ProjectId, UserId } from '../lib/ids.ts';
+import type { BranchId, EndpointId, ProjectId, SnapshotId, UserId } from '../lib/ids.ts';
 import type { BranchHistory, ReplicationSlot } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql } from './client.ts';
 import type { Usage } from './consumption.ts';
@@ -30,6 +30,11 @@ export interface BranchRow {
   /** As the driver last reported it; null until it was asked about the data that the branch has now. */
   readonly history: BranchHistory | null;
   readonly lastResetAt: Date | null;
+  /** The snapshot that it was made from. */
+  readonly restoredFrom: SnapshotId | null;
+  /** The branch that it is to replace once the restore is finalized, or has replaced. */
+  readonly restoredAs: BranchId | null;
+  readonly restoreStatus: 'restored' | 'finalized' | null;
   /** Counters of one month. */
   readonly usage: Usage;
   readonly createdBy: UserId;
@@ -175,6 +180,15 @@ export async function countBranches(sql: Sql, projectId: ProjectId, search: stri
   ).count;
 }
 
+/** One, and as many more as were restored from snapshots. */
+export async function countRoots(sql: Sql, projectId: ProjectId): Promise<number> {
+  return one(
+    await sql<{ count: number }[]>`
+      select count(*)::int as count from branches
+      where project_id = ${projectId} and parent_id is null and deleting_at is null`,
+  ).count;
+}
+
 function matching(sql: Sql, search: string | null) {
   if (search === null) return sql``;
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`;
@@ -207,6 +221,9 @@ export type BranchChange = Partial<
     | 'parentTimestamp'
     | 'initSource'
     | 'lastResetAt'
+    | 'restoredFrom'
+    | 'restoredAs'
+    | 'restoreStatus'
   >
 > & { readonly receipt?: object | null };
 

@@ -261,6 +261,19 @@ export async function touchEndpoint(sql: Sql, id: EndpointId): Promise<EndpointR
   );
 }
 
+/**
+ * Moves the endpoints of one branch to another. A branch has one primary: if both have, they change places. Nothing may
+ * run on them.
+ */
+export async function moveEndpoints(tx: Tx, from: BranchId, to: BranchId): Promise<void> {
+  const replacing = await selectReadWriteEndpoint(tx, from);
+  const replaced = replacing && (await selectReadWriteEndpoint(tx, to));
+  // Out of the way of the unique index until its new place is free.
+  if (replaced) await tx`update endpoints set deleting_at = now() where id = ${replaced.id}`;
+  await tx`update endpoints set branch_id = ${to}, updated_at = now() where branch_id = ${from} and deleting_at is null`;
+  if (replaced) await tx`update endpoints set branch_id = ${from}, deleting_at = null where id = ${replaced.id}`;
+}
+
 export async function deleteEndpointRow(sql: Sql, id: EndpointId): Promise<void> {
   await sql`delete from endpoints where id = ${id}`;
 }

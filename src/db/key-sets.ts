@@ -24,6 +24,11 @@ export async function selectKeySets(sql: Sql, projectId: ProjectId): Promise<Key
   return sql<KeySetRow[]>`select * from project_key_sets where project_id = ${projectId} order by created_at, id`;
 }
 
+/** What counts for one branch counts for another from now on. */
+export async function moveKeySets(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+  await sql`update project_key_sets set branch_id = ${to}, updated_at = now() where branch_id = ${from}`;
+}
+
 export async function deleteKeySet(sql: Sql, projectId: ProjectId, id: string): Promise<KeySetRow | undefined> {
   return first(
     await sql<KeySetRow[]>`delete from project_key_sets where project_id = ${projectId} and id = ${id} returning *`,

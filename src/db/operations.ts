@@ -2,7 +2,7 @@
  * Rows of `operations`: the public record and the queue are the same row. An operation is free to run when it is due,
  * not leased, and no earlier unfinished operation holds a key that conflicts with its own.
  */
-import type { BranchId, EndpointId, OperationId, ProjectId } from '../lib/ids.ts';
+import type { BranchId, EndpointId, OperationId, ProjectId, SnapshotId } from '../lib/ids.ts';
 import { first, type JsonValue, json, one, type Sql, type Tx } from './client.ts';
 
 export type OperationStatus =
@@ -195,7 +195,12 @@ export async function finishOperation(
 export async function cancelOperations(
   tx: Tx,
   projectId: ProjectId,
-  of: { readonly branchId?: BranchId; readonly endpointId?: EndpointId; readonly except: readonly string[] },
+  of: {
+    readonly branchId?: BranchId;
+    readonly endpointId?: EndpointId;
+    readonly snapshotId?: SnapshotId;
+    readonly except: readonly string[];
+  },
 ): Promise<void> {
   const begun = tx`(lease_until > now() or state <> '{}')`;
   await tx`
@@ -205,7 +210,8 @@ export async function cancelOperations(
       run_at = now(), updated_at = clock_timestamp()
     where project_id = ${projectId} and status in ${unfinished(tx)} and job <> all(${[...of.except]})
       and (${of.branchId ?? null}::text is null or branch_id = ${of.branchId ?? null})
-      and (${of.endpointId ?? null}::text is null or endpoint_id = ${of.endpointId ?? null})`;
+      and (${of.endpointId ?? null}::text is null or endpoint_id = ${of.endpointId ?? null})
+      and (${of.snapshotId ?? null}::text is null or state ->> 'snapshot' = ${of.snapshotId ?? null})`;
 }
 
 /** What was queued to follow an operation that has failed, and has not begun. */

@@ -136,11 +136,15 @@ create table branches (
   metered_wal_bytes double precision,
   replication_slots jsonb,
   history jsonb,
+  restored_from text,
+  restored_as text,
+  restore_status text,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
   constraint branches_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
-  constraint branches_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'resetting'::text, 'ready'::text])))
+  constraint branches_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'resetting'::text, 'ready'::text]))),
+  constraint branches_restore_status_check CHECK ((restore_status = ANY (ARRAY['restored'::text, 'finalized'::text])))
 );
 CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
@@ -423,6 +427,41 @@ create table schema_reads (
   constraint schema_reads_pkey PRIMARY KEY (operation_id),
   constraint schema_reads_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
 );
+
+create table snapshot_schedules (
+  branch_id text not null,
+  items jsonb not null,
+  next_at timestamp with time zone not null,
+  error text,
+  updated_at timestamp with time zone default now() not null,
+  constraint snapshot_schedules_pkey PRIMARY KEY (branch_id),
+  constraint snapshot_schedules_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
+);
+CREATE INDEX snapshot_schedules_due ON catnap.snapshot_schedules USING btree (next_at);
+
+create table snapshots (
+  id text not null,
+  project_id text not null,
+  name text not null,
+  slug text not null,
+  source_branch_id text not null,
+  current_state text default 'init'::text not null,
+  manual boolean not null,
+  lsn text,
+  taken_at timestamp with time zone,
+  receipt jsonb,
+  logical_size bigint,
+  catalog jsonb,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone default now() not null,
+  deleting_at timestamp with time zone,
+  constraint snapshots_pkey PRIMARY KEY (id),
+  constraint snapshots_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint snapshots_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'ready'::text])))
+);
+CREATE INDEX snapshots_expiry ON catnap.snapshots USING btree (expires_at) WHERE (deleting_at IS NULL);
+CREATE UNIQUE INDEX snapshots_slug ON catnap.snapshots USING btree (project_id, slug) WHERE (deleting_at IS NULL);
 
 create table transfer_reports (
   reporter uuid not null,

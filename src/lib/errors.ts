@@ -45,6 +45,7 @@ export const errorKinds = {
   unsupported_media_type: kind(415, '', '0A000', false, 'Bodies are JSON: send content-type application/json.'),
   unprocessable: kind(422, '', '22023', false, 'The request is well formed but cannot be carried out as it stands.'),
   branches_limit: kind(422, 'BRANCHES_LIMIT_EXCEEDED', '54000', false, 'The plan allows no more branches.'),
+  snapshots_limit: kind(422, 'SNAPSHOTS_LIMIT_EXCEEDED', '54000', false, 'The plan allows no more snapshots.'),
   projects_limit: kind(422, 'PROJECTS_LIMIT_EXCEEDED', '54000', false, 'The plan allows no more projects.'),
   active_time_quota: kind(
     422,

@@ -13,6 +13,7 @@ export type EndpointId = Brand<'EndpointId'>;
 export type OrganizationId = Brand<'OrganizationId'>;
 export type OperationId = Brand<'OperationId'>;
 export type UserId = Brand<'UserId'>;
+export type SnapshotId = Brand<'SnapshotId'>;
 
 export const idPattern = '^[a-z0-9-]{1,60}$';
 export const uuidPattern = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$';
@@ -29,10 +30,12 @@ export const asEndpointId = (text: string) => text as EndpointId;
 export const asOrganizationId = (text: string) => text as OrganizationId;
 export const asOperationId = (text: string) => text as OperationId;
 export const asUserId = (text: string) => text as UserId;
+export const asSnapshotId = (text: string) => text as SnapshotId;
 
 export const newProjectId = () => asProjectId(`${wordPair()}-${digits(8)}`);
 export const newBranchId = () => asBranchId(`br-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newEndpointId = () => asEndpointId(`ep-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
+export const newSnapshotId = () => asSnapshotId(`snap-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newOrganizationId = () => asOrganizationId(`org-${wordPair()}-${digits(8)}`);
 export const newOperationId = () => asOperationId(randomUUID());
 export const newUserId = () => asUserId(randomUUID());

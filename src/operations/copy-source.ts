@@ -3,7 +3,7 @@
  * it is copied: what was changed by SQL is in the copy, so the branch that gets the copy must know it. Of a moment of
  * the past, the copy itself is asked.
  */
-import type { BranchCopy, BranchSpec, SourceState } from '../compute/interface/driver.ts';
+import type { BranchCopy, BranchSpec, SourceState, TenantRef } from '../compute/interface/driver.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
 import type { Moment } from '../lib/moments.ts';
@@ -24,7 +24,7 @@ export function pastOf({ operation }: StepContext): Past | null {
 /** A copy that an earlier try has left does not say what it holds any more, so it is made again: nothing serves it. */
 export async function copyPast(
   context: StepContext,
-  { project, ref }: BranchTarget,
+  { project, ref }: { readonly project: BranchTarget['project']; readonly ref: TenantRef },
   branchId: BranchId,
   past: Past,
 ): Promise<BranchCopy & { readonly source: SourceState }> {

@@ -5,10 +5,13 @@ import { applyStorageConfig } from './apply-storage-config.ts';
 import { checkAvailability } from './check-availability.ts';
 import { createAuthIntegration } from './create-auth-integration.ts';
 import { createBranch } from './create-branch.ts';
+import { createSnapshot, deleteSnapshot } from './create-snapshot.ts';
 import { createTimeline } from './create-timeline.ts';
+import { finalizeRestore } from './finalize-restore.ts';
 import { readSchema } from './read-schema.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
+import { restoreSnapshot } from './restore-snapshot.ts';
 import { startCompute } from './start-compute.ts';
 import type { Job } from './step.ts';
 import { suspendCompute } from './suspend-compute.ts';
@@ -20,6 +23,10 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   restore_branch: restoreBranch,
   read_schema: readSchema,
   discard_copy: discardCopy,
+  create_snapshot: createSnapshot,
+  restore_snapshot: restoreSnapshot,
+  finalize_restore: finalizeRestore,
+  delete_snapshot: deleteSnapshot,
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
   suspend_compute: suspendCompute,

@@ -8,6 +8,7 @@ import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
+import { expiredSnapshots } from '../reconcilers/expired-snapshots.ts';
 import { makeHistory } from '../reconcilers/history.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
@@ -18,6 +19,7 @@ import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { replicationSlots } from '../reconcilers/replication-slots.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { makeSizeQuotas } from '../reconcilers/size-quotas.ts';
+import { snapshotSchedules } from '../reconcilers/snapshot-schedules.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
@@ -50,6 +52,8 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     staleReplicas,
     replicationSlots,
     expiredBranches,
+    expiredSnapshots,
+    snapshotSchedules,
     makeMaintenance(init.releases),
     branchSizes,
     makeHistory(),

@@ -173,6 +173,7 @@ async function walkNew(tools: Tools, id: string): Promise<void> {
   const { run, json, refusal } = tools;
   await walkPolicy(tools, id);
   await walkSchema(tools);
+  await walkSnapshots(tools, id);
   const key = await json('api-keys create --name second');
   expect((await json('api-keys list')).map(({ name }: { name: string }) => name)).toContain('second');
   await run(`api-keys revoke ${key.id}`);
@@ -189,7 +190,6 @@ async function walkNew(tools: Tools, id: string): Promise<void> {
   expect(await refusal('neon-auth enable')).toContain('auth_provider must be one of stack');
   const refused = [
     `projects recover ${id}`,
-    'snapshots list',
     'credentials list',
     'buckets create photos',
     'logs fields',
@@ -223,6 +223,30 @@ async function walkSchema({ run, json }: Tools): Promise<void> {
   await ask(uri, 'create table only_there as select generate_series(1, 1000) as a');
   expect(await run('diff main --branch changed')).toContain('only_there');
   expect(JSON.stringify(await json(`inspect db table-sizes --db-url ${uri}`))).toContain('only_there');
+}
+
+/** What is taken of a branch, and brought back to it. */
+async function walkSnapshots({ run, json, names }: Tools, id: string): Promise<void> {
+  const uri = (await json('branches create --name shop')).connection_uris[0].connection_uri;
+  await ask(uri, "create table orders as select 'kept' as state");
+  const taken = await json(`snapshots create --branch shop --name monday --slug monday-1 --expires-at ${tomorrow()}`);
+  expect(taken).toMatchObject({ name: 'monday', slug: 'monday-1', expires_at: `${tomorrow()}T00:00:00Z` });
+  await program.settle(id);
+  await ask(uri, 'drop table orders');
+  expect((await json('snapshots update monday-1 --name tuesday --clear-expiration')).expires_at).toBeUndefined();
+  expect((await json('snapshots get tuesday')).id).toBe(taken.id);
+  await run('snapshots restore tuesday --name looked-at');
+  await program.settle(id);
+  await run('snapshots finalize looked-at --name shop-old');
+  await program.settle(id);
+  expect(await ask(uri, 'select state from orders')).toBe('kept');
+  expect(await names('branches list')).toEqual(expect.arrayContaining(['shop', 'shop-old']));
+  await run('snapshots schedule set --branch shop --frequency daily --hour 3 --retention 604800');
+  expect(await json('snapshots schedule get --branch shop')).toEqual([
+    { frequency: 'daily', hour: 3, retention_seconds: 604_800 },
+  ]);
+  await run('snapshots delete tuesday');
+  expect(await json('snapshots list')).toEqual([]);
 }
 
 const tomorrow = () => new Date(Date.now() + 24 * 3_600_000).toISOString().slice(0, 10);

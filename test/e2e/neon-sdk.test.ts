@@ -150,6 +150,34 @@ describe('@neon/sdk', () => {
     expect(branches.map((branch) => branch.branch_id)).toContain(branchId);
   });
 
+  it('snapshots', async () => {
+    const uri = await neon.postgres.connectionString({ projectId, branchId });
+    await ask(uri, "create table kept as select 'first' as state");
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    const { id: snapshotId } = await neon.snapshots.create({ projectId, branchId, name: 'one', expiresAt });
+    await neon.snapshots.update({ projectId, snapshotId, name: 'two', expiresAt: null });
+    const [snapshot] = await neon.snapshots.list({ projectId });
+    expect(snapshot).toMatchObject({ id: snapshotId, name: 'two', source_branch_id: branchId, manual: true });
+    const state = () => ask(uri, 'select state from kept');
+    await ask(uri, "update kept set state = 'second'");
+    // Looked at and refused, then taken over in two steps, then at once.
+    await neon.snapshots.restore({ projectId, snapshotId, preview: () => false });
+    expect(await state()).toBe('second');
+    const restored = await neon.snapshots.restore({ projectId, snapshotId, targetBranchId: branchId });
+    await neon.branches.finalizeRestore({ projectId, branchId: restored.id });
+    expect(await state()).toBe('first');
+    await ask(uri, "update kept set state = 'third'");
+    branchId = (await neon.snapshots.restore({ projectId, snapshotId, targetBranchId: restored.id, finalize: true }))
+      .id;
+    expect(await state()).toBe('first');
+    expect((await neon.branches.getDefault({ projectId })).id).toBe(branchId);
+    const schedule = [{ frequency: 'weekly' as const, day: 1, hour: 2 }];
+    await neon.snapshots.setSchedule({ projectId, branchId, schedule });
+    expect((await neon.snapshots.getSchedule({ projectId, branchId })).schedule).toEqual(schedule);
+    await neon.snapshots.delete({ projectId, snapshotId });
+    expect(await neon.snapshots.list({ projectId })).toEqual([]);
+  });
+
   it('what a branch does not have', async () => {
     const of = { projectId, branchId };
     expect(await neon.storage.buckets.list(of)).toEqual([]);
@@ -185,7 +213,7 @@ describe('@neon/sdk', () => {
 
 /** With a value for every parameter that any of them wants; what else there is ends in a body that nobody reads. */
 function callRefused(name: string): Promise<unknown> {
-  const ids = { projectId, branchId, memberId: 'm', permissionId: 'p', snapshotId: 's', tokenId: 't', triggerId: 't' };
+  const ids = { projectId, branchId, memberId: 'm', permissionId: 'p', tokenId: 't', triggerId: 't' };
   const names = { name: 'any', bucketName: 'b', objectKey: 'o', prefix: 'p', slug: 's', fieldName: 'f', domain: 'd' };
   const others = {
     key: 'o',

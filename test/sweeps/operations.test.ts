@@ -24,8 +24,10 @@ import { requestPastSchema } from '../../src/core/past-schema.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
+import { createSnapshot, deleteSnapshot } from '../../src/core/snapshot.ts';
+import { finalizeRestore, restoreSnapshot } from '../../src/core/snapshot-restore.ts';
 import { updateHistory } from '../../src/db/histories.ts';
-import type { BranchId, EndpointId } from '../../src/lib/ids.ts';
+import type { BranchId, EndpointId, SnapshotId } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
@@ -128,6 +130,43 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       await restore(made, branch.id, made.branch.id, `kept ${randomUUID()}`);
     },
   ],
+  create_snapshot: [
+    // Of a branch that sleeps, and is deleted before the snapshot is taken.
+    async ({ driver, made }) => {
+      const { branch } = await addBranch(made, []);
+      await drain(test.core, driver);
+      await takeSnapshot(made, branch.id);
+      await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id));
+    },
+    // Deleted before it is taken.
+    async ({ made }) => removeSnapshot(made, (await takeSnapshot(made)).snapshot.id),
+  ],
+  restore_snapshot: [
+    withReplication(async (made, driver) => restoreTo(made, await readySnapshot(made, driver), false)),
+    // The snapshot is still to be taken, and deleted after the restore.
+    async ({ made }) => {
+      const { snapshot } = await takeSnapshot(made);
+      await restoreTo(made, snapshot.id, true);
+    },
+  ],
+  finalize_restore: [
+    // In two steps, with a replica that moves and a compute of its own that gives its place up.
+    withReplica(async (made, _, driver) => {
+      const { branch, endpoints } = await restoreTo(made, await readySnapshot(made, driver), false);
+      for (const { id } of endpoints) {
+        await command(test, (scope) => startEndpoint(scope, test.caller, made.project.id, id));
+      }
+      await drain(test.core, driver);
+      await finalize(made, branch.id);
+    }),
+    // Everybody sleeps.
+    async ({ driver, made }) => {
+      await suspend(made);
+      const { branch } = await restoreTo(made, await readySnapshot(made, driver), false);
+      await drain(test.core, driver);
+      await finalize(made, branch.id);
+    },
+  ],
   delete_timeline: [
     async ({ driver, made }) => {
       const { branch } = await addBranch(made, [{ type: 'read_write' }, { type: 'read_only' }]);
@@ -184,6 +223,10 @@ const scenarios: Record<JobName, Scenario> = {
     await test.core.database.sql`update operations set deadline_at = now() where job = 'restore_branch'`;
     driver.failNext('suspend', new Error('the machine said no'), 1);
   },
+  create_snapshot: ({ made }) => takeSnapshot(made),
+  restore_snapshot: async ({ driver, made }) => restoreTo(made, await readySnapshot(made, driver), false),
+  finalize_restore: async ({ driver, made }) => restoreTo(made, await readySnapshot(made, driver), true),
+  delete_snapshot: async ({ driver, made }) => removeSnapshot(made, await readySnapshot(made, driver)),
   delete_timeline: (stage) => removeBranch(stage),
   remove_compute: async ({ driver, made }) => {
     await suspend(made);
@@ -238,6 +281,14 @@ const restore = (made: CreatedProject, branchId: BranchId, sourceId: BranchId, n
   command(test, (scope) =>
     restoreBranch(scope, test.caller, { projectId: made.project.id, branchId, sourceId, preserveUnderName: name }),
   );
+const takeSnapshot = (made: CreatedProject, branchId = made.branch.id) =>
+  command(test, (scope) => createSnapshot(scope, test.caller, { projectId: made.project.id, branchId }, {}));
+const removeSnapshot = ({ project }: CreatedProject, snapshotId: SnapshotId) =>
+  command(test, (scope) => deleteSnapshot(scope, test.caller, { projectId: project.id, snapshotId }));
+const restoreTo = ({ project }: CreatedProject, snapshotId: SnapshotId, finalize: boolean) =>
+  command(test, (scope) => restoreSnapshot(scope, test.caller, { projectId: project.id, snapshotId }, { finalize }));
+const finalize = ({ project }: CreatedProject, branchId: BranchId) =>
+  command(test, (scope) => finalizeRestore(scope, test.caller, { projectId: project.id, branchId }, null));
 const readPast = (made: CreatedProject, database: string, timestamp: string) =>
   command(test, (scope) => {
     const fields = { lsn: 'lsn', timestamp: 'timestamp' };
@@ -257,6 +308,12 @@ async function removeBranch({ driver, made }: Stage): Promise<void> {
   const { branch } = await addBranch(made);
   await drain(test.core, driver);
   await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id));
+}
+
+async function readySnapshot(made: CreatedProject, driver: FakeDriver): Promise<SnapshotId> {
+  const { snapshot } = await takeSnapshot(made);
+  await drain(test.core, driver);
+  return snapshot.id;
 }
 
 async function loseCompute(driver: FakeDriver, made: CreatedProject): Promise<void> {
@@ -348,7 +405,7 @@ async function expectNothingLeft(driver: FakeDriver): Promise<void> {
   expect([...standIn.projects.keys()]).toEqual([]);
   const [rows] = await sql`
     select (select count(*) from projects) + (select count(*) from branches) + (select count(*) from endpoints)
-      + (select count(*) from operations) as count`;
+      + (select count(*) from operations) + (select count(*) from snapshots) as count`;
   expect(rows?.count).toBe(0);
 }
 

@@ -25,7 +25,9 @@ beforeAll(async () => {
     .key;
   const jwks = { jwks_url: 'https://keys.test/jwks.json', provider_name: 'test', skip_role_creation: true };
   const keySet = await post(`/projects/${made.project.id}/jwks`, jwks);
+  const taken = await post(`/projects/${made.project.id}/branches/${made.branch.id}/snapshot`, {});
   own = {
+    snapshot_id: taken.snapshot.id,
     jwks_id: keySet.jwks.id,
     project_id: made.project.id,
     branch_id: made.branch.id,
@@ -162,7 +164,7 @@ describe('who may call', () => {
   test('nothing was changed by any of that', async () => {
     const path = `/api/v2/projects/${own.project_id}`;
     expect((await api.call('GET', path)).statusCode).toBe(200);
-    expect((await api.call('GET', `${path}/operations`)).json().operations).toHaveLength(2);
+    expect((await api.call('GET', `${path}/operations`)).json().operations).toHaveLength(3);
     expect((await api.call('GET', `/api/v2/organizations/${orgId}/api_keys`)).json()).toHaveLength(2);
   });
 });
@@ -184,6 +186,7 @@ describe('ids', () => {
     source_org_id: 'org-none-1',
     member_id: '00000000-0000-4000-8000-000000000002',
     jwks_id: '00000000-0000-4000-8000-000000000002',
+    snapshot_id: 'snap-no-snapshot-1',
   };
   /** A route that answers 501 looks at these first, and at nothing behind them. */
   const owners = ['project_id', 'branch_id', 'org_id', 'source_org_id'];
@@ -216,7 +219,7 @@ describe('ids', () => {
   test('of one project do not work in another', async () => {
     const other = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
     const foreign = { ...own, project_id: other.project.id };
-    const nested = withProject().filter((route) => /:(branch|endpoint|operation)_id/.test(route.url));
+    const nested = withProject().filter((route) => /:(branch|endpoint|operation|snapshot)_id/.test(route.url));
     for (const route of nested) {
       const reply = await send(route, foreign, api.token);
       expect([named(route), reply.statusCode]).toEqual([named(route), 404]);

@@ -18,20 +18,6 @@ const organization = '/organizations/{org_id}';
 
 export const notOffered: readonly NotOffered[] = [
   {
-    why: 'snapshots are not made yet; a branch keeps the data of a moment',
-    isPlanned: true,
-    operations: {
-      createSnapshot: `POST ${branch}/snapshot`,
-      listSnapshots: `GET ${project}/snapshots`,
-      updateSnapshot: `PATCH ${project}/snapshots/{snapshot_id}`,
-      deleteSnapshot: `DELETE ${project}/snapshots/{snapshot_id}`,
-      restoreSnapshot: `POST ${project}/snapshots/{snapshot_id}/restore`,
-      getSnapshotSchedule: `GET ${branch}/backup_schedule`,
-      setSnapshotSchedule: `PUT ${branch}/backup_schedule`,
-      finalizeRestoreBranch: `POST ${branch}/finalize_restore`,
-    },
-  },
-  {
     why: 'what is deleted cannot be brought back yet',
     isPlanned: true,
     operations: {

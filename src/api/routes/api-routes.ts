@@ -24,12 +24,14 @@ import { outboxRoutes } from './outbox.ts';
 import { preloadLibraryRoutes } from './preload-libraries.ts';
 import { projectRoutes } from './projects.ts';
 import { roleRoutes } from './roles.ts';
+import { snapshotRoutes } from './snapshots.ts';
 
 export function apiRoutes(app: App, parts: ApiParts): void {
   projectRoutes(app, parts);
   keySetRoutes(app, parts);
   branchRoutes(app, parts);
   branchContentRoutes(app, parts);
+  snapshotRoutes(app, parts);
   endpointRoutes(app, parts);
   endpointMetricsRoutes(app, parts);
   consumptionRoutes(app, parts);

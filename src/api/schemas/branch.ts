@@ -71,6 +71,11 @@ export const Branch = Type.Object(
     last_reset_at: Type.Optional(time('When it was last restored.')),
     created_by: Type.Optional(Type.Object({ name: Type.Optional(Type.String()), image: Type.Optional(Type.String()) })),
     init_source: Type.Optional(Type.String({ description: '`parent-data` or `schema-only`.' })),
+    restore_status: Type.Optional(
+      Type.String({ description: '`restored` from a snapshot, or `finalized`: in the place of another branch.' }),
+    ),
+    restored_from: Type.Optional(idOf('snapshot that it was restored from')),
+    restored_as: Type.Optional(idOf('branch that it is to replace, or has replaced')),
     receipt: Type.Optional(BranchReceipt),
     replication_slots: Type.Optional(
       Type.Array(ReplicationSlot, {

@@ -24,6 +24,7 @@ import {
   ProjectQuota,
   ProjectSettings,
 } from './settings.ts';
+import { Snapshot } from './snapshot.ts';
 
 export const sharedSchemas = [
   GeneralError,
@@ -45,6 +46,7 @@ export const sharedSchemas = [
   BranchEndpointOptions,
   Branch,
   Annotation,
+  Snapshot,
   Project,
   ProjectListItem,
   JWKS,

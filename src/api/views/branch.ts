@@ -50,6 +50,11 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     ...present({ expires_at: optionalTime(row.expiresAt), last_reset_at: optionalTime(row.lastResetAt) }),
     created_by: { name: row.createdByName, image: '' },
     init_source: row.initSource,
+    ...present({
+      restore_status: row.restoreStatus,
+      restored_from: row.restoredFrom,
+      restored_as: row.restoredAs,
+    }),
     ...present({ receipt: receiptView(row.receipt), replication_slots: row.replicationSlots?.map(slotView) }),
   };
 }
