@@ -9,7 +9,7 @@ import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
 import { startCompute } from './start-compute.ts';
 import type { Job } from './step.ts';
-import { suspendCompute } from './suspend-compute.ts';
+import { ensureAsleep, suspendCompute } from './suspend-compute.ts';
 
 export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_timeline: createTimeline,
@@ -19,6 +19,7 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
   suspend_compute: suspendCompute,
+  ensure_asleep: ensureAsleep,
   apply_config: applyConfig,
   check_availability: checkAvailability,
   create_auth_integration: createAuthIntegration,

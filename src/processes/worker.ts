@@ -7,6 +7,7 @@ import { OperationRunner } from '../operations/runner.ts';
 import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
+import { deletedThings } from '../reconcilers/deleted-things.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
@@ -49,6 +50,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     staleReplicas,
     replicationSlots,
     expiredBranches,
+    deletedThings,
     makeMaintenance(init.releases),
     branchSizes,
     quotas,

@@ -6,6 +6,7 @@ import { AuthIntegration } from './auth.ts';
 import { Annotation, Branch } from './branch.ts';
 import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
 import { Database } from './database.ts';
+import { DeletedThing } from './deleted.ts';
 import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
 import { GeneralError } from './error.ts';
 import { JWKS } from './key-set.ts';
@@ -47,6 +48,7 @@ export const sharedSchemas = [
   Annotation,
   Project,
   ProjectListItem,
+  DeletedThing,
   JWKS,
   ApiKey,
   ApiKeyCreated,

@@ -384,6 +384,10 @@ export interface ProjectListItem {
   readonly history_retention_seconds?: number;
   /** Name of the organization. */
   readonly org_name?: string;
+  /** When it was deleted; only in a list of recoverable projects, as the next one. */
+  readonly deleted_at?: string;
+  /** When it is removed for good. */
+  readonly recoverable_until?: string;
 }
 
 /** A key, without its secret. */
