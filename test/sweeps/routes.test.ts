@@ -122,6 +122,7 @@ describe('who may call', () => {
         '/status.json',
         '/',
         '/about',
+        '/deleted',
         '/keys',
         '/organization',
         '/psql',
