@@ -14,7 +14,7 @@ import type { ProjectRow } from '../db/projects.ts';
 import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
-export const deletedThings = makeReconciler('deleted-things', 10_000, async (parts) => {
+export const deletedThings = makeReconciler('deleted-things', 5_000, async (parts) => {
   const { sql } = parts.core.database;
   const now = parts.core.clock.now();
   const isDue = (row: { readonly recoverableUntil: Date | null }) =>
