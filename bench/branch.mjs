@@ -134,7 +134,7 @@ async function ownBytes(home, branchId) {
 }
 
 async function removeBranch(catnap, path, id) {
-  await catnap.api('DELETE', `${path}/${id}`);
+  await catnap.api('DELETE', `${path}/${id}?hard_delete=true`);
   const listed = async () => (await catnap.api('GET', path)).branches.some((branch) => branch.id === id);
   const busy = async () =>
     (await catnap.api('GET', `${path.replace('/branches', '/operations')}`)).operations.some((operation) =>

@@ -30,6 +30,7 @@ export async function benchCreate() {
       await selectOne({ connectionString: made.connection_uris[0].connection_uri });
       whole.push(performance.now() - startedAt);
       await catnap.api('DELETE', `/projects/${made.project.id}`);
+      await catnap.api('POST', `/projects/${made.project.id}/purge`);
     }
     printTable(
       'Create a project (ms)',

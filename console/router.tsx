@@ -5,6 +5,7 @@ import { BranchPage } from './pages/branch.tsx';
 import type { ConnectSearch } from './pages/connect-dialog.tsx';
 import { DashboardPage } from './pages/dashboard.tsx';
 import { DataPage } from './pages/data.tsx';
+import { DeletedPage } from './pages/deleted.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { OperationsPage } from './pages/operations.tsx';
 import { OrganizationPage } from './pages/organization.tsx';
@@ -55,6 +56,7 @@ const index = createRoute({
 });
 const keys = createRoute({ getParentRoute: () => root, path: '/keys', component: KeysPage });
 const organization = createRoute({ getParentRoute: () => root, path: '/organization', component: OrganizationPage });
+const deleted = createRoute({ getParentRoute: () => root, path: '/deleted', component: DeletedPage });
 const about = createRoute({ getParentRoute: () => root, path: '/about', component: AboutPage });
 
 const psqlLogin = createRoute({
@@ -137,6 +139,7 @@ export const router = createRouter({
     index,
     keys,
     organization,
+    deleted,
     about,
     psqlLogin,
     project.addChildren([dashboard, branch, data, sql, tables, monitoring, auth, operations, settings]),

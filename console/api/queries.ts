@@ -9,6 +9,7 @@ import type {
   GetProjectReply,
   Installation,
   ListApiKeysReply,
+  ListDeletedReply,
   ListNeonAuthIntegrationsReply,
   ListNeonAuthOauthProvidersReply,
   ListNeonAuthRedirectURIWhitelistDomainsReply,
@@ -89,6 +90,12 @@ export const projectsQuery = (orgId: string, search: string) =>
     refetchInterval: () => pollMs('slow'),
     placeholderData: (previous) => previous,
   });
+
+export const deletedQuery = queryOptions({
+  queryKey: ['deleted'],
+  queryFn: async () => (await api<ListDeletedReply>('GET', '/deleted')).deleted,
+  refetchInterval: () => pollMs('slow'),
+});
 
 export const projectQuery = (id: string) =>
   queryOptions({

@@ -158,13 +158,13 @@ function Restore({ branch, branches, onClose }: BranchDialogProps) {
 function Delete({ branch, onClose, onDeleted }: BranchDialogProps) {
   const remove = useConfirm({
     send: () => api<object>('DELETE', pathOf(branch)),
-    refresh: refreshOf(branch),
+    refresh: [...refreshOf(branch), ['deleted']],
     done: `Branch ${branch.name} is deleted.`,
     onDone: onDeleted,
   });
   return (
     <ConfirmDialog title="Delete branch" submit="Delete branch" typed={branch.name} form={remove} onClose={onClose}>
-      <p>Its data, its computes and their host names are deleted. This cannot be undone.</p>
+      <p>Its data and its computes are deleted. Until its time is up, it can be brought back under Deleted.</p>
     </ConfirmDialog>
   );
 }

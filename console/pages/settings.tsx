@@ -146,14 +146,17 @@ function DeleteProject({ project }: { readonly project: Project }) {
   const navigate = useNavigate();
   const remove = useConfirm({
     send: () => api<object>('DELETE', at`/projects/${project.id}`),
-    refresh: [['projects']],
+    refresh: [['projects'], ['deleted']],
     done: `Project ${project.name} is deleted.`,
     onDone: () => navigate({ to: '/' }),
   });
   return (
     <Card title="Delete project">
       <div className="stack">
-        <p>All its branches, databases and computes are deleted. This cannot be undone.</p>
+        <p>
+          All its branches, databases and computes are deleted. Until its time is up, it can be brought back under
+          Deleted.
+        </p>
         <div>
           <Button tone="danger" onClick={() => setAsking(true)}>
             Delete project

@@ -36,6 +36,9 @@ export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
             </li>
           )}
           <li>
+            <Link to="/deleted">Deleted</Link>
+          </li>
+          <li>
             <Link to="/about">About</Link>
           </li>
         </ul>

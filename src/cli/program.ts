@@ -5,6 +5,7 @@ import { addKeys } from './commands/keys.ts';
 import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
+import { addRecovery } from './commands/recovery.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
@@ -24,6 +25,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addStatus(program, run);
   addKeys(program, run);
   addPlan(program, run);
+  addRecovery(program, run);
   addOutbox(program, run);
   addPsql(program, run);
   addDoctor(program, run);

@@ -78,7 +78,13 @@ export async function requireProjectLocked(
   return requireVisible(scope, caller, await lockProject(scope.tx, id), right);
 }
 
-async function requireVisible(scope: Scope, caller: Caller, project: ProjectRow | undefined, right: Right) {
+/** For a project that was found in whatever state. */
+export async function requireVisible(
+  scope: Scope,
+  caller: Caller,
+  project: ProjectRow | undefined,
+  right: Right,
+): Promise<ProjectRow> {
   if (project === undefined || !(await canSee(scope, caller, project))) throw notFound('project');
   if (right === 'manage' && caller.kind === 'project') {
     throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');

@@ -95,6 +95,7 @@ export async function beginIntegration(
 
 const anew = {
   status: 'creating',
+  detachedWithBranch: false,
   firstKeys: null,
   syncedSeq: 0,
   syncFailures: 0,

@@ -1,10 +1,12 @@
 /** Branches: listed, renamed, protected, made the default, deleted. `branch-create.ts` makes them. */
-import { detachAuthIntegrations } from '../db/auth-integrations.ts';
+import { detachWithBranch } from '../db/auth-integrations.ts';
 import {
   type BranchRow,
   type BranchSort,
+  type ChildBranch,
   countBranches,
   countRoots,
+  type DeletionMethod,
   isBranchNameTaken,
   selectBranches,
   selectChildren,
@@ -17,7 +19,8 @@ import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
-import { branchKey, cancelAhead, endpointKey, enqueue, historyKey, type Operation } from './operation.ts';
+import { type BranchDeletion, queueStops, recoverableUntil, removeBranchForGood } from './deletion.ts';
+import { cancelStarts } from './operation.ts';
 
 export type Branch = BranchRow;
 
@@ -29,6 +32,8 @@ export interface BranchPage {
   readonly descending: boolean;
   readonly cursor: { readonly value: string; readonly id: string } | null;
   readonly limit: number | null;
+  /** Deleted branches that can be recovered, too. */
+  readonly withDeleted: boolean;
 }
 
 export async function listBranches(
@@ -44,6 +49,7 @@ export async function listBranches(
   const rows = await selectBranches(scope.sql, projectId, {
     ...page,
     after: page.cursor,
+    deletedAt: page.withDeleted ? scope.clock.now() : null,
     limit: page.limit === null ? null : page.limit + 1,
   });
   const branches = page.limit === null ? rows : rows.slice(0, page.limit);
@@ -86,7 +92,7 @@ export async function updateBranchOf(
     isDefault: branch.isDefault,
   };
   if (expiresAt !== undefined || change.protected) requireExpiry(scope, next);
-  if (expiresAt && (await selectChildren(scope.tx, branch.id)).length > 0) {
+  if (expiresAt && (await selectChildren(scope.tx, branch.id)).some(isLive)) {
     throw new CatnapError('unprocessable', 'a branch with children cannot expire');
   }
   return updateBranch(scope.tx, branch.id, {
@@ -111,53 +117,58 @@ export async function setDefaultBranch(
   return updateBranch(scope.tx, id, { isDefault: true });
 }
 
-export interface BranchDeletion {
-  readonly branch: Branch;
-  readonly operations: readonly Operation[];
-}
-
 export async function deleteBranch(
   scope: CommandScope,
   caller: Caller,
   projectId: ProjectId,
   id: BranchId,
+  isFinal = false,
 ): Promise<BranchDeletion> {
   await requireProjectLocked(scope, caller, projectId);
-  return queueBranchDeletion(scope, await requireBranch(scope, projectId, id));
+  return queueBranchDeletion(scope, await requireBranch(scope, projectId, id), 'user', isFinal);
 }
 
-/** Also for branches that expire. The caller holds the project. */
-export async function queueBranchDeletion(scope: CommandScope, branch: Branch): Promise<BranchDeletion> {
+/** Also for branches that expire. A branch that has no data yet cannot be recovered. The caller holds the project. */
+export async function queueBranchDeletion(
+  scope: CommandScope,
+  branch: Branch,
+  deletionMethod: DeletionMethod,
+  isFinal = false,
+): Promise<BranchDeletion> {
   requireNotResetting(branch);
   await requireDeletable(scope, branch);
   const { id, projectId } = branch;
-  const endpoints = await selectEndpoints(scope.tx, projectId, id);
-  await cancelAhead(scope.tx, projectId, { branchId: id });
-  const operations: Operation[] = [];
-  for (const endpoint of endpoints) {
-    await updateEndpoint(scope.tx, endpoint.id, { deletingAt: scope.clock.now(), address: null });
-    const job = endpoint.currentState === 'active' ? 'suspend_and_remove_compute' : 'remove_compute';
-    const operation = await enqueue(scope, job, {
-      projectId,
-      branchId: id,
-      endpointId: endpoint.id,
-      exclusive: [endpointKey(endpoint.id), branchKey(id)],
-    });
-    if (operation.action !== null) operations.push(operation);
+  const until = isFinal || branch.currentState !== 'ready' ? null : recoverableUntil(scope);
+  if (until === null) {
+    await requireNoRecoverableChildren(scope, id);
+    return removeBranchForGood(scope, branch);
   }
-  const exclusive = [branchKey(id), historyKey(id)];
-  operations.push(await enqueue(scope, 'delete_timeline', { projectId, branchId: id, exclusive }));
-  await detachAuthIntegrations(scope.tx, id);
-  const deleted = await updateBranch(scope.tx, id, { deletingAt: scope.clock.now(), pendingState: 'storage_deleted' });
-  return { branch: deleted, operations };
+  const times = { deletingAt: scope.clock.now(), recoverableUntil: until };
+  const endpoints = await selectEndpoints(scope.tx, projectId, id);
+  await cancelStarts(scope.tx, projectId, id);
+  const operations = await queueStops(scope, endpoints);
+  for (const endpoint of endpoints) await updateEndpoint(scope.tx, endpoint.id, times);
+  await detachWithBranch(scope.tx, id);
+  const pendingState = 'storage_deleted';
+  return { branch: await updateBranch(scope.tx, id, { ...times, deletionMethod, pendingState }), operations };
 }
+
+/** A branch is removed after its children: where their data came from must be known when they are recovered. */
+export async function requireNoRecoverableChildren(scope: CommandScope, id: BranchId): Promise<void> {
+  const children = (await selectChildren(scope.tx, id)).filter((child) => child.recoverableUntil !== null);
+  if (children.length === 0) return;
+  const message = 'deleted children of the branch can still be recovered: purge them first';
+  throw new CatnapError('unprocessable', withDetails(message, { children: namesOf(children) }));
+}
+
+const isLive = (child: ChildBranch) => child.deletingAt === null;
 
 async function requireDeletable(scope: CommandScope, branch: Branch): Promise<void> {
   const refuse = (reason: string) => new CatnapError('unprocessable', `cannot delete ${reason}`);
   if (branch.protected) throw refuse('protected branch');
   if (branch.isDefault) throw refuse('the default branch');
   if (branch.parentId === null && (await countRoots(scope.tx, branch.projectId)) < 2) throw refuse('the root branch');
-  const children = (await selectChildren(scope.tx, branch.id)).filter((child) => child.deletingAt === null);
+  const children = (await selectChildren(scope.tx, branch.id)).filter(isLive);
   if (children.length > 0) {
     const details = { children: namesOf(children) };
     throw new CatnapError('unprocessable', withDetails('cannot delete a branch that has children', details));

@@ -52,6 +52,7 @@ export async function getConsumption(scope: Scope, caller: Caller, query: Consum
     organizationIds: [organization.id],
     projectId: caller.projectId,
     search: null,
+    recoverableAt: null,
     ...(query.by === 'project' ? { after: query.cursor, limit: 10_000 } : { after: null, limit: 10_000 }),
   });
   const wanted = found.map(({ id }) => id).filter((id) => query.projectIds?.includes(id) ?? true);

@@ -72,6 +72,7 @@ export const jobs = {
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
+  ensure_asleep: { action: null, firstStep: 'stop', deadlineMs: dayMs },
   apply_config: { action: 'apply_config', firstStep: 'observe', deadlineMs: 5 * minuteMs },
   check_availability: { action: 'check_availability', firstStep: 'record', deadlineMs: minuteMs },
   suspend_and_remove_compute: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
@@ -94,7 +95,19 @@ const removals: readonly JobName[] = [
 ];
 
 /**
- * Makes way for a deletion; the caller holds the project. A snapshot that was asked for before its branch is deleted is
+ * Makes way for computes that are to sleep because their branch or project is deleted. Whatever changes data goes on,
+ * so that it is complete when it is recovered. The caller holds the project.
+ */
+export function cancelStarts(tx: Tx, projectId: ProjectId, branchId?: BranchId): Promise<void> {
+  if (branchId === undefined) return cancelOperations(tx, projectId, { only: starts });
+  // The branch loses its integration; the project would keep it.
+  return cancelOperations(tx, projectId, { branchId, only: [...starts, 'create_auth_integration'] });
+}
+
+const starts: readonly JobName[] = ['start_compute', 'check_availability'];
+
+/**
+ * Makes way for a removal; the caller holds the project. A snapshot that was asked for before its branch is deleted is
  * still taken.
  */
 export function cancelAhead(

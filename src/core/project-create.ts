@@ -181,7 +181,7 @@ async function insertNewProject(
   });
 }
 
-async function requireRoomForProject(scope: CommandScope, organization: OrganizationRow): Promise<void> {
+export async function requireRoomForProject(scope: CommandScope, organization: OrganizationRow): Promise<void> {
   const max = planOf(organization.plan).projectsMax;
   if (max !== null && (await countProjects(scope.tx, organization.id)) >= max) {
     throw new CatnapError('projects_limit', withDetails('projects limit exceeded', { limit: max }));

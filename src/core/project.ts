@@ -1,14 +1,13 @@
 /** Projects: listed, changed, deleted. `project-create.ts` makes them. */
 
 import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
-import { insertLeftovers } from '../db/auth-integrations.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
 import { periodBounds, usageAt } from '../db/consumption.ts';
-import { selectLastActiveOf } from '../db/endpoints.ts';
+import { selectEndpoints, selectLastActiveOf } from '../db/endpoints.ts';
 import {
   type DefaultEndpointSettings,
   lockProject,
-  markProjectDeleting,
+  markProject,
   type ProjectRow,
   type ProjectSettings,
   selectProjects,
@@ -19,10 +18,11 @@ import type { OrganizationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, organizationsOf, requireOrganization, requireProject, requireProjectLocked } from './access.ts';
 import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';
+import { queueStops, recoverableUntil, removeProjectForGood } from './deletion.ts';
 import { requireSuspendTimeout } from './endpoint.ts';
 import { requireNoPoolerSettings, requirePreloadLibraries } from './endpoint-settings.ts';
 import { queueProjectChange } from './endpoint-update.ts';
-import { cancelAhead, enqueue, type Operation, projectKey } from './operation.ts';
+import { cancelStarts, enqueue, type Operation } from './operation.ts';
 import { requireMaintenanceWindow } from './pending-update.ts';
 import { requirePgSettings } from './pg-settings.ts';
 import { planOf } from './plan.ts';
@@ -49,6 +49,8 @@ export interface ProjectPage {
   readonly search: string | null;
   readonly cursor: string | null;
   readonly limit: number;
+  /** Deleted projects that can be recovered, instead of the others. */
+  readonly recoverable: boolean;
 }
 
 export async function listProjects(
@@ -73,6 +75,7 @@ export async function listProjects(
     search: page.search,
     after: page.cursor,
     limit: page.limit,
+    recoverableAt: page.recoverable ? scope.clock.now() : null,
   });
   return {
     projects,
@@ -163,10 +166,11 @@ export async function updateProjectOf(
   };
 }
 
-/** The project leaves every list at once; its last operation then removes processes, directories and rows. */
+/** The project leaves every list at once and its computes are stopped; the rest waits for its recovery. */
 export async function deleteProject(scope: CommandScope, caller: Caller, id: ProjectId): Promise<Project> {
   await requireProject(scope, caller, id, 'manage');
-  if ((await lockProject(scope.tx, id)) === undefined) throw notFound('project');
+  const project = await lockProject(scope.tx, id);
+  if (project === undefined) throw notFound('project');
   const guarded = await selectProtectedBranch(scope.tx, id);
   if (guarded !== undefined) {
     throw new CatnapError(
@@ -174,10 +178,11 @@ export async function deleteProject(scope: CommandScope, caller: Caller, id: Pro
       withDetails('cannot delete a project with a protected branch', { branch_name: guarded.name }),
     );
   }
-  await cancelAhead(scope.tx, id, {});
-  await insertLeftovers(scope.tx, { projectId: id });
-  await enqueue(scope, 'delete_project', { projectId: id, exclusive: [projectKey(id)] });
-  return markProjectDeleting(scope.tx, id);
+  const until = recoverableUntil(scope);
+  if (until === null) return removeProjectForGood(scope, project);
+  await cancelStarts(scope.tx, id);
+  await queueStops(scope, await selectEndpoints(scope.tx, id));
+  return markProject(scope.tx, id, { deletingAt: scope.clock.now(), recoverableUntil: until });
 }
 
 export function mergeAllowedIps(

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { selectAuthIntegration } from '../db/auth-integrations.ts';
+import { selectProject } from '../db/projects.ts';
 import { insertUserHint } from '../db/users-sync.ts';
 import { invalid } from '../lib/errors.ts';
 import { isUuid } from '../lib/ids.ts';
@@ -36,8 +37,9 @@ export async function takeWebhook(scope: Scope, integrationId: string, message: 
   const isGenuine = isSigned(message, secret, scope.clock.now());
   if (!isGenuine || row === undefined || sealed === null) return false;
   const userId = namedUser(message.body);
-  // A detached integration has all its users read when it is taken up again.
-  const isFollowed = row.providerProjectId !== null && row.status !== 'detached';
+  // A detached integration, or that of a deleted project, has all its users read when it is taken up again.
+  const isDeleted = (await selectProject(scope.sql, row.projectId)) === undefined;
+  const isFollowed = row.providerProjectId !== null && row.status !== 'detached' && !isDeleted;
   if (userId !== null && isFollowed) await insertUserHint(scope.sql, row.providerProjectId, userId);
   return true;
 }

@@ -8,6 +8,8 @@ export interface AuthIntegrationRow {
   readonly status: 'creating' | 'active' | 'detached';
   readonly authProvider: 'stack';
   readonly branchId: BranchId | null;
+  /** It comes back with its branch, which was deleted. */
+  readonly detachedWithBranch: boolean;
   readonly databaseId: number | null;
   readonly databaseName: string;
   readonly roleName: string;
@@ -166,6 +168,24 @@ export async function moveAuthIntegrations(sql: Sql, from: BranchId, to: BranchI
   await sql`update auth_integrations set branch_id = ${to}, updated_at = now() where branch_id = ${from}`;
 }
 
+/** The branch may come back; until then, another one may take up what the provider holds. */
+export async function detachWithBranch(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`
+    update auth_integrations
+    set status = 'detached', detached_with_branch = provider_project_id is not null and admin_key is not null,
+      first_keys = null, updated_at = now()
+    where branch_id = ${branchId} and status <> 'detached'`;
+}
+
+/** Not if the project has another integration by now. All users are read and copied again. */
+export async function attachWithBranch(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`
+    update auth_integrations i
+    set status = 'active', detached_with_branch = false, synced_at = null, poll_at = now(), updated_at = now()
+    where i.branch_id = ${branchId} and i.detached_with_branch and i.status = 'detached' and not exists (
+      select 1 from auth_integrations o where o.project_id = i.project_id and o.status in ('creating', 'active'))`;
+}
+
 /** The latest name of the database, then its name when the integration was made. */
 export async function selectUsersDatabaseNames(sql: Sql, branchId: BranchId): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
@@ -191,9 +211,14 @@ export async function insertSchemaDrop(sql: Sql, branchId: BranchId, databaseNam
     on conflict do nothing`;
 }
 
+/** Of a row of `auth_integrations`: nothing goes on in the integration of a deleted project. */
+export const ofLiveProject = (sql: Sql) => sql`
+  exists (select 1 from projects p where p.id = auth_integrations.project_id and p.deleting_at is null)`;
+
 /** Transfers that may be confirmed at any moment; a confirmation is not announced. */
 export async function selectStartedTransfers(sql: Sql): Promise<AuthIntegrationRow[]> {
   return sql<AuthIntegrationRow[]>`
     select * from auth_integrations
-    where status = 'active' and owned_by = 'neon' and transfer_status = 'initiated' order by transfer_started_at`;
+    where status = 'active' and owned_by = 'neon' and transfer_status = 'initiated' and ${ofLiveProject(sql)}
+    order by transfer_started_at`;
 }

@@ -42,7 +42,13 @@ export interface BranchRow {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletingAt: Date | null;
+  /** Of a deleted branch that has not been removed for good yet, as is the next one. */
+  readonly recoverableUntil: Date | null;
+  readonly deletionMethod: DeletionMethod | null;
 }
+
+/** By somebody, or because its time was up. */
+export type DeletionMethod = 'user' | 'ttl';
 
 export type NewBranch = Pick<
   BranchRow,
@@ -151,6 +157,8 @@ export interface BranchQuery {
   /** Sort value (as text) and id of the last branch on the previous page. */
   readonly after: { readonly value: string; readonly id: string } | null;
   readonly limit: number | null;
+  /** Deleted branches that can still be recovered at this time, too. */
+  readonly deletedAt?: Date | null;
 }
 
 export async function selectBranches(
@@ -168,7 +176,8 @@ export async function selectBranches(
       : sql`and (${column}, b.id) ${beyond} (${query.after.value}::${cast}, ${query.after.id})`;
   return sql<(BranchRow & { sortValue: string })[]>`
     select ${withAuthor(sql)}, ${column}::text as sort_value from branches b join users u on u.id = b.created_by
-    where b.project_id = ${projectId} and b.deleting_at is null ${matching(sql, query.search)} ${page}
+    where b.project_id = ${projectId} and (b.deleting_at is null or b.recoverable_until > ${query.deletedAt ?? null})
+      ${matching(sql, query.search)} ${page}
     order by ${column} ${direction}, b.id ${direction} limit ${query.limit}`;
 }
 
@@ -195,9 +204,11 @@ function matching(sql: Sql, search: string | null) {
   return sql`and (b.name ilike ${pattern} or b.id ilike ${pattern})`;
 }
 
-/** Children that still exist, those being deleted included: their data may still be read from the parent's. */
-export async function selectChildren(sql: Sql, id: BranchId): Promise<Pick<BranchRow, 'id' | 'name' | 'deletingAt'>[]> {
-  return sql`select id, name, deleting_at from branches where parent_id = ${id} order by created_at`;
+export type ChildBranch = Pick<BranchRow, 'id' | 'name' | 'deletingAt' | 'recoverableUntil'>;
+
+/** Children that still exist, deleted ones included. */
+export async function selectChildren(sql: Sql, id: BranchId): Promise<ChildBranch[]> {
+  return sql`select id, name, deleting_at, recoverable_until from branches where parent_id = ${id} order by created_at`;
 }
 
 /** Hands all children of a branch to another one. */
@@ -216,6 +227,8 @@ export type BranchChange = Partial<
     | 'currentState'
     | 'logicalSize'
     | 'deletingAt'
+    | 'recoverableUntil'
+    | 'deletionMethod'
     | 'parentId'
     | 'parentLsn'
     | 'parentTimestamp'

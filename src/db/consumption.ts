@@ -32,10 +32,13 @@ export interface Consumed {
 
 export type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
-/** Projects with a compute that was awake, or sent something, since it was metered; with storage, all. */
+/**
+ * Projects with a compute that was awake, or sent something, since it was metered; with storage, all. What a deleted
+ * project stores is not counted.
+ */
 export async function selectProjectsToMeter(sql: Sql, withStorage: boolean): Promise<ProjectId[]> {
   const rows = await sql<{ id: ProjectId }[]>`
-    select p.id from projects p where ${withStorage} or exists (
+    select p.id from projects p where ${withStorage} and p.deleting_at is null or exists (
       select 1 from endpoints e where e.project_id = p.id and e.started_at is not null and (
         e.current_state = 'active' or e.suspended_at > coalesce(e.metered_until, e.started_at)))
       or exists (select 1 from transfers t where t.project_id = p.id)
@@ -145,6 +148,7 @@ export async function meterStorage(tx: Tx, now: Date, projectIds: readonly Proje
     with seen as (
       select id, coalesce(metered_until, ${now}::timestamptz) as since from branches
       where logical_size is not null and deleting_at is null and project_id = any(${[...projectIds]})
+        and exists (select 1 from projects p where p.id = project_id and p.deleting_at is null)
       for update skip locked
     )
     update branches b set metered_until = ${now} from seen where b.id = seen.id

@@ -89,6 +89,8 @@ export interface EndpointRow {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletingAt: Date | null;
+  /** Of a compute that was deleted with its branch, and comes back with it. */
+  readonly recoverableUntil: Date | null;
 }
 
 export type NewEndpoint = Pick<
@@ -155,7 +157,9 @@ export async function selectReadWriteEndpoint(sql: Sql, branchId: BranchId): Pro
 
 /** Those that should have a process. */
 export async function selectActiveEndpoints(sql: Sql): Promise<EndpointRow[]> {
-  return sql<EndpointRow[]>`select * from endpoints where current_state = 'active' and deleting_at is null`;
+  return sql<EndpointRow[]>`
+    select e.* from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
+    where e.current_state = 'active' and e.deleting_at is null`;
 }
 
 export interface ActiveCompute extends EndpointRow {
@@ -295,5 +299,7 @@ export async function countEndpointsByState(
   sql: Sql,
 ): Promise<{ readonly state: EndpointState; readonly count: number }[]> {
   return sql`
-    select current_state as state, count(*)::int as count from endpoints where deleting_at is null group by 1 order by 1`;
+    select e.current_state as state, count(*)::int as count
+    from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
+    where e.deleting_at is null group by 1 order by 1`;
 }

@@ -187,28 +187,26 @@ export async function finishOperation(
   ]);
 }
 
+export type CancelledOperations = {
+  readonly branchId?: BranchId;
+  readonly endpointId?: EndpointId;
+  readonly snapshotId?: SnapshotId;
+} & ({ readonly except: readonly string[] } | { readonly only: readonly string[] });
+
 /**
  * Makes way for a deletion: what has not begun is cancelled now; what has is `cancelling`, and its worker, or the next
  * one, ends it after the running step. Operations on other objects that merely hold one of these keys go on, and so do
- * the jobs named in `except`.
+ * jobs that are not chosen.
  */
-export async function cancelOperations(
-  tx: Tx,
-  projectId: ProjectId,
-  of: {
-    readonly branchId?: BranchId;
-    readonly endpointId?: EndpointId;
-    readonly snapshotId?: SnapshotId;
-    readonly except: readonly string[];
-  },
-): Promise<void> {
+export async function cancelOperations(tx: Tx, projectId: ProjectId, of: CancelledOperations): Promise<void> {
+  const chosen = 'only' in of ? tx`job = any(${[...of.only]})` : tx`job <> all(${[...of.except]})`;
   const begun = tx`(lease_until > now() or state <> '{}')`;
   await tx`
     update operations set
       status = case when ${begun} then 'cancelling' else 'cancelled' end,
       finished_at = case when ${begun} then null else clock_timestamp() end,
       run_at = now(), updated_at = clock_timestamp()
-    where project_id = ${projectId} and status in ${unfinished(tx)} and job <> all(${[...of.except]})
+    where project_id = ${projectId} and status in ${unfinished(tx)} and ${chosen}
       and (${of.branchId ?? null}::text is null or branch_id = ${of.branchId ?? null})
       and (${of.endpointId ?? null}::text is null or endpoint_id = ${of.endpointId ?? null})
       and (${of.snapshotId ?? null}::text is null or state ->> 'snapshot' = ${of.snapshotId ?? null})`;

@@ -1,4 +1,7 @@
-/** Rows of `projects`. A project that is being deleted is invisible to everything but its last operation. */
+/**
+ * Rows of `projects`. A deleted project is invisible to everything but its operations and the statements of
+ * `deleted.ts`.
+ */
 import type { OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
 import type { MaintenanceWindow } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql, type Tx } from './client.ts';
@@ -43,9 +46,11 @@ export interface ProjectRow {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletingAt: Date | null;
+  /** Of a deleted project that has not been removed for good yet. */
+  readonly recoverableUntil: Date | null;
 }
 
-export type NewProject = Omit<ProjectRow, 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt'>;
+export type NewProject = Omit<ProjectRow, 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt' | 'recoverableUntil'>;
 
 export async function insertProject(sql: Sql, project: NewProject): Promise<ProjectRow> {
   const row = {
@@ -88,6 +93,8 @@ export interface ProjectQuery {
   readonly search: string | null;
   readonly after: string | null;
   readonly limit: number;
+  /** Deleted projects that can still be recovered at this time, instead of the others. */
+  readonly recoverableAt: Date | null;
 }
 
 /** Ordered by id, which is also the cursor. */
@@ -95,7 +102,8 @@ export async function selectProjects(sql: Sql, query: ProjectQuery): Promise<Pro
   const pattern = query.search === null ? null : `%${query.search.replace(/[\\%_]/g, '\\$&')}%`;
   return sql<ProjectRow[]>`
     select * from projects
-    where deleting_at is null and organization_id = any(${[...query.organizationIds]})
+    where ${query.recoverableAt === null ? sql`deleting_at is null` : sql`recoverable_until > ${query.recoverableAt}`}
+      and organization_id = any(${[...query.organizationIds]})
       and (${query.projectId}::text is null or id = ${query.projectId})
       and (${pattern}::text is null or name ilike ${pattern} or id ilike ${pattern})
       and (${query.after}::text is null or id > ${query.after})
@@ -132,10 +140,16 @@ export async function updateProject(sql: Sql, id: ProjectId, change: ProjectChan
   return one(await sql<ProjectRow[]>`update projects ${changed} where id = ${id} returning *`);
 }
 
-export async function markProjectDeleting(sql: Sql, id: ProjectId): Promise<ProjectRow> {
+/** `null` for both brings it back; a time without `until` is on its way out for good. */
+export async function markProject(
+  sql: Sql,
+  id: ProjectId,
+  { deletingAt, recoverableUntil }: Pick<ProjectRow, 'deletingAt' | 'recoverableUntil'>,
+): Promise<ProjectRow> {
   return one(
     await sql<ProjectRow[]>`
-      update projects set deleting_at = now(), updated_at = now() where id = ${id} returning *`,
+      update projects set deleting_at = ${deletingAt}, recoverable_until = ${recoverableUntil}, updated_at = now()
+      where id = ${id} returning *`,
   );
 }
 

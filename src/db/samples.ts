@@ -58,7 +58,7 @@ export async function selectSamples(
 /** The newest of each compute that runs, and the one of a minute before, for rates. */
 export async function selectLatestSamples(sql: Sql): Promise<(SampleRow & { readonly projectId: string })[]> {
   return sql`
-    select s.*, e.project_id from endpoints e
+    select s.*, e.project_id from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
     join lateral (
       select * from endpoint_samples s where s.endpoint_id = e.id and s.resolution >= 60 order by at desc limit 1
     ) s on s.generation = e.generation

@@ -57,6 +57,7 @@ create table auth_integrations (
   follow_error text,
   created_at timestamp with time zone default now() not null,
   updated_at timestamp with time zone default now() not null,
+  detached_with_branch boolean default false not null,
   constraint auth_integrations_pkey PRIMARY KEY (id),
   constraint auth_integrations_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE SET NULL,
   constraint auth_integrations_database_id_fkey FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE SET NULL,
@@ -136,6 +137,8 @@ create table branches (
   metered_wal_bytes double precision,
   replication_slots jsonb,
   history jsonb,
+  recoverable_until timestamp with time zone,
+  deletion_method text,
   restored_from text,
   restored_as text,
   restore_status text,
@@ -144,11 +147,13 @@ create table branches (
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
   constraint branches_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint branches_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'resetting'::text, 'ready'::text]))),
+  constraint branches_deletion_method_check CHECK ((deletion_method = ANY (ARRAY['user'::text, 'ttl'::text]))),
   constraint branches_restore_status_check CHECK ((restore_status = ANY (ARRAY['restored'::text, 'finalized'::text])))
 );
 CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
 CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
+CREATE INDEX branches_recoverable ON catnap.branches USING btree (recoverable_until) WHERE (recoverable_until IS NOT NULL);
 
 create table console_links (
   token_hash bytea not null,
@@ -270,6 +275,7 @@ create table endpoints (
   kills integer default 0 not null,
   metered_until timestamp with time zone,
   metered_cpu_seconds double precision default 0 not null,
+  recoverable_until timestamp with time zone,
   constraint endpoints_pkey PRIMARY KEY (id),
   constraint endpoints_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id),
   constraint endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
@@ -382,12 +388,14 @@ create table projects (
   updated_at timestamp with time zone default now() not null,
   deleting_at timestamp with time zone,
   usage jsonb default '{}'::jsonb not null,
+  recoverable_until timestamp with time zone,
   constraint projects_pkey PRIMARY KEY (id),
   constraint projects_tenant_uid_key UNIQUE (tenant_uid),
   constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint projects_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES users(id)
 );
 CREATE INDEX projects_of_organization ON catnap.projects USING btree (organization_id, id) WHERE (deleting_at IS NULL);
+CREATE INDEX projects_recoverable ON catnap.projects USING btree (recoverable_until) WHERE (recoverable_until IS NOT NULL);
 
 create table roles (
   id bigint generated always as identity not null,

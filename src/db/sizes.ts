@@ -27,7 +27,7 @@ export async function selectRunningComputes(sql: Sql, only: 'ranges' | 'all'): P
     select e.id, e.project_id, e.branch_id, p.tenant_uid, e.generation, e.current_cu, e.settings,
       e.server, e.type, b.logical_size as database_bytes, (e.replication ->> 'lagBytes')::bigint as replication_lag_bytes,
       case when e.kills_generation = e.generation then e.kills else 0 end as known_kills
-    from endpoints e join projects p on p.id = e.project_id join branches b on b.id = e.branch_id
+    from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null join branches b on b.id = e.branch_id
     where e.current_state = 'active' and e.pending_state is null and e.deleting_at is null and e.server is not null
       ${only === 'all' ? sql`` : sql`and e.current_cu is not null and e.min_cu < e.max_cu`}`;
 }

@@ -7,7 +7,7 @@
 
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { UserChange } from '../lib/users-sync.ts';
-import type { AuthIntegrationRow } from './auth-integrations.ts';
+import { type AuthIntegrationRow, ofLiveProject } from './auth-integrations.ts';
 import { first, json, one, type Sql, type Tx } from './client.ts';
 
 export async function selectUserChanges(
@@ -129,7 +129,8 @@ export async function selectUsersSyncLag(sql: Sql): Promise<UsersSyncLag> {
       select count(*) filter (where l.at is not null or i.synced_at is null)::int as behind,
         coalesce(max(extract(epoch from now() - l.at)), 0)::float8 as lag_seconds,
         count(*) filter (where i.sync_error is not null)::int as failing,
-        (select count(*)::int from auth_integrations where status = 'active' and follow_error is not null) as unreadable
+        (select count(*)::int from auth_integrations
+          where status = 'active' and follow_error is not null and ${ofLiveProject(sql)}) as unreadable
       from auth_integrations i
         join endpoints e on e.branch_id = i.branch_id and e.type = 'read_write' and e.deleting_at is null
         cross join lateral (
@@ -189,6 +190,7 @@ export async function claimIntegrationsToFollow(
     where i.id in (
       select id from auth_integrations
       where status = 'active' and provider_url is not null and coalesce(follow_until, now()) <= now()
+        and ${ofLiveProject(sql)}
         and (poll_at <= now()
           or exists (select from auth_user_hints h where h.project_id = auth_integrations.provider_project_id))
       order by follow_until nulls first limit ${claim.limit} for update skip locked)

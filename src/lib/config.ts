@@ -47,6 +47,8 @@ export interface Config {
   /** Requests a minute for one key, or undefined for no limit. */
   readonly rateLimitPerMinute: number | undefined;
   readonly suspendMinSeconds: number;
+  /** How long deleted projects and branches can be recovered; 0 removes them at once. */
+  readonly recoveryDays: number;
   readonly tempDiskBytes: number | undefined;
   /** What all running computes may take together by their smallest sizes; undefined for no such limit. */
   readonly capacityCu: number | undefined;
@@ -115,6 +117,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
       choice(env, 'CATNAP_PRIVATE_JWKS', ['on', 'off'] as const, isLoopback(bind) ? 'on' : 'off') === 'on',
     rateLimitPerMinute: readRateLimit(env, bind),
     suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 7 * daySeconds),
+    recoveryDays: integer(env, 'CATNAP_RECOVERY_DAYS', 7, 0, 365),
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,

@@ -39,6 +39,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
   ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],
   [
+    'CATNAP_RECOVERY_DAYS',
+    '`7`',
+    'Days that deleted projects and branches can be recovered for, up to 365; `0` removes them at once.',
+  ],
+  [
     'CATNAP_TEMP_DISK_BYTES',
     'max(20 GiB, 15 GiB × max CU)',
     'Bound of a compute’s temporary files, in place of the rule.',

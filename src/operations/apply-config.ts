@@ -19,11 +19,11 @@ import {
   type StepResult,
   skip,
 } from './step.ts';
-import { computeSpec, findCompute } from './target.ts';
+import { computeSpec, findCompute, isBeingRemoved } from './target.ts';
 
 const observe: Step = async (context) => {
   const target = await findCompute(context);
-  if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
+  if (target === undefined || isBeingRemoved(target)) return skip('the endpoint is gone');
   if (branchLeft(context) !== null) return goto('leave_branch');
   const seen = await context.driver.observe(target.ref);
   return goto(seen.state === 'running' ? 'reload' : 'fence');

@@ -27,7 +27,7 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findComputeAtClaim, findStartingCompute, hasWritesOff, settingsOf } from './target.ts';
+import { computeSpec, findComputeAtClaim, findStartingCompute, hasWritesOff, isDeleted, settingsOf } from './target.ts';
 import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
@@ -41,7 +41,7 @@ export function bringUpSteps(next: string): Record<'fence' | 'spawn' | 'await_re
 /** The new generation is committed before anything starts, so that an older worker's late start is refused. */
 const fence: Step = async (context) => {
   const target = await findComputeAtClaim(context);
-  if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
+  if (target === undefined || isDeleted(target)) return skip('the endpoint is gone');
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
   const isUp = context.operation.job === 'start_compute' ? await whenUpAlready(context, target) : null;
   if (isUp !== null) return isUp;

@@ -14,7 +14,7 @@ import { discardCopy, restoreBranch } from './restore-branch.ts';
 import { restoreSnapshot } from './restore-snapshot.ts';
 import { startCompute } from './start-compute.ts';
 import type { Job } from './step.ts';
-import { suspendCompute } from './suspend-compute.ts';
+import { ensureAsleep, suspendCompute } from './suspend-compute.ts';
 
 export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_timeline: createTimeline,
@@ -30,6 +30,7 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
   suspend_compute: suspendCompute,
+  ensure_asleep: ensureAsleep,
   apply_config: applyConfig,
   check_availability: checkAvailability,
   create_auth_integration: createAuthIntegration,

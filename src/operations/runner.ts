@@ -25,6 +25,7 @@ import { isUrgent, parseWakeCall, type WakeCall } from '../db/wakes.ts';
 import { delay } from '../lib/clock.ts';
 import { assertNever, errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
+import { withDiskAdvice } from './disk-advice.ts';
 import { jobRegistry } from './registry.ts';
 import { goto, type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
 import { findComputeOf } from './target.ts';
@@ -233,10 +234,10 @@ export class OperationRunner {
         await finishOperation(tx, operation, 'skipped', outcome.reason);
         return undefined;
       case 'abandon':
-        await this.#giveUp(tx, job, context, outcome.reason);
+        await this.#giveUp(tx, job, context, await withDiskAdvice(tx, outcome.reason));
         return undefined;
       case 'failed': {
-        const reason = errorText(outcome.error);
+        const reason = await withDiskAdvice(tx, errorText(outcome.error));
         log.warn({ err: outcome.error, failures: operation.failuresCount + 1 }, 'a step failed');
         if (this.#isLate(operation)) await this.#giveUp(tx, job, context, reason);
         else await failStep(tx, operation.id, retryOf(operation, outcome.error, reason));

@@ -4,13 +4,13 @@ import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import { addConsumption, meterEnd, meterWritten } from '../db/consumption.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { done, goto, type Job, type Step, skip } from './step.ts';
-import { findCompute } from './target.ts';
+import { type ComputeTarget, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { findCompute, isBeingRemoved, isDeleted } from './target.ts';
 
 /** Passwords changed by SQL must work for the login that wakes it again. */
 const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
-  if (target === undefined || target.endpoint.deletingAt !== null) return skip('the endpoint is gone');
+  if (target === undefined || isBeingRemoved(target)) return skip('the endpoint is gone');
   const seen = await context.driver.observe(target.ref);
   // From here on no client is sent there: pooled clients wait for the next start instead of losing their transactions.
   if (seen.state !== 'running' || target.endpoint.type === 'read_only') {
@@ -18,20 +18,30 @@ const saveCatalog: Step = async (context) => {
       await updateEndpoint(tx, target.endpoint.id, { address: null });
     });
   }
-  const catalog = await context.driver.readCatalog(target.ref);
-  const bytes = await context.driver.observeSize(target.ref);
+  const state = await readState(context, target);
   // Only for the accounts: what could not be read now is part of the next measurement.
   const measures = await context.driver.measure(target.ref).catch(() => null);
   return goto('stop', async (tx) => {
-    await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, catalog);
+    if (state !== null) await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, state.catalog);
     await updateEndpoint(tx, target.endpoint.id, { address: null });
-    if (bytes !== null) await updateLogicalSize(tx, target.branch.id, bytes);
+    if (state?.bytes != null) await updateLogicalSize(tx, target.branch.id, state.bytes);
     if (measures?.wal != null) {
       const written = await meterWritten(tx, new Map([[target.branch.id, measures.wal]]));
       await addConsumption(tx, written, context.core.clock.now());
     }
   });
 };
+
+/** A server that does not answer is no reason to keep a deleted compute awake: its next start reads what it holds. */
+async function readState({ driver, log }: StepContext, target: ComputeTarget) {
+  try {
+    return { catalog: await driver.readCatalog(target.ref), bytes: await driver.observeSize(target.ref) };
+  } catch (error) {
+    if (!isDeleted(target)) throw error;
+    log.warn({ err: error }, 'the server of a deleted compute is stopped without a last look');
+    return null;
+  }
+}
 
 const stop: Step = async (context) => {
   const target = await findCompute(context);
@@ -58,10 +68,12 @@ const stop: Step = async (context) => {
   });
 };
 
-export const suspendCompute: Job = {
-  steps: { save_catalog: saveCatalog, stop },
-  /** It may still run: the row says so until an observation proves otherwise, and a wake starts it anew. */
-  giveUp: async (tx, { operation }) => {
-    if (operation.endpointId !== null) await updateEndpoint(tx, operation.endpointId, { pendingState: null });
-  },
+/** It may still run: the row says so until an observation proves otherwise, and a wake starts it anew. */
+const giveUp: Job['giveUp'] = async (tx, { operation }) => {
+  if (operation.endpointId !== null) await updateEndpoint(tx, operation.endpointId, { pendingState: null });
 };
+
+export const suspendCompute: Job = { steps: { save_catalog: saveCatalog, stop }, giveUp };
+
+/** For a compute that sleeps by its row, which does not prove that no server is left. */
+export const ensureAsleep: Job = { steps: { stop }, giveUp };

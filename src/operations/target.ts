@@ -84,6 +84,14 @@ export async function findStartingCompute(context: StepContext): Promise<Compute
   return target;
 }
 
+/** With its branch or its project; it may come back. */
+export const isDeleted = ({ endpoint, project }: ComputeTarget) =>
+  endpoint.deletingAt !== null || project.deletingAt !== null;
+
+/** Its last operation is queued already. */
+export const isBeingRemoved = ({ endpoint }: ComputeTarget) =>
+  endpoint.deletingAt !== null && endpoint.recoverableUntil === null;
+
 /** Password of Catnap's own login in the project's servers. */
 export const adminSecretOf = ({ core }: StepContext, project: ProjectRow) =>
   core.box.open(project.adminSecret, adminSecretSealContext(project.id));

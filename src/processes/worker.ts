@@ -7,6 +7,7 @@ import { OperationRunner } from '../operations/runner.ts';
 import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
+import { deletedThings } from '../reconcilers/deleted-things.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { expiredSnapshots } from '../reconcilers/expired-snapshots.ts';
 import { makeHistory } from '../reconcilers/history.ts';
@@ -54,6 +55,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     expiredBranches,
     expiredSnapshots,
     snapshotSchedules,
+    deletedThings,
     makeMaintenance(init.releases),
     branchSizes,
     makeHistory(),

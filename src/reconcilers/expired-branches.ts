@@ -21,6 +21,6 @@ async function deleteIfStillExpired(
     const branch = await selectBranch(tx, projectId, id);
     if (branch?.expiresAt == null || branch.expiresAt > now || branch.currentState === 'resetting') return;
     log.info({ branch: id }, 'a branch has expired and is deleted');
-    await queueBranchDeletion(commandScope(core, tx), branch);
+    await queueBranchDeletion(commandScope(core, tx), branch, 'ttl');
   });
 }

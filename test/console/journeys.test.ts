@@ -17,6 +17,7 @@ import {
   beginStory,
   branchIdOf,
   button,
+  confirmTyped,
   dialog,
   endStory,
   endTest,
@@ -50,7 +51,7 @@ describe('logins without a password', psqlLogin);
 describe('every page', everyPage);
 describe('when something is wrong', trouble);
 
-test('a project is deleted with its name typed, once no branch is protected', async () => {
+test('a project is deleted with its name typed, once no branch is protected, brought back, and purged', async () => {
   await ownProject({ branches: ['feature-x'] });
   const { page, program, project, own } = story();
   const feature = at(`/branches/${await branchIdOf('feature-x')}`);
@@ -65,8 +66,26 @@ test('a project is deleted with its name typed, once no branch is protected', as
   await program.api('PATCH', feature, { branch: { protected: false } });
   await button('Delete project', dialog()).click();
   await page.getByText(`Project ${project.name} is deleted.`).waitFor();
-  own.length = 0;
   expect(new URL(page.url()).pathname).toBe('/');
+  await page.getByRole('link', { name: 'Deleted' }).click();
+  await page
+    .getByRole('cell', { name: /^in (7|6\.9) days$/ })
+    .first()
+    .waitFor();
+  await photograph(page, 'deleted');
+  await page.getByRole('button', { name: `Recover ${project.name}` }).click();
+  await page.getByText(`Project ${project.name} is back, with everything it had.`).waitFor();
+  await open(feature);
+  await button('Delete').click();
+  await confirmTyped('feature-x', 'Delete branch');
+  await page.getByText('Branch feature-x is deleted.').waitFor();
+  await open('/deleted');
+  await page.getByRole('cell', { name: `branch of ${project.name}` }).waitFor();
+  await page.getByRole('button', { name: 'Purge feature-x' }).click();
+  await confirmTyped('feature-x', 'Purge');
+  await page.getByText('Branch feature-x is removed for good.').waitFor();
+  await page.getByRole('cell', { name: `branch of ${project.name}` }).waitFor({ state: 'detached' });
+  expect(own).toHaveLength(1);
 });
 
 test('sign-out ends the sign-in', async () => {

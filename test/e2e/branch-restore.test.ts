@@ -37,7 +37,7 @@ async function branchByName(name: string) {
 }
 
 async function removeBranch(id: string): Promise<void> {
-  expect((await program.api('DELETE', `${branches()}/${id}`)).status).toBe(200);
+  expect((await program.api('DELETE', `${branches()}/${id}?hard_delete=true`)).status).toBe(200);
   await program.settle(projectId, 60_000);
 }
 

@@ -49,7 +49,7 @@ async function expectWhole(branch: { id: string }, endpointId: string): Promise<
 }
 
 async function removeBranch(id: string): Promise<void> {
-  expect((await program.api('DELETE', `/projects/${projectId}/branches/${id}`)).status).toBe(200);
+  expect((await program.api('DELETE', `/projects/${projectId}/branches/${id}?hard_delete=true`)).status).toBe(200);
   await program.settle(projectId, 60_000);
 }
 

@@ -49,7 +49,7 @@ describe('kill -9', () => {
     const computes = (await program.serverPids('/projects/')).length;
     expect(computes, 'one server for each project, no orphan').toBe(body.projects.length);
     expect(await ask(tenant.uri, 'select pg_postmaster_start_time()'), 'the tenant never noticed').toBe(started);
-    for (const { projectId } of made) await program.api('DELETE', `/projects/${projectId}`);
+    for (const { projectId } of made) await program.removeProject(projectId);
   });
 
   it('of a compute is noticed within 5 s, repaired, and in the history', async () => {

@@ -104,13 +104,13 @@ describe('the first project', () => {
   it('serves Postgres 18 on request', async () => {
     const { body } = await program.api('POST', '/projects', { project: { name: 'eighteen', pg_version: 18 } });
     expect(await ask(body.connection_uris[0].connection_uri, 'select version()')).toMatch(/^PostgreSQL 18/);
-    await program.api('DELETE', `/projects/${body.project.id}`);
+    await program.removeProject(body.project.id);
   });
 
   it('leaves nothing of a deleted project', async () => {
     const { body } = await program.api('POST', '/projects', { project: { name: 'short-lived' } });
     await ask(body.connection_uris[0].connection_uri, 'select version()');
-    await program.api('DELETE', `/projects/${body.project.id}`);
+    await program.removeProject(body.project.id);
     await eventually(async () => expect(await program.serverPids(body.endpoints[0].id)).toHaveLength(0));
     expect((await program.api('GET', `/projects/${body.project.id}`)).status).toBe(404);
   });

@@ -63,7 +63,8 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
 
   const getBranch = async ({ id }: Made) =>
     (await program.api('GET', `/projects/${projectId}/branches/${id}`)).body.branch;
-  const deleteBranch = ({ id }: Made) => program.api('DELETE', `/projects/${projectId}/branches/${id}`);
+  const deleteBranch = ({ id }: Made) =>
+    program.api('DELETE', `/projects/${projectId}/branches/${id}?hard_delete=true`);
   const storage = (...names: string[]) => join(program.home.path, 'storage', ...names);
 
   async function usedBytes(): Promise<number> {

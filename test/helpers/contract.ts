@@ -37,6 +37,9 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
   ['GET', '/events'],
   ['GET', '/outbox'],
+  ['GET', '/deleted'],
+  ['POST', '/projects/{project_id}/purge'],
+  ['POST', '/projects/{project_id}/branches/{branch_id}/purge'],
 ];
 
 interface OpenApiReply {

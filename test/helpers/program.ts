@@ -131,6 +131,17 @@ export class Program {
     return { status: response.status, body: parsed };
   }
 
+  /** Deletes a project for good. */
+  async removeProject(id: string): Promise<void> {
+    for (const [method, path] of [
+      ['DELETE', `/projects/${id}`],
+      ['POST', `/projects/${id}/purge`],
+    ] as const) {
+      const { status } = await this.api(method, path);
+      if (status !== 200) throw new Error(`${method} ${path} -> ${status}`);
+    }
+  }
+
   /** Waits until every operation of a project has come to its end. */
   async settle(projectId: string, deadlineMs = 120_000): Promise<void> {
     await eventually(

@@ -23,14 +23,16 @@ import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { requestPastSchema } from '../../src/core/past-schema.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
+import { purgeBranch, purgeProject, recoverBranch, recoverProject } from '../../src/core/recovery.ts';
 import { createRole } from '../../src/core/role.ts';
 import { createSnapshot, deleteSnapshot } from '../../src/core/snapshot.ts';
 import { finalizeRestore, restoreSnapshot } from '../../src/core/snapshot-restore.ts';
 import { updateHistory } from '../../src/db/histories.ts';
-import type { BranchId, EndpointId, SnapshotId } from '../../src/lib/ids.ts';
+import type { BranchId, EndpointId, ProjectId, SnapshotId } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
+import { deletedThings } from '../../src/reconcilers/deleted-things.ts';
 import { lostComputes } from '../../src/reconcilers/lost-computes.ts';
 import { providerLeftovers } from '../../src/reconcilers/provider-leftovers.ts';
 import { command, makeProject } from '../helpers/commands.ts';
@@ -80,7 +82,19 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       await addReplica(made);
     },
   ],
-  suspend_compute: [withReplica((made, replica) => suspend(made, replica))],
+  suspend_compute: [
+    withReplica((made, replica) => suspend(made, replica)),
+    // What was deleted keeps its data, and its computes sleep.
+    withReplica((made) => removeProject(made)),
+    async (stage) => {
+      const branchId = await deleteNewBranch(stage);
+      await command(test, (scope) => recoverBranch(scope, test.caller, stage.made.project.id, branchId));
+    },
+    async ({ made }) => {
+      await removeProject(made);
+      await command(test, (scope) => recoverProject(scope, test.caller, made.project.id));
+    },
+  ],
   suspend_and_remove_compute: [withReplica((made, replica) => removeEndpoint(made, replica))],
   remove_compute: [
     withReplica(async (made, replica, driver) => {
@@ -172,7 +186,12 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       const { branch } = await addBranch(made, [{ type: 'read_write' }, { type: 'read_only' }]);
       await drain(test.core, driver);
       expect(driver.replicas.size).toBe(1);
-      await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id));
+      await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id, true));
+    },
+    // Purged while its compute is still being stopped.
+    async (stage) => {
+      const branchId = await deleteNewBranch(stage);
+      await command(test, (scope) => purgeBranch(scope, test.caller, stage.made.project.id, branchId));
     },
   ],
   apply_config: [
@@ -200,6 +219,11 @@ const scenarios: Record<JobName, Scenario> = {
   check_availability: ({ driver, made }) => loseCompute(driver, made),
   create_auth_integration: ({ made }) => addIntegration(made),
   suspend_compute: ({ made }) => suspend(made),
+  ensure_asleep: async ({ driver, made }) => {
+    await suspend(made);
+    await drain(test.core, driver);
+    await removeProject(made);
+  },
   apply_config: async ({ driver, made }) => {
     await suspend(made);
     await drain(test.core, driver);
@@ -227,14 +251,21 @@ const scenarios: Record<JobName, Scenario> = {
   restore_snapshot: async ({ driver, made }) => restoreTo(made, await readySnapshot(made, driver), false),
   finalize_restore: async ({ driver, made }) => restoreTo(made, await readySnapshot(made, driver), true),
   delete_snapshot: async ({ driver, made }) => removeSnapshot(made, await readySnapshot(made, driver)),
-  delete_timeline: (stage) => removeBranch(stage),
+  delete_timeline: async (stage) => {
+    const branchId = await deleteNewBranch(stage);
+    await drain(test.core, stage.driver);
+    await command(test, (scope) => purgeBranch(scope, test.caller, stage.made.project.id, branchId));
+  },
   remove_compute: async ({ driver, made }) => {
     await suspend(made);
     await drain(test.core, driver);
     await removeEndpoint(made);
   },
   suspend_and_remove_compute: ({ made }) => removeEndpoint(made),
-  delete_project: ({ made }) => removeProject(made),
+  delete_project: async ({ made }) => {
+    await removeProject(made);
+    await purge(made.project.id);
+  },
 };
 
 /** On a project whose branch has a history, at a moment of it. */
@@ -304,10 +335,13 @@ const addIntegration = ({ project, branch }: CreatedProject) =>
 const change = (made: CreatedProject, changes: EndpointChanges, endpointId = made.endpoint.id) =>
   command(test, (scope) => updateEndpointOf(scope, test.caller, { projectId: made.project.id, endpointId }, changes));
 
-async function removeBranch({ driver, made }: Stage): Promise<void> {
+const purge = (id: ProjectId) => command(test, (scope) => purgeProject(scope, test.caller, id));
+
+async function deleteNewBranch({ driver, made }: Stage): Promise<BranchId> {
   const { branch } = await addBranch(made);
   await drain(test.core, driver);
   await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id));
+  return branch.id;
 }
 
 async function readySnapshot(made: CreatedProject, driver: FakeDriver): Promise<SnapshotId> {
@@ -390,14 +424,21 @@ async function stageProject(): Promise<Stage> {
   return { driver, made };
 }
 
-/** Deletes every project and asserts that nothing is left of any of them. */
+/** Deletes and purges every project and asserts that nothing is left of any of them. */
 async function expectNothingLeft(driver: FakeDriver): Promise<void> {
   const { sql } = test.core.database;
   const unsettled = await sql`
     select job, step, status, error from operations where status not in ('finished', 'error', 'cancelled', 'skipped')`;
   expect([...unsettled]).toEqual([]);
-  const projects = await sql<{ id: never }[]>`select id from projects where deleting_at is null`;
+  const projects = await sql<{ id: ProjectId }[]>`select id from projects where deleting_at is null`;
   for (const { id } of projects) await command(test, (scope) => deleteProject(scope, test.caller, id));
+  await drain(test.core, driver);
+  await deletedThings.turn({ core: test.core, driver, log });
+  await drain(test.core, driver);
+  const awake = [...driver.computes.values()].filter(({ process }) => process !== null);
+  expect(awake).toEqual([]);
+  const deleted = await sql<{ id: ProjectId }[]>`select id from projects where recoverable_until is not null`;
+  for (const { id } of deleted) await purge(id);
   await drain(test.core, driver);
   expect([...driver.branches.keys(), ...driver.computes.keys(), ...driver.replicas.keys()]).toEqual([]);
   await sql`update auth_leftovers set retry_at = now()`;
@@ -412,7 +453,7 @@ async function expectNothingLeft(driver: FakeDriver): Promise<void> {
 /** What the API says is what the driver's world holds. */
 async function expectTruth(driver: FakeDriver): Promise<void> {
   const rows = await test.core.database.sql<{ id: string; currentState: string; pendingState: string | null }[]>`
-    select id, current_state, pending_state from endpoints where deleting_at is null`;
+    select id, current_state, pending_state from endpoints where deleting_at is null or recoverable_until is not null`;
   for (const { id, currentState, pendingState } of rows) {
     const runs = driver.computes.get(id)?.process != null;
     expect({ id, currentState, pendingState }).toEqual({
@@ -568,7 +609,7 @@ describe('a driver that never recovers', () => {
     const reasons = /the machine said no|no data|too long|"endpoints_branch_id_fkey"/;
     for (const error of errors) expect(error).toMatch(reasons);
     // The deletion of a project that was given up is not taken up again by itself.
-    await test.core.database.sql`update projects set deleting_at = null`;
+    await test.core.database.sql`update projects set deleting_at = null, recoverable_until = null`;
     await expectNothingLeft(stage.driver);
   });
 
@@ -624,7 +665,7 @@ describe('deletions in a row', () => {
     await drain(test.core, stage.driver);
     const { id: projectId } = stage.made.project;
     for (const { id } of endpoints) await command(test, (scope) => deleteEndpoint(scope, test.caller, projectId, id));
-    await command(test, (scope) => deleteBranch(scope, test.caller, projectId, branch.id));
+    await command(test, (scope) => deleteBranch(scope, test.caller, projectId, branch.id, true));
     await drain(test.core, stage.driver);
     expect([...stage.driver.branches.keys()]).toEqual([stage.made.branch.id]);
     expect([...stage.driver.computes.keys()]).toEqual([stage.made.endpoint.id]);

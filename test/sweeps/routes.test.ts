@@ -124,6 +124,7 @@ describe('who may call', () => {
         '/status.json',
         '/',
         '/about',
+        '/deleted',
         '/keys',
         '/organization',
         '/psql',
@@ -276,11 +277,14 @@ test('every route of ours is one of the published API, by path and method, or a 
     .map(({ method, url }) => addressOf({ method, path: url.replace('/api/v2', '') }))
     .filter((name) => !published.has(name));
   expect(unknown.sort()).toEqual([
+    'GET /deleted',
     'GET /events',
     'GET /outbox',
     'GET /projects/{}/endpoints/{}/metrics',
     'PATCH /organizations/{}',
+    'POST /projects/{}/branches/{}/purge',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',
+    'POST /projects/{}/purge',
   ]);
 });

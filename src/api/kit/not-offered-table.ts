@@ -18,14 +18,6 @@ const organization = '/organizations/{org_id}';
 
 export const notOffered: readonly NotOffered[] = [
   {
-    why: 'what is deleted cannot be brought back yet',
-    isPlanned: true,
-    operations: {
-      recoverProject: `POST ${project}/recover`,
-      recoverProjectBranch: `POST ${branch}/recover`,
-    },
-  },
-  {
     why: 'an installation has one user, its operator; for others, create API keys of the organization or of one project',
     operations: {
       updateOrganizationMember: `PATCH ${organization}/members/{member_id}`,

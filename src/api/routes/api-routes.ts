@@ -23,11 +23,13 @@ import { operationRoutes } from './operations.ts';
 import { outboxRoutes } from './outbox.ts';
 import { preloadLibraryRoutes } from './preload-libraries.ts';
 import { projectRoutes } from './projects.ts';
+import { recoveryRoutes } from './recovery.ts';
 import { roleRoutes } from './roles.ts';
 import { snapshotRoutes } from './snapshots.ts';
 
 export function apiRoutes(app: App, parts: ApiParts): void {
   projectRoutes(app, parts);
+  recoveryRoutes(app, parts);
   keySetRoutes(app, parts);
   branchRoutes(app, parts);
   branchContentRoutes(app, parts);

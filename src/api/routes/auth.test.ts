@@ -266,9 +266,13 @@ describe('deleting an integration', () => {
     expect(await integrations()).toHaveLength(1);
   });
 
-  test('comes with deleting the project', async () => {
+  test('comes with purging the project', async () => {
     await create();
     await remove(`/projects/${made.projectId}`);
+    await drain(api.core, driver);
+    await cleanUp();
+    expect(standIn.projects.size).toBe(1);
+    await post(`/projects/${made.projectId}/purge`, {});
     await drain(api.core, driver);
     await cleanUp();
     expect(standIn.projects.size).toBe(0);

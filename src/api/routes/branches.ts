@@ -141,7 +141,8 @@ function changeRoutes(app: App, parts: ApiParts): void {
     operationId: 'deleteProjectBranch',
     summary: 'Delete a branch',
     description:
-      'With its computes and data. Not possible for the default, a root or a protected branch, nor for a parent.',
+      'With its computes. Its data can be recovered for some days, unless `hard_delete` says otherwise. Not possible ' +
+      'for the default, a root or a protected branch, nor for a parent.',
     params: BranchParams,
     querystring: BranchDeleteQuery,
     response: { 200: BranchOperationsReply, ...errorReply },
@@ -149,7 +150,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
   app.delete(member, { schema: remove }, (request) =>
     write(parts, request, async (scope, caller) => {
       const { projectId, branchId } = branchAddress(request.params);
-      const deleted = await deleteBranch(scope, caller, projectId, branchId);
+      const deleted = await deleteBranch(scope, caller, projectId, branchId, request.query.hard_delete);
       return { branch: branchView(deleted.branch), operations: operationViews(deleted.operations) };
     }),
   );

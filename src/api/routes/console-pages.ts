@@ -9,7 +9,7 @@ import type { ConsoleFiles } from '../kit/console-files.ts';
 const open = { config: { isPublic: true }, schema: { hide: true } };
 
 /** The console's own router handles what follows. Paths that are not here stay a 404 of the API. */
-const pagePaths = ['/', '/keys', '/organization', '/about', '/psql', '/projects', '/projects/*'];
+const pagePaths = ['/', '/keys', '/organization', '/deleted', '/about', '/psql', '/projects', '/projects/*'];
 const AssetParams = Type.Object({ name: Type.String({ maxLength: 200 }) });
 
 export function consolePages(app: App, files: ConsoleFiles): void {

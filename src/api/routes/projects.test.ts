@@ -154,7 +154,7 @@ describe('read, change, delete', () => {
     expect(bad.json().message).toBe('invalid request: body.project.pg_version is not a known attribute');
   });
 
-  test('delete is final', async () => {
+  test('a deleted project is gone from the API', async () => {
     const { project } = (await create()).json();
     const reply = await api.call('DELETE', `${base}/${project.id}`);
     expect(Object.keys(reply.json())).toEqual(['project']);

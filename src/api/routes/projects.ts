@@ -123,7 +123,9 @@ function changeRoutes(app: App, parts: ApiParts): void {
     tags,
     operationId: 'deleteProject',
     summary: 'Delete a project',
-    description: 'Stops its computes and removes all its data. It is gone from every list at once, and for good.',
+    description:
+      'Stops its computes. It is gone from every list at once, and can be recovered for some days; then its data is ' +
+      'removed.',
     params: ProjectParams,
     response: { 200: ProjectReply, ...errorReply },
   };
@@ -145,11 +147,9 @@ function listRoutes(app: App, parts: ApiParts): void {
     response: { 200: ProjectsReply, ...errorReply },
   };
   app.get('/projects', { schema: list }, (request) =>
-    ask(parts, request, async (scope, caller) => {
-      const page = await listProjects(scope, caller, projectPage(request.query));
-      // A deleted project cannot be restored, so none of them is recoverable.
-      return projectsView(parts.config, request.query.recoverable ? { ...page, projects: [] } : page);
-    }),
+    ask(parts, request, async (scope, caller) =>
+      projectsView(parts.config, await listProjects(scope, caller, projectPage(request.query))),
+    ),
   );
 
   const shared = {

@@ -32,6 +32,14 @@ const ReplicationSlot = Type.Object({
   }),
   retained_bytes: Type.Optional(count('How much WAL is kept for it; absent for a lost one.')),
 });
+const BranchRecovery = Type.Object(
+  {
+    deleted_at: time('When it was deleted.'),
+    recoverable_until: time('When it is removed for good.'),
+    deletion_method: Type.Enum(['user', 'ttl'], { description: '`user`: by a request. `ttl`: it had expired.' }),
+  },
+  { description: 'Of a deleted branch, in a list with `include_deleted`.' },
+);
 const lsn = (description: string) => Type.String({ pattern: '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$', description });
 
 export const Branch = Type.Object(
@@ -84,6 +92,7 @@ export const Branch = Type.Object(
           'replication. An addition of Catnap.',
       }),
     ),
+    recovery: Type.Optional(BranchRecovery),
     restricted_actions: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), reason: Type.String() }), {
         description: 'What cannot be done to it at the moment, and why.',
@@ -114,6 +123,7 @@ export const BranchesReply = Type.Object({
   pagination: Type.Optional(ref(NextPage)),
 });
 export const BranchCountReply = Type.Object({ count: count('Number of branches.') });
+export const BranchRecoverReply = Type.Object({ branch: ref(Branch), endpoints: Type.Array(ref(Endpoint)) });
 export const BranchOperationsReply = Type.Object({ branch: ref(Branch), operations: operationList });
 export const BranchCreateReply = Type.Object({
   branch: ref(Branch),
@@ -243,10 +253,12 @@ export const BranchesQuery = Type.Object({
   cursor: cursorQuery,
   limit: limitQuery(10_000),
   include_deleted: Type.Optional(
-    Type.Boolean({ default: false, description: 'Deleted branches are not kept, so this changes nothing.' }),
+    Type.Boolean({ default: false, description: 'Deleted branches that can be recovered, too.' }),
   ),
 });
 export const BranchCountQuery = Type.Object({ search: searchQuery('name or id') });
 export const BranchDeleteQuery = Type.Object({
-  hard_delete: Type.Optional(Type.Boolean({ default: false, description: 'Deleting a branch is final either way.' })),
+  hard_delete: Type.Optional(
+    Type.Boolean({ default: false, description: 'Remove it for good at once: it cannot be recovered.' }),
+  ),
 });

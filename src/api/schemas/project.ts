@@ -84,11 +84,14 @@ export const ProjectListItem = Type.Object(
     active_time: count('Seconds that computes were awake.'),
     history_retention_seconds: Type.Optional(historyRetention),
     org_name: Type.Optional(Type.String({ description: 'Name of the organization.' })),
+    deleted_at: Type.Optional(time('When it was deleted; only in a list of recoverable projects, as the next one.')),
+    recoverable_until: Type.Optional(time('When it is removed for good.')),
   },
   { $id: 'ProjectListItem', description: 'A project, as lists show it.' },
 );
 
 export const ProjectReply = Type.Object({ project: ref(Project) });
+export const ProjectRecoverReply = Type.Object({ project: ref(Project), branches: Type.Array(ref(Branch)) });
 export const ProjectOperationsReply = Type.Object({ project: ref(Project), operations: operationList });
 export const ProjectCreateReply = Type.Object({
   project: ref(Project),
@@ -182,7 +185,7 @@ export const ProjectsQuery = Type.Object({
   recoverable: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'List deleted projects that can come back: there are none.',
+      description: 'List deleted projects that can be recovered, instead of the others.',
     }),
   ),
 });

@@ -6,6 +6,7 @@ import { AuthIntegration } from './auth.ts';
 import { Annotation, Branch } from './branch.ts';
 import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
 import { Database } from './database.ts';
+import { DeletedThing } from './deleted.ts';
 import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
 import { GeneralError } from './error.ts';
 import { JWKS } from './key-set.ts';
@@ -49,6 +50,7 @@ export const sharedSchemas = [
   Snapshot,
   Project,
   ProjectListItem,
+  DeletedThing,
   JWKS,
   ApiKey,
   ApiKeyCreated,

@@ -56,7 +56,14 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
       restored_as: row.restoredAs,
     }),
     ...present({ receipt: receiptView(row.receipt), replication_slots: row.replicationSlots?.map(slotView) }),
+    ...recoveryView(row),
   };
+}
+
+function recoveryView({ deletingAt, recoverableUntil, deletionMethod }: Branch) {
+  if (deletingAt === null || recoverableUntil === null || deletionMethod === null) return {};
+  const times = { deleted_at: time(deletingAt), recoverable_until: time(recoverableUntil) };
+  return { recovery: { ...times, deletion_method: deletionMethod } };
 }
 
 function slotView({ name, plugin, database, active, walStatus, retainedBytes }: ReplicationSlot) {
@@ -117,6 +124,7 @@ export function branchPage(query: Static<typeof BranchesQuery>): BranchPage {
     search: query.search ?? null,
     cursor: query.cursor === undefined ? null : decodeBranchCursor(order, query.cursor),
     limit: query.limit ?? null,
+    withDeleted: query.include_deleted ?? false,
   };
 }
 

@@ -29,7 +29,7 @@ import type {
 import type { DefaultEndpointSettings, ProjectSettings } from '../schemas/settings.ts';
 import { limitOf, subscriptionTypes } from './account.ts';
 import { branchView, usageView, whole } from './branch.ts';
-import { present, time } from './common.ts';
+import { optionalTime, present, time } from './common.ts';
 import { connectionView } from './connection-uri.ts';
 import { databaseView } from './database.ts';
 import { endpointView } from './endpoint.ts';
@@ -115,7 +115,11 @@ export function projectsView(
     active_time: whole(row.usage.active),
     ...lastActiveView(list.lastActive.get(row.id)),
     history_retention_seconds: row.historyRetentionSeconds,
-    ...present({ org_name: list.organizations.get(row.organizationId)?.name }),
+    ...present({
+      org_name: list.organizations.get(row.organizationId)?.name,
+      deleted_at: optionalTime(row.deletingAt),
+      recoverable_until: optionalTime(row.recoverableUntil),
+    }),
   }));
   const last = projects.at(-1);
   return {
@@ -148,6 +152,7 @@ export function projectPage(query: Static<typeof ProjectsQuery>): ProjectPage {
     search: query.search ?? null,
     cursor: query.cursor ?? null,
     limit: query.limit ?? 10,
+    recoverable: query.recoverable ?? false,
   };
 }
 

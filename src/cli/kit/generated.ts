@@ -384,6 +384,32 @@ export interface ProjectListItem {
   readonly history_retention_seconds?: number;
   /** Name of the organization. */
   readonly org_name?: string;
+  /** When it was deleted; only in a list of recoverable projects, as the next one. */
+  readonly deleted_at?: string;
+  /** When it is removed for good. */
+  readonly recoverable_until?: string;
+}
+
+/** A deleted project or branch. */
+export interface DeletedThing {
+  /** What was deleted. */
+  readonly kind: 'project' | 'branch';
+  /** Id of the project, or the project of the branch. */
+  readonly project_id: string;
+  /** Name of that project. */
+  readonly project_name: string;
+  /** Id of the branch. */
+  readonly branch_id?: string;
+  /** Name of what was deleted. */
+  readonly name: string;
+  /** Bytes of data, of a project in all its branches; absent if never measured. */
+  readonly logical_size?: number;
+  /** When it was deleted. */
+  readonly deleted_at: string;
+  /** When it is removed for good. */
+  readonly recoverable_until: string;
+  /** `user`: by a request. `ttl`: it had expired. */
+  readonly deletion_method: 'user' | 'ttl';
 }
 
 /** A key, without its secret. */
@@ -477,6 +503,10 @@ export interface GetProjectReply {
 export interface GetConnectionURIReply {
   /** Connection string with the password in it. */
   readonly uri: string;
+}
+
+export interface ListDeletedReply {
+  readonly deleted: readonly DeletedThing[];
 }
 
 export interface GetProjectEndpointReply {

@@ -56,6 +56,7 @@ async function places(): Promise<Place[]> {
     { name: 'delete project', path: at('/settings'), heading: 'Settings', press: 'Delete project' },
     { name: 'keys', path: '/keys', heading: 'API keys' },
     { name: 'organization', path: '/organization', heading: 'Organization' },
+    { name: 'deleted', path: '/deleted', heading: 'Deleted' },
     { name: 'about', path: '/about', heading: 'About' },
     { name: 'no such page', path: at('/nowhere'), heading: 'Not found' },
   ];
