@@ -23,8 +23,9 @@ export async function drain(
   const runner = new OperationRunner({ core, driver, log, concurrency: 1, ...more });
   const { sql } = core.database;
   for (let turns = 0; turns < turnsMax; turns++) {
-    await sql`update operations set run_at = now() where run_at > now()`;
     if (await runner.runNext()) continue;
+    const { count: hurried } = await sql`update operations set run_at = now() where run_at > now()`;
+    if (hurried > 0) continue;
     const [left] = await sql`
       select 1 from operations where status in ('scheduling', 'running', 'failed', 'cancelling')`;
     if (left === undefined) return;
