@@ -20,6 +20,12 @@ const cliTypes = [
   'GetCurrentUserOrganizationsReply',
   'UpdateOrganizationReply',
   'ListOutboxReply',
+  'ListProjectBranchesReply',
+  'ListSnapshotsReply',
+  'CreateSnapshotReply',
+  'RestoreSnapshotReply',
+  'FinalizeRestoreBranchReply',
+  'GetSnapshotScheduleReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */
