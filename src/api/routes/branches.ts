@@ -141,7 +141,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
     operationId: 'deleteProjectBranch',
     summary: 'Delete a branch',
     description:
-      'With its computes and data. Not possible for the default, a root or a protected branch, nor for a parent.',
+      'With its computes and data. Not possible for the default, the last root or a protected branch, nor for a parent.',
     params: BranchParams,
     querystring: BranchDeleteQuery,
     response: { 200: BranchOperationsReply, ...errorReply },
