@@ -21,6 +21,12 @@ const cliTypes = [
   'UpdateOrganizationReply',
   'ListOutboxReply',
   'ListDeletedReply',
+  'ListProjectBranchesReply',
+  'ListSnapshotsReply',
+  'CreateSnapshotReply',
+  'RestoreSnapshotReply',
+  'FinalizeRestoreBranchReply',
+  'GetSnapshotScheduleReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

@@ -7,6 +7,7 @@ import type {
   GetCurrentUserInfoReply,
   GetCurrentUserOrganizationsReply,
   GetProjectReply,
+  GetSnapshotScheduleReply,
   Installation,
   ListApiKeysReply,
   ListDeletedReply,
@@ -21,6 +22,7 @@ import type {
   ListProjectEndpointsReply,
   ListProjectOperationsReply,
   ListProjectsReply,
+  ListSnapshotsReply,
   WaitingLogin,
 } from './generated.ts';
 import { pollMs } from './live-state.ts';
@@ -111,6 +113,19 @@ export const branchesQuery = (id: string) =>
       return (await api<ListProjectBranchesReply>('GET', path)).branches;
     },
     refetchInterval: () => pollMs('slow'),
+  });
+
+export const snapshotsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'snapshots'],
+    queryFn: async () => (await api<ListSnapshotsReply>('GET', at`/projects/${id}/snapshots`)).snapshots,
+    refetchInterval: () => pollMs('slow'),
+  });
+
+export const scheduleQuery = (id: string, branchId: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'schedule', branchId],
+    queryFn: () => api<GetSnapshotScheduleReply>('GET', at`/projects/${id}/branches/${branchId}/backup_schedule`),
   });
 
 export const endpointsQuery = (id: string) =>

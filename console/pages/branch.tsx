@@ -14,6 +14,7 @@ import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
 import { CreateBranch } from './create-branch.tsx';
 import { ReplicationSlots } from './logical-replication.tsx';
 import { SchemaDiff } from './schema-diff.tsx';
+import { Snapshots } from './snapshots.tsx';
 
 const recentOperations = 60;
 
@@ -90,6 +91,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
             )}
           </Card>
         </div>
+        <Snapshots key={branch.id} branch={branch} branches={branches} />
         <ReplicationSlots branch={branch} />
         <SchemaDiff branch={branch} branches={branches} />
       </div>

@@ -5,13 +5,13 @@ import type { Tone } from '../ui/bits.tsx';
 const actions: Readonly<Record<string, string>> = {
   create_timeline: 'Creating the project’s data',
   create_branch: 'Creating the branch',
-  delete_timeline: 'Deleting a branch’s data',
+  delete_timeline: 'Deleting the data of a branch or snapshot',
   start_compute: 'Starting the compute',
   suspend_compute: 'Suspending the compute',
   apply_config: 'Applying the change',
   check_availability: 'Checking availability',
   create_compute: 'Creating the compute',
-  timeline_archive: 'Archiving the branch',
+  timeline_archive: 'Taking the snapshot',
   timeline_unarchive: 'Bringing back the branch',
   sync_dbs_and_roles_from_compute: 'Reading roles and databases',
 };

@@ -6,6 +6,7 @@ import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
 import { addRecovery } from './commands/recovery.ts';
+import { addSnapshots } from './commands/snapshots.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
@@ -30,6 +31,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addPsql(program, run);
   addDoctor(program, run);
   addStorage(program, run);
+  addSnapshots(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

@@ -136,7 +136,7 @@ describe('a snapshot', () => {
     await program.killHard();
     await program.start();
     await program.settle(projectId, 60_000);
-    await send('DELETE', `/branches/${made.branch.id}`);
+    await send('DELETE', `/branches/${made.branch.id}?hard_delete=true`);
     await program.settle(projectId, 60_000);
     const { branch, endpoints } = await send('POST', `/snapshots/${snapshot.id}/restore`, { name: 'dev again' });
     await program.settle(projectId, 60_000);

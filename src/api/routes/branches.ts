@@ -142,7 +142,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
     summary: 'Delete a branch',
     description:
       'With its computes. Its data can be recovered for some days, unless `hard_delete` says otherwise. Not possible ' +
-      'for the default, a root or a protected branch, nor for a parent.',
+      'for the default, the last root or a protected branch, nor for a parent.',
     params: BranchParams,
     querystring: BranchDeleteQuery,
     response: { 200: BranchOperationsReply, ...errorReply },

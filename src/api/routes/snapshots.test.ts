@@ -291,7 +291,7 @@ describe('a restore', () => {
     await drain(api.core, driver);
     const { snapshot } = (await take('', dev)).json();
     // At once: a snapshot that was asked for is still taken.
-    expect((await api.call('DELETE', `${base}/branches/${dev}`)).statusCode).toBe(200);
+    expect((await api.call('DELETE', `${base}/branches/${dev}?hard_delete=true`)).statusCode).toBe(200);
     await drain(api.core, driver);
     expect(driver.branches.has(dev)).toBe(false);
     const reply = await post(`/snapshots/${snapshot.id}/restore`, { finalize_restore: true });

@@ -13,8 +13,9 @@ export interface ClientOptions {
 export interface ApiClient {
   readonly url: string;
   get<Reply>(path: string, query?: Query): Promise<Reply>;
-  post<Reply>(path: string, body: object): Promise<Reply>;
+  post<Reply>(path: string, body: object, query?: Query): Promise<Reply>;
   patch<Reply>(path: string, body: object): Promise<Reply>;
+  put<Reply>(path: string, body: object): Promise<Reply>;
   delete<Reply>(path: string): Promise<Reply>;
   /** A page beside the API that needs no key, such as `/readyz`. */
   getOpen<Reply>(path: string): Promise<Reply>;
@@ -54,8 +55,9 @@ export function createClient(options: ClientOptions): ApiClient {
   return {
     url,
     get,
-    post: (path, body) => call('POST', path, body),
+    post: (path, body, query = {}) => call('POST', `${path}${queryText(query)}`, body),
     patch: (path, body) => call('PATCH', path, body),
+    put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
     getOpen: (path) => request(`${url}${path}`, {}, timeoutMs),
     listProjects: () => listProjects(get),

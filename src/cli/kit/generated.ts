@@ -6,6 +6,66 @@ export interface Pagination {
   readonly cursor: string;
 }
 
+/** Where the list goes on. */
+export interface CursorPagination {
+  /** Hand back as `cursor`; absent on the last page. */
+  readonly next?: string;
+  /** The attribute that the list is sorted by. */
+  readonly sort_by: string;
+  /** ASC or DESC. */
+  readonly sort_order: string;
+}
+
+/** One durable piece of work on a project, a branch or a compute. */
+export interface Operation {
+  /** Id of the operation. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch. */
+  readonly branch_id?: string;
+  /** Id of the endpoint. */
+  readonly endpoint_id?: string;
+  /** What is done. */
+  readonly action:
+    | 'create_compute'
+    | 'create_timeline'
+    | 'start_compute'
+    | 'suspend_compute'
+    | 'apply_config'
+    | 'check_availability'
+    | 'delete_timeline'
+    | 'create_branch'
+    | 'tenant_ignore'
+    | 'tenant_attach'
+    | 'tenant_detach'
+    | 'tenant_reattach'
+    | 'replace_safekeeper'
+    | 'disable_maintenance'
+    | 'apply_storage_config'
+    | 'prepare_secondary_pageserver'
+    | 'switch_pageserver'
+    | 'detach_parent_branch'
+    | 'timeline_archive'
+    | 'timeline_unarchive'
+    | 'start_reserved_compute'
+    | 'sync_dbs_and_roles_from_compute';
+  /** `failed` is tried again; `finished`, `error`, `cancelled` and `skipped` are final. */
+  readonly status: 'scheduling' | 'running' | 'finished' | 'failed' | 'error' | 'cancelling' | 'cancelled' | 'skipped';
+  /** Why the last try failed. */
+  readonly error?: string;
+  /** Tries that failed so far. */
+  readonly failures_count: number;
+  /** When the next try is due. */
+  readonly retry_at?: string;
+  /** When it was queued. */
+  readonly created_at: string;
+  /** When its status last changed. */
+  readonly updated_at: string;
+  /** Milliseconds from queueing to the end. */
+  readonly total_duration_ms: number;
+}
+
 /** Which libraries the server loads when it starts. */
 export interface PreloadLibraries {
   /** Load the standard set as well. */
@@ -259,6 +319,164 @@ export interface Endpoint {
   };
 }
 
+/** A copy of the data with a life of its own. */
+export interface Branch {
+  /** Id of the branch. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Id of the branch that it was made from. */
+  readonly parent_id?: string;
+  /** Point in the parent’s log that it was made at. */
+  readonly parent_lsn?: string;
+  /** Moment of the parent that it was made at. */
+  readonly parent_timestamp?: string;
+  /** Name, unique in the project. */
+  readonly name: string;
+  /** `init`, `resetting` or `ready`; nothing is ever archived here. */
+  readonly current_state: string;
+  /** The state it is on its way to. */
+  readonly pending_state?: string;
+  /** When the state last changed. */
+  readonly state_changed_at: string;
+  /** Bytes of data; absent until measured. */
+  readonly logical_size?: number;
+  /** Present if the project has such a quota. An addition of Catnap. */
+  readonly size_quota?: {
+    /** settings.quota.logical_size_bytes of the project. */
+    readonly limit_bytes: number;
+    /** Whether the branch is larger, so that its writes are turned off. */
+    readonly exceeded: boolean;
+  };
+  /** What made it. */
+  readonly creation_source: string;
+  /** The older name of `default`. */
+  readonly primary?: boolean;
+  /** Whether this is the default branch of the project. */
+  readonly default: boolean;
+  /** A protected branch cannot be deleted. */
+  readonly protected: boolean;
+  /** CPU seconds used by its computes. */
+  readonly cpu_used_sec: number;
+  /** Seconds that its computes were awake, times their size. */
+  readonly compute_time_seconds: number;
+  /** Seconds that its computes were awake. */
+  readonly active_time_seconds: number;
+  /** Bytes written. */
+  readonly written_data_bytes: number;
+  /** Bytes sent to clients. */
+  readonly data_transfer_bytes: number;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it last changed. */
+  readonly updated_at: string;
+  /** Seconds from creation to expiry. */
+  readonly ttl_interval_seconds?: number;
+  /** When it deletes itself. */
+  readonly expires_at?: string;
+  /** When it was last restored. */
+  readonly last_reset_at?: string;
+  readonly created_by?: {
+    readonly name?: string;
+    readonly image?: string;
+  };
+  /** `parent-data` or `schema-only`. */
+  readonly init_source?: string;
+  /** `restored` from a snapshot, or `finalized`: in the place of another branch. */
+  readonly restore_status?: string;
+  /** Id of the snapshot that it was restored from. */
+  readonly restored_from?: string;
+  /** Id of the branch that it is to replace, or has replaced. */
+  readonly restored_as?: string;
+  /** How its data came to be. An addition of Catnap’s. */
+  readonly receipt?: {
+    /** `reflink`: it shares blocks with its source. `copy`: it is a full copy. */
+    readonly method: string;
+    /** Point of the source’s log that it was made at, where known. */
+    readonly lsn?: string;
+    /** Milliseconds that the copy took. */
+    readonly duration_ms: number;
+    /** Sizes of the files that were written anew, together. */
+    readonly bytes_copied: number;
+    /** Sizes of the files that shared their blocks with the source then, together. */
+    readonly bytes_shared: number;
+  };
+  /**
+   * Its logical replication slots, as its server last reported them; absent until then, and without logical
+   * replication. An addition of Catnap.
+   */
+  readonly replication_slots?: readonly {
+    /** Name of the slot. */
+    readonly name: string;
+    /** Output plugin. */
+    readonly plugin: string;
+    /** The database that it decodes. */
+    readonly database: string;
+    /** Whether a subscriber streams from it. */
+    readonly active: boolean;
+    /** `reserved`, `extended` or `unreserved`; `lost`: its subscriber cannot continue, and must start anew. */
+    readonly wal_status: string;
+    /** How much WAL is kept for it; absent for a lost one. */
+    readonly retained_bytes?: number;
+  }[];
+  /** Of a deleted branch, in a list with `include_deleted`. */
+  readonly recovery?: {
+    /** When it was deleted. */
+    readonly deleted_at: string;
+    /** When it is removed for good. */
+    readonly recoverable_until: string;
+    /** `user`: by a request. `ttl`: it had expired. */
+    readonly deletion_method: 'user' | 'ttl';
+  };
+  /** What cannot be done to it at the moment, and why. */
+  readonly restricted_actions?: readonly {
+    readonly name: string;
+    readonly reason: string;
+  }[];
+}
+
+/** Labels of a branch. */
+export interface Annotation {
+  readonly object: {
+    readonly type: string;
+    readonly id: string;
+  };
+  /** Free labels, at most 50. */
+  readonly value: Readonly<Record<string, string>>;
+  /** When the labels were first set. */
+  readonly created_at?: string;
+  /** When the labels last changed. */
+  readonly updated_at?: string;
+}
+
+/** The data of a branch at one moment. It outlives the branch. */
+export interface Snapshot {
+  /** Id of the snapshot. */
+  readonly id: string;
+  /** Name; several snapshots can have the same. */
+  readonly name: string;
+  /** A name that is unique in the project; the id unless one was given. */
+  readonly slug: string;
+  /** Whether its data is there already. An addition of Catnap’s. */
+  readonly status: 'creating' | 'ready';
+  /** Position in the branch’s log that it holds, where known. */
+  readonly lsn?: string;
+  /** Moment that it holds; absent while it is made, and for one taken at an LSN. */
+  readonly timestamp?: string;
+  /** Id of the branch that it was taken of, which may be deleted. */
+  readonly source_branch_id: string;
+  /** When it was asked for. */
+  readonly created_at: string;
+  /** When it is deleted automatically. */
+  readonly expires_at?: string;
+  /** False for one that a schedule made. */
+  readonly manual: boolean;
+  /** Bytes of all its files. */
+  readonly full_size?: number;
+  /** Bytes of those that shared no blocks with their source when it was made. */
+  readonly diff_size?: number;
+}
+
 /** Branches, computes and settings that belong together. */
 export interface Project {
   /** Id of the project. */
@@ -507,6 +725,55 @@ export interface GetConnectionURIReply {
 
 export interface ListDeletedReply {
   readonly deleted: readonly DeletedThing[];
+}
+
+export interface ListProjectBranchesReply {
+  readonly branches: readonly Branch[];
+  /** Labels by branch id. */
+  readonly annotations: Readonly<Record<string, Annotation>>;
+  readonly pagination?: CursorPagination;
+}
+
+export interface ListSnapshotsReply {
+  readonly snapshots: readonly Snapshot[];
+}
+
+export interface CreateSnapshotReply {
+  readonly snapshot: Snapshot;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface RestoreSnapshotReply {
+  readonly branch: Branch;
+  /** A new compute, asleep, to look at the data with; or those that will move to the branch. */
+  readonly endpoints: readonly Endpoint[];
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface FinalizeRestoreBranchReply {
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetSnapshotScheduleReply {
+  readonly schedule: readonly {
+    /** How often. */
+    readonly frequency: 'hourly' | 'daily' | 'weekly' | 'monthly' | 'yearly';
+    /** Hour in UTC; 0 when left out. */
+    readonly hour?: number;
+    /** Weekly: 1 (Monday, also when left out) to 7. Monthly and yearly: day of the month, or its last. */
+    readonly day?: number;
+    /** Yearly; 1 when left out. */
+    readonly month?: number;
+    /** For how long a snapshot is kept; for good when left out. */
+    readonly retention_seconds?: number;
+  }[];
+  /** When the next snapshot is due. An addition of Catnap’s. */
+  readonly next_at?: string;
+  /** Why the last one could not be made. An addition of Catnap’s. */
+  readonly error?: string;
 }
 
 export interface GetProjectEndpointReply {

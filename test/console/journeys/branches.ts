@@ -78,6 +78,45 @@ export function branches(): void {
     expect(await page.getByText('This branch has no').count()).toBe(0);
   });
 
+  test('are kept as snapshots, which come back beside them and take their place', async () => {
+    await ownProject({ invoices: true });
+    const { page, program, project } = story();
+    await open(at(`/branches/${await branchIdOf('main')}`));
+    await button('Take a snapshot').click();
+    await dialog().getByLabel('Name').fill('monday');
+    await confirm('Take snapshot');
+    await program.settle(project.id);
+    await button('Schedule').click();
+    await dialog().getByLabel('Take one').selectOption('weekly');
+    await dialog().getByLabel('On', { exact: true }).selectOption('5');
+    await confirm('Save');
+    await page.getByText(/One is taken weekly on Friday at 00:00 UTC, kept for 7 days/).waitFor();
+    await walkTo(at('/sql'));
+    await runSql('delete from invoices');
+    await page.getByText('DELETE: 2 rows').waitFor();
+    await walkTo(at(`/branches/${await branchIdOf('main')}`));
+    await button('Restore monday').click();
+    await dialog().getByLabel('Name of the new branch').fill('looked-at');
+    await confirm('Restore');
+    await page.getByRole('heading', { name: 'looked-at' }).waitFor();
+    await program.settle(project.id);
+    await button('Replace main').click();
+    await dialog()
+      .getByLabel(/^New name/)
+      .fill('emptied');
+    await confirm('Replace');
+    await page.getByRole('heading', { name: 'main', exact: true }).waitFor();
+    await program.settle(project.id);
+    await walkTo(at(`/sql?branch=${await branchIdOf('main')}`));
+    await runSql('select count(*) as n from invoices');
+    await page.getByRole('cell', { name: '2' }).waitFor();
+    await walkTo(at(`/branches/${await branchIdOf('emptied')}`));
+    await button('Delete monday').click();
+    await confirm('Delete snapshot');
+    await page.getByText('There are no snapshots in this project yet.').waitFor();
+    expect((await program.api('GET', `/projects/${project.id}/snapshots`)).body.snapshots).toEqual([]);
+  });
+
   test('that are protected are not deleted, and are written to only after a question', async () => {
     const { page } = story();
     await ownProject({ invoices: true, branches: ['feature-x'] });

@@ -1,0 +1,221 @@
+/** `catnap snapshots`: takes, lists, restores and deletes snapshots of branches, and sets when they are taken. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { CliFailure } from '../kit/failure.ts';
+import type {
+  CreateSnapshotReply,
+  FinalizeRestoreBranchReply,
+  GetSnapshotScheduleReply,
+  ListProjectBranchesReply,
+  ListSnapshotsReply,
+  RestoreSnapshotReply,
+} from '../kit/generated.ts';
+import type { RunCommand, Session } from '../kit/session.ts';
+
+interface InProject {
+  readonly project?: string;
+}
+
+const projectOption = ['--project <id>', 'the project (default: the only one)'] as const;
+const branchArgument = ['<branch>', 'id or name of the branch'] as const;
+const snapshotArgument = ['<snapshot>', 'id, slug or name of the snapshot'] as const;
+
+export function addSnapshots(program: Command, run: RunCommand): void {
+  const snapshots = program.command('snapshots').description('snapshots of branches: take, list, restore, delete');
+  snapshots
+    .command('list')
+    .description('list the snapshots of a project, also those of deleted branches')
+    .option(...projectOption)
+    .action((options: InProject) => run((session) => list(session, options)));
+  snapshots
+    .command('create')
+    .description('take a snapshot of a branch as it is now, or was')
+    .argument(...branchArgument)
+    .option(...projectOption)
+    .option('--name <name>', 'what you will recognise it by')
+    .option('--at <moment>', 'a time (2026-01-31T12:00:00Z) or an LSN (0/1DE2850) in the history of the branch')
+    .option('--expires-at <time>', 'when it is deleted by itself (default: never)')
+    .action((branch: string, options: CreateOptions) => run((session) => create(session, branch, options)));
+  addRestore(snapshots, run);
+  snapshots
+    .command('delete')
+    .description('delete a snapshot; branches that were restored from it stay')
+    .argument(...snapshotArgument)
+    .option(...projectOption)
+    .action((given: string, options: InProject) => run((session) => remove(session, given, options)));
+  addSchedule(snapshots, run);
+}
+
+function addRestore(snapshots: Command, run: RunCommand): void {
+  snapshots
+    .command('restore')
+    .description('make a branch from a snapshot, and let it replace another one if asked')
+    .argument(...snapshotArgument)
+    .option(...projectOption)
+    .option('--name <name>', 'name of the new branch')
+    .option('--replace <branch>', 'the branch that it is to replace (default: the one that it was taken of)')
+    .option('--finalize', 'replace that branch at once: its computes and its name move to the new one')
+    .action((given: string, options: RestoreOptions) => run((session) => restore(session, given, options)));
+  snapshots
+    .command('finalize')
+    .description('let a restored branch replace the other one: computes and name move to it')
+    .argument(...branchArgument)
+    .option(...projectOption)
+    .option('--name <name>', 'new name of the branch that is replaced')
+    .action((branch: string, options: InProject & { name?: string }) =>
+      run((session) => finalize(session, branch, options)),
+    );
+}
+
+function addSchedule(snapshots: Command, run: RunCommand): void {
+  const frequency = new Option('--every <period>', 'take one every …');
+  snapshots
+    .command('schedule')
+    .description('show when snapshots of a branch are taken, or change it')
+    .argument(...branchArgument)
+    .option(...projectOption)
+    .addOption(frequency.choices(['hour', 'day', 'week', 'month', 'year']))
+    .option('--hour <hour>', 'at this hour, in UTC', wholeNumber)
+    .option('--day <day>', 'on this day of the week (1 is Monday) or of the month', wholeNumber)
+    .option('--month <month>', 'in this month', wholeNumber)
+    .option('--keep <days>', 'for how many days each is kept (default: for good)', wholeNumber)
+    .option('--none', 'take no more')
+    .action((branch: string, options: ScheduleOptions) => run((session) => schedule(session, branch, options)));
+}
+
+const columns = {
+  id: 'id',
+  name: 'name',
+  status: 'status',
+  source_branch_id: 'branch',
+  created_at: 'created at',
+  expires_at: 'expires at',
+  full_size: 'bytes',
+  diff_size: 'not shared',
+};
+
+async function list(session: Session, options: InProject): Promise<undefined> {
+  const { snapshots } = await session.client.get<ListSnapshotsReply>(
+    `${await projectPath(session, options)}/snapshots`,
+  );
+  session.writer.list(snapshots, columns, 'There are no snapshots.');
+}
+
+interface CreateOptions extends InProject {
+  readonly name?: string;
+  readonly at?: string;
+  readonly expiresAt?: string;
+}
+
+async function create(session: Session, branch: string, options: CreateOptions): Promise<undefined> {
+  const { name, at, expiresAt } = options;
+  const path = await branchPath(session, branch, options);
+  const moment = at?.includes('/') ? { lsn: at } : { timestamp: at };
+  const query = { name, expires_at: expiresAt, ...moment };
+  const { snapshot } = await session.client.post<CreateSnapshotReply>(`${path}/snapshot`, {}, query);
+  session.writer.record(snapshot, columns);
+}
+
+interface RestoreOptions extends InProject {
+  readonly name?: string;
+  readonly replace?: string;
+  readonly finalize?: boolean;
+}
+
+async function restore(session: Session, given: string, options: RestoreOptions): Promise<undefined> {
+  const { name, replace, finalize: isFinal = false } = options;
+  const project = await projectPath(session, options);
+  const target = replace === undefined ? undefined : (await findBranch(session, project, replace)).id;
+  const path = `${project}/snapshots/${await findSnapshot(session, project, given)}/restore`;
+  const body = { name, target_branch_id: target, finalize_restore: isFinal };
+  const { branch, endpoints } = await session.client.post<RestoreSnapshotReply>(path, body);
+  const compute = endpoints[0]?.id;
+  session.writer.record({ ...branch, compute }, { id: 'branch', name: 'name', compute: 'compute' });
+  if (!isFinal) session.writer.remark(`To let it replace the other branch: catnap snapshots finalize ${branch.id}`);
+}
+
+async function finalize(
+  session: Session,
+  branch: string,
+  options: InProject & { readonly name?: string },
+): Promise<undefined> {
+  const path = `${await branchPath(session, branch, options)}/finalize_restore`;
+  const body = options.name === undefined ? {} : { name: options.name };
+  const { operations } = await session.client.post<FinalizeRestoreBranchReply>(path, body);
+  session.writer.list(operations, { id: 'operation', action: 'action', status: 'status' }, 'Nothing is to be done.');
+}
+
+async function remove(session: Session, given: string, options: InProject): Promise<undefined> {
+  const project = await projectPath(session, options);
+  const id = await findSnapshot(session, project, given);
+  await session.client.delete<object>(`${project}/snapshots/${id}`);
+  session.writer.record({ id }, { id: 'deleted' });
+}
+
+interface ScheduleOptions extends InProject {
+  readonly every?: 'hour' | 'day' | 'week' | 'month' | 'year';
+  readonly hour?: number;
+  readonly day?: number;
+  readonly month?: number;
+  readonly keep?: number;
+  /** Commander's name for `--none`. */
+  readonly none?: boolean;
+}
+
+const frequencies = { hour: 'hourly', day: 'daily', week: 'weekly', month: 'monthly', year: 'yearly' } as const;
+const daySeconds = 86_400;
+
+async function schedule(session: Session, branch: string, options: ScheduleOptions): Promise<undefined> {
+  const path = `${await branchPath(session, branch, options)}/backup_schedule`;
+  const { every, hour, day, month, keep, none } = options;
+  if (every === undefined && [hour, day, month, keep].some((value) => value !== undefined)) {
+    throw new CliFailure('--hour, --day, --month and --keep need --every', 2);
+  }
+  if (every !== undefined) {
+    const retention = keep === undefined ? undefined : keep * daySeconds;
+    const item = { frequency: frequencies[every], hour, day, month, retention_seconds: retention };
+    await session.client.put<object>(path, { schedule: [item] });
+  } else if (none) {
+    await session.client.put<object>(path, { schedule: [] });
+  }
+  const shown = await session.client.get<GetSnapshotScheduleReply>(path);
+  const titles = { frequency: 'frequency', month: 'month', day: 'day', hour: 'hour', retention_seconds: 'kept (s)' };
+  session.writer.list(shown.schedule, titles, 'No snapshots are taken by themselves.');
+  if (shown.next_at !== undefined) session.writer.remark(`The next one is due at ${shown.next_at}.`);
+  if (shown.error !== undefined) session.writer.remark(`The last one could not be taken: ${shown.error}.`);
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+async function projectPath({ client }: Session, { project }: InProject): Promise<string> {
+  if (project !== undefined) return `/projects/${encodeURIComponent(project)}`;
+  const [only, ...others] = await client.listProjects();
+  if (only === undefined || others.length > 0) {
+    throw new CliFailure(only === undefined ? 'there is no project' : 'there are several projects: pass --project', 2);
+  }
+  return `/projects/${encodeURIComponent(only.id)}`;
+}
+
+async function branchPath(session: Session, given: string, options: InProject): Promise<string> {
+  const project = await projectPath(session, options);
+  return `${project}/branches/${(await findBranch(session, project, given)).id}`;
+}
+
+async function findBranch({ client }: Session, project: string, given: string): Promise<{ readonly id: string }> {
+  const { branches } = await client.get<ListProjectBranchesReply>(`${project}/branches`, { search: given });
+  const found = branches.find(({ id, name }) => id === given || name === given);
+  if (found === undefined) throw new CliFailure(`there is no branch ${given}`);
+  return found;
+}
+
+async function findSnapshot({ client }: Session, project: string, given: string): Promise<string> {
+  const { snapshots } = await client.get<ListSnapshotsReply>(`${project}/snapshots`);
+  const exact = snapshots.find(({ id, slug }) => id === given || slug === given);
+  const [named, ...others] = snapshots.filter(({ name }) => name === given);
+  if (exact === undefined && others.length > 0) throw new CliFailure(`several snapshots are named ${given}: use an id`);
+  const found = exact ?? named;
+  if (found === undefined) throw new CliFailure(`there is no snapshot ${given}`);
+  return found.id;
+}
