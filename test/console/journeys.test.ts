@@ -76,7 +76,7 @@ test('a project is deleted with its name typed, once no branch is protected, bro
   await page.getByRole('button', { name: `Recover ${project.name}` }).click();
   await page.getByText(`Project ${project.name} is back, with everything it had.`).waitFor();
   await open(feature);
-  await button('Delete').click();
+  await button('Delete').last().click();
   await confirmTyped('feature-x', 'Delete branch');
   await page.getByText('Branch feature-x is deleted.').waitFor();
   await open('/deleted');

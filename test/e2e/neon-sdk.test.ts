@@ -197,8 +197,10 @@ describe('@neon/sdk', () => {
     });
   });
 
-  it('and deletes the project', async () => {
+  it('deletes projects, and brings one back', async () => {
     const { id: spare } = await neon.projects.create({ name: 'spare' });
+    await neon.projects.delete({ projectId: spare });
+    expect((await neon.projects.recover({ projectId: spare })).name).toBe('spare');
     await neon.projects.delete({ projectId: spare });
     await neon.projects.delete({ projectId });
     await expect(neon.projects.get({ projectId })).rejects.toMatchObject({ status: 404 });

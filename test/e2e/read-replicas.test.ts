@@ -128,7 +128,9 @@ describe('read replicas', () => {
     await move(branchId);
     expect(await countOn(id)).toBe('102');
     expect(await slotFolders()).toHaveLength(2);
-    expect((await program.api('DELETE', `/projects/${projectId}/branches/${made.body.branch.id}`)).status).toBe(200);
+    expect(
+      (await program.api('DELETE', `/projects/${projectId}/branches/${made.body.branch.id}?hard_delete=true`)).status,
+    ).toBe(200);
     await program.settle(projectId);
   });
 
@@ -151,7 +153,9 @@ describe('read replicas', () => {
     await program.settle(projectId);
     const ids: string[] = reply.body.endpoints.map(({ id }: { id: string }) => id);
     for (const id of ids) expect(await countOn(id)).toBe('102');
-    expect((await program.api('DELETE', `/projects/${projectId}/branches/${reply.body.branch.id}`)).status).toBe(200);
+    expect(
+      (await program.api('DELETE', `/projects/${projectId}/branches/${reply.body.branch.id}?hard_delete=true`)).status,
+    ).toBe(200);
     await program.settle(projectId);
     for (const id of ids) expect(await program.serverPids(id)).toEqual([]);
   });
