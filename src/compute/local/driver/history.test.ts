@@ -155,6 +155,20 @@ function describeHistory(onXfs: boolean): void {
     await b.driver.removeProject(b.ref);
   });
 
+  test('without a history the server keeps no log for one', async () => {
+    const { b, running } = await withTable();
+    const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
+    const slots = () => b.query(running, 'SELECT slot_name FROM pg_replication_slots', login);
+    expect(await slots()).toEqual([{ slot_name: historySlot }]);
+    await keep(b, 0);
+    expect(await slots()).toEqual([]);
+    await keep(b);
+    expect(await slots()).toEqual([{ slot_name: historySlot }]);
+    await keep(b, 0);
+    expect(await slots()).toEqual([]);
+    await b.driver.removeProject(b.ref);
+  });
+
   test.skipIf(process.getuid?.() !== 0)('only Catnap can read it, and only the parent can change it', async () => {
     const { b, paths } = await withTable();
     const { uids } = subject.config;

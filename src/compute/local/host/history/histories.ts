@@ -64,6 +64,8 @@ export class Histories {
   readonly #begun = new Map<string, BaseBegun & { readonly historyId: string }>();
   /** When the log of a history was last written to, as of its last copy: most turns find nothing new. */
   readonly #seen = new Map<string, number>();
+  /** Servers that were told to keep no log for a history that is not kept, by their pid. */
+  readonly #released = new Map<string, number>();
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
@@ -80,8 +82,12 @@ export class Histories {
     if (kept === null) return null;
     if (policy.retentionSeconds === 0) {
       await this.#drop(ref, kept);
-      return { history: noHistory, wantsLog: false, wantsBase: false };
+      const server = await findPostmaster(kept.data, ref.tenantUid);
+      const keepsLog = server !== null && this.#released.get(kept.historyId) !== server.pid;
+      if (server) this.#released.set(kept.historyId, server.pid);
+      return { history: noHistory, wantsLog: false, wantsBase: false, keepsLog };
     }
+    this.#released.delete(kept.historyId);
     return this.#locked(kept.historyId, async () => {
       await this.#begin(ref, kept);
       const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
@@ -90,7 +96,8 @@ export class Histories {
       if (wantsBase && !isAwake) await this.#makeBaseAsleep(ref, kept);
       const history = await prune(kept.paths, { ...policy, layout: this.#parts.layout, group: this.#group });
       const wantsLog = isAwake && (await this.#hasNewLog(kept));
-      return { history, wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
+      const needs = { wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
+      return { history, ...needs, keepsLog: false };
     });
   }
 
