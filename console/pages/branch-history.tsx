@@ -21,7 +21,7 @@ export function BranchHistory({ branch }: { readonly branch: Branch }) {
     <Card title="History">
       <Loaded query={history}>
         {(found) => (
-          <>
+          <div className="stack">
             <Window history={found} />
             <div className="row">
               <Button onClick={() => setAsking(true)} disabled={found.from === undefined}>
@@ -29,7 +29,7 @@ export function BranchHistory({ branch }: { readonly branch: Branch }) {
               </Button>
             </div>
             {isAsking && <Moment branch={branch} history={found} onClose={() => setAsking(false)} />}
-          </>
+          </div>
         )}
       </Loaded>
     </Card>

@@ -1,6 +1,10 @@
 /** The past of a branch through the front door: real servers, real connection strings, and what a person would try. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
+import { type ForeignCli, foreignClis, hasForeignClis, runCli } from '../helpers/foreign.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -68,9 +72,41 @@ it('gives any moment as a branch, its schema, and the branch back as it was', as
   expect(await ask(uri, 'select count(*) from t')).toBe('2');
 }, 240_000);
 
+/** The restored branch has begun a new history. */
+const untilKept = () => eventually(async () => expect((await historyOf(rootId)).from).toBeDefined());
+
 it('refuses what it does not have, with the window', async () => {
-  // The restored branch has begun a new history.
-  await eventually(async () => expect((await historyOf(rootId)).from).toBeDefined());
+  await untilKept();
   const reply = await program.api('POST', branches(), { branch: { parent_timestamp: '2020-01-01T00:00:00Z' } });
   expect([reply.status, reply.body.message]).toEqual([422, expect.stringContaining('which reaches from')]);
 });
+
+it.skipIf(!hasForeignClis)(
+  'is what neonctl means by branch@moment and ^self@moment',
+  async () => {
+    await untilKept();
+    await ask(uri, 'create table u as select 7 as n');
+    const { at, lsn } = await moment();
+    await ask(uri, 'drop table u');
+    const folder = await mkdtemp(join(tmpdir(), 'cn-history-'));
+    const options = { apiHost: `http://127.0.0.1:${program.httpPort}/api/v2`, apiKey: await program.apiKey(), folder };
+    const [cli] = foreignClis;
+    const run = (words: string) =>
+      runCli(cli as ForeignCli, options, [...words.split(' '), '--project-id', projectId, '--output', 'json']);
+    try {
+      await run(`branches create --name by_cli --parent main@${lsn}`);
+      await program.settle(projectId, 60_000);
+      const { body } = await program.api('GET', `${branches()}?search=by_cli`);
+      const { endpoints } = (await program.api('GET', `/projects/${projectId}/endpoints`)).body;
+      const made = endpoints.find((endpoint: { branch_id: string }) => endpoint.branch_id === body.branches[0].id);
+      expect(await ask(uriOf(made.id), 'select n from u')).toBe('7');
+      expect(await run(`branches schema-diff main ^self@${lsn}`)).toContain('CREATE TABLE public.u');
+      await run(`branches restore main ^self@${at.slice(0, 23)}Z --preserve-under-name without_u`);
+      await program.settle(projectId, 60_000);
+      expect(await ask(uri, 'select n from u')).toBe('7');
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+  240_000,
+);

@@ -9,6 +9,7 @@ import { asBranchId, asProjectId } from '../../lib/ids.ts';
 import { createLogger } from '../../lib/log.ts';
 import type { LogPosition } from '../../lib/moments.ts';
 import { makeHistory } from '../../reconcilers/history.ts';
+import { retention } from '../../reconcilers/retention.ts';
 
 const log = createLogger({ level: 'silent', process: 'test' });
 
@@ -258,6 +259,11 @@ describe('the schema at a moment', () => {
     await expect(ask('three')).rejects.toMatchObject({ kind: 'unavailable' });
     await s.settle();
     expect([...s.driver.branches.keys()]).toEqual([s.root]);
+    // Nobody has come back for these.
+    const { sql } = api.core.database;
+    expect(await sql`update schema_reads set created_at = now() - interval '6 minutes' returning 1`).toHaveLength(2);
+    await retention.turn({ core: api.core, driver: s.driver, log });
+    expect(await sql`select 1 from schema_reads`).toHaveLength(0);
   });
 });
 
