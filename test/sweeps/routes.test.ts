@@ -280,6 +280,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /deleted',
     'GET /events',
     'GET /outbox',
+    'GET /projects/{}/branches/{}/history',
     'GET /projects/{}/endpoints/{}/metrics',
     'PATCH /organizations/{}',
     'POST /projects/{}/branches/{}/purge',

@@ -9,6 +9,7 @@ import { Database } from './database.ts';
 import { DeletedThing } from './deleted.ts';
 import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
 import { GeneralError } from './error.ts';
+import { BranchHistory } from './history.ts';
 import { JWKS } from './key-set.ts';
 import { Member } from './member.ts';
 import { Operation } from './operation.ts';
@@ -48,6 +49,7 @@ export const sharedSchemas = [
   Branch,
   Annotation,
   Snapshot,
+  BranchHistory,
   Project,
   ProjectListItem,
   DeletedThing,
