@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
+import { eventually } from '../../test/helpers/eventually.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { deleteBranch } from '../core/branch.ts';
 import { createBranch } from '../core/branch-create.ts';
@@ -56,7 +57,7 @@ test('a compute whose stop was given up is stopped by the next turn', async () =
 test('a server that does not answer is stopped all the same', async () => {
   const { runs, remove } = await makeAwake();
   await remove();
-  driver.failNext('readCatalog', new Error('too many connections'), 100);
+  driver.failNext('readCatalog', new Error('too many connections'), 10_000);
   await drain(made.core, driver);
   expect(runs()).toBe(false);
 });
@@ -78,6 +79,11 @@ test('what was recovered, or deleted again, since it was due is left alone', asy
     await recoverProject(early, made.caller, project.id);
   });
   const turning = turn();
+  await eventually(async () => {
+    const waiting = await sql`
+      select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    expect(waiting).toHaveLength(1);
+  });
   release();
   await Promise.all([holding, turning]);
   await drain(made.core, driver);
