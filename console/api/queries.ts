@@ -6,6 +6,7 @@ import type {
   GetConnectionURIReply,
   GetCurrentUserInfoReply,
   GetCurrentUserOrganizationsReply,
+  GetProjectBranchHistoryReply,
   GetProjectReply,
   GetSnapshotScheduleReply,
   Installation,
@@ -119,6 +120,14 @@ export const scheduleQuery = (id: string, branchId: string) =>
   queryOptions({
     queryKey: ['project', id, 'schedule', branchId],
     queryFn: () => api<GetSnapshotScheduleReply>('GET', at`/projects/${id}/branches/${branchId}/backup_schedule`),
+  });
+
+export const historyQuery = (id: string, branchId: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'history', branchId],
+    queryFn: async () =>
+      (await api<GetProjectBranchHistoryReply>('GET', at`/projects/${id}/branches/${branchId}/history`)).history,
+    refetchInterval: () => pollMs('slow'),
   });
 
 export const endpointsQuery = (id: string) =>

@@ -278,6 +278,7 @@ test('every route of ours is one of the published API, by path and method, or a 
   expect(unknown.sort()).toEqual([
     'GET /events',
     'GET /outbox',
+    'GET /projects/{}/branches/{}/history',
     'GET /projects/{}/endpoints/{}/metrics',
     'PATCH /organizations/{}',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
