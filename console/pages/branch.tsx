@@ -92,8 +92,8 @@ function BranchView({ branch, branches }: BranchViewProps) {
             )}
           </Card>
         </div>
-        <Snapshots key={branch.id} branch={branch} branches={branches} />
         <BranchHistory branch={branch} />
+        <Snapshots key={branch.id} branch={branch} branches={branches} />
         <ReplicationSlots branch={branch} />
         <SchemaDiff branch={branch} branches={branches} />
       </div>

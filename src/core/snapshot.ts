@@ -107,8 +107,8 @@ export async function queueSnapshot(
 }
 
 /**
- * As for a new branch: the source keeps serving, but cannot start, stop or be deleted until it is copied. A moment of the
- * past needs a history alone.
+ * As for a new branch: the source keeps serving, but cannot start, stop or be deleted until it is copied. A moment of
+ * the past needs a history alone.
  */
 async function keysOfSource(scope: CommandScope, branch: Branch, past: ResolvedMoment | null): Promise<string[]> {
   if (past !== null) return [historyKey(past.branchId)];

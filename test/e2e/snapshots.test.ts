@@ -128,6 +128,23 @@ describe('a snapshot', () => {
     expect((await send('GET', `/endpoints/${endpoint}`)).endpoint.branch_id).not.toBe(main.id);
   });
 
+  it('of a moment of the past holds what was there then', async () => {
+    const main = await branchNamed('main');
+    const history = async () => (await send('GET', `/branches/${main.id}/history`)).history;
+    await eventually(async () => expect((await history()).from).toBeDefined());
+    await ask(uri, 'create table later (a int)');
+    const now = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+    const at = await ask(uri, `select ${now}`);
+    await ask(uri, 'drop table later, t');
+    const { snapshot } = await send('POST', `/branches/${main.id}/snapshot?timestamp=${at}`);
+    await program.settle(projectId, 60_000);
+    const { endpoints } = await send('POST', `/snapshots/${snapshot.id}/restore`);
+    await program.settle(projectId, 60_000);
+    expect(await valueOn(endpoints[0].id)).toBe('three');
+    expect(await ask(uriOf(endpoints[0].id), 'select count(*) from later')).toBe('0');
+    await ask(uri, "create table t as select 'three' as value");
+  });
+
   it('outlives its branch and a kill of Catnap, and leaves nothing when it is deleted', async () => {
     const made = await send('POST', '/branches', { branch: { name: 'dev' }, endpoints: [{ type: 'read_write' }] });
     await program.settle(projectId, 60_000);
@@ -144,7 +161,7 @@ describe('a snapshot', () => {
     expect(branch).toMatchObject({ restored_from: snapshot.id, name: 'dev again' });
 
     const { snapshots } = await send('GET', '/snapshots');
-    expect(snapshots).toHaveLength(3);
+    expect(snapshots).toHaveLength(4);
     for (const { id } of snapshots) await send('DELETE', `/snapshots/${id}`);
     await program.settle(projectId, 60_000);
     const { branches } = await send('GET', '/branches');
