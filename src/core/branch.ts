@@ -19,7 +19,7 @@ import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
-import { type BranchDeletion, queueStops, recoverableUntil, removeBranchForGood } from './deletion.ts';
+import { type BranchDeletion, deletionTimes, queueStops, removeBranchForGood } from './deletion.ts';
 import { cancelStarts } from './operation.ts';
 
 export type Branch = BranchRow;
@@ -138,12 +138,11 @@ export async function queueBranchDeletion(
   requireNotResetting(branch);
   await requireDeletable(scope, branch);
   const { id, projectId } = branch;
-  const until = isFinal || branch.currentState !== 'ready' ? null : recoverableUntil(scope);
-  if (until === null) {
+  const times = isFinal || branch.currentState !== 'ready' ? null : deletionTimes(scope);
+  if (times === null) {
     await requireNoRecoverableChildren(scope, id);
     return removeBranchForGood(scope, branch);
   }
-  const times = { deletingAt: scope.clock.now(), recoverableUntil: until };
   const endpoints = await selectEndpoints(scope.tx, projectId, id);
   await cancelStarts(scope.tx, projectId, id);
   const operations = await queueStops(scope, endpoints);

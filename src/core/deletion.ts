@@ -22,10 +22,11 @@ import {
   projectKey,
 } from './operation.ts';
 
-/** Null when this installation keeps nothing that was deleted. */
-export function recoverableUntil({ clock, config }: Scope): Date | null {
+/** For a deletion now; null when this installation keeps nothing that was deleted. */
+export function deletionTimes({ clock, config }: Scope): { deletingAt: Date; recoverableUntil: Date } | null {
   if (config.recoveryDays === 0) return null;
-  return new Date(clock.now().getTime() + config.recoveryDays * dayMs);
+  const deletingAt = clock.now();
+  return { deletingAt, recoverableUntil: new Date(deletingAt.getTime() + config.recoveryDays * dayMs) };
 }
 
 /**

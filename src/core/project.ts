@@ -18,7 +18,7 @@ import type { OrganizationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, organizationsOf, requireOrganization, requireProject, requireProjectLocked } from './access.ts';
 import type { User } from './account.ts';
 import type { CommandScope, Scope } from './context.ts';
-import { queueStops, recoverableUntil, removeProjectForGood } from './deletion.ts';
+import { deletionTimes, queueStops, removeProjectForGood } from './deletion.ts';
 import { requireSuspendTimeout } from './endpoint.ts';
 import { requireNoPoolerSettings, requirePreloadLibraries } from './endpoint-settings.ts';
 import { queueProjectChange } from './endpoint-update.ts';
@@ -178,11 +178,11 @@ export async function deleteProject(scope: CommandScope, caller: Caller, id: Pro
       withDetails('cannot delete a project with a protected branch', { branch_name: guarded.name }),
     );
   }
-  const until = recoverableUntil(scope);
-  if (until === null) return removeProjectForGood(scope, project);
+  const times = deletionTimes(scope);
+  if (times === null) return removeProjectForGood(scope, project);
   await cancelStarts(scope.tx, id);
   await queueStops(scope, await selectEndpoints(scope.tx, id));
-  return markProject(scope.tx, id, { deletingAt: scope.clock.now(), recoverableUntil: until });
+  return markProject(scope.tx, id, times);
 }
 
 export function mergeAllowedIps(

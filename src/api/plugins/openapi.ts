@@ -5,6 +5,7 @@ import type { App } from '../kit/app-type.ts';
 const tags = [
   { name: 'Projects', description: 'A project owns branches, computes and settings.' },
   { name: 'Branches', description: 'A branch owns data: databases and roles.' },
+  { name: 'Snapshots', description: 'The data of a branch at a moment, kept until it expires or is deleted.' },
   {
     name: 'Endpoints',
     description: 'A compute is a Postgres server attached to a branch. It naps when nobody uses it.',

@@ -104,10 +104,10 @@ describe('a webhook', () => {
     const big = await elsewhere.api.app.inject({ method: 'POST', url, payload: 'x'.repeat(2 * 1024 * 1024) });
     expect(big.statusCode).toBe(413);
     const limited = await makeApi({ rateLimitPerMinute: 700 });
-    const statuses = new Set<number>();
-    for (let i = 0; i < 70; i++) statuses.add((await limited.app.inject({ method: 'POST', url })).statusCode);
+    // At once: more would be allowed while they wait for each other.
+    const replies = await Promise.all(Array.from({ length: 70 }, () => limited.app.inject({ method: 'POST', url })));
     await limited.close();
-    expect([...statuses]).toEqual([404, 429]);
+    expect([...new Set(replies.map(({ statusCode }) => statusCode))]).toEqual([404, 429]);
   });
 });
 
