@@ -1,6 +1,6 @@
 /** Rows of `branches`. */
 import type { BranchId, EndpointId, ProjectId, UserId } from '../lib/ids.ts';
-import type { ReplicationSlot } from '../lib/model.ts';
+import type { BranchHistory, ReplicationSlot } from '../lib/model.ts';
 import { assignments, first, json, one, type Sql } from './client.ts';
 import type { Usage } from './consumption.ts';
 
@@ -27,6 +27,8 @@ export interface BranchRow {
   readonly catalogKept: boolean;
   /** As its server last reported them; null until it was asked. */
   readonly replicationSlots: readonly ReplicationSlot[] | null;
+  /** As the driver last reported it; null until it was asked about the data that the branch has now. */
+  readonly history: BranchHistory | null;
   readonly lastResetAt: Date | null;
   /** Counters of one month. */
   readonly usage: Usage;

@@ -135,6 +135,7 @@ create table branches (
   catalog_kept boolean default false not null,
   metered_wal_bytes double precision,
   replication_slots jsonb,
+  history jsonb,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),

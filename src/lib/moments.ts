@@ -9,6 +9,20 @@ export interface LogPosition {
   readonly lsn: string;
 }
 
+const timePattern = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.(?<fraction>\d{1,9}))?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+/** A time as callers send it (RFC 3339), in UTC and with at most six decimals; null if it is none. */
+export function readTime(text: string): string | null {
+  const { groups } = timePattern.exec(text) ?? {};
+  const ms = groups && Date.parse(text.toUpperCase().replace(' ', 'T'));
+  if (ms === undefined || Number.isNaN(ms) || Math.abs(ms) > latestMs) return null;
+  const fraction = groups?.fraction?.slice(0, 6);
+  return `${new Date(ms).toISOString().slice(0, 19)}${fraction === undefined ? '' : `.${fraction}`}Z`;
+}
+
+/** The end of the year 9999, after which years have more than four digits. */
+const latestMs = Date.UTC(9999, 11, 31);
+
 const lsnPattern = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/;
 
 export const isLsn = (text: string) => lsnPattern.test(text);

@@ -6,7 +6,7 @@ import { createLayout, type Layout } from '../compute/local/host/home/layout.ts'
 import { type Config, ConfigError } from '../lib/config.ts';
 
 /** Entries that Catnap makes: a home without projects that has any other entry is refused. */
-const folders = ['builds', 'templates', 'projects', 's', 'system', 'work', 'trash', 'storage', 'storage.img'];
+const folders = 'builds templates projects history s system work trash storage storage.img'.split(' ');
 
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
   const { home, uids } = config;
@@ -20,6 +20,9 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   await ensureFolder(layout.builds, 0o755);
   await ensureFolder(layout.templates, 0o700);
   await ensureFolder(layout.projects, passable);
+  await ensureFolder(layout.histories, uids ? 0o750 : 0o700);
+  // The child processes read it, to copy it off the machine; no tenant can enter it.
+  if (uids) await chown(layout.histories, ownUid(), uids.service);
   await ensureFolder(layout.sockets, passable);
   // The child processes make sockets in it, and when Catnap runs as root they run as another user.
   await ensureFolder(layout.proxySocketDirectory, uids ? 0o770 : 0o700);

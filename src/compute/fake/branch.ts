@@ -3,6 +3,7 @@
 import type { ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
 import type { BranchReceipt, CatalogChange, DesiredRole } from '../interface/driver.ts';
+import type { FakeLog, FakeUsers } from './history.ts';
 
 export interface FakeBranch {
   readonly projectId: string;
@@ -17,14 +18,9 @@ export interface FakeBranch {
   replicates: boolean;
   /** A copy that was cut off from its source's publishers. */
   isDetached: boolean;
+  readonly log: FakeLog;
   /** Set by tests. */
   slots: readonly ReplicationSlot[];
-}
-
-export interface FakeUsers {
-  readonly position: number;
-  /** The last change of each user. */
-  readonly rows: ReadonlyMap<string, UserChange>;
 }
 
 export async function syncFakeUsers(

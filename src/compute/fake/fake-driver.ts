@@ -29,6 +29,7 @@ import {
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
+import { commitTo, keepLog } from './history.ts';
 import {
   copyIn,
   type FakeCompute,
@@ -107,7 +108,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     await this.#enter('createBranch', spec.branchId);
     const existing = this.branches.get(spec.branchId);
     if (existing) return { receipt: existing.receipt, source: null };
-    const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
+    const sourceId = spec.source.kind === 'template' ? null : spec.source.branchId;
     return copyIn(this, spec, this.sizes.get(sourceId ?? '') ?? fakeBytes);
   }
 
@@ -135,8 +136,10 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     replaceIn(this, ref, replacement);
   }
 
-  async keepHistory(_ref: BranchRef, _policy: HistoryPolicy): Promise<BranchHistory | null> {
-    throw new Error('TO BE BUILT');
+  async keepHistory(ref: BranchRef, { retentionSeconds }: HistoryPolicy): Promise<BranchHistory | null> {
+    await this.#enter('keepHistory', ref.branchId);
+    const branch = this.branches.get(ref.branchId);
+    return branch === undefined ? null : keepLog(branch.log, branch, retentionSeconds);
   }
 
   async buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
@@ -277,6 +280,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     await this.#enter('configure', ref.endpointId);
     const branch = this.#primary(ref);
     applyChange(branch, change);
+    commitTo(branch.log, branch);
     return catalogOf(branch);
   }
 

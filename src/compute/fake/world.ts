@@ -1,9 +1,9 @@
 /** What the fake driver keeps in memory, and how it reports its computes. */
 
 import type { ComputeLimits } from '../../lib/model.ts';
+import { lsnText } from '../../lib/moments.ts';
 import type {
   BranchCopy,
-  BranchReceipt,
   BranchRef,
   BranchReplacement,
   BranchSpec,
@@ -13,6 +13,7 @@ import type {
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
 import { catalogOf, type FakeBranch } from './branch.ts';
+import { newLog, versionAt } from './history.ts';
 
 export interface FakeCompute {
   ref: ComputeRef;
@@ -124,22 +125,27 @@ export function forgetProject({ branches, computes, replicas }: FakeWorld, proje
 
 /** `bytes` is the size of the source, which its server reports if it runs. */
 export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): BranchCopy {
-  const sourceId = spec.source.kind === 'branch' ? spec.source.branchId : null;
-  const source = sourceId === null ? null : sourceOf(world, spec, sourceId);
-  const receipt: BranchReceipt = { method: 'copy', lsn: '0/1', durationMs: 0, bytes: 0, bytesShared: 0 };
-  world.branches.set(spec.branchId, {
+  const source = spec.source.kind === 'template' ? null : sourceOf(world, spec, spec.source.branchId);
+  const past = source && spec.source.kind === 'history' ? versionAt(source.log, source, spec.source.moment) : null;
+  const content = past?.content ?? source;
+  const log = newLog(past?.lsn ?? source?.log.lsn);
+  const receipt = { method: 'copy', lsn: lsnText(log.lsn), durationMs: 0, bytes: 0, bytesShared: 0 } as const;
+  const made: FakeBranch = {
     projectId: spec.projectId,
     pgVersion: spec.pgVersion,
     receipt,
-    roles: new Map(source?.roles),
-    databases: new Map(source?.databases),
-    users: new Map(source?.users),
+    roles: new Map(content?.roles),
+    databases: new Map(content?.databases),
+    users: new Map(content?.users),
     replicates: source?.replicates ?? false,
     isDetached: false,
+    log,
     slots: [],
-  });
+  };
+  world.branches.set(spec.branchId, made);
+  if (past !== null) return { receipt, source: { catalog: catalogOf(made), bytes, isExact: true } };
   const servers = [...world.computes.values()].filter(({ process, readOnly }) => process !== null && !readOnly);
-  const isAwake = servers.some(({ ref }) => ref.branchId === sourceId);
+  const isAwake = servers.some(({ ref }) => world.branches.get(ref.branchId) === source);
   return { receipt, source: source && isAwake ? { catalog: catalogOf(source), bytes, isExact: true } : null };
 }
 

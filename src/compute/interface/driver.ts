@@ -35,8 +35,8 @@ export type BranchSource =
    */
   | { readonly kind: 'branch'; readonly branchId: BranchId }
   /**
-   * A moment in the history of a branch, which may be awake, asleep, or the very branch whose data a restore is about to
-   * replace. Fails with NoSuchMomentError when the history cannot give that moment.
+   * A moment in the history of a branch, which may be awake, asleep, or the very branch whose data a restore is about
+   * to replace. Fails with NoSuchMomentError when the history cannot give that moment.
    */
   | {
       readonly kind: 'history';
@@ -238,9 +238,9 @@ export interface ComputeDriver {
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
 
   /**
-   * Brings the history of a branch up to now, awake or asleep: copies what is new of its log, makes a base image when one
-   * is due, and gives up what is older than the policy keeps. Returns what the history can give afterwards; null for a
-   * branch without data. Never makes a start or a stop wait.
+   * Brings the history of a branch up to now, awake or asleep: copies what is new of its log, makes a base image when
+   * one is due, and gives up what is older than the policy keeps. Returns what the history can give afterwards; null
+   * for a branch without data. Never makes a start or a stop wait.
    */
   keepHistory(ref: BranchRef, policy: HistoryPolicy): Promise<BranchHistory | null>;
 

@@ -20,3 +20,5 @@ export function replicationSecret(adminSecret: string): string {
 
 /** Postgres allows lower-case letters, digits and underscores. */
 export const slotName = (endpointId: string) => endpointId.toLowerCase().replaceAll('-', '_');
+/** Keeps the log that a branch's history does not have yet. No endpoint's slot has this name. */
+export const historySlot = 'catnap_history';

@@ -3,7 +3,8 @@
  * this list.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
-import type { ComputeLimits } from '../../../lib/model.ts';
+import type { BranchHistory, ComputeLimits } from '../../../lib/model.ts';
+import type { Moment } from '../../../lib/moments.ts';
 import type {
   BranchReceipt,
   BranchRef,
@@ -12,6 +13,7 @@ import type {
   ComputeRef,
   ComputeSample,
   ComputeSpec,
+  HistoryPolicy,
   KeptFiles,
   ResizeOutcome,
   TenantRef,
@@ -63,6 +65,35 @@ export interface BackupEnd {
   readonly lsn: string;
 }
 
+/** A position that the log of a running server has reached on disk, and a time just before it was read. */
+export interface LogEnd {
+  readonly timeline: number;
+  readonly lsn: string;
+  readonly at: string;
+}
+
+/** The state of a history, and what only the server can help with: a flushed position, an open backup. */
+export interface HistoryTurn {
+  readonly history: BranchHistory;
+  readonly wantsLog: boolean;
+  readonly wantsBase: boolean;
+}
+
+export interface RecoverySpec extends BranchRef {
+  readonly pgVersion: number;
+  /** The branch whose past it is. */
+  readonly sourceId: BranchId;
+  readonly moment: Moment;
+}
+
+/** A server that recovers the data of a new branch, reachable for Catnap's login only. */
+export interface Recovery {
+  readonly token: string;
+  readonly socketPath: string;
+  /** The template's secret, where the data may still have it. */
+  readonly firstSecret: string | null;
+}
+
 export interface PrivateServer extends BranchRef {
   readonly pgVersion: number;
 }
@@ -81,6 +112,22 @@ export interface HostCalls {
   openPrivateServer(ref: PrivateServer): Promise<string | null>;
   /** Stops it, and removes files that may hold old contents; with a list, also the files that are not in it. */
   closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void>;
+  /** Does for a history what needs no server; null for a branch without data. */
+  turnHistory(ref: BranchRef, policy: HistoryPolicy): Promise<HistoryTurn | null>;
+  copyLog(ref: BranchRef, end: LogEnd): Promise<void>;
+  /** Copies a running server's directory as a base image, while the caller holds a backup open. */
+  beginBase(ref: BranchRef): Promise<string>;
+  finishBase(ref: BranchRef, token: string, end: BackupEnd & LogEnd): Promise<void>;
+  abandonBase(ref: BranchRef, token: string): Promise<void>;
+  /** Begins to recover a new branch; null when the branch already exists. */
+  beginRecovery(spec: RecoverySpec): Promise<Recovery | null>;
+  /** The last words of a server that has ended; null while it runs. */
+  whyRecoveryEnded(token: string): Promise<string | null>;
+  /** Starts it again, to replay all of the log that there is. */
+  recoverToEnd(token: string): Promise<void>;
+  /** Stops the server and turns its data into the branch. */
+  finishRecovery(token: string, reached: { lsn: string | null; hasFirstSecret: boolean }): Promise<BranchReceipt>;
+  abandonRecovery(token: string): Promise<void>;
   removeBranch(ref: BranchRef): Promise<void>;
   replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void>;
   /** The server that runs on the branch's data: its primary. */
@@ -124,6 +171,16 @@ export const hostMethods = [
   'abandonLiveClone',
   'openPrivateServer',
   'closePrivateServer',
+  'turnHistory',
+  'copyLog',
+  'beginBase',
+  'finishBase',
+  'abandonBase',
+  'beginRecovery',
+  'whyRecoveryEnded',
+  'recoverToEnd',
+  'finishRecovery',
+  'abandonRecovery',
   'removeBranch',
   'replaceBranch',
   'findServer',

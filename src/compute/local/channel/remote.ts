@@ -3,7 +3,7 @@
  * between the two. The channel may carry other messages too; they are ignored here.
  */
 import { CatnapError, type ErrorKind } from '../../../lib/errors.ts';
-import { StaleGenerationError } from '../../interface/driver.ts';
+import { NoSuchMomentError, StaleGenerationError } from '../../interface/driver.ts';
 import type { DriverChannel } from '../../interface/driver-host.ts';
 import { type HostCalls, type HostMethod, hostMethods } from './host-calls.ts';
 
@@ -96,6 +96,7 @@ function describe(thrown: unknown): SentError {
 
 function revive({ name, message, kind }: SentError): Error {
   if (kind !== undefined) return new CatnapError(kind, message);
+  if (name === 'NoSuchMomentError') return new NoSuchMomentError(message);
   if (name !== 'StaleGenerationError') return new Error(message);
   const error = new StaleGenerationError('', 0, 0);
   error.message = message;

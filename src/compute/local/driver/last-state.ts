@@ -4,8 +4,10 @@
  */
 
 import type { ServerCatalog } from '../../../lib/model.ts';
+import { lsnBytes } from '../../../lib/moments.ts';
 import { adminLogin, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
+import { keepLogForHistory } from '../../server/history.ts';
 import { endClientsReplication } from '../../server/logical-replication.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
 
@@ -21,6 +23,8 @@ export async function checkpointAndRead(
 ): Promise<{ lsn: string; catalog: ServerCatalog } | null> {
   const address = { kind: 'unix', path: compute.socketPath } as const;
   return withSession(address, adminLogin(compute.adminSecret), async (sql) => {
+    // Before the checkpoint, which may reuse log that the history does not have yet.
+    if (!compute.readOnly) await keepLogForHistory(sql);
     await sql`CHECKPOINT`;
     await endClientsReplication(sql);
     if (compute.readOnly) return null;
@@ -32,11 +36,6 @@ export async function checkpointAndRead(
 
 /** `end` is the WAL position of the shutdown record. */
 export function nothingWritten(since: string, end: string): boolean {
-  const distance = position(end) - position(since);
+  const distance = lsnBytes(end) - lsnBytes(since);
   return distance >= 0n && distance < slackBytes;
-}
-
-function position(lsn: string): bigint {
-  const [high = '', low = ''] = lsn.split('/');
-  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
 }

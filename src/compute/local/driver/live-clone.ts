@@ -57,14 +57,14 @@ async function writesSeen(sql: Session): Promise<{ oldest: string; last: string 
 }
 
 /** The slot keeps the WAL written from here on; being temporary, it is dropped with the session. */
-async function beginBackup(sql: Session): Promise<void> {
+export async function beginBackup(sql: Session): Promise<void> {
   const slot = `catnap_clone_${randomBytes(8).toString('hex')}`;
   await sql`SELECT pg_create_physical_replication_slot(${slot}, true, true)`;
   await sql`SELECT pg_backup_start('catnap', true)`;
 }
 
 /** Fails if this session did not begin the backup: the server was restarted, or the connection broke. */
-async function endBackup(sql: Session): Promise<BackupEnd> {
+export async function endBackup(sql: Session): Promise<BackupEnd> {
   const [end] = await sql<{ lsn: string; label: string; spaces: string | null; lastSegment: string }[]>`
     SELECT lsn::text, labelfile AS label, spcmapfile AS spaces, pg_walfile_name(lsn) AS "lastSegment"
     FROM pg_backup_stop(false)`;

@@ -47,6 +47,7 @@ import {
   withSession,
 } from '../../server/admin-session.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
+import { keepLogForHistory } from '../../server/history.ts';
 import { readSlots } from '../../server/logical-replication.ts';
 import { readMeasures } from '../../server/measures.ts';
 import { takesLogins } from '../../server/probe.ts';
@@ -54,10 +55,12 @@ import { quoteLiteral } from '../../server/sql-text.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
 import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
+import { keepHistory } from './history.ts';
 import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
 import { absent, addressOf, observation } from './observation.ts';
 import { detachBranch, emptyBranch } from './private-work.ts';
+import { recoverBranch } from './recovery.ts';
 import { buildReplica, observeReplica, removeReplicaSlot } from './replicas.ts';
 
 interface RunningServer {
@@ -77,6 +80,7 @@ export class LocalDriver implements ComputeDriver {
   }
 
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
+    if (spec.source.kind === 'history') return recoverBranch(this.#host, spec, spec.source);
     const source = await this.#host.findSourceServer(spec);
     if (source === null || spec.source.kind === 'template') {
       return { receipt: await this.#host.createBranch(spec), source: null };
@@ -105,8 +109,8 @@ export class LocalDriver implements ComputeDriver {
     return this.#host.replaceBranch(ref, by);
   }
 
-  async keepHistory(_ref: BranchRef, _policy: HistoryPolicy): Promise<BranchHistory | null> {
-    throw new Error('TO BE BUILT');
+  keepHistory(ref: BranchRef, policy: HistoryPolicy): Promise<BranchHistory | null> {
+    return keepHistory(this.#host, ref, policy);
   }
 
   buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
@@ -316,9 +320,10 @@ export class LocalDriver implements ComputeDriver {
     const address = addressOf(compute);
     const verifier = buildVerifier(compute.adminSecret, randomBytes(16), adminScramIterations);
     try {
-      await withSession(address, adminLogin(firstSecret), (sql) =>
-        sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`),
-      );
+      await withSession(address, adminLogin(firstSecret), async (sql) => {
+        await sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`);
+        await keepLogForHistory(sql);
+      });
     } catch (error) {
       if (!isRefused(error)) throw error;
       await withSession(address, adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);

@@ -4,10 +4,11 @@ import type { Logger } from '../../../lib/log.ts';
 import type { DriverAccess, DriverChannel, DriverHost, HostFacts } from '../../interface/driver-host.ts';
 import type { HostCalls } from '../channel/host-calls.ts';
 import { serveHost } from '../channel/remote.ts';
+import { removeUnfinishedCopies } from './branches/leftovers.ts';
 import { detectCloneMethod } from './copy/method.ts';
 import { startCopyThreads } from './copy/threads.ts';
+import { removeLostHistories } from './history/leftovers.ts';
 import type { Layout } from './home/layout.ts';
-import { removeUnfinishedCopies } from './home/leftovers.ts';
 import { currentRelease } from './postgres/builds.ts';
 import { PrivilegedHost } from './privileged-host.ts';
 
@@ -34,6 +35,7 @@ export class LocalDriverHost implements DriverHost {
 
   async prepare(progress: (line: string) => void): Promise<void> {
     await removeUnfinishedCopies(this.#layout);
+    await removeLostHistories(this.#layout);
     await this.#host.prepare(defaultMajor, progress);
     startCopyThreads();
     void this.#prepareOthers();

@@ -41,6 +41,8 @@ import { resizeCompute, sampleComputes } from './computes/sizes.ts';
 import { reloadServer, type ServerParts, startServer } from './computes/start.ts';
 import { inDiskWords } from './copy/room.ts';
 import { type DiskLog, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
+import { Histories } from './history/histories.ts';
+import { Recoveries } from './history/recoveries.ts';
 import type { Layout } from './home/layout.ts';
 import { removeLeftovers } from './home/leftovers.ts';
 import { branchLock, endpointLock } from './home/lock-names.ts';
@@ -75,8 +77,12 @@ export class PrivilegedHost implements HostCalls {
   readonly #serverParts: ServerParts;
   readonly #branchDataParts: BranchDataParts;
   readonly #privateParts: PrivateServerParts;
+  readonly #histories: Histories;
+  readonly #recoveries: Recoveries;
+  readonly #log: DiskLog;
 
   constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
+    this.#log = log;
     this.#spares = new Spares(spareCount);
     this.#layout = layout;
     this.#tenants = new TenantDirectories(layout, config.uids);
@@ -89,7 +95,20 @@ export class PrivilegedHost implements HostCalls {
     this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
     this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids };
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
+    this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids });
+    this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
+
+  readonly turnHistory: HostCalls['turnHistory'] = (...args) => this.#histories.turn(...args);
+  readonly copyLog: HostCalls['copyLog'] = (...args) => this.#histories.copyUpTo(...args);
+  readonly beginBase: HostCalls['beginBase'] = (...args) => inDiskWords(this.#histories.beginBase(...args));
+  readonly finishBase: HostCalls['finishBase'] = (...args) => inDiskWords(this.#histories.finishBase(...args));
+  readonly abandonBase: HostCalls['abandonBase'] = (...args) => this.#histories.abandonBase(...args);
+  readonly beginRecovery: HostCalls['beginRecovery'] = (...args) => inDiskWords(this.#recoveries.begin(...args));
+  readonly whyRecoveryEnded: HostCalls['whyRecoveryEnded'] = (...args) => this.#recoveries.whyEnded(...args);
+  readonly recoverToEnd: HostCalls['recoverToEnd'] = (...args) => this.#recoveries.toEnd(...args);
+  readonly finishRecovery: HostCalls['finishRecovery'] = (...args) => inDiskWords(this.#recoveries.finish(...args));
+  readonly abandonRecovery: HostCalls['abandonRecovery'] = (...args) => this.#recoveries.abandon(...args);
 
   /** Prepares what every start of a major needs (binaries, template), reporting progress in plain words. */
   async prepare(pgVersion: number, progress: (line: string) => void): Promise<void> {
@@ -233,7 +252,16 @@ export class PrivilegedHost implements HostCalls {
       if (!record) return null;
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
       if (generation > record.generation) await writeEndpointRecord(directory, { ...record, generation });
-      return this.#stopOwn(ref, record);
+      const end = await this.#stopOwn(ref, record);
+      if (end !== null && !record.readOnly) void this.#catchUp({ ...ref, branchId: record.branchId });
+      return end;
+    });
+  }
+
+  /** Behind the back of whoever stopped the server. */
+  async #catchUp(ref: BranchRef): Promise<void> {
+    await this.#histories.catchUp(ref).catch((error: unknown) => {
+      this.#log(error, 'the end of a log could not be copied into its history yet');
     });
   }
 
@@ -257,6 +285,7 @@ export class PrivilegedHost implements HostCalls {
       await this.removeBranch({ ...ref, branchId: asBranchId(branchId) });
     }
     await discard(this.#layout.project(ref.projectId), this.#layout);
+    await discard(this.#layout.historiesOf(ref.projectId), this.#layout);
   }
 
   async list(): Promise<HostedCompute[]> {

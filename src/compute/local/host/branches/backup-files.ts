@@ -23,6 +23,12 @@ export interface BackupPaths {
   readonly owner: number | null;
 }
 
+/** A copy that does not belong to the tenant. */
+export interface KeptPaths extends BackupPaths {
+  readonly sourceOwner: number | null;
+  readonly group: number | null;
+}
+
 const historyPattern = /^[0-9A-F]{8}\.history$/;
 const labelBytesMax = 8_192;
 
@@ -33,10 +39,11 @@ export function requireBackupEnd(end: BackupEnd): void {
 }
 
 /** Everything but the WAL, while the server runs. */
-export async function copyRunning(paths: BackupPaths): Promise<CopyResult> {
+export async function copyRunning(paths: BackupPaths | KeptPaths): Promise<CopyResult> {
   const { source, target, owner } = paths;
   const skip = (path: string) => path === 'pg_wal' || isTransient(path);
-  const result = await copyTree(source, target, { owner, sourceOwner: owner, live: true, skip });
+  const kept = 'group' in paths ? { group: paths.group, sourceOwner: paths.sourceOwner } : { sourceOwner: owner };
+  const result = await copyTree(source, target, { owner, ...kept, live: true, skip });
   await copyControlFile(paths);
   return result;
 }

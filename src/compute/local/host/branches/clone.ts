@@ -15,6 +15,8 @@ export interface CloneSpec {
   readonly owner: number | null;
   /** The uid of the tenant that owns the source, or null when it is Catnap's own. */
   readonly sourceOwner: number | null;
+  /** A group that may read the copy. */
+  readonly group?: number | null;
 }
 
 /** These belong to a running server or to its replicas; the directories are kept, their contents are not. */
@@ -29,6 +31,7 @@ export async function cloneCluster(spec: CloneSpec): Promise<BranchReceipt> {
   const copied = await copyTree(spec.source, spec.target, {
     owner: spec.owner,
     sourceOwner: spec.sourceOwner,
+    group: spec.group,
     skip: (path) => isTransient(path) || isUnneeded(path),
   });
   const { shutDown, checkpointLsn } = await readControlFile(spec.target);

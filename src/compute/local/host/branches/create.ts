@@ -1,4 +1,5 @@
 /** Creates a branch's directory: a clone, its record, and the template's secret that its server still has. */
+import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
@@ -7,6 +8,7 @@ import { renameDurably, syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
 import {
+  type BranchPast,
   type BranchRecord,
   readBranchRecord,
   readFirstSecret,
@@ -14,7 +16,7 @@ import {
   writeFirstSecret,
 } from '../home/records.ts';
 import type { TenantDirectories } from '../home/tenant-directories.ts';
-import { findPostmaster } from '../postgres/postmaster.ts';
+import { findPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { isWorkedIn } from '../postgres/process-info.ts';
 import type { Template } from '../postgres/template.ts';
 import { cloneCluster } from './clone.ts';
@@ -66,7 +68,8 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const spare = spec.source.kind === 'template' ? await parts.spares.take(parts.template, target, tenantUid) : null;
     const { dataDirectory: from, sourceOwner } = source;
     const receipt = spare ?? (await cloneCluster({ source: from, target, owner: tenantUid, sourceOwner }));
-    const record = { pgVersion: spec.pgVersion, receipt };
+    const build = spec.source.kind === 'template' ? parts.template.build : null;
+    const record = { pgVersion: spec.pgVersion, receipt, past: newPast(build) };
     const home = layout.branch(spec.projectId, spec.branchId);
     await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
     return receipt;
@@ -103,6 +106,7 @@ export async function publishData(making: {
 }
 
 async function findSource({ template, layout }: BranchParts, spec: BranchSpec): Promise<Source> {
+  if (spec.source.kind === 'history') throw new Error('BUG: a moment of the past is recovered, not copied');
   if (spec.source.kind === 'template') {
     return { dataDirectory: template.dataDirectory, sourceOwner: null, firstSecret: template.secret };
   }
@@ -123,5 +127,15 @@ async function findSource({ template, layout }: BranchParts, spec: BranchSpec): 
 export async function removeUnfinished(folder: string, branchId: string): Promise<void> {
   const found = await readdir(folder).catch(() => [] as string[]);
   const names = found.filter((name) => name.startsWith(`.${branchId}-`));
-  for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
+  for (const name of names) {
+    // A recovery runs a server there.
+    await stopPostmaster(dataDirectory(join(folder, name)), null, { fastMs: 0, immediateMs: 10_000 });
+    await rm(join(folder, name), { recursive: true, force: true });
+  }
 }
+
+export const newPast = (template: string | null): BranchPast => ({
+  historyId: randomBytes(8).toString('hex'),
+  madeAt: new Date().toISOString(),
+  template,
+});

@@ -19,7 +19,7 @@ import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
 import { addBackupFiles, copyRunning, requireBackupEnd } from './backup-files.ts';
 import { receiptOf } from './clone.ts';
-import { makeUnfinished, publishData } from './create.ts';
+import { makeUnfinished, newPast, publishData } from './create.ts';
 
 export interface LiveCloneParts {
   readonly layout: Layout;
@@ -84,7 +84,7 @@ export class LiveClones {
           throw new Error('the server was restarted during the copy');
         const wal = await addBackupFiles(this.#paths(clone, directory), end, clone.replica ? 'standby' : 'recovery');
         const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
-        const record = { pgVersion: clone.pgVersion, receipt };
+        const record = { pgVersion: clone.pgVersion, receipt, past: newPast(null) };
         const home = this.#home(clone);
         if (clone.replica) await discard(home, this.#parts.layout);
         await publishData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid });

@@ -38,53 +38,67 @@ const settings = {
   max_connections: '10',
   max_locks_per_transaction: '8192',
   wal_recycle: 'off',
-  max_prepared_transactions: '64',
+  max_prepared_transactions: '1000',
   track_activities: 'off',
   shared_buffers: '64MB',
 };
 
 /** Returns its socket path; null for a branch that still has the template's secret: nothing was written to it. */
 export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateServer): Promise<string | null> {
-  const { layout, tenants, locks, majors, uids } = parts;
-  const tenantUid = await tenants.check(ref);
+  const { layout, tenants, locks } = parts;
+  await tenants.check(ref);
   return locks.exclusive(branchLock(ref), async () => {
     const home = layout.branch(ref.projectId, ref.branchId);
     if ((await readBranchRecord(home))?.pgVersion !== ref.pgVersion)
       throw new Error(`branch ${ref.branchId} has no data`);
     if ((await readFirstSecret(home)) !== null) return null;
-    const data = dataDirectory(home);
-    await stopPostmaster(data, tenantUid);
-    const files = join(home, 'private');
-    await mkdir(files, { recursive: true, mode: 0o700 });
-    if (tenantUid !== null) {
-      await chown(files, 0, tenantUid);
-      await chmod(files, 0o710);
-    }
-    const socketDirectory = layout.replicationDirectory(ref.branchId);
-    await prepareSocketDirectory(socketDirectory, tenantUid, uids);
-    const [configFile, hbaFile] = [join(files, 'postgresql.conf'), join(files, 'pg_hba.conf')];
-    const facts = {
-      major: ref.pgVersion,
-      dataDirectory: data,
-      socketDirectory,
-      hbaFile,
-      label: ref.branchId,
-      sessionTempBytes: null,
-      replicationDirectory: null,
-      follows: null,
-    };
-    await writeForServer(configFile, renderServerConfig(facts, settings), tenantUid);
-    await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
-    const { build } = await majors.ready(ref.pgVersion);
-    await startPostmaster({
-      program: join(build.bin, 'postgres'),
-      dataDirectory: data,
-      uid: tenantUid,
-      logFile: join(files, 'server.log'),
-      arguments: ['-c', `config_file=${configFile}`, ...(await recoveryArguments(data))],
-    });
-    return socketFile(socketDirectory);
+    return startPrivateServer(parts, { ...ref, home, arguments: [] });
   });
+}
+
+export interface PrivateStart extends PrivateServer {
+  /** The directory that holds `pgdata`. */
+  readonly home: string;
+  /** For this one start. */
+  readonly arguments: readonly string[];
+}
+
+/** The caller holds the branch's lock. One that still runs is stopped first. */
+export async function startPrivateServer(parts: PrivateServerParts, start: PrivateStart): Promise<string> {
+  const { layout, majors, uids } = parts;
+  const { home, tenantUid, branchId, pgVersion } = start;
+  const data = dataDirectory(home);
+  await stopPostmaster(data, tenantUid);
+  const files = join(home, 'private');
+  await mkdir(files, { recursive: true, mode: 0o700 });
+  if (tenantUid !== null) {
+    await chown(files, 0, tenantUid);
+    await chmod(files, 0o710);
+  }
+  const socketDirectory = layout.replicationDirectory(branchId);
+  await prepareSocketDirectory(socketDirectory, tenantUid, uids);
+  const [configFile, hbaFile] = [join(files, 'postgresql.conf'), join(files, 'pg_hba.conf')];
+  const facts = {
+    major: pgVersion,
+    dataDirectory: data,
+    socketDirectory,
+    hbaFile,
+    label: branchId,
+    sessionTempBytes: null,
+    replicationDirectory: null,
+    follows: null,
+  };
+  await writeForServer(configFile, renderServerConfig(facts, settings), tenantUid);
+  await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
+  const { build } = await majors.ready(pgVersion);
+  await startPostmaster({
+    program: join(build.bin, 'postgres'),
+    dataDirectory: data,
+    uid: tenantUid,
+    logFile: join(files, 'server.log'),
+    arguments: ['-c', `config_file=${configFile}`, ...(await recoveryArguments(data)), ...start.arguments],
+  });
+  return socketFile(socketDirectory);
 }
 
 /** Stops it and removes whatever may hold old contents: earlier WAL, statistics, and files that no table owns. */
@@ -98,15 +112,20 @@ export async function closePrivateServer(
     const home = layout.branch(ref.projectId, ref.branchId);
     const data = dataDirectory(home);
     await stopPostmaster(data, ref.tenantUid);
-    const { shutDown, timeline, redo, checkpoint } = await readControlFile(data);
-    if (!shutDown) throw new Error(`the server of branch ${ref.branchId} was not shut down cleanly`);
-    const needed = segmentsOf(timeline, redo, checkpoint);
-    await removeFrom(join(data, 'pg_wal'), (name) => isSegment(name.slice(0, 24)) && !needed.has(name));
+    await clearOldLog(data);
     await removeFrom(join(data, 'pg_stat'), () => true);
     if (kept !== null) await removeStrayFiles(join(data, 'base'), kept);
     await rm(join(home, 'private'), { recursive: true, force: true });
     await syncTree(home);
   });
+}
+
+/** Removes the log that a server, shut down in order, does not need for its next start. */
+export async function clearOldLog(data: string): Promise<void> {
+  const { shutDown, timeline, redo, checkpoint } = await readControlFile(data);
+  if (!shutDown) throw new Error(`the server on ${data} was not shut down cleanly`);
+  const needed = segmentsOf(timeline, redo, checkpoint);
+  await removeFrom(join(data, 'pg_wal'), (name) => isSegment(name.slice(0, 24)) && !needed.has(name));
 }
 
 /** A transaction that was open in the source when it was copied leaves files that are in no catalog. */

@@ -15,7 +15,7 @@ import { renameDurably } from '../copy/tree.ts';
 import { diskLocationOf, type TemporaryDisks } from '../disks/temporary.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock, endpointLock } from '../home/lock-names.ts';
-import { readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { type BranchRecord, readBranchRecord, readEndpointRecord } from '../home/records.ts';
 import { type DataRef, dataDirectoryOf } from '../home/server-data.ts';
 import { discard, idsIn, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
@@ -36,7 +36,10 @@ export async function removeBranchData(parts: BranchDataParts, ref: BranchRef): 
   await tenants.check(ref);
   await locks.exclusive(branchLock(ref), async () => {
     await stopServer(parts, ref);
-    await discard(layout.branch(ref.projectId, ref.branchId), layout);
+    const home = layout.branch(ref.projectId, ref.branchId);
+    const record = await readBranchRecord(home);
+    await discard(home, layout);
+    await discardPast(layout, ref, record);
     await removeUnfinished(layout.branches(ref.projectId), ref.branchId);
     await discard(layout.replicationDirectory(ref.branchId), layout);
   });
@@ -103,7 +106,8 @@ async function stopServer({ layout, disks, cgroups }: BranchDataParts, ref: Data
 async function exchange(layout: Layout, { projectId, branchId }: BranchRef, by: BranchReplacement): Promise<void> {
   const home = layout.branch(projectId, branchId);
   const leaving = join(layout.trash, `${branchId}-${randomBytes(6).toString('hex')}`);
-  if (await readBranchRecord(home)) {
+  const old = await readBranchRecord(home);
+  if (old) {
     if (by.keepAs === null) {
       await rename(home, leaving);
     } else {
@@ -112,8 +116,18 @@ async function exchange(layout: Layout, { projectId, branchId }: BranchRef, by: 
     }
   }
   await renameDurably(layout.branch(projectId, by.stagingId), home);
+  if (by.keepAs === null) await discardPast(layout, { projectId }, old);
   // Last, because it may take long; what a killed Catnap leaves in the trash is removed at the next start.
   await rm(leaving, { recursive: true, force: true });
+}
+
+/** The past goes with the data; what a kill in between leaves is removed at the next start. */
+async function discardPast(
+  layout: Layout,
+  { projectId }: Pick<BranchRef, 'projectId'>,
+  record: BranchRecord | null,
+): Promise<void> {
+  if (record?.past) await discard(layout.history(projectId, record.past.historyId), layout);
 }
 
 /** Removes the slots of replicas that follow other data from now on: they would retain WAL here forever. */

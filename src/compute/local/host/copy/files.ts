@@ -16,6 +16,8 @@ export interface FileOptions {
   readonly sourceOwner?: number | null | undefined;
   /** Makes the copy readable for all users, keeping links. Without it a link in the source is an error. */
   readonly readable?: boolean | undefined;
+  /** A group whose members may read the copy, and change nothing in it. */
+  readonly group?: number | null | undefined;
   /** The source is in use: its files may vanish, shrink and grow during the copy. Any other failure is an error. */
   readonly live?: boolean | undefined;
 }
@@ -89,6 +91,10 @@ export function runCopies(): void {
       fs.closeSync(fd);
     }
     if (options.readable) fs.chmodSync(to, fs.lstatSync(to).mode & 0o111 ? 0o755 : 0o644);
+    if (options.group != null) {
+      fs.chmodSync(to, 0o640);
+      fs.lchownSync(to, -1, options.group);
+    }
     // By path: until the tree is complete only the copier can enter its top directory.
     if (options.owner != null) fs.lchownSync(to, options.owner, options.owner);
   }

@@ -48,6 +48,10 @@ export async function copyTree(source: string, target: string, options: CopyOpti
     const path = join(target, directory);
     if (options.readable) chmodSync(path, 0o755);
     if (options.owner != null) lchownSync(path, options.owner, options.owner);
+    if (options.group != null) {
+      chmodSync(path, 0o750);
+      lchownSync(path, -1, options.group);
+    }
   }
   const sum = (read: (outcome: CopyOutcome) => number) => outcomes.reduce((total, one) => total + read(one), 0);
   const [bytesCopied, bytesShared] = [sum((one) => one.bytesCopied), sum((one) => one.bytesShared)];

@@ -23,7 +23,7 @@ const makers = ['/usr/sbin/mkfs.xfs', '/sbin/mkfs.xfs', '/usr/local/sbin/mkfs.xf
 const loopPrograms = ['/usr/sbin/losetup', '/sbin/losetup'];
 const idName = 'storage-id';
 /** Moved into the image. */
-export const movedFolders = ['projects', 'templates'] as const;
+export const movedFolders = ['projects', 'templates', 'history'] as const;
 /** Not moved: they start empty in the image. */
 const renewedFolders = ['work', 'trash'];
 

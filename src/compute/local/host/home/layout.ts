@@ -7,6 +7,7 @@
  *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are cloned from
  *   templates/<major>/<build>/spares/               copies of it made ahead of time
  *   projects/<project>/branches/<branch>/           pgdata, branch.json, first-secret
+ *   history/<project>/<history>/                    the past of a data directory: base images, log, history.json
  *   projects/<project>/endpoints/<endpoint>/        postgresql.conf, size.conf, pg_hba.conf, server.log, state.json
  *                                                   and while it is awake disk/image, mounted on disk/temp
  *   projects/<project>/endpoints/<endpoint>/replica pgdata and branch.json of a read replica
@@ -15,7 +16,7 @@
  *   s/system/, system/                              socket and data of the system database
  *   work/ trash/                                    clusters and disks being made; directories being removed
  *   storage.json storage.img storage/               the image and its mount, where there is one; then templates,
- *                                                   projects, work and trash are in it, so that renames work
+ *                                                   projects, history, work and trash are in it, so that renames work
  */
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
@@ -37,6 +38,7 @@ export interface Layout {
   readonly builds: string;
   readonly templates: string;
   readonly projects: string;
+  readonly histories: string;
   readonly sockets: string;
   readonly system: string;
   readonly work: string;
@@ -46,6 +48,8 @@ export interface Layout {
   project(projectId: string): string;
   branches(projectId: string): string;
   branch(projectId: string, branchId: string): string;
+  historiesOf(projectId: string): string;
+  history(projectId: string, historyId: string): string;
   endpoints(projectId: string): string;
   endpoint(projectId: string, endpointId: string): string;
   /** What a read replica has of its own, with the contents of a branch's directory. */
@@ -69,6 +73,7 @@ export function createLayout(home: string, root = home): Layout {
     builds: join(home, 'builds'),
     templates: join(root, 'templates'),
     projects,
+    histories: join(root, 'history'),
     sockets,
     system: join(home, 'system'),
     work: join(root, 'work'),
@@ -78,6 +83,9 @@ export function createLayout(home: string, root = home): Layout {
     project,
     branches: (projectId) => join(project(projectId), 'branches'),
     branch: (projectId, branchId) => join(project(projectId), 'branches', checkedId('branch', branchId)),
+    historiesOf: (projectId) => join(root, 'history', checkedId('project', projectId)),
+    history: (projectId, historyId) =>
+      join(root, 'history', checkedId('project', projectId), checkedId('history', historyId)),
     endpoints: (projectId) => join(project(projectId), 'endpoints'),
     endpoint: (projectId, endpointId) => join(project(projectId), 'endpoints', checkedId('endpoint', endpointId)),
     replica: (projectId, endpointId) =>

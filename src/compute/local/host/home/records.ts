@@ -8,6 +8,16 @@ import type { BranchReceipt } from '../../../interface/driver.ts';
 export interface BranchRecord {
   readonly pgVersion: number;
   readonly receipt: BranchReceipt;
+  /** Missing where an older version made the directory. */
+  readonly past?: BranchPast;
+}
+
+/** Where the past of a data directory is kept. It moves along when the directory becomes that of another branch. */
+export interface BranchPast {
+  readonly historyId: string;
+  readonly madeAt: string;
+  /** The build whose template this is a copy of; null for a copy of another branch. */
+  readonly template: string | null;
 }
 
 export interface EndpointRecord {

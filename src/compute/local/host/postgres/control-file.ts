@@ -1,6 +1,7 @@
 /** Reads the facts in `global/pg_control` that a copy needs: whether the server was shut down cleanly, and where. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lsnText } from '../../../../lib/moments.ts';
 
 export interface ControlFacts {
   readonly shutDown: boolean;
@@ -10,6 +11,8 @@ export interface ControlFacts {
   readonly redo: bigint;
   readonly checkpoint: bigint;
   readonly timeline: number;
+  /** When the file was last written, in whole seconds. */
+  readonly writtenAt: Date;
 }
 
 /**
@@ -21,12 +24,12 @@ export async function readControlFile(dataDirectory: string): Promise<ControlFac
   const bytes = await readFile(join(dataDirectory, 'global', 'pg_control'));
   const state = bytes.readUInt32LE(16);
   const checkpoint = bytes.readBigUInt64LE(32);
-  const hex = (value: bigint) => value.toString(16).toUpperCase();
   return {
     shutDown: state === 1 || state === 2, // DB_SHUTDOWNED, DB_SHUTDOWNED_IN_RECOVERY
     checkpoint,
     redo: bytes.readBigUInt64LE(40),
     timeline: bytes.readUInt32LE(48),
-    checkpointLsn: `${hex(checkpoint >> 32n)}/${hex(checkpoint & 0xffff_ffffn)}`,
+    writtenAt: new Date(Number(bytes.readBigInt64LE(24)) * 1_000),
+    checkpointLsn: lsnText(checkpoint),
   };
 }

@@ -16,6 +16,8 @@ import type { Build } from './builds.ts';
 import { withNewCluster } from './cluster.ts';
 
 export interface Template {
+  /** Name of its build. */
+  readonly build: string;
   readonly dataDirectory: string;
   /** Password of Catnap's login in a clone that does not have its project's secret yet. */
   readonly secret: string;
@@ -33,7 +35,7 @@ export async function ensureTemplate(
     await makeTemplate(build, layout, asRoot, directory);
   }
   const secret = await readFile(join(directory, 'secret'), 'utf8');
-  return { dataDirectory: dataDirectory(directory), secret };
+  return { build: build.name, dataDirectory: dataDirectory(directory), secret };
 }
 
 /** Cluster and secret appear together, by one rename, so that an existing template is complete. */

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId, newProjectId } from '../../../../lib/ids.ts';
-import { makeUnfinished } from '../branches/create.ts';
-import { createLayout } from './layout.ts';
+import { createLayout } from '../home/layout.ts';
+import { makeUnfinished } from './create.ts';
 import { removeUnfinishedCopies } from './leftovers.ts';
 
 test('copies that a dead Catnap has begun go, and nothing else', async () => {

@@ -1,0 +1,67 @@
+/** The driver's part of keeping a history: questions to the running server, and the backup that a base image needs. */
+import type { BranchHistory } from '../../../lib/model.ts';
+import type { BranchRef, HistoryPolicy } from '../../interface/driver.ts';
+import { adminLogin, isNotReady, type Session, withSession } from '../../server/admin-session.ts';
+import { keepLogForHistory, readLogEnd, releaseLog, writeCommit } from '../../server/history.ts';
+import type { HostCalls } from '../channel/host-calls.ts';
+import { beginBackup, checkpointMsMax, endBackup } from './live-clone.ts';
+import { addressOf } from './observation.ts';
+
+export async function keepHistory(
+  host: HostCalls,
+  ref: BranchRef,
+  policy: HistoryPolicy,
+): Promise<BranchHistory | null> {
+  const turn = await host.turnHistory(ref, policy);
+  if (!turn?.wantsLog) return turn?.history ?? null;
+  const wasHelped = await onServer(host, ref, async (sql) => {
+    await copyLog(host, ref, sql);
+    if (turn.wantsBase) await makeBase(host, ref, sql);
+  });
+  return wasHelped ? ((await host.turnHistory(ref, policy))?.history ?? null) : turn.history;
+}
+
+/** Copies all that is committed by now, with a commit after it, for a recovery to any moment until now. */
+export async function copyWholeLog(host: HostCalls, ref: BranchRef): Promise<void> {
+  await onServer(host, ref, async (sql) => {
+    await writeCommit(sql);
+    await copyLog(host, ref, sql);
+  });
+}
+
+/** False when no server runs, or it went away. */
+async function onServer(host: HostCalls, ref: BranchRef, work: (sql: Session) => Promise<void>): Promise<boolean> {
+  const server = await host.findServer(ref);
+  // A server with the template's secret gets its own first; the next turn finds it.
+  if (!server?.process?.ready || server.firstSecret !== null) return false;
+  try {
+    await withSession(addressOf(server), adminLogin(server.adminSecret), work, { statementMs: checkpointMsMax });
+    return true;
+  } catch (error) {
+    if (isNotReady(error)) return false;
+    throw error;
+  }
+}
+
+async function copyLog(host: HostCalls, ref: BranchRef, sql: Session): Promise<void> {
+  await keepLogForHistory(sql);
+  const end = await readLogEnd(sql);
+  await host.copyLog(ref, end);
+  await releaseLog(sql, end.lsn);
+}
+
+async function makeBase(host: HostCalls, ref: BranchRef, sql: Session): Promise<void> {
+  // An owner may have set a limit for the whole server, and this session is idle while the host copies.
+  await sql`SET idle_session_timeout = 0`;
+  await beginBackup(sql);
+  const token = await host.beginBase(ref);
+  try {
+    const backup = await endBackup(sql);
+    await host.finishBase(ref, token, { ...backup, ...(await readLogEnd(sql)), lsn: backup.lsn });
+  } catch (error) {
+    await host.abandonBase(ref, token).catch(() => undefined);
+    throw error;
+  }
+  // The backup's own slot keeps its log until the session ends.
+  await copyLog(host, ref, sql);
+}

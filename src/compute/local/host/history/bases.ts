@@ -1,0 +1,190 @@
+/**
+ * Base images: copies of a data directory from which recovery begins. A sleeping branch is copied without a lock, so
+ * that its start never waits; the copy counts only if nothing has started meanwhile. A running server is copied while
+ * the driver's session holds a backup open. The template, which never changes, is not copied at all but linked.
+ */
+import { link, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
+import type { BackupEnd } from '../../channel/host-calls.ts';
+import { copyRunning, requireBackupEnd } from '../branches/backup-files.ts';
+import { cloneCluster, isTransient } from '../branches/clone.ts';
+import { type CopyResult, renameDurably, syncTree } from '../copy/tree.ts';
+import { dataDirectory } from '../home/layout.ts';
+import { type ControlFacts, readControlFile } from '../postgres/control-file.ts';
+import { findPostmaster } from '../postgres/postmaster.ts';
+import { parseSegment, segmentBytes } from '../postgres/wal-segments.ts';
+import {
+  type BaseRecord,
+  type HistoryPaths,
+  makeReadable,
+  newBaseName,
+  unfinishedBase,
+  writeBaseRecord,
+} from './files.ts';
+
+export interface BaseSource {
+  /** Data directory. */
+  readonly data: string;
+  readonly tenantUid: number | null;
+  /** Who may read the base image. */
+  readonly group: number | null;
+}
+
+/** Null when a server has started meanwhile, or runs, or did not end cleanly. */
+export async function makeBaseAsleep(paths: HistoryPaths, source: BaseSource): Promise<BaseRecord | null> {
+  const before = await readAsleep(source);
+  if (before === null) return null;
+  const control = await readControlFile(source.data);
+  const at = new Date(control.writtenAt.getTime() + 1_000).toISOString();
+  const name = newBaseName(at);
+  return inUnfinished(
+    paths,
+    name,
+    async (directory) => {
+      const { data, tenantUid, group } = source;
+      const target = dataDirectory(directory);
+      const receipt = await cloneCluster({ source: data, target, owner: null, sourceOwner: tenantUid, group });
+      // A start writes the control file before it changes anything else that matters.
+      if (!(await readAsleep(source))?.equals(before)) return null;
+      const { bytes, bytesShared } = receipt;
+      return { name, at, ...positionOf(control), bytes, bytesShared, isLive: false };
+    },
+    source.group,
+  );
+}
+
+/** The control file of a directory in which no server runs and that was left in order; null for any other. */
+async function readAsleep({ data, tenantUid }: BaseSource): Promise<Buffer | null> {
+  if (await findPostmaster(data, tenantUid)) return null;
+  if (await lstat(join(data, 'postmaster.pid')).catch(() => null)) return null;
+  if (!(await readControlFile(data)).shutDown) return null;
+  return readFile(join(data, 'global', 'pg_control'));
+}
+
+const positionOf = ({ timeline, redo, checkpoint }: ControlFacts) => ({
+  timeline,
+  start: lsnText((redo / segmentBytes) * segmentBytes),
+  lsn: lsnText(checkpoint),
+});
+
+/** For a branch that began as a copy of the template: its files, by other names. */
+export async function makeBaseOfTemplate(
+  paths: HistoryPaths,
+  template: { readonly dataDirectory: string; readonly secret: string },
+  { at, group }: { readonly at: string; readonly group: number | null },
+): Promise<BaseRecord> {
+  const name = newBaseName(at);
+  const made = await inUnfinished(
+    paths,
+    name,
+    async (directory) => {
+      await linkTree(template.dataDirectory, dataDirectory(directory), group);
+      await writeFile(join(directory, 'first-secret'), template.secret, { mode: 0o600 });
+      const control = await readControlFile(template.dataDirectory);
+      return { name, at, ...positionOf(control), bytes: 0, bytesShared: 0, isLive: false };
+    },
+    group,
+  );
+  if (made === null) throw new Error('BUG: a base image of the template was refused');
+  return made;
+}
+
+async function linkTree(source: string, target: string, group: number | null): Promise<void> {
+  const entries = await readdir(source, { withFileTypes: true, recursive: true });
+  await mkdir(target, { mode: 0o700 });
+  makeReadable(target, 0o750, group);
+  for (const entry of entries.filter((one) => one.isDirectory())) {
+    const path = join(entry.parentPath, entry.name).slice(source.length);
+    await mkdir(join(target, path), { mode: 0o700 });
+    makeReadable(join(target, path), 0o750, group);
+  }
+  for (const entry of entries.filter((one) => one.isFile())) {
+    const path = join(entry.parentPath, entry.name).slice(source.length);
+    if (isTransient(path.slice(1))) continue;
+    await link(join(source, path), join(target, path));
+    makeReadable(join(target, path), 0o640, group);
+  }
+}
+
+export interface BaseBegun {
+  readonly name: string;
+  readonly copied: CopyResult;
+}
+
+/** Copies a running server's directory without its log, which the history has or gets. */
+export async function beginLiveBase(paths: HistoryPaths, source: BaseSource): Promise<BaseBegun> {
+  const name = newBaseName(new Date().toISOString());
+  const directory = unfinishedBase(paths, name);
+  await mkdir(directory, { mode: 0o700 });
+  makeReadable(directory, 0o750, source.group);
+  try {
+    const { data, tenantUid, group } = source;
+    const target = dataDirectory(directory);
+    const copied = await copyRunning({ source: data, target, owner: null, sourceOwner: tenantUid, group });
+    return { name, copied };
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+export async function finishLiveBase(
+  paths: HistoryPaths,
+  { name, copied }: BaseBegun,
+  end: BackupEnd & { readonly at: string },
+  group: number | null,
+): Promise<BaseRecord> {
+  requireBackupEnd(end);
+  const directory = unfinishedBase(paths, name);
+  const data = dataDirectory(directory);
+  const { timeline, at } = parseSegment(end.firstSegment);
+  const record = {
+    name,
+    timeline,
+    start: lsnText(BigInt(at) * segmentBytes),
+    lsn: lsnText(lsnBytes(end.lsn)),
+    at: new Date(end.at).toISOString(),
+    bytes: copied.bytesCopied + copied.bytesShared,
+    bytesShared: copied.bytesShared,
+    isLive: true,
+  };
+  await writeFile(join(data, 'backup_label'), end.label, { mode: 0o600, flag: 'wx' });
+  makeReadable(join(data, 'backup_label'), 0o640, group);
+  for (const folder of ['pg_wal', 'pg_wal/archive_status']) {
+    await mkdir(join(data, folder), { mode: 0o700 });
+    makeReadable(join(data, folder), 0o750, group);
+  }
+  await publishBase(paths, record, group);
+  return record;
+}
+
+export async function abandonBase(paths: HistoryPaths, name: string): Promise<void> {
+  await rm(unfinishedBase(paths, name), { recursive: true, force: true });
+}
+
+async function inUnfinished(
+  paths: HistoryPaths,
+  name: string,
+  make: (directory: string) => Promise<BaseRecord | null>,
+  group: number | null,
+): Promise<BaseRecord | null> {
+  const directory = unfinishedBase(paths, name);
+  await mkdir(directory, { mode: 0o700 });
+  makeReadable(directory, 0o750, group);
+  try {
+    const record = await make(directory);
+    if (record !== null) await publishBase(paths, record, group);
+    return record;
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Complete and durable before it gets its name. */
+async function publishBase(paths: HistoryPaths, record: BaseRecord, group: number | null): Promise<void> {
+  const directory = unfinishedBase(paths, record.name);
+  writeBaseRecord(directory, record, group);
+  await syncTree(directory);
+  await renameDurably(directory, join(paths.bases, record.name));
+}

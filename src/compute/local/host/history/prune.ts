@@ -1,0 +1,74 @@
+/** Gives up what no moment of the window needs any more, and tells what is left. */
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BranchHistory } from '../../../../lib/model.ts';
+import { lsnBytes } from '../../../../lib/moments.ts';
+import type { Layout } from '../home/layout.ts';
+import { discard } from '../home/tenant-directories.ts';
+import { isSegment } from '../postgres/wal-segments.ts';
+import {
+  type BaseRecord,
+  type HistoryPaths,
+  type HistoryState,
+  readBases,
+  readMarks,
+  readState,
+  writeMarks,
+  writeState,
+} from './files.ts';
+import { basesToDrop, isLogUnneeded, windowOf } from './policy.ts';
+
+export interface Pruning {
+  readonly retentionSeconds: number;
+  readonly layout: Layout;
+  readonly group: number | null;
+}
+
+export const noHistory: BranchHistory = {
+  from: null,
+  until: null,
+  gaps: [],
+  baseCount: 0,
+  baseBytes: 0,
+  logBytes: 0,
+};
+
+/** Base images first: a kill in between leaves log that nothing needs, and never a base image without its log. */
+export async function prune(paths: HistoryPaths, { retentionSeconds, layout, group }: Pruning): Promise<BranchHistory> {
+  const keepFrom = new Date(Date.now() - retentionSeconds * 1_000).toISOString();
+  const found = await readBases(paths);
+  const dropped = new Set(basesToDrop(found, keepFrom));
+  for (const { name } of dropped) await discard(join(paths.bases, name), layout);
+  const bases = found.filter((base) => !dropped.has(base));
+  const names = (await readdir(paths.log)).filter(isSegment);
+  const unneeded = names.filter((name) => isLogUnneeded(name, bases));
+  for (const name of unneeded) await rm(join(paths.log, name), { force: true });
+  const state = await pruneMarks(paths, bases, { isDue: dropped.size > 0, group });
+  const left = names.filter((name) => !unneeded.includes(name));
+  const sizes = await Promise.all(left.map((name) => stat(join(paths.log, name)).then(({ size }) => size)));
+  return {
+    ...windowOf({ state, bases, keepFrom, marks: await readMarks(paths) }),
+    gaps: state.gaps,
+    baseCount: bases.length,
+    baseBytes: bases.reduce((sum, { bytes, bytesShared }) => sum + bytes - bytesShared, 0),
+    logBytes: sizes.reduce((sum, size) => sum + size, 0),
+  };
+}
+
+async function pruneMarks(
+  paths: HistoryPaths,
+  [first]: readonly BaseRecord[],
+  { isDue, group }: { readonly isDue: boolean; readonly group: number | null },
+): Promise<HistoryState> {
+  const state = await readState(paths);
+  if (state === null) throw new Error('BUG: a history without a state is pruned');
+  if (!isDue || first === undefined) return state;
+  const marks = await readMarks(paths);
+  writeMarks(
+    paths,
+    marks.filter(({ lsn }) => lsnBytes(lsn) >= lsnBytes(first.lsn)),
+  );
+  const gaps = state.gaps.filter(({ until }) => until.at > first.at);
+  if (gaps.length < state.gaps.length) writeState(paths, { ...state, gaps }, group);
+  return { ...state, gaps };
+}
