@@ -31,6 +31,9 @@ export class ClaimRefusedError extends Error {
   }
 }
 
+/** Another process of the same installation writes now. Claiming again would take it away from that one: restart first. */
+export class ReplacedError extends ClaimRefusedError {}
+
 const format = 1;
 
 /** Null for a prefix that nobody has claimed. */
@@ -67,7 +70,7 @@ export async function requireWriter(store: ObjectStore, mine: Claimant & { reado
     throw new ClaimRefusedError(`${store.url}: ${claimKey} is gone; restart Catnap to claim it again`);
   requireOwn(store, found, mine);
   if (found.writer === mine.writer) return;
-  throw new ClaimRefusedError(
+  throw new ReplacedError(
     `${store.url}: since ${found.since} another Catnap with a copy of this data home writes there; ` +
       'stop one of the two, then restart this one if it is the one that stays',
   );

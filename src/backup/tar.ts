@@ -39,7 +39,8 @@ async function walk(packed: Pack, folder: string, below: string): Promise<void> 
     const name = below === '' ? entry : `${below}/${entry}`;
     const path = join(folder, name);
     const facts = await lstat(path);
-    const shared = { name, mode: facts.mode & 0o777, mtime: facts.mtime };
+    // Readers of a history on the machine may be in its group; a server wants its data for itself.
+    const shared = { name, mode: facts.mode & 0o700, mtime: facts.mtime };
     if (facts.isDirectory()) {
       await written(packed, { ...shared, type: 'directory' });
       await walk(packed, folder, name);
