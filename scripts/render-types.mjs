@@ -20,6 +20,7 @@ const cliTypes = [
   'GetCurrentUserOrganizationsReply',
   'UpdateOrganizationReply',
   'ListOutboxReply',
+  'GetBackupReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

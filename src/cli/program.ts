@@ -1,5 +1,6 @@
 /** The command line: which commands there are, the options they share, and how a run becomes an exit code. */
 import { Command, CommanderError, Option } from 'commander';
+import { addBackup } from './commands/backup.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
 import { addOutbox } from './commands/outbox.ts';
@@ -28,6 +29,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addPsql(program, run);
   addDoctor(program, run);
   addStorage(program, run);
+  addBackup(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

@@ -37,6 +37,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
   ['GET', '/events'],
   ['GET', '/outbox'],
+  ['GET', '/backup'],
 ];
 
 interface OpenApiReply {

@@ -4,6 +4,7 @@ import { confirm } from '../kit/confirm.ts';
 import { CliFailure } from '../kit/failure.ts';
 import type { StorageStatus } from '../kit/parts.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
+import { inUnits } from '../kit/units.ts';
 
 interface CreateOptions {
   readonly size: number;
@@ -100,11 +101,4 @@ function parseSize(text: string): number {
   const power = ['M', 'G', 'T'].indexOf(unit.toUpperCase()) + 2;
   if (digits === '') throw new InvalidArgumentError('a size is a whole number and M, G or T, as in 50G.');
   return Number(digits) * 1024 ** power;
-}
-
-function inUnits(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  const value = bytes / 1024 ** step;
-  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[step]}`;
 }
