@@ -8,11 +8,12 @@ import { ask, selectOne } from './catnap.mjs';
 /** Postgres refuses root; any other uid will do. */
 const uid = process.getuid() === 0 ? 65_534 : process.getuid();
 
-export async function findBuild(home, major = 17) {
+/** `root` is where templates are: in the image, where there is one. */
+export async function findBuild(home, major = 17, root = home) {
   const [name] = await readdir(join(home, 'builds', String(major)));
   return {
     program: join(home, 'builds', String(major), name, 'bin', 'postgres'),
-    template: join(home, 'templates', String(major), name, 'pgdata'),
+    template: join(root, 'templates', String(major), name, 'pgdata'),
   };
 }
 

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { benchAutoscale } from './autoscale.mjs';
 import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
+import { benchHistory } from './history.mjs';
+import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
 import { benchUsersSync } from './users-sync.mjs';
@@ -14,6 +16,8 @@ const benchmarks = {
   neighbours: benchNeighbours,
   branch: benchBranch,
   create: benchCreate,
+  history: benchHistory,
+  moments: benchMoments,
   proxy: benchProxy,
   'users-sync': benchUsersSync,
   wake: benchWake,

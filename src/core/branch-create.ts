@@ -1,9 +1,9 @@
 /** Creates a branch: its rows, with the roles and databases of its parent, and the operation that copies the data. */
 import { countBranches, insertBranch, selectDefaultBranch } from '../db/branches.ts';
-import { copyDatabases, type DatabaseRow } from '../db/databases.ts';
+import { copyDatabases, type DatabaseRow, deletePendingDatabases, selectDatabases } from '../db/databases.ts';
 import { selectReadWriteEndpoint } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
-import { copyRoles, type RoleRow } from '../db/roles.ts';
+import { copyRoles, deletePendingRoles, type RoleRow, selectRoles } from '../db/roles.ts';
 import { CatnapError, notFound, withDetails } from '../lib/errors.ts';
 import { type BranchId, newBranchId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireProjectLocked } from './access.ts';
@@ -11,7 +11,8 @@ import { type Branch, requireExpiry, requireFreeBranchName, requireNotResetting 
 import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type Endpoint, type EndpointOptions, insertNewEndpoint } from './endpoint.ts';
-import { branchKey, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { isMomentGiven, type ResolvedMoment, resolveMoment } from './moments.ts';
+import { branchKey, endpointKey, enqueue, historyKey, type Operation, requireRoomInQueue } from './operation.ts';
 import { openPassword } from './role.ts';
 
 export interface BranchInput {
@@ -47,6 +48,7 @@ export async function createBranch(
   await requireRoomInQueue(scope, projectId);
   requireSupported(input);
   const parent = await findParent(scope, projectId, input.parentId);
+  const past = await findPast(scope, parent, input);
   const id = newBranchId();
   const name = input.name ?? id;
   await requireFreeBranchName(scope, projectId, name);
@@ -57,7 +59,7 @@ export async function createBranch(
     projectId,
     name,
     parentId: parent.id,
-    parentTimestamp: scope.clock.now(),
+    ...forkOf(scope, past),
     isDefault: false,
     protected: input.protected ?? false,
     initSource: input.initSource ?? 'parent-data',
@@ -65,43 +67,69 @@ export async function createBranch(
     annotation: input.annotation,
     createdBy: caller.userId,
   });
-  const roles = await copyRoles(scope.tx, parent.id, id);
-  const databases = await copyDatabases(scope.tx, parent.id, id);
-  const operations: Operation[] = [await queueCopy(scope, branch, parent)];
+  const catalog = await copyCatalog(scope, parent.id, id, past);
+  const operations: Operation[] = [await queueCopy(scope, branch, parent, past)];
   const endpoints: Endpoint[] = [];
   for (const options of input.endpoints) {
     const made = await insertNewEndpoint(scope, project, branch, options);
     endpoints.push(made.endpoint);
     operations.push(...made.operations);
   }
-  const result = {
-    branch,
-    endpoints,
-    operations,
-    roles: roles.filter(isLive),
-    databases: databases.filter(isLive),
-  };
+  const result = { branch, endpoints, operations, ...catalog };
   return { ...result, connection: connectionOf(scope, project, result) };
 }
 
-/** Shared keys: the parent's compute keeps serving, but cannot start, stop or be deleted until the copy is made. */
-async function queueCopy(scope: CommandScope, branch: Branch, parent: Branch): Promise<Operation> {
+/** Null for the head of the parent. */
+async function findPast(scope: Scope, parent: Branch, input: BranchInput): Promise<ResolvedMoment | null> {
+  const { parentLsn: lsn, parentTimestamp: timestamp } = input;
+  if (!isMomentGiven({ lsn, timestamp })) return null;
+  const fields = { lsn: 'body.branch.parent_lsn', timestamp: 'body.branch.parent_timestamp' };
+  return resolveMoment(scope, parent, { lsn, timestamp }, fields);
+}
+
+/** The LSN is final when the data is there. */
+function forkOf(scope: Scope, past: ResolvedMoment | null): Pick<Branch, 'parentTimestamp' | 'parentLsn'> {
+  if (past === null) return { parentTimestamp: scope.clock.now(), parentLsn: null };
+  const { moment } = past;
+  if (moment.kind === 'lsn') return { parentTimestamp: null, parentLsn: moment.lsn };
+  return { parentTimestamp: new Date(moment.at), parentLsn: null };
+}
+
+/** For a moment of the past these are a guess until the operation has read what was there. */
+async function copyCatalog(scope: CommandScope, from: BranchId, to: BranchId, past: ResolvedMoment | null) {
+  await copyRoles(scope.tx, from, to);
+  await copyDatabases(scope.tx, from, to);
+  if (past !== null) {
+    await deletePendingDatabases(scope.tx, to);
+    await deletePendingRoles(scope.tx, to);
+  }
+  return { roles: await selectRoles(scope.tx, to), databases: await selectDatabases(scope.tx, to) };
+}
+
+/**
+ * Shared keys: the parent's compute keeps serving, but cannot start, stop or be deleted until the copy is made. A copy of
+ * the past needs the history alone.
+ */
+async function queueCopy(
+  scope: CommandScope,
+  branch: Branch,
+  parent: Branch,
+  past: ResolvedMoment | null,
+): Promise<Operation> {
+  const of = { projectId: branch.projectId, branchId: branch.id, exclusive: [branchKey(branch.id)] };
+  if (past !== null) {
+    return enqueue(scope, 'create_branch', {
+      ...of,
+      shared: [historyKey(past.branchId)],
+      state: { past: { ...past } },
+    });
+  }
   const compute = await selectReadWriteEndpoint(scope.tx, parent.id);
-  return enqueue(scope, 'create_branch', {
-    projectId: branch.projectId,
-    branchId: branch.id,
-    exclusive: [branchKey(branch.id)],
-    shared: [branchKey(parent.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])],
-  });
+  const shared = [branchKey(parent.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])];
+  return enqueue(scope, 'create_branch', { ...of, shared });
 }
 
 function requireSupported(input: BranchInput): void {
-  if (input.parentLsn !== undefined || input.parentTimestamp !== undefined) {
-    throw new CatnapError(
-      'unprocessable',
-      'a branch from a point in the past comes with a later version: leave branch.parent_lsn and branch.parent_timestamp out to branch from the head of the parent',
-    );
-  }
   if (input.archived === true)
     throw new CatnapError('unprocessable', 'archived branches do not exist here: leave branch.archived out');
 }
@@ -144,5 +172,3 @@ function connectionOf(
     pooled: false,
   });
 }
-
-const isLive = (row: { readonly droppedAt: Date | null }) => row.droppedAt === null;

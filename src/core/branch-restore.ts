@@ -1,18 +1,27 @@
 /**
- * Restore of a branch: its data becomes that of another branch's head. It keeps its id, its name, its computes and
- * their host names. Only intent is written here; the operation copies first and exchanges the data last, so a restore
+ * Restore of a branch: its data becomes that of another branch's head, or of a moment in the past of any branch, itself
+ * included. It keeps its id, its name, its computes and their host names. Only intent is written here; the operation copies first and exchanges the data last, so a restore
  * that fails leaves the branch as it was.
  */
 import { insertBranch, moveChildren, selectChildren, updateBranch } from '../db/branches.ts';
 import { selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';
-import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
+import { CatnapError, withDetails } from '../lib/errors.ts';
 import { type BranchId, newBranchId, type ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProjectLocked } from './access.ts';
 import { type Branch, namesOf, requireFreeBranchName, requireNotResetting } from './branch.ts';
 import { requireRoomForBranch } from './branch-create.ts';
 import type { CommandScope } from './context.ts';
 import { isOrWillBe } from './endpoint.ts';
-import { branchKey, computeKeys, endpointKey, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { isMomentGiven, type ResolvedMoment, resolveMoment } from './moments.ts';
+import {
+  branchKey,
+  computeKeys,
+  endpointKey,
+  enqueue,
+  historyKey,
+  type Operation,
+  requireRoomInQueue,
+} from './operation.ts';
 
 export interface RestoreInput {
   readonly projectId: ProjectId;
@@ -33,9 +42,9 @@ export async function restoreBranch(scope: CommandScope, caller: Caller, input: 
   const { projectId, branchId, sourceId } = input;
   const project = await requireProjectLocked(scope, caller, projectId);
   const branch = await requireBranch(scope, projectId, branchId);
-  requireHead(input);
   const source = await requireBranch(scope, projectId, sourceId);
   await requireRestorable(scope, branch, source, input.preserveUnderName);
+  const past = await findPast(scope, source, input);
   await requireRoomInQueue(scope, projectId);
   let backup: Branch | null = null;
   if (input.preserveUnderName !== null) {
@@ -48,23 +57,23 @@ export async function restoreBranch(scope: CommandScope, caller: Caller, input: 
     currentState: 'resetting',
     pendingState: 'ready',
     // A root stays a root, so that the branch it was restored from can still be deleted.
-    ...(branch.parentId === null ? {} : { parentId: source.id }),
+    // The past of a branch that is restored to it is that of the data it had, which the backup keeps.
+    ...(branch.parentId === null ? {} : { parentId: source.id === branch.id ? (backup?.id ?? null) : source.id }),
   });
-  return { branch: resetting, operations: await queueRestore(scope, branch, source, backup) };
+  return { branch: resetting, operations: await queueRestore(scope, branch, source, { backup, past }) };
 }
 
-function requireHead({ branchId, sourceId, sourceLsn, sourceTimestamp }: RestoreInput): void {
-  if (sourceLsn !== undefined || sourceTimestamp !== undefined) {
-    throw new CatnapError(
-      'unprocessable',
-      'restoring to a point in the past comes with a later version: leave source_lsn and source_timestamp out to restore the head of source_branch_id',
-    );
+/** Null for the head of the source. */
+async function findPast(scope: CommandScope, source: Branch, input: RestoreInput): Promise<ResolvedMoment | null> {
+  const { sourceLsn: lsn, sourceTimestamp: timestamp } = input;
+  const fields = { lsn: 'body.source_lsn', timestamp: 'body.source_timestamp' };
+  if (source.id !== input.branchId && !isMomentGiven({ lsn, timestamp })) return null;
+  const past = await resolveMoment(scope, source, { lsn, timestamp }, fields);
+  if (source.id === input.branchId && input.preserveUnderName === null) {
+    const message = 'preserve_under_name is required for a branch that is restored from its own past';
+    throw new CatnapError('unprocessable', message);
   }
-  if (sourceId === branchId) {
-    throw invalid(
-      'invalid request: body.source_branch_id must be another branch: restoring a branch from its own past comes with a later version',
-    );
-  }
+  return past;
 }
 
 async function requireRestorable(
@@ -81,7 +90,8 @@ async function requireRestorable(
   if (source.currentState !== 'ready' && source.pendingState === null) {
     throw refuse('body.source_branch_id names a branch that has no data');
   }
-  if (source.expiresAt !== null && branch.parentId !== null && branch.parentId !== source.id) {
+  const isNewParent = source.id !== branch.id && branch.parentId !== null && branch.parentId !== source.id;
+  if (source.expiresAt !== null && isNewParent) {
     throw refuse('a branch that expires cannot have children: restore from another one, or clear its expires_at');
   }
   const children = (await selectChildren(scope.tx, branch.id)).filter((child) => child.deletingAt === null);
@@ -115,22 +125,30 @@ async function queueRestore(
   scope: CommandScope,
   branch: Branch,
   source: Branch,
-  backup: Branch | null,
+  { backup, past }: { readonly backup: Branch | null; readonly past: ResolvedMoment | null },
 ): Promise<Operation[]> {
   const { projectId } = branch;
   const endpoints = await selectEndpoints(scope.tx, projectId, branch.id);
-  const sourceCompute = await selectReadWriteEndpoint(scope.tx, source.id);
+  const exclusive = [
+    branchKey(branch.id),
+    historyKey(branch.id),
+    ...(backup === null ? [] : [branchKey(backup.id)]),
+    ...endpoints.map(({ id }) => endpointKey(id)),
+  ];
+  const shared = past === null ? await keysOfHead(scope, source) : [historyKey(past.branchId)];
   const restore = await enqueue(scope, 'restore_branch', {
     projectId,
     branchId: branch.id,
-    exclusive: [
-      branchKey(branch.id),
-      ...(backup === null ? [] : [branchKey(backup.id)]),
-      ...endpoints.map(({ id }) => endpointKey(id)),
-    ],
-    shared: [branchKey(source.id), ...(sourceCompute === undefined ? [] : [endpointKey(sourceCompute.id)])],
+    exclusive,
+    shared: shared.filter((key) => !exclusive.includes(key)),
     // `staging` is the driver's name for the copy until it replaces the branch's data.
-    state: { source: source.id, staging: newBranchId(), backup: backup?.id ?? null, parent: branch.parentId },
+    state: {
+      source: source.id,
+      staging: newBranchId(),
+      backup: backup?.id ?? null,
+      parent: branch.parentId,
+      ...(past && { past: { ...past } }),
+    },
   });
   const awake = endpoints.filter((endpoint) => isOrWillBe(endpoint, 'active') && !endpoint.disabled);
   // The primary first: replicas are copied from it.
@@ -140,4 +158,9 @@ async function queueRestore(
     starts.push(await enqueue(scope, 'start_compute', { ...computeKeys(endpoint), state: { follows: restore.id } }));
   }
   return [restore, ...starts];
+}
+
+async function keysOfHead(scope: CommandScope, source: Branch): Promise<string[]> {
+  const compute = await selectReadWriteEndpoint(scope.tx, source.id);
+  return [branchKey(source.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])];
 }

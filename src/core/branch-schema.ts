@@ -7,16 +7,19 @@ import { type Caller, requireBranch, requireProject } from './access.ts';
 import type { Scope } from './context.ts';
 import { adminSecretSealContext } from './project.ts';
 
-export interface SchemaSource {
-  readonly branchName: string;
-  readonly endpointId: EndpointId;
+export interface DumpedDatabase {
   readonly pgVersion: number;
   readonly database: string;
   /** Password of Catnap's own login on that server. */
   readonly adminSecret: string;
 }
 
-interface Address {
+export interface SchemaSource extends DumpedDatabase {
+  readonly branchName: string;
+  readonly endpointId: EndpointId;
+}
+
+export interface Address {
   readonly projectId: ProjectId;
   readonly branchId: BranchId;
 }

@@ -16,7 +16,7 @@ import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
-import { branchKey, cancelAhead, endpointKey, enqueue, type Operation } from './operation.ts';
+import { branchKey, cancelAhead, endpointKey, enqueue, historyKey, type Operation } from './operation.ts';
 
 export type Branch = BranchRow;
 
@@ -144,7 +144,8 @@ export async function queueBranchDeletion(scope: CommandScope, branch: Branch): 
     });
     if (operation.action !== null) operations.push(operation);
   }
-  operations.push(await enqueue(scope, 'delete_timeline', { projectId, branchId: id, exclusive: [branchKey(id)] }));
+  const exclusive = [branchKey(id), historyKey(id)];
+  operations.push(await enqueue(scope, 'delete_timeline', { projectId, branchId: id, exclusive }));
   await detachAuthIntegrations(scope.tx, id);
   const deleted = await updateBranch(scope.tx, id, { deletingAt: scope.clock.now(), pendingState: 'storage_deleted' });
   return { branch: deleted, operations };

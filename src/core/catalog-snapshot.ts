@@ -6,6 +6,7 @@ import type { JsonValue, Sql } from '../db/client.ts';
 import { insertDatabase, moveDatabases, selectAllDatabases } from '../db/databases.ts';
 import { insertRole, moveRoles, selectAllRoles } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
+import type { ServerCatalog } from '../lib/model.ts';
 
 export type CatalogSnapshot = {
   readonly roles: readonly {
@@ -52,6 +53,25 @@ export async function takeCatalogSnapshot(sql: Sql, branchId: BranchId): Promise
       pending,
       droppedAt: droppedAt?.toISOString() ?? null,
     })),
+  };
+}
+
+/** Of a server on data of the past: what only the rows know of its roles is taken from the branch as it is now. */
+export async function snapshotOf(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<JsonValue> {
+  const known = new Map((await selectAllRoles(sql, branchId)).map((role) => [role.name, role]));
+  const settled = { pending: false, droppedAt: null };
+  return {
+    roles: seen.roles.map(({ name, verifier }) => ({
+      ...settled,
+      name,
+      verifier,
+      password: null,
+      noLogin: verifier === null,
+      applied: true,
+      protected: known.get(name)?.protected ?? false,
+      limited: known.get(name)?.limited ?? false,
+    })),
+    databases: seen.databases.map(({ name, ownerName }) => ({ ...settled, name, ownerName, appliedName: name })),
   };
 }
 

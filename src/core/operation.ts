@@ -28,6 +28,8 @@ const unfinishedMax = 500;
 
 export const endpointKey = (id: EndpointId) => `endpoint:${id}`;
 export const branchKey = (id: BranchId) => `branch:${id}`;
+/** Held by what reads a branch's past, against what takes it away; starts and stops of computes do not need it. */
+export const historyKey = (id: BranchId) => `history:${id}`;
 export const projectKey = (id: ProjectId) => `project:${id}`;
 
 /** A replica may start with a copy of its primary, which takes a while. */
@@ -57,8 +59,11 @@ interface JobFacts {
 /** Deletions go on for a day: giving up would leave something behind. */
 export const jobs = {
   create_timeline: { action: 'create_timeline', firstStep: 'copy', deadlineMs: 10 * minuteMs },
+  apply_storage_config: { action: 'apply_storage_config', firstStep: 'keep', deadlineMs: 10 * minuteMs },
   create_branch: { action: 'create_branch', firstStep: 'copy', deadlineMs: hourMs },
   restore_branch: { action: 'create_branch', firstStep: 'read_source', deadlineMs: hourMs },
+  // A request waits for its result, and may ask again while it runs.
+  read_schema: { action: null, firstStep: 'copy', deadlineMs: 5 * minuteMs },
   discard_copy: { action: null, firstStep: 'discard', deadlineMs: dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },

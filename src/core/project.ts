@@ -155,7 +155,12 @@ export async function updateProjectOf(
   const isNowLogical = changed.settings.enable_logical_replication && !project.settings.enable_logical_replication;
   // Roles get their new rights with the next session that Catnap opens in the server: there must be one.
   if (isNowLogical) await forgetCatalogsKept(scope.tx, id);
-  return { project: changed, operations: await queueProjectChange(scope, project, changed) };
+  const operations = await queueProjectChange(scope, project, changed);
+  if (changed.historyRetentionSeconds === project.historyRetentionSeconds) return { project: changed, operations };
+  return {
+    project: changed,
+    operations: [await enqueue(scope, 'apply_storage_config', { projectId: id }), ...operations],
+  };
 }
 
 /** The project leaves every list at once; its last operation then removes processes, directories and rows. */

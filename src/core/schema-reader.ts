@@ -2,12 +2,12 @@
 
 import { updateLastActive } from '../db/endpoints.ts';
 import type { ComputeAddress } from '../lib/model.ts';
-import type { SchemaSource } from './branch-schema.ts';
+import type { DumpedDatabase, SchemaSource } from './branch-schema.ts';
 import type { Core } from './context.ts';
 import type { Waker } from './wake.ts';
 
 /** Returns the schema as SQL, from the server that answers at the address. */
-export type DumpSchema = (address: ComputeAddress, source: SchemaSource) => Promise<string>;
+export type DumpSchema = (address: ComputeAddress, source: DumpedDatabase) => Promise<string>;
 
 export function makeSchemaReader(core: Core, { wake }: Waker, dump: DumpSchema) {
   return async (source: SchemaSource): Promise<string> => {

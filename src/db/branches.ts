@@ -52,7 +52,8 @@ export type NewBranch = Pick<
   | 'expiresAt'
   | 'annotation'
   | 'createdBy'
->;
+> &
+  Partial<Pick<BranchRow, 'parentLsn'>>;
 
 export type BranchSort = 'name' | 'created_at' | 'updated_at';
 

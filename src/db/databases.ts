@@ -73,6 +73,11 @@ export async function copyDatabases(sql: Sql, from: BranchId, to: BranchId): Pro
     where branch_id = ${from} order by id returning *`;
 }
 
+/** For a copy of the past, to which changes that wait for the server of today do not belong. */
+export async function deletePendingDatabases(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`delete from databases where branch_id = ${branchId} and pending`;
+}
+
 /** Includes those marked dropped, for a copy of a whole branch. */
 export async function selectAllDatabases(sql: Sql, branchId: BranchId): Promise<DatabaseRow[]> {
   return sql<DatabaseRow[]>`select * from databases where branch_id = ${branchId} order by id`;

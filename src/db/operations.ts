@@ -258,6 +258,14 @@ export async function selectOperationStatus(
   return first(await sql<OperationRow[]>`select status, error from operations where id = ${id}`);
 }
 
+/** Of one job, of all projects. */
+export async function countUnfinishedOf(sql: Sql, job: string): Promise<number> {
+  return one(
+    await sql<{ count: number }[]>`
+      select count(*)::int as count from operations where job = ${job} and status in ${unfinished(sql)}`,
+  ).count;
+}
+
 /** Newest first; `before` is the creation time of the last one on the previous page, with microseconds. */
 export async function selectOperations(
   sql: Sql,

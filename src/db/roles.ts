@@ -1,5 +1,5 @@
 /** Rows of `roles`. A row that is `pending` is newer than the server; otherwise the server's verifier is the truth. */
-import type { BranchId } from '../lib/ids.ts';
+import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { assignments, first, one, type Sql } from './client.ts';
 
 export interface RoleRow {
@@ -69,6 +69,11 @@ export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise
     where branch_id = ${from} order by id returning *`;
 }
 
+/** For a copy of the past, to which changes that wait for the server of today do not belong. */
+export async function deletePendingRoles(sql: Sql, branchId: BranchId): Promise<void> {
+  await sql`delete from roles where branch_id = ${branchId} and pending`;
+}
+
 /** Includes those marked dropped, for a copy of a whole branch. */
 export async function selectAllRoles(sql: Sql, branchId: BranchId): Promise<RoleRow[]> {
   return sql<RoleRow[]>`select * from roles where branch_id = ${branchId} order by id`;
@@ -82,6 +87,18 @@ export async function moveRoles(sql: Sql, from: BranchId, to: BranchId | null): 
 
 export async function deleteRoleRow(sql: Sql, id: number): Promise<void> {
   await sql`delete from roles where id = ${id}`;
+}
+
+/**
+ * Gives roles that were found in a server the passwords that the project has on record for the same verifiers, which are
+ * salted: no other password has them.
+ */
+export async function recallPasswords(sql: Sql, projectId: ProjectId, branchId: BranchId): Promise<void> {
+  await sql`
+    update roles r set password = o.password
+    from roles o join branches b on b.id = o.branch_id
+    where r.branch_id = ${branchId} and r.password is null and not r.pending
+      and b.project_id = ${projectId} and o.name = r.name and o.verifier = r.verifier and o.password is not null`;
 }
 
 /** Takes back drops that could not be carried out, except where the name is in use again by now. */

@@ -447,6 +447,16 @@ create table schema_migrations (
   constraint schema_migrations_pkey PRIMARY KEY (migration_set, version)
 );
 
+create table schema_reads (
+  operation_id uuid not null,
+  project_id text not null,
+  wanted jsonb not null,
+  result jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint schema_reads_pkey PRIMARY KEY (operation_id),
+  constraint schema_reads_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+
 create table transfer_reports (
   reporter uuid not null,
   sequence bigint not null,

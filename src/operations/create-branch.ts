@@ -1,5 +1,5 @@
 /**
- * Copies a branch's data for a new one. A parent branch that is awake keeps serving; keys shared with its other copies
+ * Copies a branch's data for a new one: the head of its parent, or a moment of the past. A parent branch that is awake keeps serving; keys shared with its other copies
  * keep it from starting, stopping and being deleted meanwhile. Should its server die, the copy fails and is tried
  * again. A schema-only branch is emptied before it is visible to anyone.
  */
@@ -7,42 +7,48 @@ import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts'
 import { recordCatalog } from '../core/catalog.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
+import { recallPasswords } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
-import { readSource } from './copy-source.ts';
-import { abandonIfFull, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
-import { adminSecretOf, findBranch } from './target.ts';
+import { copyPast, pastOf, readSource } from './copy-source.ts';
+import { abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { adminSecretOf, type BranchTarget, findBranch } from './target.ts';
 
 const copy: Step = async (context) => {
   const target = await findBranch(context);
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
-  const { id } = target.branch;
-  const spec = {
-    ...target.ref,
-    pgVersion: target.project.pgVersion,
-    source: { kind: 'branch', branchId: parentId } as const,
-  };
-  return abandonIfFull(async () => {
-    const made = await context.driver.createBranch(spec);
+  const past = pastOf(context);
+  return abandonIfHopeless(async () => {
+    const made =
+      past === null
+        ? await copyHead(context, target, parentId)
+        : await copyPast(context, target, target.branch.id, past);
     const isLogical = target.project.settings.enable_logical_replication;
     // A schema-only branch is detached when it is emptied.
     if (isLogical && target.branch.initSource !== 'schema-only') {
       const adminSecret = adminSecretOf(context, target.project);
       await context.driver.detachBranch({ ...target.ref, pgVersion: target.project.pgVersion, adminSecret });
     }
-    const source = withGrants(made.source ?? (await readParent(context, parentId)), isLogical);
+    const copied = { target, source: withGrants(made.source, isLogical), receipt: made.receipt };
+    const record = (tx: Tx) => (past === null ? recordCopy(tx, parentId, copied) : recordPast(tx, copied));
     if (target.branch.initSource === 'schema-only') {
       return goto('empty', async (tx) => {
-        await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
+        await record(tx);
       });
     }
     return done(async (tx) => {
-      await recordCopy(tx, { id, parentId, source, receipt: made.receipt });
-      await updateBranch(tx, id, { currentState: 'ready', pendingState: null });
-      await copyLogicalSize(tx, parentId, id);
+      await record(tx);
+      await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null });
+      if (past === null) await copyLogicalSize(tx, parentId, target.branch.id);
     });
   });
 };
+
+async function copyHead(context: StepContext, { project, ref }: BranchTarget, parentId: BranchId) {
+  const source = { kind: 'branch', branchId: parentId } as const;
+  const made = await context.driver.createBranch({ ...ref, pgVersion: project.pgVersion, source });
+  return { receipt: made.receipt, source: made.source ?? (await readParent(context, parentId)) };
+}
 
 /** For a copy whose worker died before it reported: what the parent holds now may not be in that copy. */
 async function readParent(context: StepContext, parentId: BranchId): Promise<SourceState | null> {
@@ -56,23 +62,35 @@ function withGrants(source: SourceState | null, isLogical: boolean): SourceState
 }
 
 interface Copied {
-  readonly id: BranchId;
-  readonly parentId: BranchId;
+  readonly target: BranchTarget;
   readonly source: SourceState | null;
   readonly receipt: BranchReceipt;
 }
 
+const nothing = { roles: [], databases: [] };
+
 /** If the copy holds exactly what was read, its first start does not read it again. */
-async function recordCopy(tx: Tx, { id, parentId, source, receipt }: Copied): Promise<void> {
+async function recordCopy(tx: Tx, parentId: BranchId, { target, source, receipt }: Copied): Promise<void> {
+  const { id } = target.branch;
   await updateBranch(tx, id, { receipt, parentLsn: receipt.lsn });
   if (source === null) return;
-  const nothing = { roles: [], databases: [] };
   await Promise.all([
     recordCatalog(tx, parentId, nothing, source.catalog),
     recordCatalog(tx, id, nothing, source.catalog),
     updateCatalogKept(tx, id, source.isExact),
     source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
   ]);
+}
+
+/** Nothing of it concerns the parent, which has gone on since. */
+async function recordPast(tx: Tx, { target, source, receipt }: Copied): Promise<void> {
+  const { id, projectId, parentLsn } = target.branch;
+  await updateBranch(tx, id, { receipt, parentLsn: receipt.lsn ?? parentLsn });
+  if (source === null) return;
+  await recordCatalog(tx, id, nothing, source.catalog);
+  await recallPasswords(tx, projectId, id);
+  await updateCatalogKept(tx, id, source.isExact);
+  if (source.bytes !== null) await updateLogicalSize(tx, id, source.bytes);
 }
 
 /** Until this is over the branch is not ready, and nothing can be started on it. */

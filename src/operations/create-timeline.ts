@@ -1,13 +1,13 @@
 /** Gives a project's first branch its data: a copy of the prepared template. */
 import { updateBranch } from '../db/branches.ts';
-import { abandonIfFull, done, type Job, type Step, skip } from './step.ts';
+import { abandonIfHopeless, done, type Job, type Step, skip } from './step.ts';
 import { findBranch } from './target.ts';
 
 const copy: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined || target.branch.deletingAt !== null) return skip('the branch is gone');
   const spec = { ...target.ref, pgVersion: target.project.pgVersion, source: { kind: 'template' } as const };
-  return abandonIfFull(async () => {
+  return abandonIfHopeless(async () => {
     const { receipt } = await context.driver.createBranch(spec);
     return done(async (tx) => {
       await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null, receipt });

@@ -1,10 +1,12 @@
 /** Every job by name. The sweeps walk this table, so a new job is covered by being here. */
 import type { JobName } from '../core/operation.ts';
 import { applyConfig } from './apply-config.ts';
+import { applyStorageConfig } from './apply-storage-config.ts';
 import { checkAvailability } from './check-availability.ts';
 import { createAuthIntegration } from './create-auth-integration.ts';
 import { createBranch } from './create-branch.ts';
 import { createTimeline } from './create-timeline.ts';
+import { readSchema } from './read-schema.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
 import { startCompute } from './start-compute.ts';
@@ -13,8 +15,10 @@ import { suspendCompute } from './suspend-compute.ts';
 
 export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_timeline: createTimeline,
+  apply_storage_config: applyStorageConfig,
   create_branch: createBranch,
   restore_branch: restoreBranch,
+  read_schema: readSchema,
   discard_copy: discardCopy,
   delete_timeline: deleteTimeline,
   start_compute: startCompute,

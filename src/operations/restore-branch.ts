@@ -1,10 +1,11 @@
 /**
- * Restores a branch: copies the source under a name of its own while the branch keeps serving its data, then stops its
+ * Restores a branch: copies the source, or a moment of its past, under a name of its own while the branch keeps serving its data, then stops its
  * computes and exchanges its data for the copy. A failure before that exchange changes nothing. The computes that were
  * awake are started by the operations that follow.
  */
+import type { SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
-import { type CatalogSnapshot, putCatalogSnapshot, takeCatalogSnapshot } from '../core/catalog-snapshot.ts';
+import { type CatalogSnapshot, putCatalogSnapshot, snapshotOf, takeCatalogSnapshot } from '../core/catalog-snapshot.ts';
 import { commandScope } from '../core/context.ts';
 import { branchKey, enqueue } from '../core/operation.ts';
 import { selectUsersDatabaseNames, updateUsersDatabase } from '../db/auth-integrations.ts';
@@ -20,12 +21,14 @@ import {
 import type { JsonValue, Tx } from '../db/client.ts';
 import { moveMeteredWal } from '../db/consumption.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { updateHistory } from '../db/histories.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
-import { asBranchId, type BranchId } from '../lib/ids.ts';
-import { readSource } from './copy-source.ts';
+import { recallPasswords } from '../db/roles.ts';
+import { asBranchId, asEndpointId, type BranchId } from '../lib/ids.ts';
+import { copyPast, type Past, pastOf, readSource } from './copy-source.ts';
 import {
   abandon,
-  abandonIfFull,
+  abandonIfHopeless,
   done,
   goto,
   type Job,
@@ -35,13 +38,14 @@ import {
   skip,
   wait,
 } from './step.ts';
-import { adminSecretOf, type BranchTarget, findBranch, findCompute } from './target.ts';
+import { adminSecretOf, type BranchTarget, findBranch, findCompute, findProject, tenantRef } from './target.ts';
 
 const sourceStartsMs = 50;
 
 const readSourceState: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined) return skip('the branch is gone');
+  if (pastOf(context) !== null) return goto('copy');
   const sourceId = sourceOf(context);
   const source = await selectBranchInAnyState(context.core.database.sql, sourceId);
   if (source?.currentState !== 'ready') return abandon('the source has no data to restore from');
@@ -59,26 +63,35 @@ const readSourceState: Step = async (context) => {
 const copy: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined) return skip('the branch is gone');
-  const spec = {
-    ...target.ref,
-    branchId: stagingOf(context),
-    pgVersion: target.project.pgVersion,
-    source: { kind: 'branch', branchId: sourceOf(context) } as const,
-  };
-  return abandonIfFull(async () => {
-    const { receipt } = await context.driver.createBranch(spec);
+  const [past, { pgVersion }] = [pastOf(context), target.project];
+  const staging = { ...target.ref, branchId: stagingOf(context), pgVersion };
+  return abandonIfHopeless(async () => {
+    const { receipt, source } =
+      past === null
+        ? await context.driver.createBranch({ ...staging, source: { kind: 'branch', branchId: sourceOf(context) } })
+        : await copyPast(context, target, staging.branchId, past);
     if (target.project.settings.enable_logical_replication) {
-      await context.driver.detachBranch({ ...spec, adminSecret: adminSecretOf(context, target.project) });
+      await context.driver.detachBranch({ ...staging, adminSecret: adminSecretOf(context, target.project) });
     }
     return goto('stop', async (tx) => {
       // The routes are closed first: pooled clients start nothing new here, and wait for the restored data.
       for (const { id, address } of await selectEndpoints(tx, target.project.id, target.branch.id)) {
         if (address !== null) await updateEndpoint(tx, id, { address: null });
       }
-      return { receipt: { ...receipt } };
+      const found = past === null || source === null ? {} : await describePast(tx, target, past, source);
+      return { receipt: { ...receipt }, ...found };
     });
   });
 };
+
+/** What `read_source` finds out about a head, of a moment of the past. */
+async function describePast(tx: Tx, { branch }: BranchTarget, { moment }: Past, source: SourceState) {
+  return {
+    catalog: await snapshotOf(tx, branch.id, source.catalog),
+    copied_at: moment.kind === 'time' ? moment.at : null,
+    bytes: source.bytes,
+  };
+}
 
 /** What owners changed by SQL belongs to the data that is put aside, so it is read before that happens. */
 const stop: Step = async (context) => {
@@ -119,17 +132,19 @@ const exchange: Step = async (context) => {
 };
 
 async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTarget): Promise<void> {
-  const { catalog, receipt, copied_at: copiedAt } = context.operation.state;
+  const { catalog, receipt, copied_at: copiedAt, bytes } = context.operation.state;
   const backup = backupOf(context);
   const now = context.core.clock.now();
   await moveMeteredWal(tx, branch.id, backup);
   const usersIn = await selectUsersDatabaseNames(tx, branch.id);
   await putCatalogSnapshot(tx, branch.id, catalog as CatalogSnapshot, backup);
+  await recallPasswords(tx, branch.projectId, branch.id);
   await updateUsersDatabase(tx, branch.id, usersIn);
   for (const id of [branch.id, ...(backup === null ? [] : [backup])]) await updateCatalogKept(tx, id, false);
   if (backup !== null) {
     await updateBranch(tx, backup, { currentState: 'ready', pendingState: null, receipt: branch.receipt });
     await copyLogicalSize(tx, branch.id, backup);
+    await updateHistory(tx, backup, branch.history);
   }
   await updateBranch(tx, branch.id, {
     currentState: 'ready',
@@ -137,9 +152,14 @@ async function recordRestored(tx: Tx, context: StepContext, { branch }: BranchTa
     lastResetAt: now,
     initSource: 'parent-data',
     receipt: receipt as object,
-    ...(branch.parentId !== null && { parentLsn: lsnOf(receipt), parentTimestamp: new Date(String(copiedAt)) }),
+    ...(branch.parentId !== null && {
+      parentLsn: lsnOf(receipt),
+      parentTimestamp: typeof copiedAt === 'string' ? new Date(copiedAt) : null,
+    }),
   });
-  await copyLogicalSize(tx, sourceOf(context), branch.id);
+  if (pastOf(context) === null) await copyLogicalSize(tx, sourceOf(context), branch.id);
+  else if (typeof bytes === 'number') await updateLogicalSize(tx, branch.id, bytes);
+  await updateHistory(tx, branch.id, null);
   // Neither the copy nor the data that was put aside has slots.
   await updateReplicationSlots(tx, branch.id, null);
 }
@@ -184,11 +204,14 @@ const giveUp: Job['giveUp'] = async (tx, context) => {
 export const restoreBranch: Job = { steps: { read_source: readSourceState, copy, stop, exchange }, giveUp };
 
 const discard: Step = async (context) => {
-  const target = await findBranch(context);
-  if (target === undefined) return skip('the branch is gone');
-  await context.driver.removeBranch({ ...target.ref, branchId: stagingOf(context) });
+  const project = await findProject(context);
+  if (project === undefined) return skip('the project is gone');
+  const ref = { ...tenantRef(project), branchId: stagingOf(context) };
+  const { endpoint } = context.operation.state;
+  if (typeof endpoint === 'string') await context.driver.removeCompute({ ...ref, endpointId: asEndpointId(endpoint) });
+  await context.driver.removeBranch(ref);
   return done();
 };
 
-/** Removes the copy of a restore that was given up. */
+/** Removes the copy of an operation that was given up, and the server that it may have started on it. */
 export const discardCopy: Job = { steps: { discard }, giveUp: nothingToUndo };

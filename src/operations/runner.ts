@@ -5,7 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Providers } from '../auth-client/providers.ts';
 import type { ComputeDriver } from '../compute/interface/driver.ts';
+import { makeDump } from '../compute/schema-dump/dump.ts';
 import type { Core } from '../core/context.ts';
+import type { DumpSchema } from '../core/schema-reader.ts';
 import type { Database, Tx } from '../db/client.ts';
 import {
   claimOperation,
@@ -33,6 +35,8 @@ export interface RunnerOptions {
   readonly core: Core;
   readonly driver: ComputeDriver;
   readonly providers: Providers;
+  /** Reads the schema of a database from a server that runs; by default as the API does. */
+  readonly dumpSchema?: DumpSchema;
   readonly log: Logger;
   readonly concurrency: number;
   /** Each of these gets a lane of its own, for urgent operations alone. */
@@ -55,7 +59,8 @@ export class OperationRunner {
   #unlisten: (() => Promise<void>) | null = null;
 
   constructor(options: RunnerOptions) {
-    this.#options = { leaseMs: 10_000, pollMs: 1_000, registry: jobRegistry, urgent: [], ...options };
+    const dumpSchema = makeDump(options.core.config);
+    this.#options = { dumpSchema, leaseMs: 10_000, pollMs: 1_000, registry: jobRegistry, urgent: [], ...options };
     this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
   }
 
@@ -139,9 +144,9 @@ export class OperationRunner {
     lease: string,
     memory: StepMemory,
   ): Promise<OperationRow | undefined> {
-    const { driver, providers, registry } = this.#options;
+    const { driver, providers, registry, dumpSchema } = this.#options;
     const log = this.#options.log.child({ operation: operation.id, job: operation.job, step: operation.step });
-    const context: StepContext = { operation, core, driver, providers, log, memory };
+    const context: StepContext = { operation, core, driver, providers, dumpSchema, log, memory };
     const job = registry[operation.job];
     const startedAt = performance.now();
     const outcome = await this.#attempt(job, context);

@@ -4,9 +4,15 @@
  */
 
 import type { Providers } from '../auth-client/providers.ts';
-import type { ComputeDriver, ComputeObservation, ComputeRef } from '../compute/interface/driver.ts';
+import {
+  type ComputeDriver,
+  type ComputeObservation,
+  type ComputeRef,
+  NoSuchMomentError,
+} from '../compute/interface/driver.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
+import type { DumpSchema } from '../core/schema-reader.ts';
 import type { UsersSyncWork } from '../core/users-sync.ts';
 import type { BranchRow } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
@@ -23,6 +29,7 @@ export interface StepContext {
   readonly core: Core;
   readonly driver: ComputeDriver;
   readonly providers: Providers;
+  readonly dumpSchema: DumpSchema;
   readonly log: Logger;
   readonly memory: StepMemory;
 }
@@ -95,12 +102,17 @@ export const done = (
 export const skip = (reason: string): StepResult => ({ kind: 'skip', reason });
 export const abandon = (reason: string): StepResult => ({ kind: 'abandon', reason });
 
-/** A copy that found no room is not tried again: each attempt would fill the disk that others write to. */
-export async function abandonIfFull(copy: () => Promise<StepResult>): Promise<StepResult> {
+/**
+ * A copy that found no room is not tried again: each attempt would fill the disk that others write to. Nor is one of a
+ * moment that the history cannot give.
+ */
+export async function abandonIfHopeless(copy: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await copy();
   } catch (error) {
-    if (error instanceof CatnapError && error.kind === 'disk_full') return abandon(error.message);
+    const isHopeless =
+      error instanceof NoSuchMomentError || (error instanceof CatnapError && error.kind === 'disk_full');
+    if (isHopeless) return abandon(error.message);
     throw error;
   }
 }

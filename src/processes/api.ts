@@ -3,10 +3,10 @@ import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
-import { dumpSchema } from '../compute/schema-dump/dump.ts';
+import { makeDump } from '../compute/schema-dump/dump.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationFollower } from '../core/operation-wait.ts';
-import { type DumpSchema, makeSchemaReader } from '../core/schema-reader.ts';
+import { makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
@@ -28,9 +28,6 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
   const authProvider = authProviderParts(core, init);
   const operations = await createOperationFollower(core);
   const waker = await createWaker(core, { log });
-  const { pgBin, programPath } = config;
-  const dump: DumpSchema = (address, { pgVersion, database, adminSecret }) =>
-    dumpSchema({ address, adminSecret, database, pgVersion, programPath, binDirectory: pgBin[pgVersion] });
   const app = await buildApp({
     core,
     config,
@@ -40,7 +37,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     version,
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
-    dumpSchema: makeSchemaReader(core, waker, dump),
+    dumpSchema: makeSchemaReader(core, waker, makeDump(config)),
     authProvider,
     proxySockets,
     consoleFiles,

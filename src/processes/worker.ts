@@ -8,6 +8,7 @@ import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
+import { makeHistory } from '../reconcilers/history.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { makeMaintenance } from '../reconcilers/maintenance.ts';
@@ -51,6 +52,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     expiredBranches,
     makeMaintenance(init.releases),
     branchSizes,
+    makeHistory(),
     quotas,
     makeSizeQuotas(),
     retention,

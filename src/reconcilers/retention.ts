@@ -1,12 +1,14 @@
 /**
  * Deletes old records: finished operations after half a year, stored replies after a day, overtaken changes of users
- * after a week, expired sign-ins, reports of proxies that have ended, and old records of the embedded auth provider.
+ * after a week, schemas of the past that nobody fetched, expired sign-ins, reports of proxies that have ended, and old
+ * records of the embedded auth provider.
  */
 
 import { forgetOldAuthProviderRecords } from '../auth-provider/core/retention.ts';
 import { deleteExpiredConsoleTokens } from '../db/console-sessions.ts';
 import { deleteOldIdempotencyKeys } from '../db/idempotency-keys.ts';
 import { deleteOldOperations } from '../db/operations.ts';
+import { deleteOldSchemaReads } from '../db/schema-reads.ts';
 import { deleteOldTransfers } from '../db/transfers.ts';
 import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
 import { deleteExpiredWaitingLogins } from '../db/waiting-logins.ts';
@@ -15,6 +17,7 @@ import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts
 
 const operationDays = 183;
 const replyHours = 24;
+const unfetchedMinutes = 5;
 const overtakenChangeMs = 7 * dayMs;
 
 export const retention = makeReconciler('retention', 15 * minuteMs, async (parts) => {
@@ -23,6 +26,7 @@ export const retention = makeReconciler('retention', 15 * minuteMs, async (parts
   return [
     forget(parts, 'replies', () => deleteOldIdempotencyKeys(sql, replyHours)),
     forget(parts, 'operations', () => deleteOldOperations(sql, operationDays)),
+    forget(parts, 'schemas that nobody fetched', () => deleteOldSchemaReads(sql, unfetchedMinutes)),
     forget(parts, 'transfers', () => deleteOldTransfers(sql)),
     forget(parts, 'sign-ins', () => deleteExpiredConsoleTokens(sql)),
     forget(parts, 'links of logins', () => deleteExpiredWaitingLogins(sql)),

@@ -154,7 +154,9 @@ describe('logical replication', () => {
     };
     const uriOf = (side: Side, from: Side) => side.uri.replaceAll(from.endpointId, side.endpointId);
     const published = await branchOf(publisher);
-    expect(await ask(uriOf(published, publisher), 'select count(*) from pg_replication_slots')).toBe('0');
+    expect(
+      await ask(uriOf(published, publisher), `select count(*) from pg_replication_slots where slot_type = 'logical'`),
+    ).toBe('0');
     expect(await ask(uriOf(published, publisher), 'show wal_level')).toBe('logical');
     const subscribed = await branchOf(subscriber);
     const state = `select subenabled || ' ' || coalesce(subslotname, 'none') from pg_subscription`;

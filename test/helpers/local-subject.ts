@@ -63,7 +63,7 @@ async function queryAsTenant(address: ComputeAddress, login: Login, text: string
 
 async function leftovers(layout: Layout): Promise<string[]> {
   const found: string[] = [];
-  for (const folder of [layout.projects, layout.sockets, layout.trash, layout.work]) {
+  for (const folder of [layout.projects, layout.histories, layout.sockets, layout.trash, layout.work]) {
     for (const name of await readdir(folder)) found.push(join(folder, name));
   }
   // That of Catnap's own processes, which is there from the first start on.

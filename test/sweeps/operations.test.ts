@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver, type FakeMethod } from '../../src/compute/fake/fake-driver.ts';
+import { NoSuchMomentError } from '../../src/compute/interface/driver.ts';
 import { beginIntegration } from '../../src/core/auth-integration.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
 import { createBranch } from '../../src/core/branch-create.ts';
@@ -19,9 +20,11 @@ import {
 } from '../../src/core/endpoint.ts';
 import { type EndpointChanges, updateEndpointOf } from '../../src/core/endpoint-update.ts';
 import { isRemoval, type JobName } from '../../src/core/operation.ts';
+import { requestPastSchema } from '../../src/core/past-schema.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
 import { createRole } from '../../src/core/role.ts';
+import { updateHistory } from '../../src/db/histories.ts';
 import type { BranchId, EndpointId } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
@@ -58,6 +61,14 @@ type Scenario = (stage: Stage) => Promise<unknown>;
 
 /** Further ways into a job, for steps that its first scenario does not come by. */
 const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
+  read_schema: [
+    withPast((made, timestamp) => readPast(made, 'no_such_database', timestamp)),
+    // The history does not have it after all.
+    withPast(async (made, timestamp, driver) => {
+      await readPast(made, 'neondb', timestamp);
+      driver.failNext('createBranch', new NoSuchMomentError('gone'));
+    }),
+  ],
   start_compute: [
     ({ made }) => addReplica(made),
     // Its primary must be woken first.
@@ -78,6 +89,11 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
   ],
   create_branch: [
     withReplication((made) => addBranch(made)),
+    withPast((made, parentTimestamp) =>
+      command(test, (scope) =>
+        createBranch(scope, test.caller, made.project.id, { parentTimestamp, annotation: {}, endpoints: [] }),
+      ),
+    ),
     ({ made }) =>
       command(test, (scope) =>
         createBranch(scope, test.caller, made.project.id, {
@@ -88,6 +104,11 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       ),
   ],
   restore_branch: [
+    withPast(async (made, sourceTimestamp) => {
+      const address = { projectId: made.project.id, branchId: made.branch.id, sourceId: made.branch.id };
+      const input = { ...address, preserveUnderName: `kept ${randomUUID()}`, sourceTimestamp };
+      await command(test, (scope) => restoreBranch(scope, test.caller, input));
+    }),
     withReplication(async (made, driver) => {
       const { branch } = await addBranch(made);
       await drain(test.core, driver);
@@ -147,6 +168,9 @@ const scenarios: Record<JobName, Scenario> = {
       createRole(scope, test.caller, { ...addressOf(made), name: `r${randomUUID()}`, noLogin: false }),
     );
   },
+  apply_storage_config: ({ made }) =>
+    command(test, (scope) => updateProjectOf(scope, test.caller, made.project.id, { historyRetentionSeconds: 3_600 })),
+  read_schema: withPast((made, timestamp) => readPast(made, 'neondb', timestamp)),
   create_branch: ({ made }) => addBranch(made),
   restore_branch: async ({ driver, made }) => {
     const { branch } = await addBranch(made);
@@ -170,7 +194,17 @@ const scenarios: Record<JobName, Scenario> = {
   delete_project: ({ made }) => removeProject(made),
 };
 
-/** On a project that has a read replica too. */
+/** On a project whose branch has a history, at a moment of it. */
+function withPast(more: (made: CreatedProject, moment: string, driver: FakeDriver) => Promise<unknown>): Scenario {
+  return async ({ driver, made }) => {
+    const { projectId, branchId } = addressOf(made);
+    const ref = { projectId, branchId, tenantUid: null };
+    const history = await driver.keepHistory(ref, { retentionSeconds: 3_600 });
+    await updateHistory(test.core.database.sql, branchId, history);
+    await more(made, history?.until?.at ?? '', driver);
+  };
+}
+
 /** Turns logical replication on, and does more in that project. */
 function withReplication(more: (made: CreatedProject, driver: FakeDriver) => Promise<unknown>): Scenario {
   return async ({ driver, made }) => {
@@ -180,6 +214,7 @@ function withReplication(more: (made: CreatedProject, driver: FakeDriver) => Pro
   };
 }
 
+/** On a project that has a read replica too. */
 function withReplica(
   act: (made: CreatedProject, replica: EndpointId, driver: FakeDriver) => Promise<unknown>,
 ): Scenario {
@@ -203,6 +238,11 @@ const restore = (made: CreatedProject, branchId: BranchId, sourceId: BranchId, n
   command(test, (scope) =>
     restoreBranch(scope, test.caller, { projectId: made.project.id, branchId, sourceId, preserveUnderName: name }),
   );
+const readPast = (made: CreatedProject, database: string, timestamp: string) =>
+  command(test, (scope) => {
+    const fields = { lsn: 'lsn', timestamp: 'timestamp' };
+    return requestPastSchema(scope, test.caller, addressOf(made), { database, moment: { timestamp }, fields });
+  });
 const addReplica = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
 const addIntegration = ({ project, branch }: CreatedProject) =>
@@ -384,7 +424,7 @@ async function stepsUsed(way: Scenario, job: JobName): Promise<ReadonlySet<strin
  */
 const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   createBranch: 'needed',
-  keepHistory: 'unused',
+  keepHistory: 'needed',
   removeBranch: 'needed',
   replaceBranch: 'needed',
   emptyBranch: 'needed',

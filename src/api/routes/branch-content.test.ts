@@ -41,9 +41,9 @@ describe('restore', () => {
     [{}, 400, 'source_branch_id'],
     [{ source_branch_id: '^parent' }, 400, 'source_branch_id'],
     [{ source_branch_id: 'br-none' }, 404, 'branch not found'],
-    [{ source_branch_id: 'SELF' }, 400, 'source_branch_id must be another branch'],
-    [{ source_branch_id: 'ROOT', source_lsn: '0/1' }, 422, 'comes with a later version'],
-    [{ source_branch_id: 'ROOT', source_timestamp: '2026-01-01T00:00:00Z' }, 422, 'comes with a later version'],
+    [{ source_branch_id: 'SELF' }, 400, 'body.source_lsn or body.source_timestamp is required'],
+    [{ source_branch_id: 'ROOT', source_lsn: '0/1' }, 422, 'has no history yet'],
+    [{ source_branch_id: 'ROOT', source_timestamp: '2026-01-01T00:00:00Z' }, 422, 'is outside the history'],
     [{ source_branch_id: 'ROOT', preserve_under_name: ' ' }, 400, 'body.preserve_under_name must not be blank'],
     [{ source_branch_id: 'ROOT', preserve_under_name: 'dev' }, 409, 'branch already exists'],
     [{ source_branch_id: 'ROOT', name: 'x' }, 400, 'name'],
@@ -79,13 +79,13 @@ describe('schema', () => {
       [schema(root, 'db_name=nowhere'), 404, 'database not found'],
       [schema('br-none', 'db_name=neondb'), 404, 'branch not found'],
       [schema(root, 'db_name=neondb&format=json'), 400, 'format'],
-      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'leave lsn out'],
+      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'query.lsn cannot be given'],
       [schema(dev, 'db_name=neondb'), 422, 'has none, create it first'],
       [compare(root, 'db_name=neondb'), 400, 'base_branch_id is required'],
       [
         compare(root, `db_name=neondb&base_branch_id=${root}&base_timestamp=2026-01-01T00:00:00Z`),
         422,
-        'base_timestamp',
+        'query.base_timestamp is outside the history',
       ],
     ];
     for (const [asked, status, message] of cases) {

@@ -1,7 +1,9 @@
-/** What is in a branch: its schema, and restoring it to the head of another one. */
+/** What is in a branch: its schema, and restoring it to another state. */
+import type { FastifyRequest } from 'fastify';
 import { restoreBranch } from '../../core/branch-restore.ts';
-import { baseOf, findSchemaSource } from '../../core/branch-schema.ts';
-import { CatnapError } from '../../lib/errors.ts';
+import { type Address, baseOf, findSchemaSource } from '../../core/branch-schema.ts';
+import { isMomentGiven } from '../../core/moments.ts';
+import { requestPastSchema, takePastSchema } from '../../core/past-schema.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
@@ -32,7 +34,7 @@ export function branchContentRoutes(app: App, parts: ApiParts): void {
     operationId: 'restoreProjectBranch',
     summary: 'Restore a branch',
     description:
-      'Its data, roles and databases become those of the source’s head. It keeps its id, name and computes; connections drop briefly.',
+      'Its data, roles and databases become those of the source, at its head or at a moment of the past. It keeps its id, name and computes; connections drop briefly.',
     params: BranchParams,
     body: BranchRestoreBody,
     response: { 200: BranchOperationsReply, ...errorReply },
@@ -51,47 +53,69 @@ function schemaRoutes(app: App, parts: ApiParts): void {
     tags,
     operationId: 'getProjectBranchSchema',
     summary: 'Get the schema of a database',
-    description: 'As SQL text, from the head of the branch. A sleeping compute is woken for it.',
+    description:
+      'As SQL text, from the head of the branch, for which a sleeping compute is woken, or from a moment of the past.',
     params: BranchParams,
     querystring: BranchSchemaQuery,
     response: { 200: BranchSchemaReply, ...errorReply },
   };
   app.get(`${member}/schema`, { schema }, async (request) => {
-    requireHead(request.query);
-    const source = await ask(parts, request, (scope, caller) =>
-      findSchemaSource(scope, caller, branchAddress(request.params), request.query.db_name),
-    );
-    return { sql: await parts.dumpSchema(source) };
+    const { db_name: database, lsn, timestamp } = request.query;
+    const read = await findSchema(parts, request, branchAddress(request.params), {
+      database,
+      moment: { lsn, timestamp },
+      fields: { lsn: 'query.lsn', timestamp: 'query.timestamp' },
+    });
+    return { sql: (await read()).text };
   });
 
   const compare = {
     tags,
     operationId: 'getProjectBranchSchemaComparison',
     summary: 'Compare the schema with that of another branch',
-    description: 'A unified diff of the same database in both; the parent is the other branch unless one is named.',
+    description:
+      'A unified diff of the same database in both, each at its head or at a moment of the past; the parent is the other branch unless one is named.',
     params: BranchParams,
     querystring: SchemaComparisonQuery,
     response: { 200: SchemaComparisonReply, ...errorReply },
   };
   app.get(`${member}/compare_schema`, { schema: compare }, async (request) => {
-    const { base_branch_id: baseId, db_name: database } = request.query;
-    requireHead(request.query);
+    const { base_branch_id: baseId, db_name: database, lsn, timestamp, base_lsn, base_timestamp } = request.query;
     const address = branchAddress(request.params);
-    const [base, branch] = await ask(parts, request, async (scope, caller) => {
-      const other = await baseOf(scope, caller, address, baseId === undefined ? null : asBranchId(baseId));
-      return [
-        await findSchemaSource(scope, caller, other, database),
-        await findSchemaSource(scope, caller, address, database),
-      ] as const;
+    const base = await ask(parts, request, (scope, caller) =>
+      baseOf(scope, caller, address, baseId === undefined ? null : asBranchId(baseId)),
+    );
+    const readBase = await findSchema(parts, request, base, {
+      database,
+      moment: { lsn: base_lsn, timestamp: base_timestamp },
+      fields: { lsn: 'query.base_lsn', timestamp: 'query.base_timestamp' },
     });
-    const before = { name: base.branchName, text: await parts.dumpSchema(base) };
-    return { diff: unifiedDiff(before, { name: branch.branchName, text: await parts.dumpSchema(branch) }) };
+    const read = await findSchema(parts, request, address, {
+      database,
+      moment: { lsn, timestamp },
+      fields: { lsn: 'query.lsn', timestamp: 'query.timestamp' },
+    });
+    const before = await readBase();
+    return { diff: unifiedDiff(before, await read()) };
   });
 }
 
-function requireHead(query: Readonly<Record<string, unknown>>): void {
-  const past = ['lsn', 'timestamp', 'base_lsn', 'base_timestamp'].filter((name) => query[name] !== undefined);
-  if (past.length === 0) return;
-  const message = `the schema of a point in the past comes with a later version: leave ${past.join(' and ')} out`;
-  throw new CatnapError('unprocessable', message);
+/** Everything that can be refused is refused before anything is read. */
+async function findSchema(
+  parts: ApiParts,
+  request: FastifyRequest,
+  address: Address,
+  of: Parameters<typeof requestPastSchema>[3],
+): Promise<() => Promise<{ readonly name: string; readonly text: string }>> {
+  if (!isMomentGiven(of.moment)) {
+    const source = await ask(parts, request, (scope, caller) => findSchemaSource(scope, caller, address, of.database));
+    return async () => ({ name: source.branchName, text: await parts.dumpSchema(source) });
+  }
+  const { operationId, title } = await write(parts, request, (scope, caller) =>
+    requestPastSchema(scope, caller, address, of),
+  );
+  return async () => {
+    const end = await parts.awaitOperation(operationId);
+    return { name: title, text: await takePastSchema(parts.core, operationId, end) };
+  };
 }

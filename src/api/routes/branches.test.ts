@@ -64,8 +64,8 @@ describe('create', () => {
 
 describe('what cannot be made', () => {
   test.each([
-    [{ parent_lsn: '0/1DE2850' }, 'comes with a later version'],
-    [{ parent_timestamp: '2026-01-01T00:00:00Z' }, 'comes with a later version'],
+    [{ parent_lsn: '0/1DE2850' }, 'has no history yet'],
+    [{ parent_timestamp: '2026-01-01T00:00:00Z' }, 'is outside the history'],
     [{ archived: true }, 'archived branches do not exist here'],
     [{ protected: true, expires_at: new Date(Date.now() + 60_000).toISOString() }, 'cannot expire'],
   ])('%j is a 422 that says why', async (branch, message) => {

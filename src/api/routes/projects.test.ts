@@ -149,7 +149,7 @@ describe('read, change, delete', () => {
     const { project: changed, operations } = reply.json();
     expect(changed).toMatchObject({ name: 'after', history_retention_seconds: 60 });
     expect(changed.settings).toMatchObject({ block_public_connections: true, allowed_ips: { ips: ['10.0.0.1'] } });
-    expect(operations).toEqual([]);
+    expect(operations).toMatchObject([{ action: 'apply_storage_config' }]);
     const bad = await api.call('PATCH', `${base}/${project.id}`, { body: { project: { pg_version: 18 } } });
     expect(bad.json().message).toBe('invalid request: body.project.pg_version is not a known attribute');
   });

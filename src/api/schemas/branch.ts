@@ -136,8 +136,8 @@ export const BranchCreateBody = Type.Object(
             }),
           ),
           name: Type.Optional(branchName('Name; the id when left out.')),
-          parent_lsn: Type.Optional(lsn('Not yet: branches are made from the head of their parent.')),
-          parent_timestamp: Type.Optional(time('Not yet: branches are made from the head of their parent.')),
+          parent_lsn: Type.Optional(lsn('A position in the parent’s log to make it at, instead of the head.')),
+          parent_timestamp: Type.Optional(time('A moment of the parent to make it at, instead of the head.')),
           protected: Type.Optional(Type.Boolean({ description: 'Make it a protected branch.' })),
           archived: Type.Optional(Type.Boolean({ description: 'Only false is possible here.' })),
           init_source: Type.Optional(
@@ -180,14 +180,17 @@ export const BranchRestoreBody = Type.Object(
   {
     source_branch_id: Type.String({
       pattern: '^[a-z0-9-]{1,60}$',
-      description: 'The branch whose head it is restored to: its parent, or any other of the project.',
+      description:
+        'The branch that it is restored to: its parent, any other of the project, or with a moment of the past itself.',
     }),
-    source_lsn: Type.Optional(lsn('Not yet: restores go to the head of the source.')),
-    source_timestamp: Type.Optional(time('Not yet: restores go to the head of the source.')),
+    source_lsn: Type.Optional(lsn('A position in the source’s log to restore to, instead of its head.')),
+    source_timestamp: Type.Optional(time('A moment of the source to restore to, instead of its head.')),
     preserve_under_name: Type.Optional(
       Type.String({
         maxLength: 256,
-        description: 'A new branch of this name keeps the data as they were, and takes over all children.',
+        description:
+          'A new branch of this name keeps the data as they were, and takes over all children. Required if there are ' +
+          'any, and for a restore to the branch’s own past.',
       }),
     ),
   },
@@ -195,12 +198,13 @@ export const BranchRestoreBody = Type.Object(
 );
 
 const databaseName = Type.String({ minLength: 1, maxLength: 63, description: 'Name of the database.' });
-const notYet = 'Not yet: schemas are read from the head.';
+const atLsn = 'At this position in the branch’s log, instead of its head.';
+const atTime = 'At this moment, instead of the head.';
 
 export const BranchSchemaQuery = Type.Object({
   db_name: databaseName,
-  lsn: Type.Optional(lsn(notYet)),
-  timestamp: Type.Optional(time(notYet)),
+  lsn: Type.Optional(lsn(atLsn)),
+  timestamp: Type.Optional(time(atTime)),
   format: Type.Optional(Type.Enum(['sql'], { default: 'sql', description: 'SQL text is the only form.' })),
 });
 export const BranchSchemaReply = Type.Object({ sql: Type.String({ description: 'Statements that make the schema.' }) });
@@ -213,10 +217,10 @@ export const SchemaComparisonQuery = Type.Object({
     }),
   ),
   db_name: databaseName,
-  lsn: Type.Optional(lsn(notYet)),
-  timestamp: Type.Optional(time(notYet)),
-  base_lsn: Type.Optional(lsn(notYet)),
-  base_timestamp: Type.Optional(time(notYet)),
+  lsn: Type.Optional(lsn(atLsn)),
+  timestamp: Type.Optional(time(atTime)),
+  base_lsn: Type.Optional(lsn(atLsn)),
+  base_timestamp: Type.Optional(time(atTime)),
 });
 export const SchemaComparisonReply = Type.Object({
   diff: Type.String({ description: 'Unified diff from the base to the branch; empty when they are the same.' }),

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { type ComputeObservation, StaleGenerationError } from '../interface/driver.ts';
+import { historySlot } from '../interface/own-logins.ts';
 import { type Bench, ownerAndDatabase } from './bench.ts';
 
 const newReplica = () => ({ endpointId: newEndpointId(), readOnly: true });
@@ -28,7 +29,8 @@ async function untilRows(b: Bench, on: ComputeObservation, n: number): Promise<v
 /** As Catnap's own login in a primary. */
 async function slotsOf(b: Bench, primary: ComputeObservation): Promise<unknown> {
   const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
-  return (await b.query(primary, 'SELECT count(*)::int AS n FROM pg_replication_slots', login))?.[0]?.n ?? 0;
+  const text = `SELECT count(*)::int AS n FROM pg_replication_slots WHERE slot_name <> '${historySlot}'`;
+  return (await b.query(primary, text, login))?.[0]?.n ?? 0;
 }
 
 export function describeReplicas(bench: () => Bench): void {

@@ -23,6 +23,12 @@ export interface DumpRequest extends ProgramFolders {
   readonly pgVersion: number;
 }
 
+/** With the programs that the settings name. */
+export function makeDump({ programPath, pgBin }: { programPath: string; pgBin: Readonly<Record<number, string>> }) {
+  return (address: ComputeAddress, of: Pick<DumpRequest, 'adminSecret' | 'database' | 'pgVersion'>) =>
+    dumpSchema({ ...of, address, programPath, binDirectory: pgBin[of.pgVersion] });
+}
+
 const limits = { bytesMax: 64 * 1024 * 1024, timeoutMs: 60_000 };
 /** A dump waits no longer than this for a lock, and none of its statements runs forever. */
 const sessionOptions = '-c statement_timeout=30s -c lock_timeout=5s -c idle_in_transaction_session_timeout=60s';

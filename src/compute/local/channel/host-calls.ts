@@ -77,6 +77,8 @@ export interface HistoryTurn {
   readonly history: BranchHistory;
   readonly wantsLog: boolean;
   readonly wantsBase: boolean;
+  /** No history is kept, but the server may still keep log for one. */
+  readonly keepsLog: boolean;
 }
 
 export interface RecoverySpec extends BranchRef {

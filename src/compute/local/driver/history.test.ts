@@ -1,62 +1,194 @@
-/** History on real servers: any recorded moment gives exactly the rows that were acknowledged before it. */
-import { readdir } from 'node:fs/promises';
+/** History on real servers, as far as the contract does not go: base images, lost log, retention, who may read it. */
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../../test/helpers/local-subject.ts';
+import { type LoopDisk, makeLoopDisk, whyNoLoopDisk } from '../../../../test/helpers/loop-disk.ts';
 import { newBranchId, newEndpointId } from '../../../lib/ids.ts';
-import type { Moment } from '../../../lib/moments.ts';
+import type { BranchHistory } from '../../../lib/model.ts';
+import type { LogPosition, Moment } from '../../../lib/moments.ts';
 import { Bench, ownerAndDatabase } from '../../contract/bench.ts';
-import type { ComputeObservation } from '../../interface/driver.ts';
-import { NoSuchMomentError } from '../../interface/driver.ts';
+import { type ComputeObservation, NoSuchMomentError } from '../../interface/driver.ts';
+import { historySlot } from '../../interface/own-logins.ts';
+import { type HistoryPaths, historyPaths, readBases } from '../host/history/files.ts';
+import { removeLostHistories } from '../host/history/leftovers.ts';
 
-const policy = { retentionSeconds: 86_400 };
+const daySeconds = 86_400;
+const noXfs = await whyNoLoopDisk('xfs');
 
-describe.each([17, 18])('the history of a branch on Postgres %d', (pgVersion) => {
+for (const where of ['on the filesystem that is there', 'on XFS'] as const) {
+  describe.skipIf(where === 'on XFS' && noXfs !== null)(`history ${where}`, () => describeHistory(where === 'on XFS'));
+}
+
+function describeHistory(onXfs: boolean): void {
+  const pgVersion = 18;
+  let disk: LoopDisk | undefined;
   let subject: LocalSubject;
   beforeAll(async () => {
-    subject = await makeLocalSubject(pgVersion);
+    disk = onXfs ? await makeLoopDisk('xfs', 4 * 1024 ** 3) : undefined;
+    subject = await makeLocalSubject(pgVersion, disk?.path);
   });
-  afterAll(() => subject.close());
+  afterAll(async () => {
+    await subject.close();
+    await disk?.remove();
+  });
 
-  /** Returns the server of a new branch that holds the state of that moment. */
-  async function at(b: Bench, moment: Moment): Promise<ComputeObservation> {
-    const branchId = newBranchId();
-    const source = { kind: 'history', branchId: b.ref.branchId, moment, adminSecret: b.adminSecret } as const;
-    await b.driver.createBranch({ ...b.ref, branchId, pgVersion, source });
-    return b.start(1, { branchId, endpointId: newEndpointId() });
-  }
-  const numbers = async (b: Bench, on: ComputeObservation) =>
-    ((await b.query(on, 'SELECT n FROM t ORDER BY n')) ?? []).map(({ n }) => n);
-  async function now(b: Bench, on: ComputeObservation): Promise<{ at: string; lsn: string }> {
-    const [row] = (await b.query(on, 'SELECT clock_timestamp() AS at, pg_current_wal_lsn() AS lsn')) ?? [];
-    if (!(row?.at instanceof Date)) throw new Error('the server did not tell the time');
-    return { at: row.at.toISOString(), lsn: String(row.lsn) };
-  }
-
-  test('gives the moments before, between and after commits, by time and by position', async () => {
+  async function withTable(): Promise<{ b: Bench; running: ComputeObservation; paths: HistoryPaths }> {
     const b = new Bench(subject);
     const running = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
     await b.query(running, 'CREATE TABLE t (n int)');
-    const moments: { at: string; lsn: string }[] = [];
-    for (const n of [1, 2, 3]) {
-      await b.query(running, `INSERT INTO t VALUES (${n})`);
-      await b.query(running, 'SELECT pg_sleep(0.01)');
-      moments.push(await now(b, running));
-      await b.query(running, 'SELECT pg_sleep(0.01)');
-    }
-    await b.driver.keepHistory(b.ref, policy);
-    for (const [index, moment] of moments.entries()) {
-      const expected = [1, 2, 3].slice(0, index + 1);
-      expect(await numbers(b, await at(b, { kind: 'time', at: moment.at }))).toEqual(expected);
-      expect(await numbers(b, await at(b, { kind: 'lsn', lsn: moment.lsn }))).toEqual(expected);
-    }
-    await b.query(running, 'DROP TABLE t');
+    await keep(b);
+    const [id = ''] = await readdir(subject.layout.historiesOf(b.ref.projectId));
+    return { b, running, paths: historyPaths(subject.layout.history(b.ref.projectId, id)) };
+  }
+  async function keep(b: Bench, retentionSeconds = daySeconds): Promise<BranchHistory> {
+    const history = await b.driver.keepHistory(b.ref, { retentionSeconds });
+    if (history === null) throw new Error('the branch has no data');
+    return history;
+  }
+  async function now(b: Bench, on: ComputeObservation): Promise<LogPosition> {
+    const [row] = (await b.query(on, 'SELECT clock_timestamp() AS at, pg_current_wal_lsn() AS lsn')) ?? [];
+    if (!(row?.at instanceof Date)) throw new Error('the server did not tell the time');
+    return { at: row.at.toISOString(), lsn: String(row.lsn) };
+  }
+  /** Runs SQL on a new branch that holds the state of that moment. */
+  async function at(b: Bench, moment: Moment, text: string): Promise<Record<string, unknown>[] | null> {
+    const branchId = newBranchId();
+    const source = { kind: 'history', branchId: b.ref.branchId, moment, adminSecret: b.adminSecret } as const;
+    await b.driver.createBranch({ ...b.ref, branchId, pgVersion, source });
+    const running = await b.start(1, { branchId, endpointId: newEndpointId() });
+    return b.query(running, text);
+  }
+  const count = 'SELECT count(*)::int AS n FROM t';
+  /** Repeated values would be compressed. */
+  const fill = (megabytes: number) => `INSERT INTO t SELECT n FROM generate_series(1, ${megabytes * 15_000}) n`;
+
+  test('a base image of a running server shortens replay, and one of a sleeping server too', async () => {
+    const { b, running, paths } = await withTable();
+    const first = await now(b, running);
+    // As if all of the log had been lost, so that a base image is due at once.
+    const state = JSON.parse(await readFile(join(paths.directory, 'history.json'), 'utf8'));
+    await writeFile(
+      join(paths.directory, 'history.json'),
+      JSON.stringify({ ...state, copied: null, lostSince: state.copied }),
+    );
+    await b.query(running, 'INSERT INTO t VALUES (1)');
+    const broken = await keep(b);
+    expect(broken).toMatchObject({ baseCount: 2, gaps: [{ from: state.copied }] });
+    const [, live] = await readBases(paths);
+    expect(live).toMatchObject({ isLive: true });
+    expect(live?.bytesShared).toBe(onXfs ? live?.bytes : 0);
+    await b.query(running, 'INSERT INTO t VALUES (2)');
+    const second = await now(b, running);
+    await b.query(running, 'INSERT INTO t VALUES (3)');
+    await expect(at(b, { kind: 'time', at: first.at }, count)).rejects.toThrow(NoSuchMomentError);
+    expect(await at(b, { kind: 'time', at: second.at }, count)).toEqual([{ n: 2 }]);
+    expect(await at(b, { kind: 'lsn', lsn: second.lsn }, count)).toEqual([{ n: 2 }]);
+
+    await b.query(running, fill(onXfs ? 20 : 80));
     await b.driver.suspend(b.ref, 1);
-    const last = moments.at(-1) as { at: string };
-    expect(await numbers(b, await at(b, { kind: 'time', at: last.at }))).toEqual([1, 2, 3]);
-    const before = { kind: 'time', at: new Date(Date.now() - 3_600_000).toISOString() } as const;
-    await expect(at(b, before)).rejects.toThrow(NoSuchMomentError);
+    expect((await keep(b)).baseCount).toBe(3);
+    const again = await b.start(2);
+    const third = await now(b, again);
+    await b.query(again, 'DROP TABLE t');
+    expect(await at(b, { kind: 'time', at: third.at }, count)).toEqual([{ n: (onXfs ? 20 : 80) * 15_000 + 3 }]);
     await b.driver.removeProject(b.ref);
-    expect(await readdir(subject.layout.histories)).toEqual([]);
+    expect(await subject.leftovers()).toEqual([]);
   });
-});
+
+  test('what was prepared before the moment is prepared after it', async () => {
+    const { b, running } = await withTable();
+    await b.driver.suspend(b.ref, 1);
+    const settings = { max_prepared_transactions: '10' };
+    const other = await b.start(2, { settings });
+    expect(other.generation).not.toBe(running.generation);
+    await b.query(other, "BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'waits'");
+    const before = await now(b, other);
+    await b.query(other, "COMMIT PREPARED 'waits'");
+    const branchId = newBranchId();
+    const moment = { kind: 'lsn', lsn: before.lsn } as const;
+    const source = { kind: 'history', branchId: b.ref.branchId, moment, adminSecret: b.adminSecret } as const;
+    await b.driver.createBranch({ ...b.ref, branchId, pgVersion, source });
+    const past = await b.start(1, { branchId, endpointId: newEndpointId(), settings });
+    expect(await b.query(past, count)).toEqual([{ n: 0 }]);
+    await b.query(past, "COMMIT PREPARED 'waits'");
+    expect(await b.query(past, count)).toEqual([{ n: 1 }]);
+    await b.driver.removeProject(b.ref);
+  });
+
+  test('old moments are given up, with their log, as soon as a newer base image allows', async () => {
+    const { b, running, paths } = await withTable();
+    await b.query(running, fill(onXfs ? 20 : 80));
+    await b.driver.suspend(b.ref, 1);
+    const full = await keep(b);
+    expect(full.baseCount).toBe(2);
+    const segments = (await readdir(paths.log)).length;
+    // A second of the past is kept: the sleep was longer ago than that once the base image counts as old.
+    await expect.poll(async () => (await keep(b, 1)).baseCount).toBe(1);
+    const left = await keep(b, 1);
+    expect((await readdir(paths.log)).length).toBeLessThan(segments);
+    expect(left.logBytes).toBeLessThan(full.logBytes);
+    const early = { kind: 'time', at: full.from?.at ?? '' } as const;
+    await expect(at(b, early, count)).rejects.toThrow(NoSuchMomentError);
+    await b.driver.removeProject(b.ref);
+  });
+
+  test('log that the server has reused is a gap, which the next base image ends', async () => {
+    const { b, running } = await withTable();
+    const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
+    await b.query(running, `SELECT pg_drop_replication_slot('${historySlot}')`, login);
+    await b.query(running, 'INSERT INTO t VALUES (1)');
+    const lost = await now(b, running);
+    for (let turn = 0; turn < 3; turn += 1) {
+      await b.query(running, "SELECT pg_switch_wal(); SELECT pg_logical_emit_message(true, '', '')", login);
+      await b.query(running, 'CHECKPOINT', login);
+    }
+    const history = await keep(b);
+    expect(history.gaps).toEqual([]);
+    const mended = await keep(b);
+    expect(mended.gaps).toHaveLength(1);
+    await expect(at(b, { kind: 'lsn', lsn: lost.lsn }, count)).rejects.toThrow(/was lost/);
+    await b.query(running, 'INSERT INTO t VALUES (2)');
+    const later = await now(b, running);
+    expect(await at(b, { kind: 'lsn', lsn: later.lsn }, count)).toEqual([{ n: 2 }]);
+    await b.driver.removeProject(b.ref);
+  });
+
+  test('without a history the server keeps no log for one', async () => {
+    const { b, running } = await withTable();
+    const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
+    const slots = () => b.query(running, 'SELECT slot_name FROM pg_replication_slots', login);
+    expect(await slots()).toEqual([{ slot_name: historySlot }]);
+    await keep(b, 0);
+    expect(await slots()).toEqual([]);
+    await keep(b);
+    expect(await slots()).toEqual([{ slot_name: historySlot }]);
+    await keep(b, 0);
+    expect(await slots()).toEqual([]);
+    await b.driver.removeProject(b.ref);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('only Catnap can read it, and only the parent can change it', async () => {
+    const { b, paths } = await withTable();
+    const { uids } = subject.config;
+    const [base] = await readBases(paths);
+    const files = ['history.json', 'log', 'bases', join('bases', base?.name ?? '', 'pgdata', 'PG_VERSION')];
+    for (const name of files) {
+      const { uid, gid, mode } = await stat(join(paths.directory, name));
+      expect({ name, uid, gid, others: mode & 0o027 }).toEqual({ name, uid: 0, gid: uids?.service, others: 0 });
+    }
+    await b.driver.removeProject(b.ref);
+  });
+
+  test('a history without its data is removed when Catnap starts', async () => {
+    const { b, paths } = await withTable();
+    await b.driver.removeCompute(b.ref);
+    await removeLostHistories(subject.layout);
+    expect(await readdir(paths.bases)).toHaveLength(1);
+    await rm(subject.layout.branch(b.ref.projectId, b.ref.branchId), { recursive: true });
+    await removeLostHistories(subject.layout);
+    expect(await readdir(subject.layout.historiesOf(b.ref.projectId))).toEqual([]);
+    await b.driver.removeProject(b.ref);
+  });
+}

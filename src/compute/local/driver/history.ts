@@ -1,8 +1,10 @@
 /** The driver's part of keeping a history: questions to the running server, and the backup that a base image needs. */
 import type { BranchHistory } from '../../../lib/model.ts';
 import type { BranchRef, HistoryPolicy } from '../../interface/driver.ts';
+import { historySlot } from '../../interface/own-logins.ts';
 import { adminLogin, isNotReady, type Session, withSession } from '../../server/admin-session.ts';
 import { keepLogForHistory, readLogEnd, releaseLog, writeCommit } from '../../server/history.ts';
+import { dropSlot } from '../../server/replication.ts';
 import type { HostCalls } from '../channel/host-calls.ts';
 import { beginBackup, checkpointMsMax, endBackup } from './live-clone.ts';
 import { addressOf } from './observation.ts';
@@ -13,6 +15,7 @@ export async function keepHistory(
   policy: HistoryPolicy,
 ): Promise<BranchHistory | null> {
   const turn = await host.turnHistory(ref, policy);
+  if (turn?.keepsLog) await onServer(host, ref, (sql) => dropSlot(sql, historySlot));
   if (!turn?.wantsLog) return turn?.history ?? null;
   const wasHelped = await onServer(host, ref, async (sql) => {
     await copyLog(host, ref, sql);

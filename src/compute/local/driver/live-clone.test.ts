@@ -163,7 +163,7 @@ function describeClones(onXfs: boolean): void {
       .toBe(1);
     await expect(breaking).rejects.toThrow();
     expect((await readdir(folder)).filter((name) => name.includes(branchId))).toEqual([]);
-    const slots = 'SELECT count(*)::int AS count FROM pg_replication_slots';
+    const slots = 'SELECT count(*)::int AS count FROM pg_replication_slots WHERE temporary';
     await expect.poll(async () => (await bench.query(sourceServer, slots, admin))?.[0]?.count).toBe(0);
     const before = writers.acknowledged();
     await bench.cloneBranch(branchId);

@@ -15,7 +15,7 @@ import { syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
 import { readBranchRecord, readFirstSecret } from '../home/records.ts';
-import type { TenantDirectories } from '../home/tenant-directories.ts';
+import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
@@ -116,6 +116,7 @@ export async function closePrivateServer(
     await removeFrom(join(data, 'pg_stat'), () => true);
     if (kept !== null) await removeStrayFiles(join(data, 'base'), kept);
     await rm(join(home, 'private'), { recursive: true, force: true });
+    await discard(layout.replicationDirectory(ref.branchId), layout);
     await syncTree(home);
   });
 }

@@ -13,7 +13,7 @@ import { newPast } from '../branches/create.ts';
 import { detectCloneMethod } from '../copy/method.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
-import { type BranchRecord, readBranchRecord, writeBranchRecord } from '../home/records.ts';
+import { type BranchPast, type BranchRecord, readBranchRecord, writeBranchRecord } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
@@ -64,6 +64,8 @@ export class Histories {
   readonly #begun = new Map<string, BaseBegun & { readonly historyId: string }>();
   /** When the log of a history was last written to, as of its last copy: most turns find nothing new. */
   readonly #seen = new Map<string, number>();
+  /** Servers that were told to keep no log for a history that is not kept, by their pid. */
+  readonly #released = new Map<string, number>();
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
@@ -79,9 +81,13 @@ export class Histories {
     const kept = await this.find(ref);
     if (kept === null) return null;
     if (policy.retentionSeconds === 0) {
-      await this.#drop(ref, kept.historyId);
-      return { history: noHistory, wantsLog: false, wantsBase: false };
+      await this.#drop(ref, kept);
+      const server = await findPostmaster(kept.data, ref.tenantUid);
+      const keepsLog = server !== null && this.#released.get(kept.historyId) !== server.pid;
+      if (server) this.#released.set(kept.historyId, server.pid);
+      return { history: noHistory, wantsLog: false, wantsBase: false, keepsLog };
     }
+    this.#released.delete(kept.historyId);
     return this.#locked(kept.historyId, async () => {
       await this.#begin(ref, kept);
       const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
@@ -90,7 +96,8 @@ export class Histories {
       if (wantsBase && !isAwake) await this.#makeBaseAsleep(ref, kept);
       const history = await prune(kept.paths, { ...policy, layout: this.#parts.layout, group: this.#group });
       const wantsLog = isAwake && (await this.#hasNewLog(kept));
-      return { history, wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
+      const needs = { wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
+      return { history, ...needs, keepsLog: false };
     });
   }
 
@@ -145,7 +152,7 @@ export class Histories {
     const home = layout.branch(ref.projectId, ref.branchId);
     const record = await readBranchRecord(home);
     if (record === null) return null;
-    const historyId = record.past?.historyId ?? (await this.#giveHistory(ref, home));
+    const { historyId } = record.past ?? (await this.#updatePast(ref, (past) => past));
     const paths = historyPaths(layout.history(ref.projectId, historyId));
     return { data: dataDirectory(home), record, historyId, paths };
   }
@@ -174,14 +181,16 @@ export class Histories {
     return this.#parts.locks.exclusive(`history ${historyId}`, work);
   }
 
-  /** For a directory that an older version made. */
-  #giveHistory(ref: BranchRef, home: string): Promise<string> {
-    return this.#parts.locks.exclusive(branchLock(ref), async () => {
+  /** A directory that an older version made has none yet. */
+  #updatePast(ref: BranchRef, change: (past: BranchPast) => BranchPast): Promise<BranchPast> {
+    const { layout, locks } = this.#parts;
+    return locks.exclusive(branchLock(ref), async () => {
+      const home = layout.branch(ref.projectId, ref.branchId);
       const record = await readBranchRecord(home);
       if (record === null) throw new Error(`branch ${ref.branchId} has no data`);
-      const past = record.past ?? newPast(null);
-      if (record.past === undefined) await writeBranchRecord(home, { ...record, past });
-      return past.historyId;
+      const past = change(record.past ?? newPast(null));
+      await writeBranchRecord(home, { ...record, past });
+      return past;
     });
   }
 
@@ -289,29 +298,31 @@ export class Histories {
     await this.#copyAsleep(ref, kept);
   }
 
-  async #drop(ref: BranchRef, historyId: string): Promise<void> {
+  async #drop(ref: BranchRef, { historyId, record }: Kept): Promise<void> {
     const { layout } = this.#parts;
     await this.#locked(historyId, () => discard(layout.history(ref.projectId, historyId), layout));
     this.#seen.delete(historyId);
+    // A history that is kept again later begins then, and not with the template.
+    if (record.past?.template) await this.#updatePast(ref, (past) => ({ ...past, template: null }));
   }
 
   async #hasNewLog(kept: Kept): Promise<boolean> {
     const seen = this.#seen.get(kept.historyId);
-    return seen === undefined || (await this.#newestWrite(kept)) > seen;
+    const newest = await this.#newestWrite(kept);
+    return seen === undefined || newest > seen || newest === Number.POSITIVE_INFINITY;
   }
 
-  /** The server writes to the segment that was copied last, or has gone on to the next. */
+  /** The server writes to the segment that was copied last, or has gone on to the next, or has left both behind. */
   async #newestWrite({ data, paths }: Kept): Promise<number> {
     const state = await readState(paths);
     if (state?.copied == null) return Number.POSITIVE_INFINITY;
     const at = Number(lsnBytes(state.copied.lsn) / segmentBytes);
-    const times = [at, at + 1].map((number) =>
+    const writtenAt = (number: number, ifGone: number) =>
       stat(join(data, 'pg_wal', segmentName(state.timeline, number))).then(
         ({ mtimeMs }) => mtimeMs,
-        () => 0,
-      ),
-    );
-    return Math.max(...(await Promise.all(times)));
+        () => ifGone,
+      );
+    return Math.max(await writtenAt(at, Number.POSITIVE_INFINITY), await writtenAt(at + 1, 0));
   }
 }
 

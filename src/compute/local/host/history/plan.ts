@@ -58,7 +58,9 @@ const endSlackMs = 1_000;
  */
 function stopOf({ marks }: RecoveryFacts, moment: Moment, end: LogPosition) {
   if (moment.kind === 'lsn') {
-    if (lsnBytes(moment.lsn) >= lsnBytes(end.lsn)) return { lsn: end.lsn, target: {} };
+    if (lsnBytes(moment.lsn) > lsnBytes(end.lsn))
+      throw new NoSuchMomentError(`the log of the branch ends at ${end.lsn} (${end.at})`);
+    if (lsnBytes(moment.lsn) === lsnBytes(end.lsn)) return { lsn: end.lsn, target: {} };
     // Exclusive: without the record that begins there, which is later than what was asked for.
     const target = { recovery_target_lsn: moment.lsn, recovery_target_inclusive: 'off' };
     // The record that ends recovery may reach into the next segment.

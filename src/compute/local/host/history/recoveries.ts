@@ -16,6 +16,7 @@ import { requireRoom } from '../copy/room.ts';
 import { dataDirectory } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
 import { readBranchRecord } from '../home/records.ts';
+import { discard } from '../home/tenant-directories.ts';
 import { findPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { segmentBytes } from '../postgres/wal-segments.ts';
 import type { Histories, Kept } from './histories.ts';
@@ -89,7 +90,7 @@ export class Recoveries {
       this.#pending.set(token, { spec, directory, socketPath, receipt, startedAt, firstSecret });
       return { token, socketPath, firstSecret };
     } catch (error) {
-      await removeUnfinished(layout.branches(spec.projectId), spec.branchId);
+      await this.#discard(spec);
       throw error;
     }
   }
@@ -120,6 +121,7 @@ export class Recoveries {
       if (!this.#pending.delete(token)) throw new Error('the recovery is gone: another attempt has taken its place');
       await stopPostmaster(dataDirectory(directory), spec.tenantUid);
       await clearOldLog(dataDirectory(directory));
+      await discard(layout.replicationDirectory(spec.branchId), layout);
       await rm(join(directory, 'private'), { recursive: true, force: true });
       const receipt = { ...copied, lsn: reached.lsn, durationMs: Math.round(performance.now() - startedAt) };
       await publishData({
@@ -135,9 +137,13 @@ export class Recoveries {
 
   async abandon(token: string): Promise<void> {
     const pending = this.#pending.get(token);
-    if (!pending || !this.#pending.delete(token)) return;
-    const { spec } = pending;
-    await removeUnfinished(this.#parts.layout.branches(spec.projectId), spec.branchId);
+    if (pending && this.#pending.delete(token)) await this.#discard(pending.spec);
+  }
+
+  async #discard({ projectId, branchId }: RecoverySpec): Promise<void> {
+    const { layout } = this.#parts;
+    await removeUnfinished(layout.branches(projectId), branchId);
+    await discard(layout.replicationDirectory(branchId), layout);
   }
 
   #require(token: string): Pending {

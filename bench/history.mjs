@@ -1,0 +1,228 @@
+/**
+ * A table is dropped by mistake: from the call that restores the branch to the second before until the table answers at
+ * the old connection string, for data of several sizes and log of several lengths since the last base image; beside
+ * `pgbackrest restore --type=time` of the same data in the same run. Then what it costs to keep a history: pgbench with
+ * one and without, wakes and suspends with one and without, and bytes kept for bytes written. As root.
+ * BENCH_HISTORY_ON (xfs,plain), BENCH_HISTORY_SIZES (100M,1G; also 10G), BENCH_HISTORY_LOGS in MB (1,100,1000; also
+ * 5000), BENCH_HISTORY_REPEATS (3) and BENCH_HISTORY_TURNS (5) choose; BENCH_PGBACKREST names a pgBackRest of one's own.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { findBuild } from './bare-postgres.mjs';
+import { ask, makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
+import { findPgBackRest, startPeer } from './pgbackrest.mjs';
+import { findPgbench, preparePgbench, runPgbench } from './pgbench.mjs';
+import { printTable, summarize, timed } from './stats.mjs';
+
+const listOf = (name, usual) => (process.env[name] ?? usual).split(',');
+const places = listOf('BENCH_HISTORY_ON', 'xfs,plain');
+const sizes = listOf('BENCH_HISTORY_SIZES', '100M,1G');
+const logs = listOf('BENCH_HISTORY_LOGS', '1,100,1000').map(Number);
+const repeats = Number(process.env.BENCH_HISTORY_REPEATS ?? 3);
+const turns = Number(process.env.BENCH_HISTORY_TURNS ?? 5);
+const scales = { '100M': 5, '1G': 66, '10G': 660 };
+const imageGb = { '100M': 8, '1G': 16, '10G': 60 };
+const peerName = 'pgbackrest restore --type=time, and start';
+const count = 'select count(*) from precious';
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function benchHistory() {
+  if (process.getuid() !== 0) return console.log('\nHistory: not measured here: only root can mount an XFS image');
+  if (findPgbench() === null) return console.log('\nHistory: not measured here: pgbench is not installed');
+  if (findPgBackRest() === null) console.log('\nHistory: pgBackRest is not installed; measured without a peer');
+  for (const place of places) {
+    for (const size of sizes) await inNewHome(place, size, (context) => measureRestores(place, size, context));
+    await inNewHome(place, '100M', (context) => measureCost(place, context));
+  }
+}
+
+async function inNewHome(place, size, work) {
+  const home = await makeHome();
+  let catnap;
+  try {
+    if (place === 'xfs') runCatnap(home, ['storage', 'create', '--size', `${imageGb[size]}G`, '--yes']);
+    catnap = await startCatnap({ CATNAP_HOME: home });
+    const made = await catnap.api('POST', '/projects', {
+      project: {
+        default_endpoint_settings: {
+          autoscaling_limit_min_cu: 2,
+          autoscaling_limit_max_cu: 2,
+          suspend_timeout_seconds: -1,
+        },
+      },
+    });
+    const uri = made.connection_uris[0].connection_uri;
+    await preparePgbench(uri, scales[size]);
+    await work({ catnap, home, uri, made });
+  } finally {
+    await catnap?.stop();
+    if (existsSync(join(home, 'storage'))) spawnSync('umount', [join(home, 'storage')]);
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function measureRestores(place, size, context) {
+  const { home, uri } = context;
+  const root = place === 'xfs' ? join(home, 'storage') : home;
+  const build = await findBuild(home, 17, root);
+  for (const megabytes of logs) {
+    const ours = [];
+    const theirs = [];
+    for (let turn = 0; turn < repeats; turn++) {
+      ours.push(await restoreOurs(context, megabytes, turn));
+      if (findPgBackRest() !== null) theirs.push(await restoreTheirs(build, join(root, 'peer'), size, megabytes));
+    }
+    const title = `DROP TABLE undone, ${size} of data, ${megabytes} MB of log, ${place} (ms)`;
+    const rows = [['Catnap: until the table answers', ours]];
+    printTable(
+      title,
+      theirs.length > 0 ? [[peerName, theirs], ...rows] : rows,
+      theirs.length > 0 ? peerName : undefined,
+    );
+  }
+  await ask({ connectionString: uri }, 'select 1');
+}
+
+async function restoreOurs({ catnap, uri, made }, megabytes, turn) {
+  const path = `/projects/${made.project.id}`;
+  await ask({ connectionString: uri }, 'drop table if exists precious, filler');
+  // A sleep makes the base image, as a backup does for the peer.
+  await settled(catnap, made, await catnap.api('POST', `${path}/endpoints/${endpointOf(made)}/suspend`));
+  await selectOne({ connectionString: uri });
+  const moment = await loseTable({ connectionString: uri }, megabytes);
+  const startedAt = performance.now();
+  await catnap.api('POST', `${path}/branches/${made.branch.id}/restore`, {
+    source_branch_id: made.branch.id,
+    source_timestamp: moment,
+    preserve_under_name: `before-${megabytes}-${turn}-${Date.now()}`,
+  });
+  await untilAnswered(uri);
+  return performance.now() - startedAt;
+}
+
+const endpointOf = (made) => made.endpoints[0].id;
+
+async function settled(catnap, made, { operations }) {
+  for (const { id } of operations) {
+    for (;;) {
+      const { operation } = await catnap.api('GET', `/projects/${made.project.id}/operations/${id}`);
+      if (operation.status === 'finished') break;
+      await pause(20);
+    }
+  }
+}
+
+/** Until the restore is under way the old data answers, without the table. */
+async function untilAnswered(uri) {
+  for (;;) {
+    try {
+      return await ask({ connectionString: uri }, count);
+    } catch {
+      await pause(10);
+    }
+  }
+}
+
+async function restoreTheirs(build, folder, size, megabytes) {
+  await rm(folder, { recursive: true, force: true });
+  const peer = await startPeer(build, folder);
+  try {
+    const { host, user, database } = peer.login;
+    await preparePgbench(`postgresql:///${database}?host=${encodeURIComponent(host)}&user=${user}`, scales[size]);
+    await peer.backup();
+    const moment = await loseTable(peer.login, megabytes);
+    await ask(peer.login, 'select pg_switch_wal()');
+    return await peer.restore(moment, count);
+  } finally {
+    await peer.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Writes so much log, and drops a table a second after the moment that it returns. */
+async function loseTable(connection, megabytes) {
+  const client = new pg.Client(connection);
+  await client.connect();
+  await client.query('create table precious as select generate_series(1, 1000) as n');
+  await client.query('create table filler (id bigint generated always as identity primary key, text text)');
+  const { rows } = await client.query('select pg_current_wal_lsn() as lsn');
+  for (;;) {
+    const text = 'select repeat(md5(random()::text), 30) from generate_series(1, 900)';
+    await client.query(`insert into filler (text) ${text}`);
+    const { rows: now } = await client.query('select pg_current_wal_lsn() - $1 as bytes', [rows[0].lsn]);
+    if (Number(now[0].bytes) >= megabytes * 1e6) break;
+  }
+  const { rows: moment } = await client.query(
+    `select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' as at`,
+  );
+  await pause(1_000);
+  await client.query('drop table precious');
+  await client.end();
+  return moment[0].at.replace(' ', 'T').replace('+00', 'Z');
+}
+
+async function measureCost(place, { catnap, uri, made, home }) {
+  const path = `/projects/${made.project.id}`;
+  const retain = (seconds) => catnap.api('PATCH', path, { project: { history_retention_seconds: seconds } });
+  const tps = { on: [], off: [] };
+  const naps = { on: { wake: [], suspend: [] }, off: { wake: [], suspend: [] } };
+  let written = 0;
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [name, seconds] of [
+      ['on', 86_400],
+      ['off', 0],
+    ]) {
+      await retain(seconds);
+      const before = await logPosition(uri);
+      const { perSecond } = await runPgbench(uri, { clients: 4, seconds: 10, words: ['-N'] });
+      tps[name].push(perSecond);
+      if (name === 'on') written += (await logPosition(uri)) - before;
+      naps[name].suspend.push(
+        await timed(async () =>
+          settled(catnap, made, await catnap.api('POST', `${path}/endpoints/${endpointOf(made)}/suspend`)),
+        ),
+      );
+      naps[name].wake.push(await timed(() => selectOne({ connectionString: uri })));
+    }
+  }
+  printTable(
+    `pgbench -N -c 4, transactions a second, ${place}`,
+    [
+      ['without history', tps.off],
+      ['with', tps.on],
+    ],
+    'without history',
+  );
+  for (const what of ['wake', 'suspend']) {
+    printTable(
+      `${what} after pgbench, ${place} (ms)`,
+      [
+        ['without history', naps.off[what]],
+        ['with', naps.on[what]],
+      ],
+      'without history',
+    );
+  }
+  await retain(86_400);
+  await runPgbench(uri, { clients: 4, seconds: 20, words: ['-N'] });
+  await pause(12_000);
+  const folder = join(place === 'xfs' ? join(home, 'storage') : home, 'history', made.project.id);
+  const kept = Number(String(spawnSync('du', ['-sb', folder]).stdout).split('\t')[0]);
+  const gb = (bytes) => (bytes / 1e9).toFixed(2);
+  console.log(`\n  ${gb(written)} GB of log written in ${turns} turns with history (${place});`);
+  console.log(`  its folder now has ${gb(kept)} GB, blocks that base images share with the branch counted in full`);
+  console.log(
+    `  medians: ${summarize(tps.on).median.toFixed(0)} with, ${summarize(tps.off).median.toFixed(0)} without`,
+  );
+}
+
+async function logPosition(uri) {
+  const client = new pg.Client({ connectionString: uri });
+  await client.connect();
+  const { rows } = await client.query(`select (pg_current_wal_lsn() - '0/0')::bigint as bytes`);
+  await client.end();
+  return Number(rows[0].bytes);
+}

@@ -1,0 +1,77 @@
+/** What is on record about the histories of branches (`branches.history`). None of it is a user's change. */
+import type { BranchId, ProjectId } from '../lib/ids.ts';
+import type { BranchHistory } from '../lib/model.ts';
+import { json, one, type Sql } from './client.ts';
+
+/** A branch that has data, or will have soon, with what is needed to keep its history. */
+export interface KeptBranch {
+  readonly id: BranchId;
+  readonly projectId: ProjectId;
+  readonly tenantUid: number | null;
+  readonly retentionSeconds: number;
+  /** Its primary runs. */
+  readonly isAwake: boolean;
+  readonly lastResetAt: Date | null;
+  readonly history: BranchHistory | null;
+}
+
+export async function selectKeptBranches(sql: Sql, projectId: ProjectId | null = null): Promise<KeptBranch[]> {
+  return sql<KeptBranch[]>`
+    select b.id, b.project_id, p.tenant_uid, p.history_retention_seconds as retention_seconds, b.last_reset_at, b.history,
+      exists (
+        select 1 from endpoints e
+        where e.branch_id = b.id and e.type = 'read_write' and e.current_state = 'active' and e.deleting_at is null
+      ) as is_awake
+    from branches b join projects p on p.id = b.project_id
+    where b.current_state <> 'init' and b.deleting_at is null and p.deleting_at is null
+      and (${projectId}::text is null or b.project_id = ${projectId})
+    order by b.id`;
+}
+
+/** Nothing happens where a restore has given the branch other data since it was read. */
+export async function recordHistory(
+  sql: Sql,
+  { id, lastResetAt }: Pick<KeptBranch, 'id' | 'lastResetAt'>,
+  history: BranchHistory,
+): Promise<void> {
+  await sql`
+    update branches set history = ${json(sql, history)} where id = ${id} and last_reset_at is not distinct from ${lastResetAt}`;
+}
+
+/** With the data that it belongs to; null for data that nobody was asked about yet. */
+export async function updateHistory(sql: Sql, id: BranchId, history: BranchHistory | null): Promise<void> {
+  await sql`update branches set history = ${history && json(sql, history)} where id = ${id}`;
+}
+
+export interface HistoryTotals {
+  readonly branches: number;
+  readonly baseBytes: number;
+  readonly logBytes: number;
+  readonly gaps: number;
+  /** Of the awake branch that is furthest behind. */
+  readonly lagSeconds: number;
+  /** Awake branches that are further behind than the given seconds. */
+  readonly behind: number;
+}
+
+export async function sumHistories(sql: Sql, behindSeconds: number): Promise<HistoryTotals> {
+  return one(
+    await sql<HistoryTotals[]>`
+      with kept as (
+        select b.history, extract(epoch from now() - coalesce((b.history #>> '{until,at}')::timestamptz, b.state_changed_at))
+          as lag, p.history_retention_seconds > 0 and exists (
+            select 1 from endpoints e where e.branch_id = b.id and e.type = 'read_write'
+              and e.current_state = 'active' and e.pending_state is null and e.deleting_at is null
+          ) as counts
+        from branches b join projects p on p.id = b.project_id
+        where b.current_state = 'ready' and b.deleting_at is null and p.deleting_at is null
+      )
+      select count(*) filter (where history -> 'from' <> 'null')::int as branches,
+        coalesce(sum((history ->> 'baseBytes')::float8), 0)::float8 as base_bytes,
+        coalesce(sum((history ->> 'logBytes')::float8), 0)::float8 as log_bytes,
+        coalesce(sum(jsonb_array_length(history -> 'gaps')), 0)::int as gaps,
+        coalesce(max(greatest(lag, 0)) filter (where counts), 0)::float8 as lag_seconds,
+        count(*) filter (where counts and lag > ${behindSeconds})::int as behind
+      from kept`,
+  );
+}

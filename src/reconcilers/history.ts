@@ -1,0 +1,128 @@
+/**
+ * Keeps the histories of branches: of those that are awake every few seconds, of one that fell asleep once more, and of
+ * those that sleep every few minutes, so that they lose what is too old. The driver does the work; what it reports is
+ * recorded.
+ */
+import type { HistoryPolicy } from '../compute/interface/driver.ts';
+import { type KeptBranch, recordHistory, selectKeptBranches } from '../db/histories.ts';
+import { delay, minuteMs } from '../lib/clock.ts';
+import type { BranchId } from '../lib/ids.ts';
+import type { BranchHistory } from '../lib/model.ts';
+import type { Reconciler, ReconcilerParts } from './reconciler.ts';
+
+const everyMs = 10_000;
+const asleepEveryMs = 5 * minuteMs;
+/** What a branch that is awake may be behind before somebody is told. */
+const behindMsMax = minuteMs;
+/** How many are worked on at once, and after how long one that is slow no longer keeps others waiting. */
+const lanes = 4;
+const slowMs = 2_000;
+/** A time alone is written this often, so that a branch that nobody writes to costs next to nothing. */
+const sameAgainMs = 30_000;
+
+interface Watched {
+  /** When it was last brought up to date, first seen, or woken. */
+  keptAt: number;
+  isAwake: boolean;
+  /** It was awake then, so its end may be missing. */
+  wasAwake: boolean;
+  isUnderWay: boolean;
+  /** What was told already, so that it is told once. */
+  isBehind: boolean;
+  isFailing: boolean;
+}
+
+export function makeHistory(timing: { readonly slowMs?: number } = {}): Reconciler {
+  const watched = new Map<BranchId, Watched>();
+  const turn = async (parts: ReconcilerParts) => {
+    const now = parts.core.clock.now().getTime();
+    const branches = await selectKeptBranches(parts.core.database.sql);
+    forget(watched, branches);
+    const due = branches.filter((branch) => isDue(branch, watched.get(branch.id), now));
+    const next = due.values();
+    const lane = async () => {
+      for (const branch of next) {
+        const work = keep(parts, branch, watch(watched, branch, now));
+        await Promise.race([work, delay(timing.slowMs ?? slowMs)]);
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+    for (const branch of branches) tellIfBehind(parts, branch, watched.get(branch.id), now);
+  };
+  return { name: 'history', everyMs, turn };
+}
+
+function forget(watched: Map<BranchId, Watched>, branches: readonly KeptBranch[]): void {
+  const known = new Set(branches.map(({ id }) => id));
+  for (const id of watched.keys()) if (!known.has(id)) watched.delete(id);
+}
+
+function isDue({ isAwake }: KeptBranch, seen: Watched | undefined, now: number): boolean {
+  if (seen === undefined) return true;
+  if (seen.isUnderWay) return false;
+  return isAwake || seen.wasAwake || seen.isFailing || now - seen.keptAt >= asleepEveryMs;
+}
+
+function watch(watched: Map<BranchId, Watched>, { id, isAwake }: KeptBranch, now: number): Watched {
+  const flags = { wasAwake: false, isUnderWay: false, isBehind: false, isFailing: false };
+  const seen = watched.get(id) ?? { keptAt: now, isAwake, ...flags };
+  watched.set(id, seen);
+  return seen;
+}
+
+/** Never rejects. */
+async function keep(parts: ReconcilerParts, branch: KeptBranch, seen: Watched): Promise<void> {
+  const { core, driver, log } = parts;
+  const { id: branchId, projectId, tenantUid, retentionSeconds } = branch;
+  const policy: HistoryPolicy = { retentionSeconds };
+  seen.isUnderWay = true;
+  try {
+    const history = await driver.keepHistory({ projectId, branchId, tenantUid }, policy);
+    if (history !== null && !isSame(branch.history, history)) {
+      await recordHistory(core.database.sql, branch, history);
+      tellOfGaps(parts, branch, history);
+    }
+    Object.assign(seen, { keptAt: core.clock.now().getTime(), wasAwake: branch.isAwake, isFailing: false });
+  } catch (error) {
+    if (!seen.isFailing) log.error({ err: error, branch: branchId }, 'the history of a branch could not be kept');
+    seen.isFailing = true;
+  } finally {
+    seen.isUnderWay = false;
+  }
+}
+
+function isSame(known: BranchHistory | null, seen: BranchHistory): boolean {
+  if (known === null) return false;
+  const gaps = ({ gaps: found }: BranchHistory) => found.map(({ from, until }) => `${from.lsn} ${until.lsn}`).join();
+  const facts = (history: BranchHistory) =>
+    [
+      history.from?.lsn,
+      history.until?.lsn,
+      history.baseCount,
+      history.baseBytes,
+      history.logBytes,
+      gaps(history),
+    ].join();
+  const elapsedMs = Date.parse(seen.until?.at ?? '') - Date.parse(known.until?.at ?? '');
+  return facts(known) === facts(seen) && !(elapsedMs > sameAgainMs);
+}
+
+function tellOfGaps({ log }: ReconcilerParts, { id, history }: KeptBranch, seen: BranchHistory): void {
+  const known = new Set(history?.gaps.map(({ from }) => from.lsn));
+  for (const { from, until } of seen.gaps.filter((gap) => !known.has(gap.from.lsn))) {
+    log.warn({ branch: id, from, until }, 'the history of a branch has a gap: its moments cannot be given');
+  }
+}
+
+function tellIfBehind({ log }: ReconcilerParts, branch: KeptBranch, seen: Watched | undefined, now: number): void {
+  if (seen === undefined) return;
+  if (branch.isAwake && !seen.isAwake) seen.keptAt = now;
+  seen.isAwake = branch.isAwake;
+  const behindMs = branch.isAwake && branch.retentionSeconds > 0 ? now - seen.keptAt : 0;
+  const isBehind = behindMs > behindMsMax;
+  if (isBehind && !seen.isBehind) {
+    log.warn({ branch: branch.id, seconds: Math.round(behindMs / 1_000) }, 'the history of a branch is behind');
+  }
+  if (!isBehind && seen.isBehind) log.info({ branch: branch.id }, 'the history of a branch is up to date again');
+  seen.isBehind = isBehind;
+}
