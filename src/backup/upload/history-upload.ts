@@ -50,6 +50,9 @@ export class HistoryUpload {
   #until: LogPosition | null = null;
   #gaps: HistoryDocument['gaps'] = [];
   #written = '';
+  #writing: Promise<void> = Promise.resolve();
+  /** What the document in the store says: only that can be restored. */
+  #told: Pick<HistoryDocument, 'bases' | 'until'> = { bases: [], until: null };
   #local: LocalHistory | null = null;
   /** Where the machine has given up log that the store never got; the next base image ends that gap. */
   #lostAfter: LogPosition | null = null;
@@ -70,6 +73,7 @@ export class HistoryUpload {
     this.#until = document.until;
     this.#gaps = document.gaps;
     this.#bases = document.bases.filter(({ name }) => this.#objects.has(baseKey(ref, name)));
+    this.#told = { bases: this.#bases, until: this.#until };
   }
 
   /**
@@ -147,7 +151,14 @@ export class HistoryUpload {
     await this.#writeDocument();
   }
 
-  async #writeDocument(): Promise<void> {
+  /** One after another: a base image may be finished while log is uploaded, and the newest must stay. */
+  #writeDocument(): Promise<void> {
+    const written = this.#writing.then(() => this.#writeNow());
+    this.#writing = written.catch(() => {});
+    return written;
+  }
+
+  async #writeNow(): Promise<void> {
     const local = this.#local;
     if (local === null) return;
     const { branchId, pgVersion, timeline } = local;
@@ -158,6 +169,7 @@ export class HistoryUpload {
     const marks = thinned(local.marks);
     this.#remember(await writeHistoryDocument(this.#at, { ...whole, marks, writtenAt: new Date().toISOString() }));
     this.#written = text;
+    this.#told = facts;
   }
 
   /** Those that the machine has noticed and those that came to be on the way here, as far as the store reaches back. */
@@ -199,15 +211,16 @@ export class HistoryUpload {
   }
 
   report(problem: string | null): HistoryReport {
-    const [first] = this.#bases;
+    const { bases, until } = this.#told;
+    const [first] = bases;
     const local = this.#local;
     return {
       ...this.#ref,
       branchId: local?.branchId ?? '',
       localUntil: local?.until ?? null,
-      storedUntil: first === undefined ? null : this.#until,
+      storedUntil: first === undefined ? null : until,
       storedFrom: first === undefined ? null : { at: first.at, lsn: first.lsn },
-      baseCount: this.#bases.length,
+      baseCount: bases.length,
       storedBytes: [...this.#objects.values()].reduce((sum, { bytes }) => sum + bytes, 0),
       waitingBytes: this.#waitingBytes(local),
       gapCount: local === null ? this.#gaps.length : this.#allGaps(local).length,

@@ -296,6 +296,16 @@ describe('trouble', () => {
     expect(await readdir(folder)).not.toContain('projects');
   });
 
+  test('of files that cannot be read is reported, for that history', async () => {
+    await tree.makeBase();
+    await tree.write(100);
+    await writeFile(join(tree.root, treeRef.projectId, treeRef.historyId, 'history.json'), '{ not json');
+    const uploader = newUploader();
+    await uploader.round();
+    expect(reports.at(-1)).toMatchObject({ problem: null, histories: [{ ...treeRef, baseCount: 0 }] });
+    expect(last()?.problem).toMatch(/JSON/);
+  });
+
   test('of a base image that is pruned while it is uploaded is no trouble', async () => {
     const base = await tree.makeBase();
     await tree.write(100);

@@ -186,12 +186,9 @@ export class Uploader {
     let failure: unknown;
     const lane = async () => {
       for (let ref = waiting.pop(); ref !== undefined && failure === undefined; ref = waiting.pop()) {
-        const local = await readLocalHistory(this.#parts.root, ref).catch(() => null);
-        if (local === null) continue;
-        found.push(local);
-        await this.#pass(local, retentionOf(facts, ref)).catch((error: unknown) => {
+        await this.#passOne(ref, facts, found).catch((error: unknown) => {
           if (error instanceof StoreError || this.#stopping.signal.aborted) failure ??= error;
-          else this.#note(local.ref, error);
+          else this.#note(ref, error);
         });
       }
     };
@@ -200,11 +197,15 @@ export class Uploader {
     return found;
   }
 
-  async #pass(local: LocalHistory, retentionSeconds: number): Promise<void> {
-    const upload = this.#uploads.get(nameOf(local.ref)) ?? (await this.#add(local.ref, []));
-    const base = await upload.pass(local, { retentionSeconds, now: new Date(), signal: this.#stopping.signal });
-    this.#problems.delete(nameOf(local.ref));
-    if (base !== null && this.#baseUnderWay === null) this.#baseUnderWay = this.#uploadBase(local.ref, upload, base);
+  async #passOne(ref: HistoryRef, facts: UploadFacts, found: LocalHistory[]): Promise<void> {
+    const upload = this.#uploads.get(nameOf(ref)) ?? (await this.#add(ref, []));
+    const local = await readLocalHistory(this.#parts.root, ref);
+    if (local === null) return;
+    found.push(local);
+    const options = { retentionSeconds: retentionOf(facts, ref), now: new Date(), signal: this.#stopping.signal };
+    const base = await upload.pass(local, options);
+    this.#problems.delete(nameOf(ref));
+    if (base !== null && this.#baseUnderWay === null) this.#baseUnderWay = this.#uploadBase(ref, upload, base);
   }
 
   /** One at a time: it takes what the log leaves of the bandwidth. */
