@@ -31,7 +31,7 @@ export class ClaimRefusedError extends Error {
   }
 }
 
-/** Another process of the same installation writes now. Claiming again would take it away from that one: restart first. */
+/** Another process of the same installation writes now. Claiming again would take the prefix from it: restart first. */
 export class ReplacedError extends ClaimRefusedError {}
 
 const format = 1;

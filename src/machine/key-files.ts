@@ -70,7 +70,7 @@ export interface HomeFile {
 
 /** What a restored home needs besides its data. The backup key is not among it: that one opens all of this. */
 export async function readHomeFiles(home: string): Promise<HomeFile[]> {
-  const certificates = await readdir(join(home, 'certificates')).catch(() => [] as string[]);
+  const certificates = await readdir(join(home, 'certificates'), { recursive: true }).catch(() => [] as string[]);
   const names = ['secret.key', 'stack-secret', 'api-key', 'installation-id', ...certificates.map(inCertificates)];
   const found: HomeFile[] = [];
   for (const name of names) {

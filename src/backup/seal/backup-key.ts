@@ -19,7 +19,7 @@ export interface BackupKey {
   readonly id: string;
   /** For HMAC-SHA256. */
   readonly authentication: Buffer;
-  /** Key and initialisation vector for AES-256-CBC, as `openssl enc -pbkdf2` takes them from its password and a salt. */
+  /** Key and initialisation vector for AES-256-CBC, as `openssl enc -pbkdf2` derives them from password and salt. */
   cipher(salt: Uint8Array): Promise<{ readonly key: Buffer; readonly iv: Buffer }>;
 }
 

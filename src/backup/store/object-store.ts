@@ -8,7 +8,7 @@ export interface StoredObject {
   /** Relative to the store's prefix. */
   readonly key: string;
   readonly bytes: number;
-  /** Differs after the object was written again, by anybody; the same in the reply to `put`, in `head` and in `list`. */
+  /** Another after the object was written again, by anybody; the same in the replies of `put`, `head` and `list`. */
   readonly version: string;
   readonly changedAt: Date;
 }

@@ -4,6 +4,7 @@
  * after it is there, and is taken out of the document before it is removed.
  */
 import { createReadStream } from 'node:fs';
+import { minuteMs } from '../../lib/clock.ts';
 import type { LogPosition } from '../../lib/moments.ts';
 import { lsnBytes } from '../../lib/moments.ts';
 import { type HistoryDocument, type Sealed, type StoredBase, writeHistoryDocument } from '../documents.ts';
@@ -18,6 +19,7 @@ import { fromMachine } from './source.ts';
 
 /** Enough to find a time within a few minutes of log; the document is written every few seconds. */
 const marksMax = 1_000;
+const idleMs = minuteMs;
 const gigabyte = 1024 ** 3;
 
 export interface HistoryReport extends HistoryRef {
@@ -50,6 +52,7 @@ export class HistoryUpload {
   #until: LogPosition | null = null;
   #gaps: HistoryDocument['gaps'] = [];
   #written = '';
+  #writtenAtMs = 0;
   #writing: Promise<void> = Promise.resolve();
   /** What the document in the store says: only that can be restored. */
   #told: Pick<HistoryDocument, 'bases' | 'until'> = { bases: [], until: null };
@@ -77,8 +80,8 @@ export class HistoryUpload {
   }
 
   /**
-   * Objects that a listing lacks, or that somebody else has written, count as absent from now on; returns them. `before`
-   * is what was known when the listing began: what was uploaded meanwhile need not be in it.
+   * Objects that a listing lacks, or that somebody else has written, count as absent from now on; returns them.
+   * `before` is what was known when the listing began: what was uploaded meanwhile need not be in it.
    */
   compare(objects: readonly StoredObject[], before: readonly StoredObject[]): string[] {
     const found = new Map(objects.map((object) => [object.key, object]));
@@ -164,11 +167,14 @@ export class HistoryUpload {
     const { branchId, pgVersion, timeline } = local;
     const facts = { ...this.#ref, branchId, pgVersion, timeline, bases: this.#bases, until: this.#until };
     const whole = { ...facts, gaps: this.#allGaps(local) };
-    const text = JSON.stringify(whole);
+    // While nothing is written, only the time goes on: worth a request now and then.
+    const isFresh = performance.now() - this.#writtenAtMs < idleMs;
+    const text = JSON.stringify({ ...whole, until: isFresh ? this.#until?.lsn : this.#until });
     if (text === this.#written) return;
     const marks = thinned(local.marks);
     this.#remember(await writeHistoryDocument(this.#at, { ...whole, marks, writtenAt: new Date().toISOString() }));
-    this.#written = text;
+    this.#written = JSON.stringify({ ...whole, until: whole.until?.lsn });
+    this.#writtenAtMs = performance.now();
     this.#told = facts;
   }
 

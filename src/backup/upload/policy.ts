@@ -28,7 +28,7 @@ export interface UploadPlan {
   readonly log: readonly string[];
   /** A base image that the store should get; null for none. */
   readonly base: StoredBase | null;
-  /** Where the store's log ends for good, because the machine gave up what follows; the base image goes on from there. */
+  /** Where the store's log ends for good, because the machine gave up what follows; the base image ends the gap. */
   readonly lostAfter: LogPosition | null;
 }
 
