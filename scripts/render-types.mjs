@@ -27,6 +27,7 @@ const cliTypes = [
   'RestoreSnapshotReply',
   'FinalizeRestoreBranchReply',
   'GetSnapshotScheduleReply',
+  'GetBackupReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

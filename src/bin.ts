@@ -7,6 +7,7 @@ import { type Config, ConfigError, localUrl, readConfig } from './lib/config.ts'
 import { errorText } from './lib/errors.ts';
 import { readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
+import { readBackupKey } from './machine/key-files.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
@@ -39,6 +40,7 @@ function run(config: Config): Promise<number> {
       create: (bytes, say) => createStorage(config, bytes, say),
       status: () => storageStatus(config),
     },
+    backup: { key: () => readBackupKey(config.home) },
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,

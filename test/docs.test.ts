@@ -165,6 +165,7 @@ test('every setting that is documented is read, and bad values name it', () => {
     CATNAP_DOMAIN: 'Not A Name',
     CATNAP_REGION: 'No Region',
     CATNAP_API_KEY: 'short',
+    CATNAP_BACKUP_S3_REGION: 'No Region',
     'CATNAP_PG_BIN_<major>': 'relative',
   };
   for (const [name] of settingDocs) {

@@ -28,6 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   reconcilers: ['core', 'db', 'compute', 'auth-client', 'auth-provider', 'lib'],
   api: ['core', 'auth-client', 'auth-provider', 'lib'],
   proxy: ['lib'],
+  backup: ['lib'],
   machine: ['compute', 'db', 'lib'],
   // Knows the wire only: not even the leaves.
   cli: [],

@@ -3,6 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { api, at, send, withQuery } from './client.ts';
 import type {
   ConsoleSession,
+  GetBackupReply,
   GetConnectionURIReply,
   GetCurrentUserInfoReply,
   GetCurrentUserOrganizationsReply,
@@ -221,6 +222,14 @@ const mailsShown = 100;
 export const outboxQuery = queryOptions({
   queryKey: ['outbox'],
   queryFn: async () => (await api<ListOutboxReply>('GET', withQuery('/outbox', { limit: mailsShown }))).mails,
+  refetchInterval: (query) => (query.state.status === 'error' ? false : pollMs('slow')),
+  retry: false,
+});
+
+/** Only for the operator: other keys get a refusal, and are not asked again. */
+export const backupQuery = queryOptions({
+  queryKey: ['backup'],
+  queryFn: () => api<GetBackupReply>('GET', '/backup'),
   refetchInterval: (query) => (query.state.status === 'error' ? false : pollMs('slow')),
   retry: false,
 });

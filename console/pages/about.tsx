@@ -4,6 +4,7 @@ import type { Installation } from '../api/generated.ts';
 import { installationQuery } from '../api/queries.ts';
 import { Card, CopyableId, CopyButton, PageHead } from '../ui/bits.tsx';
 import { Loaded } from '../ui/states.tsx';
+import { BackupCard } from './backup-card.tsx';
 import { createProjectRequest } from './snippets.ts';
 
 /** Counts change without anybody's doing. */
@@ -27,6 +28,7 @@ export function AboutPage() {
             <>
               <Facts installation={found} />
               {found.counts !== undefined && <Counts counts={found.counts} />}
+              <BackupCard />
               {found.api_url !== undefined && <FirstRequest apiUrl={found.api_url} />}
             </>
           )}

@@ -9,6 +9,7 @@ import { Button } from '../ui/button.tsx';
 import { Icon, Logo } from '../ui/icons.tsx';
 import { Notices } from '../ui/notices-view.tsx';
 import { Failure, Loading } from '../ui/states.tsx';
+import { BackupBanner } from './backup-banner.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { SignIn } from './sign-in.tsx';
 
@@ -55,6 +56,7 @@ function Frame() {
             Catnap does not answer. What you see is what it said last; the page goes on when it is back.
           </p>
         )}
+        <BackupBanner />
         <main className="main" id="main" tabIndex={-1} ref={main}>
           <Outlet />
         </main>

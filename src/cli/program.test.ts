@@ -47,6 +47,7 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
     up: async () => 0,
     doctor: async () => [],
     storage: noStorage,
+    backup: { key: async () => undefined },
     stdin: new PassThrough(),
     stdout,
     stderr,

@@ -1,5 +1,6 @@
 /** The command line: which commands there are, the options they share, and how a run becomes an exit code. */
 import { Command, CommanderError, Option } from 'commander';
+import { addBackup } from './commands/backup.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
 import { addOutbox } from './commands/outbox.ts';
@@ -32,6 +33,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addDoctor(program, run);
   addStorage(program, run);
   addSnapshots(program, run);
+  addBackup(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

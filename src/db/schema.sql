@@ -108,6 +108,39 @@ create table auth_user_hints (
   constraint auth_user_hints_pkey PRIMARY KEY (project_id, user_id)
 );
 
+create table backup_histories (
+  history_id text not null,
+  project_id text not null,
+  branch_id text not null,
+  local_at timestamp with time zone,
+  local_lsn pg_lsn,
+  stored_from timestamp with time zone,
+  stored_at timestamp with time zone,
+  stored_lsn pg_lsn,
+  base_count integer not null,
+  stored_bytes bigint not null,
+  waiting_bytes bigint not null,
+  gap_count integer not null,
+  problem text,
+  reported_at timestamp with time zone not null,
+  gone_since timestamp with time zone,
+  constraint backup_histories_pkey PRIMARY KEY (history_id)
+);
+
+create table backup_state (
+  is_only boolean default true not null,
+  url text not null,
+  reported_at timestamp with time zone not null,
+  succeeded_at timestamp with time zone,
+  problem text,
+  problem_since timestamp with time zone,
+  verified_at timestamp with time zone,
+  verified_ok boolean,
+  verification text,
+  constraint backup_state_pkey PRIMARY KEY (is_only),
+  constraint backup_state_is_only_check CHECK (is_only)
+);
+
 create table branches (
   id text not null,
   project_id text not null,

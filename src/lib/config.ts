@@ -4,9 +4,13 @@
  */
 import { availableParallelism, homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { type BackupSettings, readBackupSettings } from './backup-settings.ts';
 import { daySeconds } from './clock.ts';
+import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
 import { type LogLevel, logLevels } from './log.ts';
 import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
+
+export { ConfigError } from './config-values.ts';
 
 export const driverNames = ['local', 'kubernetes'] as const;
 export const planNames = ['free', 'launch', 'scale'] as const;
@@ -35,6 +39,8 @@ export interface Config {
   /** The operator's own certificate and key for the database port. */
   readonly tlsFiles: { readonly cert: string; readonly key: string } | undefined;
   readonly databaseUrl: string | undefined;
+  /** Where copies go off the machine; undefined for nowhere. */
+  readonly backup: BackupSettings | undefined;
   /** An auth provider elsewhere, instead of the embedded one. */
   readonly stack: StackAccess | undefined;
   /** OpenID issuers of the operator's choice, by the id of the OAuth provider; for the embedded auth provider. */
@@ -84,15 +90,6 @@ export interface Uids {
   readonly firstTenant: number;
 }
 
-export class ConfigError extends Error {
-  constructor(variable: string, value: string, allowed: string) {
-    super(`${variable}=${JSON.stringify(value)} is not valid; allowed: ${allowed}`);
-    this.name = 'ConfigError';
-  }
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
 export function readConfig(env: Environment = process.env, user = { isRoot: process.getuid?.() === 0 }): Config {
   const bind = text(env, 'CATNAP_BIND', '127.0.0.1', /^[0-9a-fA-F.:]+$/, 'an IP address such as 127.0.0.1 or 0.0.0.0');
   const httpPort = integer(env, 'CATNAP_HTTP_PORT', 7070, 1, 65535);
@@ -109,6 +106,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHostname(bind)}:${httpPort}`,
     tlsFiles: readTlsFiles(env),
     databaseUrl: readUrl(env, 'CATNAP_DATABASE_URL', ['postgres:', 'postgresql:']),
+    backup: readBackupSettings(env),
     stack: readStack(env),
     oauthIssuers: readOauthIssuers(env),
     driver: readDriver(env),
@@ -164,49 +162,11 @@ function urlHostname(bind: string): string {
   return bind.includes(':') ? `[${bind}]` : bind;
 }
 
-function isSet(env: Environment, name: string): boolean {
-  return env[name] !== undefined && env[name] !== '';
-}
-
-function text(env: Environment, name: string, fallback: string, pattern: RegExp, allowed: string): string {
-  const value = isSet(env, name) ? (env[name] ?? fallback) : fallback;
-  if (!pattern.test(value)) throw new ConfigError(name, value, allowed);
-  return value;
-}
-
-function integer(env: Environment, name: string, fallback: number, min: number, max: number): number {
-  if (!isSet(env, name)) return fallback;
-  const value = env[name] ?? '';
-  const parsed = Number(value);
-  if (!/^\d+$/.test(value) || parsed < min || parsed > max) {
-    throw new ConfigError(name, value, `a whole number from ${min} to ${max}`);
-  }
-  return parsed;
-}
-
-function choice<T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T {
-  if (!isSet(env, name)) return fallback;
-  const found = values.find((value) => value === env[name]);
-  if (found === undefined) throw new ConfigError(name, env[name] ?? '', values.join(', '));
-  return found;
-}
-
 function readHome(env: Environment, isRoot: boolean): string {
   const fallback = isRoot ? '/var/lib/catnap' : join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'catnap');
   const home = isSet(env, 'CATNAP_HOME') ? (env.CATNAP_HOME ?? fallback) : fallback;
   if (!isAbsolute(home) || home === '/') throw new ConfigError('CATNAP_HOME', home, 'an absolute path other than /');
   return home.replace(/\/+$/, '');
-}
-
-function readUrl(env: Environment, name: string, protocols: string[]): string | undefined {
-  if (!isSet(env, name)) return undefined;
-  const value = env[name] ?? '';
-  const allowed = `a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`;
-  if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
-    // The value may hold a password, so it is not repeated.
-    throw new ConfigError(name, '…', allowed);
-  }
-  return value.replace(/\/+$/, '');
 }
 
 const stackVariables = ['CATNAP_STACK_URL', 'CATNAP_STACK_CLIENT_ID', 'CATNAP_STACK_CLIENT_SECRET'] as const;

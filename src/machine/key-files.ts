@@ -1,12 +1,16 @@
-/** Files in the data home that hold Catnap's own secrets: sealing key, first API key, secret for the auth provider. */
-import { randomBytes } from 'node:crypto';
-import { chmod, open, readFile, rename } from 'node:fs/promises';
+/**
+ * Files in the data home that hold Catnap's own secrets: sealing key, first API key, secret for the auth provider, and
+ * the key of its backups.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { chmod, open, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const secretKeyBytes = 32;
 
 export const secretKeyPath = (home: string) => join(home, 'secret.key');
 export const apiKeyPath = (home: string) => join(home, 'api-key');
+export const backupKeyPath = (home: string) => join(home, 'backup.key');
 
 /**
  * Kept beside the database, never in it: a copy of the database alone opens nothing. An existing database has secrets
@@ -35,6 +39,50 @@ export async function ensureStackSecret(home: string): Promise<string> {
   await writeSecret(path, `${made}\n`);
   return made;
 }
+
+/** Made at the first start with a store. Whoever has it can read every backup; without it nobody can. */
+export async function ensureBackupKey(home: string, makeLine: () => string): Promise<string> {
+  const kept = (await readIfThere(backupKeyPath(home)))?.trim();
+  if (kept !== undefined && kept !== '') return kept;
+  const made = makeLine();
+  await writeSecret(backupKeyPath(home), `${made}\n`);
+  return made;
+}
+
+export async function readBackupKey(home: string): Promise<string | undefined> {
+  return (await readIfThere(backupKeyPath(home)))?.trim();
+}
+
+/** Tells this installation from others that might write to the same store. No secret. */
+export async function ensureInstallationId(home: string): Promise<string> {
+  const path = join(home, 'installation-id');
+  const kept = (await readIfThere(path))?.trim();
+  if (kept !== undefined && kept !== '') return kept;
+  const made = randomUUID();
+  await writeSecret(path, `${made}\n`);
+  return made;
+}
+
+export interface HomeFile {
+  readonly name: string;
+  readonly content: Buffer;
+}
+
+/** What a restored home needs besides its data. The backup key is not among it: that one opens all of this. */
+export async function readHomeFiles(home: string): Promise<HomeFile[]> {
+  const certificates = await readdir(join(home, 'certificates'), { recursive: true }).catch(() => [] as string[]);
+  const names = ['secret.key', 'stack-secret', 'api-key', 'installation-id', ...certificates.map(inCertificates)];
+  const found: HomeFile[] = [];
+  for (const name of names) {
+    const content = await readFile(join(home, name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT' && error.code !== 'EISDIR') throw error;
+    });
+    if (content) found.push({ name, content });
+  }
+  return found;
+}
+
+const inCertificates = (name: string) => `certificates/${name}`;
 
 export async function writeApiKey(home: string, token: string): Promise<void> {
   await writeSecret(apiKeyPath(home), `${token}\n`);

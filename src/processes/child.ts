@@ -11,6 +11,7 @@ const stopMs = 10_000;
 const loaders = {
   api: async () => (await import('./api.ts')).startApi,
   worker: async () => (await import('./worker.ts')).startWorker,
+  backup: async () => (await import('./backup.ts')).startBackup,
   proxy: async () => (await import('./proxy.ts')).startProxyProcess,
 };
 

@@ -23,7 +23,7 @@ export interface RunningProcess {
 }
 
 /** The most connections that each process keeps to the system database. */
-const poolSizes = { api: 20, worker: 16, proxy: 8 } as const;
+const poolSizes = { api: 20, worker: 16, proxy: 8, backup: 2 } as const;
 
 /** One connection for one purpose: never shared, never closed, its statements prepared by earlier uses. */
 export function openOwnConnection({ database, name }: ChildInit): Database {

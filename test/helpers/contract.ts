@@ -41,6 +41,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/deleted'],
   ['POST', '/projects/{project_id}/purge'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/purge'],
+  ['GET', '/backup'],
 ];
 
 interface OpenApiReply {

@@ -8,6 +8,7 @@ import { apiKeyRoutes } from './api-keys.ts';
 import { authIntegrationRoutes } from './auth-integrations.ts';
 import { authSettingsRoutes } from './auth-settings.ts';
 import { authUserRoutes } from './auth-users.ts';
+import { backupRoutes } from './backup.ts';
 
 import { branchContentRoutes } from './branch-content.ts';
 
@@ -46,6 +47,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   authSettingsRoutes(app, parts);
   accountRoutes(app, parts);
   outboxRoutes(app, parts);
+  backupRoutes(app, parts);
   memberRoutes(app, parts);
   preloadLibraryRoutes(app, parts);
   absentRoutes(app, parts);

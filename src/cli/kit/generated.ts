@@ -825,6 +825,66 @@ export interface ListOutboxReply {
   }[];
 }
 
+export interface GetBackupReply {
+  /** `off` without CATNAP_BACKUP_URL; `failing` while nothing can be uploaded. */
+  readonly state: 'off' | 'ok' | 'behind' | 'failing';
+  /** What the operator must know, the most urgent first. */
+  readonly alerts: readonly string[];
+  /** The store. */
+  readonly url: string | null;
+  /** When the uploader last said how it fares. */
+  readonly reported_at: string | null;
+  /** When everything that it tried last succeeded. */
+  readonly succeeded_at: string | null;
+  /** Since when uploads fail. */
+  readonly failing_since: string | null;
+  /** What is not uploaded yet, of all branches. */
+  readonly waiting_bytes: number;
+  /** What the store keeps. */
+  readonly stored_bytes: number;
+  /** When a restore was last tried out. */
+  readonly verified_at: string | null;
+  /** Whether everything was right. */
+  readonly verified_ok: boolean | null;
+  /** What was checked and found. */
+  readonly verification: string | null;
+  /** Each branch’s past, and the system database’s. */
+  readonly histories: readonly {
+    /** Names the history in the store. */
+    readonly history_id: string;
+    /** Its project, or `system` for the system database. */
+    readonly project_id: string;
+    /** Null where the project is gone, and for the system database. */
+    readonly project_name: string | null;
+    /** The branch whose past it is. */
+    readonly branch_id: string;
+    /** Null where the branch is gone, and for the system database. */
+    readonly branch_name: string | null;
+    /** The first moment that the store can give; null while it can give none. */
+    readonly stored_from: string | null;
+    /** The last moment that the store can give. */
+    readonly stored_until: string | null;
+    /** Where the log of the store ends. */
+    readonly stored_lsn: string | null;
+    /** Age of that last moment if the machine has newer log, 0 if not. */
+    readonly behind_seconds: number | null;
+    /** Log and base images that are not uploaded yet. */
+    readonly waiting_bytes: number;
+    /** What the store keeps of it, compressed and encrypted. */
+    readonly stored_bytes: number;
+    /** Base images in the store. */
+    readonly base_count: number;
+    /** Spans of time that were lost before they could be uploaded. */
+    readonly gap_count: number;
+    /** Why it cannot be uploaded at the moment. */
+    readonly problem: string | null;
+    /** Since when only the store has it; a week later the store drops it. */
+    readonly gone_since: string | null;
+  }[];
+  /** When this was read. */
+  readonly read_at: string;
+}
+
 /** What runs here. Everything from `driver` on is sent to the same machine, and elsewhere to requests with a key. */
 export interface Installation {
   /** Always `catnap`. */

@@ -50,6 +50,12 @@ export interface StorageParts {
   readonly status: () => Promise<StorageStatus>;
 }
 
+/** What `catnap backup` needs from the machine; failures are for people to read. */
+export interface BackupParts {
+  /** Undefined where no store was ever configured. */
+  readonly key: () => Promise<string | undefined>;
+}
+
 export interface CliParts {
   readonly version: string;
   readonly home: string;
@@ -63,6 +69,7 @@ export interface CliParts {
   readonly up: (options: UpOptions) => Promise<number>;
   readonly doctor: () => Promise<readonly Check[]>;
   readonly storage: StorageParts;
+  readonly backup: BackupParts;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;
   readonly stderr: Writable;

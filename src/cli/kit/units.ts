@@ -1,5 +1,6 @@
-/** Sizes for people. */
+/** Sizes as people read them. */
 
+/** Powers of 1024, with one digit behind the point. */
 export function inUnits(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));

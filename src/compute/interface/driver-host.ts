@@ -20,6 +20,8 @@ export interface HostFacts {
   /** How branches are copied where the data is; null where that could not be tried. */
   readonly storageMethod: CloneMethod | null;
   readonly limitsProblem: LimitsProblem;
+  /** Where histories are kept as files that the child processes can read; null where there are none. */
+  readonly historyDirectory: string | null;
 }
 
 /** Node's own channel: a child process seen from its parent, or `process` seen from the child. */

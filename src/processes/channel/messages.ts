@@ -8,7 +8,7 @@ import type { Config } from '../../lib/config.ts';
 import type { CertificatePair } from '../../machine/certificate-source.ts';
 import { type Channel, type ChannelEnd, openChannel } from './channel.ts';
 
-export const processNames = ['api', 'worker', 'proxy'] as const;
+export const processNames = ['api', 'worker', 'proxy', 'backup'] as const;
 export type ProcessName = (typeof processNames)[number];
 
 /** Everything a child needs, so that it reads no file and no environment: it has dropped its privileges by then. */
@@ -35,6 +35,17 @@ export interface ChildInit {
   readonly storageMethod: CloneMethod | null;
   /** Null where the sizes of computes are enforced; otherwise why they are not. */
   readonly limitsProblem: string | null;
+  /** For the process that uploads; null for the others. */
+  readonly backup: BackupInit | null;
+}
+
+export interface BackupInit {
+  /** The line of the key file. */
+  readonly key: string;
+  readonly installationId: string;
+  readonly historyDirectory: string;
+  /** Key files of the data home, their contents in base64. */
+  readonly homeFiles: readonly { readonly name: string; readonly content: string }[];
 }
 
 export interface ToChild {

@@ -6,6 +6,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
+import { newBackupKeyLine } from '../../backup/seal/backup-key.ts';
 import type { DriverAccess, DriverHost } from '../../compute/interface/driver-host.ts';
 import { openDriverHost } from '../../compute/open-driver-host.ts';
 import { suspendAllComputes } from '../../core/suspend-all.ts';
@@ -17,10 +18,11 @@ import { readVersion } from '../../lib/version.ts';
 import { type CertificateSource, startCertificateSource } from '../../machine/certificate-source.ts';
 import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
+import { ensureBackupKey, ensureInstallationId, readHomeFiles } from '../../machine/key-files.ts';
 import { choosePorts } from '../../machine/ports.ts';
 import { fullCopyNote } from '../../machine/storage/advice.ts';
 import { driverChannel } from '../channel/driver-channel.ts';
-import type { ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
+import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { renderBanner } from './banner.ts';
 import { type KeptChild, keepChildRunning } from './child-process.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
@@ -33,9 +35,14 @@ export interface RunOptions {
 }
 
 /** The worker may call everything, with the parent's privileges; the API may only check settings. */
-const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = { worker: 'all', api: 'checks', proxy: 'none' };
+const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = {
+  worker: 'all',
+  api: 'checks',
+  proxy: 'none',
+  backup: 'none',
+};
 /** Requests stop first, then connections, then the work that both queue. */
-const stopOrder: readonly ProcessName[] = ['api', 'proxy', 'worker'];
+const stopOrder: readonly ProcessName[] = ['api', 'proxy', 'worker', 'backup'];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -64,7 +71,9 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const layout = await ensureHome(given);
   const lock = await takeInstanceLock(join(layout.home, 'catnap.sock'), layout.home);
   undo.push(() => lock.release());
-  const runs = (name: ProcessName) => options.processes.includes(name);
+  // Without a store there is nothing for it to do.
+  const processes = options.processes.filter((name) => name !== 'backup' || given.backup !== undefined);
+  const runs = (name: ProcessName) => processes.includes(name);
   const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
   const config = quietOnTerminal(ports.config);
   const log = createLogger({ level: config.logLevel, process: 'parent' });
@@ -74,7 +83,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   undo.push(() => host.close());
   if (runs('worker')) await host.prepare(say);
   const facts = await host.readFacts();
-  const { temporaryDiskEnforcement, limitsProblem, storageMethod } = facts;
+  const { temporaryDiskEnforcement, limitsProblem, storageMethod, historyDirectory } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are limited for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
   const version = readVersion();
@@ -94,7 +103,10 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     proxySockets: proxyNumbers(config).map((number) => join(layout.proxySocketDirectory, String(number))),
     version,
     ...facts,
+    backup: null,
   };
+  const backup =
+    runs('backup') && historyDirectory !== null ? await prepareBackup(layout.home, historyDirectory) : null;
   const started: StartedChild[] = [];
   const port = runs('proxy') ? openPort(config) : null;
   const service = { host, certificates, port, permits: createPermitBrokerage(), log };
@@ -102,9 +114,9 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   // Closed before the children stop: clients that connect later are refused instead of left waiting.
   undo.push(async () => port?.close());
   await Promise.all(
-    options.processes.flatMap((name) =>
+    processes.flatMap((name) =>
       (name === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
-        const child = await startChild({ ...shared, name, proxyNumber }, service);
+        const child = await startChild({ ...shared, name, proxyNumber, ...(name === 'backup' && { backup }) }, service);
         started.push({ name, child });
       }),
     ),
@@ -113,8 +125,23 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,
-    banner: renderBanner({ ...system, config, version, notes, processes: options.processes }),
+    banner: renderBanner({
+      ...system,
+      config,
+      version,
+      notes,
+      processes: processes.filter((name) => name !== 'backup'),
+    }),
   };
+}
+
+/** The parent may read the key files, and its children may not. */
+async function prepareBackup(home: string, historyDirectory: string): Promise<BackupInit> {
+  const key = await ensureBackupKey(home, newBackupKeyLine);
+  const installationId = await ensureInstallationId(home);
+  const files = await readHomeFiles(home);
+  const homeFiles = files.map(({ name, content }) => ({ name, content: content.toString('base64') }));
+  return { key, installationId, historyDirectory, homeFiles };
 }
 
 /** What the parent does for its children. */

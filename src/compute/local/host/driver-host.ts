@@ -47,6 +47,7 @@ export class LocalDriverHost implements DriverHost {
       limitsProblem: await this.#host.limitsProblem(),
       storageMethod: await detectCloneMethod(this.#layout.root),
       releases: await this.#findReleases(),
+      historyDirectory: this.#layout.histories,
     };
   }
 

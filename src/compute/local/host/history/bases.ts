@@ -81,6 +81,7 @@ export async function makeBaseOfTemplate(
     async (directory) => {
       await linkTree(template.dataDirectory, dataDirectory(directory), group);
       await writeFile(join(directory, 'first-secret'), template.secret, { mode: 0o600 });
+      makeReadable(join(directory, 'first-secret'), 0o640, group);
       const control = await readControlFile(template.dataDirectory);
       return { name, at, ...positionOf(control), bytes: 0, bytesShared: 0, isLive: false };
     },

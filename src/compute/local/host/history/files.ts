@@ -94,8 +94,13 @@ export function writeBaseRecord(directory: string, record: BaseRecord, group: nu
 
 export const unfinishedBase = (paths: HistoryPaths, name: string) => join(paths.bases, `${unfinishedPrefix}${name}`);
 
-export async function appendMark({ marks }: HistoryPaths, { at, lsn }: LogPosition): Promise<void> {
+export async function appendMark(
+  { marks }: HistoryPaths,
+  { at, lsn }: LogPosition,
+  group: number | null,
+): Promise<void> {
   await appendFile(marks, `${at} ${lsn}\n`, { mode: 0o600 });
+  makeReadable(marks, 0o640, group);
 }
 
 export async function readMarks({ marks }: HistoryPaths): Promise<LogPosition[]> {
@@ -106,8 +111,9 @@ export async function readMarks({ marks }: HistoryPaths): Promise<LogPosition[]>
   });
 }
 
-export function writeMarks({ marks }: HistoryPaths, positions: readonly LogPosition[]): void {
+export function writeMarks({ marks }: HistoryPaths, positions: readonly LogPosition[], group: number | null): void {
   writeFileSync(`${marks}.new`, positions.map(({ at, lsn }) => `${at} ${lsn}\n`).join(''), { mode: 0o600 });
+  makeReadable(`${marks}.new`, 0o640, group);
   renameSync(`${marks}.new`, marks);
 }
 

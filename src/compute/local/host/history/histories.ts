@@ -253,7 +253,7 @@ export class Histories {
     }
     if (to === from && state.copied.at >= position.at) return;
     writeState(paths, { ...state, branchId: ref.branchId, copied: position }, group);
-    await appendMark(paths, position);
+    await appendMark(paths, position, group);
   }
 
   /** The log is copied from a new base image on, if it was interrupted. */

@@ -67,6 +67,7 @@ async function pruneMarks(
   writeMarks(
     paths,
     marks.filter(({ lsn }) => lsnBytes(lsn) >= lsnBytes(first.lsn)),
+    group,
   );
   const gaps = state.gaps.filter(({ until }) => until.at > first.at);
   if (gaps.length < state.gaps.length) writeState(paths, { ...state, gaps }, group);

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { recordBackup } from '../../core/backup.ts';
+import { readScope } from '../../core/context.ts';
+
+const url = 'file:///mnt/backup';
+const backup = { url, s3: undefined, bytesPerSecond: undefined, delaySeconds: 30 };
+const at = '2026-11-16T08:00:00.000Z';
+const history = {
+  projectId: 'quiet-cat-1',
+  historyId: '00aa11bb',
+  branchId: 'br-quiet-cat-1',
+  localUntil: { at, lsn: '0/2000000' },
+  storedFrom: { at, lsn: '0/1000000' },
+  storedUntil: { at, lsn: '0/2000000' },
+  baseCount: 1,
+  storedBytes: 1_000,
+  waitingBytes: 0,
+  gapCount: 0,
+  problem: null,
+};
+
+describe('with a store', () => {
+  let api: TestApi;
+  const read = async () => (await api.call('GET', '/api/v2/backup')).json();
+  const record = (report: Partial<Parameters<typeof recordBackup>[2]>) =>
+    recordBackup(readScope(api.core), url, { histories: [], gone: [], problem: null, ...report });
+
+  beforeAll(async () => {
+    api = await makeApi({ backup });
+  });
+
+  afterAll(() => api.close());
+
+  test('nothing uploaded yet is said aloud', async () => {
+    expect(await read()).toMatchObject({
+      state: 'failing',
+      url,
+      histories: [],
+      alerts: [expect.stringMatching(/^Nothing has been/)],
+    });
+  });
+
+  test('what is uploaded is listed', async () => {
+    await record({ histories: [history] });
+    expect(await read()).toMatchObject({
+      state: 'ok',
+      alerts: [],
+      stored_bytes: 1_000,
+      histories: [{ history_id: '00aa11bb', behind_seconds: 0, stored_lsn: '0/2000000', stored_from: at }],
+    });
+  });
+
+  test('a branch that is behind, has lost moments or cannot be uploaded is an alert', async () => {
+    await record({ histories: [{ ...history, localUntil: { at, lsn: '0/3000000' }, waitingBytes: 5 }] });
+    const behind = await read();
+    expect(behind).toMatchObject({ state: 'behind', waiting_bytes: 5 });
+    expect(behind.alerts).toEqual([expect.stringMatching(/^1 branches are behind, the worst by \d+ seconds\.$/)]);
+    await record({ histories: [{ ...history, gapCount: 2 }] });
+    expect((await read()).alerts).toEqual([expect.stringContaining('2 gaps')]);
+    await record({ histories: [{ ...history, problem: 'no rights' }] });
+    expect((await read()).alerts).toEqual([expect.stringContaining('no rights')]);
+    await record({ histories: [{ ...history, baseCount: 0, storedFrom: null, storedUntil: null }] });
+    expect((await read()).alerts).toEqual([expect.stringContaining('no base image in the store')]);
+  });
+
+  test('a failure is shown with its beginning, until it is over', async () => {
+    await record({ histories: [history], problem: 'no answer' });
+    const first = await read();
+    expect(first).toMatchObject({ state: 'failing', alerts: [expect.stringContaining('no answer')] });
+    await record({ problem: 'still no answer' });
+    expect((await read()).failing_since).toBe(first.failing_since);
+    await record({ histories: [history] });
+    expect(await read()).toMatchObject({ state: 'ok', alerts: [], failing_since: null });
+  });
+
+  test('a history that only the store has is kept for a week', async () => {
+    const gone = [{ projectId: history.projectId, historyId: history.historyId }];
+    expect(await record({ gone })).toEqual([]);
+    expect((await read()).histories).toMatchObject([{ gone_since: expect.any(String), stored_bytes: 1_000 }]);
+    await api.core.database.sql`update backup_histories set gone_since = now() - interval '8 days'`;
+    expect(await record({ gone })).toEqual(gone);
+    expect((await read()).histories).toEqual([]);
+  });
+
+  test('a verification that failed is an alert', async () => {
+    await record({});
+    await api.core.database.sql`
+      update backup_state set verified_at = now(), verified_ok = false, verification = 'a table is damaged'`;
+    expect((await read()).alerts).toEqual([expect.stringContaining('a table is damaged')]);
+  });
+
+  test('only the operator is told', async () => {
+    expect((await api.call('GET', '/api/v2/backup', { token: api.strangerToken })).statusCode).toBe(403);
+  });
+
+  test('metrics say it too', async () => {
+    await record({ histories: [{ ...history, waitingBytes: 7 }], problem: 'no answer' });
+    const { body } = await api.app.inject({ method: 'GET', url: '/metrics' });
+    expect(body).toMatch(/^catnap_backup_failing 1$/m);
+    expect(body).toMatch(/^catnap_backup_waiting_bytes 7$/m);
+  });
+});
+
+test('without a store the state is off', async () => {
+  const api = await makeApi();
+  const reply = (await api.call('GET', '/api/v2/backup')).json();
+  await api.close();
+  expect(reply).toMatchObject({ state: 'off', alerts: [], url: null, histories: [] });
+});

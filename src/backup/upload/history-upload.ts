@@ -1,0 +1,256 @@
+/**
+ * The upload of one history. What the store has is known from its listing and from the history's document; the order of
+ * writing makes that enough after a kill at any point: log goes up in order, a base image is named by the document only
+ * after it is there, and is taken out of the document before it is removed.
+ */
+import { createReadStream } from 'node:fs';
+import { minuteMs } from '../../lib/clock.ts';
+import type { LogPosition } from '../../lib/moments.ts';
+import { lsnBytes } from '../../lib/moments.ts';
+import { type HistoryDocument, type Sealed, type StoredBase, writeHistoryDocument } from '../documents.ts';
+import { baseKey, type HistoryRef, logKey, parseKey } from '../layout.ts';
+import { isTimelineHistory, segmentAt, segmentBytes } from '../log-segments.ts';
+import { seal } from '../seal/seal.ts';
+import type { StoredObject } from '../store/object-store.ts';
+import { packFolder } from '../tar.ts';
+import { baseFolder, type LocalHistory, logPath } from './local-tree.ts';
+import { basesToDrop, logToDrop, planUpload } from './policy.ts';
+import { fromMachine } from './source.ts';
+
+/** Enough to find a time within a few minutes of log; the document is written every few seconds. */
+const marksMax = 1_000;
+const idleMs = minuteMs;
+const gigabyte = 1024 ** 3;
+
+export interface HistoryReport extends HistoryRef {
+  readonly branchId: string;
+  readonly localUntil: LogPosition | null;
+  readonly storedUntil: LogPosition | null;
+  /** The first moment that the store can give. */
+  readonly storedFrom: LogPosition | null;
+  readonly baseCount: number;
+  readonly storedBytes: number;
+  /** Log and base images of the machine that are not in the store yet. */
+  readonly waitingBytes: number;
+  readonly gapCount: number;
+  readonly problem: string | null;
+}
+
+export interface PassOptions {
+  readonly retentionSeconds: number;
+  readonly now: Date;
+  readonly signal: AbortSignal;
+}
+
+export class HistoryUpload {
+  readonly #at: Sealed;
+  readonly #ref: HistoryRef;
+  readonly #objects = new Map<string, StoredObject>();
+  /** Bytes of each log file, before sealing, that the store has. */
+  readonly #log = new Map<string, number>();
+  #bases: readonly StoredBase[] = [];
+  #until: LogPosition | null = null;
+  #gaps: HistoryDocument['gaps'] = [];
+  #written = '';
+  #writtenAtMs = 0;
+  #writing: Promise<void> = Promise.resolve();
+  /** What the document in the store says: only that can be restored. */
+  #told: Pick<HistoryDocument, 'bases' | 'until'> = { bases: [], until: null };
+  #local: LocalHistory | null = null;
+  /** Where the machine has given up log that the store never got; the next base image ends that gap. */
+  #lostAfter: LogPosition | null = null;
+  #wantedBase: StoredBase | null = null;
+
+  /** `document` is null where the store has none that can be trusted. */
+  constructor(at: Sealed, ref: HistoryRef, objects: readonly StoredObject[], document: HistoryDocument | null) {
+    this.#at = at;
+    this.#ref = ref;
+    for (const object of objects) this.#remember(object);
+    // The last segment may have been half full when it was uploaded; it is uploaded once more.
+    const last = [...this.#log.keys()]
+      .filter((name) => !isTimelineHistory(name))
+      .sort()
+      .at(-1);
+    if (last !== undefined) this.#log.set(last, 0);
+    if (document === null) return;
+    this.#until = document.until;
+    this.#gaps = document.gaps;
+    this.#bases = document.bases.filter(({ name }) => this.#objects.has(baseKey(ref, name)));
+    this.#told = { bases: this.#bases, until: this.#until };
+  }
+
+  /**
+   * Objects that a listing lacks, or that somebody else has written, count as absent from now on; returns them.
+   * `before` is what was known when the listing began: what was uploaded meanwhile need not be in it.
+   */
+  compare(objects: readonly StoredObject[], before: readonly StoredObject[]): string[] {
+    const found = new Map(objects.map((object) => [object.key, object]));
+    const wrong = before
+      .filter(({ key, version }) => found.get(key)?.version !== version && this.#objects.get(key)?.version === version)
+      .map(({ key }) => key);
+    for (const key of wrong) this.#forget(key);
+    return wrong;
+  }
+
+  /** What the store has, as far as is known here. */
+  objects(): StoredObject[] {
+    return [...this.#objects.values()];
+  }
+
+  #remember(object: StoredObject, logBytes = Number(segmentBytes)): void {
+    const name = parseKey(object.key);
+    if (name === null) return;
+    this.#objects.set(object.key, object);
+    if (name.kind === 'log') this.#log.set(name.file, logBytes);
+  }
+
+  #forget(key: string): void {
+    this.#objects.delete(key);
+    const name = parseKey(key);
+    if (name?.kind === 'log') this.#log.delete(name.file);
+    if (name?.kind === 'base') this.#bases = this.#bases.filter((base) => base.name !== name.base);
+    if (name?.kind === 'document') this.#written = '';
+  }
+
+  /** Uploads the log that is new. Returns the base image that should go up next, if one should. */
+  async pass(local: LocalHistory, options: PassOptions): Promise<StoredBase | null> {
+    this.#local = local;
+    const stored = { bases: this.#bases, until: this.#until, gaps: this.#gaps, log: new Set(this.#log.keys()) };
+    const plan = planUpload({ local, stored, ...options });
+    this.#wantedBase = plan.base;
+    for (const name of plan.log) await this.#putLog(local, name, options.signal);
+    if (plan.lostAfter !== null) this.#lostAfter ??= plan.lostAfter;
+    else this.#until = local.until;
+    await this.#writeDocument();
+    await this.#prune(new Date(options.now.getTime() - options.retentionSeconds * 1_000));
+    return plan.base;
+  }
+
+  async #putLog(local: LocalHistory, name: string, signal: AbortSignal): Promise<void> {
+    const bytes = local.log.find((file) => file.name === name)?.bytes ?? 0;
+    if (bytes <= (this.#log.get(name) ?? 0)) return;
+    signal.throwIfAborted();
+    const file = fromMachine(createReadStream(logPath(local.directory, name), { end: bytes - 1 }), signal);
+    const key = logKey(this.#ref, name);
+    const object = await this.#at.store.put(key, await seal(this.#at.key, key, file), { bytesAtMost: bytes });
+    this.#remember(object, bytes);
+  }
+
+  /** Takes long: log goes on being uploaded meanwhile, by `pass`. */
+  async uploadBase(base: StoredBase, signal: AbortSignal): Promise<void> {
+    const local = this.#local;
+    if (local === null) return;
+    const key = baseKey(this.#ref, base.name);
+    const folder = fromMachine(packFolder(baseFolder(local.directory, base.name)), signal);
+    const bytesAtMost = Math.max(gigabyte, base.bytes * 1.1);
+    const object = await this.#at.store.put(key, await seal(this.#at.key, key, folder), { bytesAtMost });
+    this.#remember(object);
+    this.#bases = [...this.#bases, base].sort((a, b) => (a.at < b.at ? -1 : 1));
+    this.#wantedBase = null;
+    if (this.#lostAfter !== null) {
+      this.#gaps = [...this.#gaps, { from: this.#lostAfter, until: { at: base.at, lsn: base.lsn } }];
+      [this.#lostAfter, this.#until] = [null, local.until];
+    }
+    await this.#writeDocument();
+  }
+
+  /** One after another: a base image may be finished while log is uploaded, and the newest must stay. */
+  #writeDocument(): Promise<void> {
+    const written = this.#writing.then(() => this.#writeNow());
+    this.#writing = written.catch(() => {});
+    return written;
+  }
+
+  async #writeNow(): Promise<void> {
+    const local = this.#local;
+    if (local === null) return;
+    const { branchId, pgVersion, timeline } = local;
+    const facts = { ...this.#ref, branchId, pgVersion, timeline, bases: this.#bases, until: this.#until };
+    const whole = { ...facts, gaps: this.#allGaps(local) };
+    // While nothing is written, only the time goes on: worth a request now and then.
+    const isFresh = performance.now() - this.#writtenAtMs < idleMs;
+    const text = JSON.stringify({ ...whole, until: isFresh ? this.#until?.lsn : this.#until });
+    if (text === this.#written) return;
+    const marks = thinned(local.marks);
+    this.#remember(await writeHistoryDocument(this.#at, { ...whole, marks, writtenAt: new Date().toISOString() }));
+    this.#written = JSON.stringify({ ...whole, until: whole.until?.lsn });
+    this.#writtenAtMs = performance.now();
+    this.#told = facts;
+  }
+
+  /** Those that the machine has noticed and those that came to be on the way here, as far as the store reaches back. */
+  #allGaps(local: LocalHistory): HistoryDocument['gaps'] {
+    const [first] = this.#bases;
+    const all = [...local.gaps, ...this.#gaps.filter((own) => !local.gaps.some((gap) => covers(gap, own)))];
+    return all
+      .filter(({ until }) => first !== undefined && lsnBytes(until.lsn) > lsnBytes(first.lsn))
+      .sort((a, b) => (a.from.at < b.from.at ? -1 : 1));
+  }
+
+  async #prune(keepFrom: Date): Promise<void> {
+    const dropped = basesToDrop(this.#bases, keepFrom);
+    if (dropped.length > 0) {
+      this.#bases = this.#bases.filter((base) => !dropped.includes(base));
+      await this.#writeDocument();
+    }
+    const listed = new Set([...this.#bases, this.#wantedBase].map((base) => base?.name));
+    for (const key of [...this.#objects.keys()]) {
+      const name = parseKey(key);
+      // Also base images that were uploaded just before a kill, and that no document has named.
+      if (name?.kind === 'base' && !listed.has(name.base)) await this.#remove(key);
+    }
+    const kept = [...this.#bases, ...(this.#wantedBase ? [this.#wantedBase] : [])];
+    for (const file of logToDrop(this.#log.keys(), kept)) await this.#remove(logKey(this.#ref, file));
+  }
+
+  /** The document last: without it, what is left after a kill would never be found again. */
+  async removeAll(): Promise<void> {
+    const isDocument = (key: string) => parseKey(key)?.kind === 'document';
+    const keys = [...this.#objects.keys()];
+    for (const key of keys.filter((one) => !isDocument(one))) await this.#remove(key);
+    for (const key of keys.filter(isDocument)) await this.#remove(key);
+  }
+
+  async #remove(key: string): Promise<void> {
+    await this.#at.store.remove(key);
+    this.#forget(key);
+  }
+
+  report(problem: string | null): HistoryReport {
+    const { bases, until } = this.#told;
+    const [first] = bases;
+    const local = this.#local;
+    return {
+      ...this.#ref,
+      branchId: local?.branchId ?? '',
+      localUntil: local?.until ?? null,
+      storedUntil: first === undefined ? null : until,
+      storedFrom: first === undefined ? null : { at: first.at, lsn: first.lsn },
+      baseCount: bases.length,
+      storedBytes: [...this.#objects.values()].reduce((sum, { bytes }) => sum + bytes, 0),
+      waitingBytes: this.#waitingBytes(local),
+      gapCount: local === null ? this.#gaps.length : this.#allGaps(local).length,
+      problem,
+    };
+  }
+
+  #waitingBytes(local: LocalHistory | null): number {
+    const base = this.#wantedBase?.bytes ?? 0;
+    if (local?.until == null) return base;
+    const first = [...this.#bases, ...local.bases.slice(-1)].map((one) => segmentAt(one.timeline, one.start)).sort()[0];
+    const waits = local.log.map(({ name, bytes }) =>
+      first !== undefined && name >= first ? Math.max(0, bytes - (this.#log.get(name) ?? 0)) : 0,
+    );
+    return base + waits.reduce((sum, bytes) => sum + bytes, 0);
+  }
+}
+
+type Gap = HistoryDocument['gaps'][number];
+
+const covers = (gap: Gap, other: Gap) =>
+  lsnBytes(gap.from.lsn) <= lsnBytes(other.from.lsn) && lsnBytes(gap.until.lsn) >= lsnBytes(other.until.lsn);
+
+function thinned(marks: readonly LogPosition[]): readonly LogPosition[] {
+  const step = Math.ceil(marks.length / marksMax);
+  return step <= 1 ? marks : marks.filter((_, at) => at % step === 0 || at === marks.length - 1);
+}

@@ -1,0 +1,105 @@
+/**
+ * What is uploaded of a history, and what of it is given up in the store. Pure. Base images on the machine are nearly
+ * free and often made; in the store each is a whole copy, so that one goes there only if it pays.
+ */
+import { dayMs } from '../../lib/clock.ts';
+import { type LogPosition, lsnBytes, lsnText } from '../../lib/moments.ts';
+import type { HistoryDocument, StoredBase } from '../documents.ts';
+import { isSegment, segmentAt, segmentBytes, segmentsBetween } from '../log-segments.ts';
+import type { LocalHistory } from './local-tree.ts';
+
+const megabyte = 1024 ** 2;
+/** So much log, or as much as the data, is replayed by a restore at most, if the machine has a newer base image. */
+const logBytesMin = 256 * megabyte;
+/** Past its window, a base image is replaced for this much log: the older log can go then. */
+const agedLogBytesMin = 16 * megabyte;
+
+/** What the store has of a history. */
+export interface StoredHistory {
+  readonly bases: readonly StoredBase[];
+  readonly until: LogPosition | null;
+  readonly gaps: HistoryDocument['gaps'];
+  /** Names of the log files. */
+  readonly log: ReadonlySet<string>;
+}
+
+export interface UploadPlan {
+  /** Log files in the order in which they must go. */
+  readonly log: readonly string[];
+  /** A base image that the store should get; null for none. */
+  readonly base: StoredBase | null;
+  /** Where the store's log ends for good, because the machine gave up what follows; the base image ends the gap. */
+  readonly lostAfter: LogPosition | null;
+}
+
+export interface PlanQuestion {
+  readonly local: LocalHistory;
+  readonly stored: StoredHistory;
+  readonly retentionSeconds: number;
+  readonly now: Date;
+}
+
+export function planUpload({ local, stored, retentionSeconds, now }: PlanQuestion): UploadPlan {
+  const { until } = local;
+  if (until === null) return { log: [], base: null, lostAfter: null };
+  const newest = stored.bases.at(-1);
+  const missing = newest && firstMissing(local, stored, newest);
+  const isBroken = missing !== undefined;
+  const candidate = local.bases.findLast(
+    (base) => firstMissing(local, stored, base) === undefined && isNewer(base, newest),
+  );
+  const isDue = newest === undefined || isBroken || isBaseDue(newest, until, { retentionSeconds, now });
+  const base = isDue ? (candidate ?? null) : null;
+  const needed = [...stored.bases, ...(base ? [base] : [])].map(({ timeline, start }) => segmentAt(timeline, start));
+  const first = needed.sort()[0];
+  const log = first === undefined ? [] : local.log.map(({ name }) => name).filter((name) => isNeeded(name, first));
+  return { log, base, lostAfter: isBroken ? lastBefore(missing, stored, newest) : null };
+}
+
+const isNewer = (base: StoredBase, than: StoredBase | undefined) =>
+  than === undefined || lsnBytes(base.lsn) > lsnBytes(than.lsn) || base.timeline > than.timeline;
+
+const isNeeded = (name: string, first: string) => !isSegment(name) || name >= first;
+
+/** The first position of which neither side has the log, on the way from a base image to the end. */
+function firstMissing(local: LocalHistory, stored: StoredHistory, base: StoredBase): string | undefined {
+  if (local.until === null) return undefined;
+  // A server that was recovered continues on another timeline, from a position that its base image does not name.
+  if (base.timeline !== local.timeline) return base.lsn;
+  const gap = local.gaps.find(({ until }) => lsnBytes(until.lsn) > lsnBytes(base.lsn));
+  if (gap !== undefined) return gap.from.lsn;
+  const here = new Set(local.log.map(({ name }) => name));
+  const names = segmentsBetween(base.timeline, base.start, local.until.lsn);
+  const at = names.findIndex((name) => !here.has(name) && !stored.log.has(name));
+  if (at === -1) return undefined;
+  return lsnText((lsnBytes(base.start) / segmentBytes + BigInt(at)) * segmentBytes);
+}
+
+function lastBefore(missing: string, { until }: StoredHistory, newest: StoredBase | undefined): LogPosition | null {
+  if (until !== null && lsnBytes(until.lsn) <= lsnBytes(missing)) return until;
+  // An object of the store is gone; the time of its log is not known, only that it is later than the base image.
+  return newest ? { at: newest.at, lsn: missing } : null;
+}
+
+function isBaseDue(
+  newest: StoredBase,
+  until: LogPosition,
+  { retentionSeconds, now }: { readonly retentionSeconds: number; readonly now: Date },
+): boolean {
+  const written = Number(lsnBytes(until.lsn) - lsnBytes(newest.lsn));
+  if (written >= Math.max(logBytesMin, newest.bytes)) return true;
+  const ageMs = now.getTime() - Date.parse(newest.at);
+  return ageMs > Math.max(dayMs, retentionSeconds * 1_000) && written >= agedLogBytesMin;
+}
+
+/** The base images that no moment of the window needs any more. */
+export function basesToDrop(bases: readonly StoredBase[], keepFrom: Date): StoredBase[] {
+  const needed = bases.findLast(({ at }) => at <= keepFrom.toISOString());
+  return needed === undefined ? [] : bases.filter(({ at }) => at < needed.at);
+}
+
+/** The log that is older than every base image. Without any, all log may still be needed by one that is on its way. */
+export function logToDrop(log: Iterable<string>, bases: readonly StoredBase[]): string[] {
+  const first = bases.map(({ timeline, start }) => segmentAt(timeline, start)).sort()[0];
+  return first === undefined ? [] : [...log].filter((name) => isSegment(name) && name < first);
+}
