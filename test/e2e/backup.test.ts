@@ -115,7 +115,9 @@ test('a bare Postgres restores it with plain tools, to the moment', async () => 
   try {
     await run('bash', [join(work, 'restore')], asUser);
     const bare = `postgres://catnap_admin@/neondb?host=${work}`;
-    expect(await ask(bare, 'select count(*) from cat')).toBe('1000');
+    await eventually(async () => expect(await ask(bare, 'select count(*) from cat')).toBe('1000'), {
+      deadlineMs: 20_000,
+    });
   } catch (error) {
     throw new Error(await readFile(join(work, 'server.log'), 'utf8').catch(() => ''), { cause: error });
   } finally {

@@ -64,7 +64,12 @@ export class S3Store implements ObjectStore {
       bytes = loaded ?? bytes;
     });
     const done = await this.#guard(key, () => upload.done());
-    return { key, bytes, version: unquoted(done.ETag), changedAt: new Date() };
+    const version = unquoted(done.ETag);
+    if (version !== '') return { key, bytes, version, changedAt: new Date() };
+    // Ceph does not say what came of an upload in parts.
+    const found = await this.head(key);
+    if (found === null) throw new StoreError('other', `${this.url}: ${key} is not there after its upload`);
+    return found;
   }
 
   async get(key: string): Promise<Readable> {
