@@ -126,8 +126,8 @@ export class FileStore implements ObjectStore {
   async #place(temporary: string, target: string, key: string, ifAbsent: boolean): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       await stat(this.#root);
-      await mkdir(dirname(target), { recursive: true, mode: 0o700 });
       try {
+        await mkdir(dirname(target), { recursive: true, mode: 0o700 });
         if (ifAbsent) await link(temporary, target);
         else await rename(temporary, target);
         break;

@@ -43,6 +43,7 @@ async function catnap(...args: string[]) {
     processNames: [],
     up: async () => 0,
     doctor: async () => [],
+    backup: { key: unused },
     storage: { plan: unused, create: unused, status: unused },
     stdin: new PassThrough(),
     stdout,
