@@ -480,6 +480,37 @@ export interface Annotation {
   readonly updated_at?: string;
 }
 
+/** What is kept of a branch’s past. An addition of Catnap. */
+export interface BranchHistory {
+  /** history_retention_seconds of the project. */
+  readonly retention_seconds: number;
+  /** The first moment that can be given, those of its ancestors included. */
+  readonly from?: string;
+  /** Up to here everything is kept; what was written since follows within a minute. */
+  readonly until?: string;
+  /** The first position in the branch’s own log that can be given. */
+  readonly from_lsn?: string;
+  /** The last one. */
+  readonly until_lsn?: string;
+  /** Spans in between that are lost and cannot be given. */
+  readonly gaps: readonly {
+    /** Begin. */
+    readonly from: string;
+    /** End. */
+    readonly until: string;
+    /** Begin, as a position in the log. */
+    readonly from_lsn: string;
+    /** End, as a position in the log. */
+    readonly until_lsn: string;
+  }[];
+  /** Base images. */
+  readonly base_count: number;
+  /** What base images take beyond the blocks that they share. */
+  readonly base_bytes: number;
+  /** What the write-ahead log between them takes. */
+  readonly log_bytes: number;
+}
+
 /** Branches, computes and settings that belong together. */
 export interface Project {
   /** Id of the project. */
@@ -931,6 +962,10 @@ export interface GetProjectBranchSchemaReply {
 export interface GetProjectBranchSchemaComparisonReply {
   /** Unified diff from the base to the branch; empty when they are the same. */
   readonly diff: string;
+}
+
+export interface GetProjectBranchHistoryReply {
+  readonly history: BranchHistory;
 }
 
 export interface RestoreProjectBranchReply {

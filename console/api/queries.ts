@@ -7,6 +7,7 @@ import type {
   GetConnectionURIReply,
   GetCurrentUserInfoReply,
   GetCurrentUserOrganizationsReply,
+  GetProjectBranchHistoryReply,
   GetProjectReply,
   Installation,
   ListApiKeysReply,
@@ -104,6 +105,14 @@ export const branchesQuery = (id: string) =>
       const path = withQuery(at`/projects/${id}/branches`, { sort_by: 'created_at', sort_order: 'asc', limit: 1000 });
       return (await api<ListProjectBranchesReply>('GET', path)).branches;
     },
+    refetchInterval: () => pollMs('slow'),
+  });
+
+export const historyQuery = (id: string, branchId: string) =>
+  queryOptions({
+    queryKey: ['project', id, 'history', branchId],
+    queryFn: async () =>
+      (await api<GetProjectBranchHistoryReply>('GET', at`/projects/${id}/branches/${branchId}/history`)).history,
     refetchInterval: () => pollMs('slow'),
   });
 

@@ -11,6 +11,7 @@ import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { BranchComputes } from './branch-computes.tsx';
 import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
+import { BranchHistory } from './branch-history.tsx';
 import { CreateBranch } from './create-branch.tsx';
 import { ReplicationSlots } from './logical-replication.tsx';
 import { SchemaDiff } from './schema-diff.tsx';
@@ -90,6 +91,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
             )}
           </Card>
         </div>
+        <BranchHistory branch={branch} />
         <ReplicationSlots branch={branch} />
         <SchemaDiff branch={branch} branches={branches} />
       </div>

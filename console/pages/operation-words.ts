@@ -9,6 +9,7 @@ const actions: Readonly<Record<string, string>> = {
   start_compute: 'Starting the compute',
   suspend_compute: 'Suspending the compute',
   apply_config: 'Applying the change',
+  apply_storage_config: 'Applying the new window of history',
   check_availability: 'Checking availability',
   create_compute: 'Creating the compute',
   timeline_archive: 'Archiving the branch',

@@ -14,6 +14,7 @@ import { type Access, type Authenticate, useAuth } from './plugins/auth.ts';
 import { useBackupMetrics } from './plugins/backup-metrics.ts';
 import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
+import { useHistoryMetrics } from './plugins/history-metrics.ts';
 import { useJsonBody } from './plugins/json-body.ts';
 import { useLazySchemas } from './plugins/lazy-schemas.ts';
 import { useMetrics } from './plugins/metrics.ts';
@@ -53,6 +54,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   useMetrics(app, parts.metrics);
   useUsersSyncMetrics(parts.metrics, readScope(parts.core));
   useBackupMetrics(parts.metrics, readScope(parts.core));
+  useHistoryMetrics(parts.metrics, readScope(parts.core));
   useJsonBody(app);
   useValidation(app);
   for (const schema of sharedSchemas) app.addSchema(schema);

@@ -91,6 +91,8 @@ describe('storage', () => {
     branches: [{ project: 'p', branch: 'br-a', bytes: 2 ** 20, shared: 2 ** 19, extents: 20_000 }],
     branchBytes: 2 ** 21,
     branchBytesOnDisk: 2 ** 20,
+    historyBytes: 2 ** 22,
+    historyBytesOnDisk: 3 * 2 ** 20,
   };
 
   test('says what it will do, and does it only when told', async () => {
@@ -128,6 +130,7 @@ describe('storage', () => {
     expect(out).toMatch(/method: +reflink/);
     expect(out).toMatch(/image: +\/h\/storage.img, up to 1 GiB, 3 MiB on the disk/);
     expect(out).toMatch(/saved by sharing: +1 MiB/);
+    expect(out).toMatch(/history: +3 MiB beyond what branches take/);
     expect(out).toMatch(/p +br-a +1 MiB +512 KiB +20000/);
     expect(out).toMatch(/Slow to branch.*br-a/);
     const json = await catnap(['storage', 'status', '--json'], { storage });

@@ -107,8 +107,8 @@ async function copyCatalog(scope: CommandScope, from: BranchId, to: BranchId, pa
 }
 
 /**
- * Shared keys: the parent's compute keeps serving, but cannot start, stop or be deleted until the copy is made. A copy of
- * the past needs the history alone.
+ * Shared keys: the parent's compute keeps serving, but cannot start, stop or be deleted until the copy is made. A copy
+ * of the past needs the history alone.
  */
 async function queueCopy(
   scope: CommandScope,

@@ -1,7 +1,7 @@
 /**
  * Restore of a branch: its data becomes that of another branch's head, or of a moment in the past of any branch, itself
- * included. It keeps its id, its name, its computes and their host names. Only intent is written here; the operation copies first and exchanges the data last, so a restore
- * that fails leaves the branch as it was.
+ * included. It keeps its id, its name, its computes and their host names. Only intent is written here; the operation
+ * copies first and exchanges the data last, so a restore that fails leaves the branch as it was.
  */
 import { insertBranch, moveChildren, selectChildren, updateBranch } from '../db/branches.ts';
 import { selectEndpoints, selectReadWriteEndpoint } from '../db/endpoints.ts';

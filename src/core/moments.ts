@@ -3,11 +3,13 @@
  * from what drivers last reported, so that a caller learns at once what cannot be given; the driver has the last word.
  */
 import { type BranchRow, selectBranchInAnyState } from '../db/branches.ts';
+import { type HistoryTotals, sumHistories } from '../db/histories.ts';
 import { selectProjectInAnyState } from '../db/projects.ts';
 import { CatnapError, invalid } from '../lib/errors.ts';
-import type { BranchId } from '../lib/ids.ts';
+import type { BranchId, ProjectId } from '../lib/ids.ts';
 import type { BranchHistory } from '../lib/model.ts';
 import { isLsn, type LogPosition, lsnBytes, type Moment, readTime } from '../lib/moments.ts';
+import { type Caller, requireBranch, requireProject } from './access.ts';
 import type { Scope } from './context.ts';
 
 export interface MomentInput {
@@ -168,3 +170,25 @@ function windowText({ history }: BranchRow, window: HistoryWindow | null): strin
 const spanText = (from: LogPosition, until: LogPosition) => `${from.at} (${from.lsn}) and ${until.at} (${until.lsn})`;
 
 const refused = (message: string) => new CatnapError('unprocessable', message);
+
+export interface KeptHistory {
+  readonly history: BranchHistory | null;
+  readonly window: HistoryWindow | null;
+  readonly retentionSeconds: number;
+}
+
+export async function getBranchHistory(
+  scope: Scope,
+  caller: Caller,
+  { projectId, branchId }: { readonly projectId: ProjectId; readonly branchId: BranchId },
+): Promise<KeptHistory> {
+  const { historyRetentionSeconds: retentionSeconds } = await requireProject(scope, caller, projectId);
+  const branch = await requireBranch(scope, projectId, branchId);
+  return { history: branch.history, window: await historyWindow(scope, branch), retentionSeconds };
+}
+
+/** A history that is further behind than this is a reason to look. */
+const behindSeconds = 60;
+
+export const readHistoryTotals = ({ sql }: Scope): Promise<HistoryTotals> => sumHistories(sql, behindSeconds);
+export type { HistoryTotals };

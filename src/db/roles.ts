@@ -90,8 +90,8 @@ export async function deleteRoleRow(sql: Sql, id: number): Promise<void> {
 }
 
 /**
- * Gives roles that were found in a server the passwords that the project has on record for the same verifiers, which are
- * salted: no other password has them.
+ * Gives roles that were found in a server the passwords that the project has on record for the same verifiers, which
+ * are salted: no other password has them.
  */
 export async function recallPasswords(sql: Sql, projectId: ProjectId, branchId: BranchId): Promise<void> {
   await sql`

@@ -1,7 +1,7 @@
 /**
- * Copies a branch's data for a new one: the head of its parent, or a moment of the past. A parent branch that is awake keeps serving; keys shared with its other copies
- * keep it from starting, stopping and being deleted meanwhile. Should its server die, the copy fails and is tried
- * again. A schema-only branch is emptied before it is visible to anyone.
+ * Copies a branch's data for a new one: the head of its parent, or a moment of the past. A parent branch that is awake
+ * keeps serving; keys shared with its other copies keep it from starting, stopping and being deleted meanwhile. Should
+ * its server die, the copy fails and is tried again. A schema-only branch is emptied before it is visible to anyone.
  */
 import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads the schema of a database at a moment of the past: recovers that moment into a scratch branch, starts a server on
- * it that nobody else knows, dumps, and removes both. What was read stays on record until it is fetched.
+ * Reads the schema of a database at a moment of the past: recovers that moment into a scratch branch, starts a server
+ * on it that nobody else knows, dumps, and removes both. What was read stays on record until it is fetched.
  */
 import { NoSuchMomentError } from '../compute/interface/driver.ts';
 import { commandScope } from '../core/context.ts';

@@ -1,7 +1,7 @@
 /**
- * Restores a branch: copies the source, or a moment of its past, under a name of its own while the branch keeps serving its data, then stops its
- * computes and exchanges its data for the copy. A failure before that exchange changes nothing. The computes that were
- * awake are started by the operations that follow.
+ * Restores a branch: copies the source, or a moment of its past, under a name of its own while the branch keeps serving
+ * its data, then stops its computes and exchanges its data for the copy. A failure before that exchange changes
+ * nothing. The computes that were awake are started by the operations that follow.
  */
 import type { SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';

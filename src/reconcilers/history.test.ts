@@ -21,14 +21,15 @@ beforeAll(async () => {
 afterAll(() => domain.close());
 beforeEach(() => domain.core.database.sql`delete from projects`);
 
-async function stage(driver = new FakeDriver()) {
+async function stage({ slowMs = 60_000 } = {}) {
+  const driver = new FakeDriver();
   const made = await makeProject(domain);
   await drain(domain.core, driver);
   const log = createLogger({ level: 'silent', process: 'test' });
   const [warned, failed] = [vi.spyOn(log, 'warn'), vi.spyOn(log, 'error')];
   let now = Date.now();
   const clock = { now: () => new Date(now) };
-  const { turn } = makeHistory({ slowMs: 20 });
+  const { turn } = makeHistory({ slowMs });
   /** The branches that a turn asks the driver for, so many minutes after the last one. */
   const turnAfter = async (minutes: number) => {
     now += minutes * minuteMs;
@@ -71,8 +72,8 @@ describe('which branches', () => {
   });
 
   test('one that is slow does not hold up the others', async () => {
-    const driver = new FakeDriver();
-    const s = await stage(driver);
+    const s = await stage({ slowMs: 20 });
+    const { driver } = s;
     const { branch } = await command(domain, (scope) =>
       createBranch(scope, domain.caller, s.project.id, { annotation: {}, endpoints: [{ type: 'read_write' }] }),
     );

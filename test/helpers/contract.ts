@@ -35,6 +35,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
   ['PATCH', '/organizations/{org_id}'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
+  ['GET', '/projects/{project_id}/branches/{branch_id}/history'],
   ['GET', '/events'],
   ['GET', '/outbox'],
   ['GET', '/backup'],

@@ -276,6 +276,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /backup',
     'GET /events',
     'GET /outbox',
+    'GET /projects/{}/branches/{}/history',
     'GET /projects/{}/endpoints/{}/metrics',
     'PATCH /organizations/{}',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',

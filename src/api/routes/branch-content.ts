@@ -1,8 +1,8 @@
-/** What is in a branch: its schema, and restoring it to another state. */
+/** What is in a branch: its schema, its history, and restoring it to another state. */
 import type { FastifyRequest } from 'fastify';
 import { restoreBranch } from '../../core/branch-restore.ts';
 import { type Address, baseOf, findSchemaSource } from '../../core/branch-schema.ts';
-import { isMomentGiven } from '../../core/moments.ts';
+import { getBranchHistory, isMomentGiven } from '../../core/moments.ts';
 import { requestPastSchema, takePastSchema } from '../../core/past-schema.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { App } from '../kit/app-type.ts';
@@ -17,7 +17,9 @@ import {
 } from '../schemas/branch.ts';
 import { BranchParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
+import { BranchHistoryReply } from '../schemas/history.ts';
 import { branchView, restoreInput } from '../views/branch.ts';
+import { historyView } from '../views/history.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress } from '../views/params.ts';
 import { ask, write } from './command.ts';
@@ -28,6 +30,20 @@ const member = '/projects/:project_id/branches/:branch_id';
 
 export function branchContentRoutes(app: App, parts: ApiParts): void {
   schemaRoutes(app, parts);
+
+  const history = {
+    tags,
+    operationId: 'getProjectBranchHistory',
+    summary: 'Get what is kept of a branch’s past',
+    description: 'The moments that it can be branched from or restored to, and what keeping them takes.',
+    params: BranchParams,
+    response: { 200: BranchHistoryReply, ...errorReply },
+  };
+  app.get(`${member}/history`, { schema: history }, async (request) => ({
+    history: historyView(
+      await ask(parts, request, (scope, caller) => getBranchHistory(scope, caller, branchAddress(request.params))),
+    ),
+  }));
 
   const restore = {
     tags,

@@ -9,6 +9,7 @@ import { asBranchId, asProjectId } from '../../lib/ids.ts';
 import { createLogger } from '../../lib/log.ts';
 import type { LogPosition } from '../../lib/moments.ts';
 import { makeHistory } from '../../reconcilers/history.ts';
+import { retention } from '../../reconcilers/retention.ts';
 
 const log = createLogger({ level: 'silent', process: 'test' });
 
@@ -258,6 +259,47 @@ describe('the schema at a moment', () => {
     await expect(ask('three')).rejects.toMatchObject({ kind: 'unavailable' });
     await s.settle();
     expect([...s.driver.branches.keys()]).toEqual([s.root]);
+    // Nobody has come back for these.
+    const { sql } = api.core.database;
+    expect(await sql`update schema_reads set created_at = now() - interval '6 minutes' returning 1`).toHaveLength(2);
+    await retention.turn({ core: api.core, driver: s.driver, log });
+    expect(await sql`select 1 from schema_reads`).toHaveLength(0);
+  });
+});
+
+describe('what is kept', () => {
+  test('is shown with its window, its gaps and its costs, and counted', async () => {
+    const s = await stage();
+    const early = await s.role('early');
+    const { history } = (await s.call('GET', `/${s.root}/history`)).body;
+    expect(history).toEqual({
+      retention_seconds: 86_400,
+      from: expect.stringMatching(/Z$/),
+      until: expect.stringMatching(/Z$/),
+      from_lsn: expect.stringMatching(/^0\//),
+      until_lsn: early.lsn,
+      gaps: [],
+      base_count: 1,
+      base_bytes: 0,
+      log_bytes: expect.any(Number),
+    });
+    const fakeLog = s.driver.branches.get(s.root)?.log;
+    if (fakeLog) fakeLog.gaps = [{ from: early, until: await s.role('late') }];
+    await s.settle();
+    const gapped = (await s.call('GET', `/${s.root}/history`)).body.history;
+    expect(gapped.gaps).toMatchObject([{ from_lsn: early.lsn, until_lsn: gapped.until_lsn }]);
+    const metrics = (await api.call('GET', '/metrics')).body;
+    expect(metrics).toMatch(/^catnap_history_gaps 1$/m);
+    expect(metrics).toMatch(/^catnap_history_behind 0$/m);
+    const { branch } = (await s.create({ name: 'newborn' })).body;
+    expect((await s.call('GET', `/${branch.id}/history`)).body.history).toEqual({
+      retention_seconds: 86_400,
+      gaps: [],
+      base_count: 0,
+      base_bytes: 0,
+      log_bytes: 0,
+    });
+    await s.settle();
   });
 });
 

@@ -8,6 +8,7 @@ import { ConnectionDetails, ConnectionParameters } from './connection-uri.ts';
 import { Database } from './database.ts';
 import { BranchEndpointOptions, Endpoint } from './endpoint.ts';
 import { GeneralError } from './error.ts';
+import { BranchHistory } from './history.ts';
 import { JWKS } from './key-set.ts';
 import { Member } from './member.ts';
 import { Operation } from './operation.ts';
@@ -45,6 +46,7 @@ export const sharedSchemas = [
   BranchEndpointOptions,
   Branch,
   Annotation,
+  BranchHistory,
   Project,
   ProjectListItem,
   JWKS,

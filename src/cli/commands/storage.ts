@@ -82,6 +82,7 @@ function words(status: StorageStatus) {
     data: inUnits(status.branchBytes),
     taken: inUnits(status.branchBytesOnDisk),
     saved: inUnits(status.branchBytes - status.branchBytesOnDisk),
+    history: `${inUnits(status.historyBytesOnDisk)} beyond what branches take`,
   };
 }
 
@@ -92,7 +93,12 @@ function columns({ image, branches }: StorageStatus) {
     ...(image && { file: 'image' }),
     used: 'filesystem used',
     free: 'filesystem free',
-    ...(branches && { data: 'data of all branches', taken: 'what they take', saved: 'saved by sharing' }),
+    ...(branches && {
+      data: 'data of all branches',
+      taken: 'what they take',
+      saved: 'saved by sharing',
+      history: 'history',
+    }),
   };
 }
 

@@ -39,6 +39,8 @@ export interface StorageStatus {
     | null;
   readonly branchBytes: number;
   readonly branchBytesOnDisk: number;
+  readonly historyBytes: number;
+  readonly historyBytesOnDisk: number;
 }
 
 /** What `catnap storage` needs from the machine; failures are for people to read. */

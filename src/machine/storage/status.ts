@@ -1,4 +1,7 @@
-/** `catnap storage status`: how branches are copied here, what they take, what they share. Changes nothing. */
+/**
+ * `catnap storage status`: how branches are copied here, what they and their histories take, what they share. Changes
+ * nothing.
+ */
 import { existsSync } from 'node:fs';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { detectCloneMethod } from '../../compute/local/host/copy/method.ts';
@@ -37,6 +40,9 @@ export interface StorageStatus {
   /** What all branches would take if none shared anything, and what they do take. */
   readonly branchBytes: number;
   readonly branchBytesOnDisk: number;
+  /** What histories would take if they shared nothing, and what they take beyond the blocks of branches. */
+  readonly historyBytes: number;
+  readonly historyBytesOnDisk: number;
 }
 
 export async function storageStatus({ home }: Pick<Config, 'home'>): Promise<StorageStatus> {
@@ -66,13 +72,25 @@ async function measureBranches(layout: Layout) {
   const shared: Range[] = [];
   for (const { project, branch } of await findBranches(layout)) {
     const found = await measureExtents(dataDirectory(layout.branch(project, branch)));
-    if (found === null) return { branches: null, branchBytes: 0, branchBytesOnDisk: 0 };
+    if (found === null) return unknown;
     branches.push(branchUse(project, branch, found));
     for (const range of found.shared) shared.push(range);
   }
   const sum = (read: (use: BranchUse) => number) => branches.reduce((total, use) => total + read(use), 0);
   const branchBytesOnDisk = sum((use) => use.bytes - use.shared) + unionBytes(shared);
-  return { branches, branchBytes: sum((use) => use.bytes), branchBytesOnDisk };
+  const history = await measureHistories(layout, shared);
+  if (history === null) return unknown;
+  return { branches, branchBytes: sum((use) => use.bytes), branchBytesOnDisk, ...history };
+}
+
+const unknown = { branches: null, branchBytes: 0, branchBytesOnDisk: 0, historyBytes: 0, historyBytesOnDisk: 0 };
+
+async function measureHistories({ histories }: Layout, ofBranches: readonly Range[]) {
+  if (!existsSync(histories)) return { historyBytes: 0, historyBytesOnDisk: 0 };
+  const found = await measureExtents(histories);
+  if (found === null) return null;
+  const sharedAlone = unionBytes([...ofBranches, ...found.shared]) - unionBytes(ofBranches);
+  return { historyBytes: found.bytes, historyBytesOnDisk: found.bytes - found.sharedBytes + sharedAlone };
 }
 
 function branchUse(project: string, branch: string, found: Extents): BranchUse {

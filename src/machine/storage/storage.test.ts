@@ -73,7 +73,10 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     expect(await read(layout.root)).toBe('rows');
     expect(await lstat(join(layout.root, branch, 'base'))).toMatchObject({ uid: 701_234, gid: 701_234 });
     expect((await lstat(join(home, 'storage.img'))).blocks * 512).toBeLessThan(bytes / 4);
+    await mkdir(join(layout.root, 'history/wild-bird-1/h1/log'), { recursive: true });
+    await writeFile(join(layout.root, 'history/wild-bird-1/h1/log/segment'), 'x'.repeat(8192), { flush: true });
     const status = await storageStatus(place.config);
+    expect(status).toMatchObject({ historyBytes: 8192, historyBytesOnDisk: 8192 });
     expect(status).toMatchObject({ method: 'reflink', path: layout.root, isAway: false, image: { bytes } });
     expect(status.branches).toMatchObject([{ project: 'wild-bird-1', branch: 'br-one-2', bytes: 4096, shared: 0 }]);
     await expect(planStorage(place.config, bytes)).rejects.toThrow(/has a storage image already/);

@@ -1,5 +1,6 @@
 /** Branches: made, changed, compared, restored, protected, deleted. */
 import { expect, test } from 'vitest';
+import { eventually } from '../../helpers/eventually.ts';
 import {
   at,
   branchIdOf,
@@ -10,6 +11,7 @@ import {
   dialog,
   open,
   ownProject,
+  photograph,
   runSql,
   story,
   walkTo,
@@ -76,6 +78,36 @@ export function branches(): void {
     await page.getByRole('heading', { name: 'put-away' }).waitFor();
     await button('Reset or restore').waitFor();
     expect(await page.getByText('This branch has no').count()).toBe(0);
+  });
+
+  test('go back to a moment of their own past, and keep the present', async () => {
+    await ownProject({ invoices: true });
+    const { page, program, project } = story();
+    const branchId = await branchIdOf('main');
+    const history = async () => (await program.api('GET', at(`/branches/${branchId}/history`))).body.history;
+    const before = await eventually(async () => {
+      const found = await history();
+      expect(found.until_lsn).toBeDefined();
+      return found;
+    });
+    await open(at(`/sql?branch=${branchId}`));
+    await runSql('drop table invoices');
+    await page.getByText('DROP: 0 rows').waitFor();
+    await walkTo(at(`/branches/${branchId}`));
+    await page.getByText(/of log, .* in 1 base image/).waitFor();
+    await button('Go back to a moment').click();
+    await dialog().getByLabel('Moment').fill(before.until_lsn);
+    await dialog().getByLabel('As it was then becomes').selectOption('restore');
+    await dialog()
+      .getByLabel(/^Keep the present data/)
+      .fill('without-invoices');
+    await photograph(page, 'a moment of the past');
+    await confirm('Restore');
+    await program.settle(project.id);
+    await page.getByText('Last restored').waitFor();
+    await walkTo(at(`/sql?branch=${branchId}`));
+    await runSql('select count(*) as invoices from invoices');
+    await page.getByRole('columnheader', { name: 'invoices' }).waitFor();
   });
 
   test('that are protected are not deleted, and are written to only after a question', async () => {
