@@ -6,6 +6,7 @@ import { addKeys } from './commands/keys.ts';
 import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
+import { addRestore } from './commands/restore.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
@@ -29,6 +30,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addPsql(program, run);
   addDoctor(program, run);
   addStorage(program, run);
+  addRestore(program, run);
   addBackup(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
