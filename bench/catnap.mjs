@@ -28,7 +28,8 @@ export function runCatnap(home, args) {
 /** `onLog` is called with each line of its log. */
 export async function startCatnap(env = {}, onLog = null) {
   const home = env.CATNAP_HOME ?? (await makeHome());
-  const [httpPort, pgPort] = [await freePort(), await freePort()];
+  const httpPort = env.CATNAP_HTTP_PORT ?? (await freePort());
+  const pgPort = env.CATNAP_PG_PORT ?? (await freePort());
   const child = spawn(process.execPath, [entry, 'up', '--stop-computes'], {
     env: {
       ...process.env,

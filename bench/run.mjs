@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { benchAutoscale } from './autoscale.mjs';
 import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
+import { benchDrill } from './drill.mjs';
 import { benchHistory } from './history.mjs';
 import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
@@ -16,6 +17,7 @@ const benchmarks = {
   neighbours: benchNeighbours,
   branch: benchBranch,
   create: benchCreate,
+  drill: benchDrill,
   history: benchHistory,
   moments: benchMoments,
   proxy: benchProxy,

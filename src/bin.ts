@@ -3,7 +3,7 @@
  * happens into one line and an exit code.
  */
 import { runCli } from './cli/program.ts';
-import { type Config, ConfigError, localUrl, readConfig } from './lib/config.ts';
+import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
 import { readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
@@ -12,6 +12,7 @@ import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
 import { runCatnap } from './processes/parent/main.ts';
+import { restoreFromBackup, verifyFromBackup } from './processes/restore.ts';
 
 async function main(): Promise<number> {
   let config: Config | undefined;
@@ -40,7 +41,14 @@ function run(config: Config): Promise<number> {
       create: (bytes, say) => createStorage(config, bytes, say),
       status: () => storageStatus(config),
     },
-    backup: { key: () => readBackupKey(config.home) },
+    restore: {
+      keyLine: readBackupKeyLine(),
+      installation: async (request, say) => restoreFromBackup(config, request, say),
+    },
+    backup: {
+      key: () => readBackupKey(config.home),
+      verify: (sample, say) => verifyFromBackup(config, sample, say),
+    },
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,

@@ -29,7 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   api: ['core', 'auth-client', 'auth-provider', 'lib'],
   proxy: ['lib'],
   backup: ['lib'],
-  machine: ['compute', 'db', 'lib'],
+  machine: ['backup', 'compute', 'db', 'lib'],
   // Knows the wire only: not even the leaves.
   cli: [],
 };

@@ -27,6 +27,7 @@ afterEach(async () => {
 const notHere = async () => {
   throw new Error('not here');
 };
+const noRestore = { keyLine: undefined, installation: notHere };
 const noStorage: StorageParts = { plan: notHere, create: notHere, status: notHere };
 
 interface Outcome {
@@ -46,8 +47,9 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
     processNames: ['api', 'worker', 'proxy'],
     up: async () => 0,
     doctor: async () => [],
+    restore: noRestore,
     storage: noStorage,
-    backup: { key: async () => undefined },
+    backup: { verify: notHere, key: async () => undefined },
     stdin: new PassThrough(),
     stdout,
     stderr,

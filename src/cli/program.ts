@@ -7,6 +7,7 @@ import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
 import { addRecovery } from './commands/recovery.ts';
+import { addRestore } from './commands/restore.ts';
 import { addSnapshots } from './commands/snapshots.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
@@ -33,6 +34,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addDoctor(program, run);
   addStorage(program, run);
   addSnapshots(program, run);
+  addRestore(program, run);
   addBackup(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });

@@ -104,6 +104,14 @@ export async function deleteBackupHistories(sql: Sql, historyIds: readonly strin
   await sql`delete from backup_histories where history_id = any(${[...historyIds]})`;
 }
 
+/** `text` is what a check that restored something has found, as sentences. */
+export async function recordVerification(sql: Sql, url: string, isOk: boolean, text: string): Promise<void> {
+  await sql`
+    insert into backup_state (url, reported_at, verified_at, verified_ok, verification)
+    values (${url}, now(), now(), ${isOk}, ${text})
+    on conflict (is_only) do update set verified_at = now(), verified_ok = ${isOk}, verification = ${text}`;
+}
+
 export async function selectBackupState(sql: Sql): Promise<BackupStateRow | undefined> {
   const [row] = await sql<BackupStateRow[]>`
     select url, reported_at, succeeded_at, problem, problem_since, verified_at, verified_ok, verification

@@ -65,6 +65,13 @@ export async function nextTenantNumber(sql: Sql): Promise<number> {
   return one(await sql<{ number: number }[]>`select nextval('tenant_numbers')::int as number`).number;
 }
 
+/** In seconds, and at least a day: as long as some project's past can be asked for, the system database's can too. */
+export async function selectLongestRetention(sql: Sql): Promise<number> {
+  const rows = await sql<{ seconds: number }[]>`
+    select greatest(86400, coalesce(max(history_retention_seconds), 0))::int as seconds from projects`;
+  return one(rows).seconds;
+}
+
 export async function selectProject(sql: Sql, id: ProjectId): Promise<ProjectRow | undefined> {
   return first(await sql<ProjectRow[]>`select * from projects where id = ${id} and deleting_at is null`);
 }

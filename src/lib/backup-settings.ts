@@ -3,6 +3,7 @@
  * other S3 clients read; Catnap's own take precedence, all of them together.
  */
 import { isAbsolute } from 'node:path';
+import { daySeconds } from './clock.ts';
 import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
 
 export interface BackupSettings {
@@ -14,6 +15,8 @@ export interface BackupSettings {
   readonly bytesPerSecond: number | undefined;
   /** How long new log may wait on the machine before it is uploaded. */
   readonly delaySeconds: number;
+  /** How often something is restored from the store to see that it can be; undefined for never. */
+  readonly verifySeconds?: number | undefined;
 }
 
 export interface S3Access {
@@ -36,16 +39,18 @@ export function readBackupSettings(env: Environment, given?: string): BackupSett
   // All are read whether or not they are used, so that a bad value is found when it is set.
   const bytesPerSecond = readBandwidth(env);
   const delaySeconds = integer(env, 'CATNAP_BACKUP_DELAY', 30, 1, 3_600);
+  const verify = choice(env, 'CATNAP_BACKUP_VERIFY', ['off', 'daily', 'weekly'] as const, 'off');
+  const verifySeconds = { off: undefined, daily: daySeconds, weekly: 7 * daySeconds }[verify];
   const s3 = readS3(env);
   const value = given ?? (isSet(env, 'CATNAP_BACKUP_URL') ? env.CATNAP_BACKUP_URL : undefined);
   if (value === undefined) return undefined;
   const url = parseStoreUrl(value);
   if (url === undefined) throw new ConfigError('CATNAP_BACKUP_URL', hidePassword(value), urlForm);
-  if (url.startsWith('file:')) return { url, s3: undefined, bytesPerSecond, delaySeconds };
+  if (url.startsWith('file:')) return { url, s3: undefined, bytesPerSecond, delaySeconds, verifySeconds };
   if (s3 === undefined) {
     throw new ConfigError('CATNAP_BACKUP_URL', url, `a bucket together with ${ownKeys.id} and ${ownKeys.secret}`);
   }
-  return { url, s3, bytesPerSecond, delaySeconds };
+  return { url, s3, bytesPerSecond, delaySeconds, verifySeconds };
 }
 
 /** The URL in one form, or undefined if it is none of the two kinds. */

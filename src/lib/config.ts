@@ -137,7 +137,27 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
     logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),
   };
+  // Only a restore uses it; a bad value is found by any command.
+  readBackupKeyLine(env);
   return Object.freeze(config);
+}
+
+/** The store that a restore reads from, and the key that opens it, if it is in the environment. */
+export function readRestoreSource(from: string, env: Environment = process.env): BackupSettings {
+  const settings = readBackupSettings(env, from);
+  if (settings === undefined) throw new ConfigError('--from', from, 'file:///folder or s3://bucket/prefix');
+  return settings;
+}
+
+export function readBackupKeyLine(env: Environment = process.env): string | undefined {
+  if (!isSet(env, 'CATNAP_BACKUP_KEY')) return undefined;
+  const line = env.CATNAP_BACKUP_KEY ?? '';
+  if (/^[A-Za-z0-9_-]{43}$/.test(line)) return line;
+  throw new ConfigError(
+    'CATNAP_BACKUP_KEY',
+    '…',
+    'the line that `catnap backup key` prints: 43 letters, digits, - and _',
+  );
 }
 
 export function proxiesFor(cores: number): number {

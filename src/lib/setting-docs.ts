@@ -28,6 +28,12 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ],
   ['CATNAP_BACKUP_DELAY', '`30`', 'Seconds that new log may wait on the machine before it is uploaded.'],
   [
+    'CATNAP_BACKUP_VERIFY',
+    '`off`',
+    '`daily` or `weekly`: restores a sample from the store into a scratch server now and then, and checks it.',
+  ],
+  ['CATNAP_BACKUP_KEY', '', 'The backup key, for `catnap restore`; anything else reads it from the data home.'],
+  [
     'CATNAP_BACKUP_BANDWIDTH',
     '`off`',
     'Bytes a second that all uploads together may take, such as `500K` or `20M`; `off` for no limit.',

@@ -9,11 +9,12 @@ import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } f
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { renameDurably } from '../compute/local/host/copy/tree.ts';
-import { type Layout, socketFile } from '../compute/local/host/home/layout.ts';
+import { createLayout, type Layout, socketFile, systemHistoriesName } from '../compute/local/host/home/layout.ts';
 import { type Build, ensureBuild } from '../compute/local/host/postgres/builds.ts';
 import { newClusterPrefix, withNewCluster } from '../compute/local/host/postgres/cluster.ts';
 import { findPostmaster, startPostmaster, stopPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { renderSettings } from '../compute/local/host/postgres/server-config.ts';
+import { openDatabase, type Sql } from '../db/client.ts';
 import { delay } from '../lib/clock.ts';
 import type { Config } from '../lib/config.ts';
 import { errorText } from '../lib/errors.ts';
@@ -21,6 +22,9 @@ import { newSecret } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { buildVerifier } from '../lib/scram-verifier.ts';
 import { ensureHome } from './home.ts';
+import type { ScratchServer } from './recovery/scratch-server.ts';
+import { grantHistoryRights, hasHistoryRights, historyRights } from './system-history/rights.ts';
+import { forgetSlot, SystemHistory } from './system-history/system-history.ts';
 
 export const systemDatabaseMajor = 17;
 const login = 'catnap';
@@ -39,6 +43,8 @@ export interface SystemDatabaseConnection {
 export interface SystemDatabase {
   readonly connection: SystemDatabaseConnection;
   readonly dataDirectory: string;
+  /** Begins to keep its past, which goes off the machine from there; ends with the server. */
+  keepHistory(retentionSeconds: () => Promise<number>): Promise<SystemHistory>;
   /** Ends supervision and the server; returns when the process is gone. */
   stop(): Promise<void>;
 }
@@ -53,7 +59,7 @@ interface Parts {
   readonly log: Logger;
 }
 
-type SystemConfig = Pick<Config, 'home' | 'uids' | 'pgBin'>;
+type SystemConfig = Pick<Config, 'home' | 'uids' | 'pgBin'> & { readonly backup?: object | undefined };
 
 export async function startSystemDatabase(
   config: SystemConfig,
@@ -75,17 +81,45 @@ export async function startSystemDatabase(
   };
   await ensureCluster(parts, progress);
   await start(parts, progress);
+  if (config.backup !== undefined) await ensureHistoryRights(parts, progress);
+  else await forgetSlot(parts);
   const supervision = new AbortController();
   const supervised = supervise(parts, supervision.signal);
+  let history: SystemHistory | null = null;
   return {
     connection: parts.connection,
     dataDirectory: parts.dataDirectory,
+    async keepHistory(retentionSeconds) {
+      history = await openHistory(parts, retentionSeconds);
+      history.start();
+      return history;
+    },
     async stop() {
       supervision.abort();
       await supervised;
+      await history?.stop();
       await stopPostmaster(parts.dataDirectory, parts.uid);
+      await history?.copyRest().catch((error) => {
+        log.error({ reason: errorText(error) }, 'the end of the system database’s log was not copied');
+      });
     },
   };
+}
+
+function openHistory(parts: Parts, retentionSeconds: () => Promise<number>): Promise<SystemHistory> {
+  const { dataDirectory, layout, uid, config, connection, log } = parts;
+  return SystemHistory.open({
+    pgVersion: systemDatabaseMajor,
+    folder: join(layout.histories, systemHistoriesName),
+    idFile: join(layout.system, 'history-id'),
+    group: config.uids?.service ?? null,
+    layout,
+    dataDirectory,
+    uid,
+    connection,
+    retentionSeconds,
+    log,
+  });
 }
 
 /** Written before the cluster is made: whatever is interrupted, the file and the server's verifier agree. */
@@ -101,6 +135,40 @@ async function ensurePassword(layout: Layout, owner: number | null): Promise<str
   return password;
 }
 
+/** For a command beside a running Catnap: the database that it uses, its own server or another. */
+export async function withSystemDatabase<T>(
+  { home, databaseUrl }: Pick<Config, 'home' | 'databaseUrl'>,
+  work: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const layout = createLayout(home);
+  const embedded = async () => ({
+    path: socketFile(layout.systemSocketDirectory),
+    username: login,
+    password: await readFile(join(layout.system, 'password'), 'utf8'),
+    database,
+  });
+  const options = databaseUrl === undefined ? await embedded() : { url: databaseUrl };
+  const opened = openDatabase(options, { poolSize: 1, name: 'catnap-command' });
+  try {
+    return await work(opened.sql);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Gives a cluster that was recovered from a backup this home's password, and the rights that a new one has. */
+export async function adoptCluster(config: SystemConfig, layout: Layout, server: ScratchServer): Promise<void> {
+  const password = await ensurePassword(layout, config.uids?.service ?? null);
+  const sql = server.connect('postgres', 'postgres');
+  try {
+    const verifier = buildVerifier(password, randomBytes(16), scramIterations);
+    await sql.unsafe(`ALTER ROLE ${login} PASSWORD '${verifier}'`);
+    for (const statement of historyRights(login)) await sql.unsafe(statement);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
 async function ensureCluster(parts: Parts, progress: (line: string) => void): Promise<void> {
   const { dataDirectory, connection, uid, build, layout } = parts;
   if (await stat(dataDirectory).catch(() => null)) return;
@@ -110,6 +178,7 @@ async function ensureCluster(parts: Parts, progress: (line: string) => void): Pr
     `CREATE ROLE ${login} LOGIN CREATEDB PASSWORD '${verifier}'`,
     `CREATE DATABASE ${database} OWNER ${login} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${database} FROM PUBLIC`,
+    ...historyRights(login),
   ];
   // Beside the cluster, because the layout's own directory for such work may be on another filesystem.
   for (const name of await readdir(layout.system)) {
@@ -142,6 +211,17 @@ async function start(parts: Parts, progress: (line: string) => void, signal?: Ab
   await waitUntilItAnswers(parts, signal);
 }
 
+/** A database that an older version made is restarted once for it, before any other process uses it. */
+async function ensureHistoryRights(parts: Parts, progress: (line: string) => void): Promise<void> {
+  const { connection, dataDirectory, uid, layout, build } = parts;
+  if (await hasHistoryRights(connection)) return;
+  progress('giving the system database a history');
+  await stopPostmaster(dataDirectory, uid);
+  const logFile = join(layout.system, 'rights.log');
+  await grantHistoryRights({ build, dataDirectory, uid, layout, logFile }, login);
+  await start(parts, progress);
+}
+
 function settings(layout: Layout): Record<string, string> {
   return {
     listen_addresses: '',
@@ -156,6 +236,8 @@ function settings(layout: Layout): Record<string, string> {
     // Catnap's own statements are short; parallel plans would only take processes from tenants.
     max_parallel_workers_per_gather: '0',
     max_logical_replication_workers: '0',
+    // What the history has not copied yet is kept this far.
+    max_slot_wal_keep_size: '1GB',
     password_encryption: 'scram-sha-256',
     fsync: 'on',
     jit: 'off',

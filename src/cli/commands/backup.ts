@@ -1,5 +1,5 @@
 /** `catnap backup`: what is off the machine, how far it is behind, and the key that opens it. */
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type { GetBackupReply } from '../kit/generated.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
@@ -19,6 +19,44 @@ export function addBackup(program: Command, run: RunCommand): void {
     .command('key')
     .description('print the backup key, to keep it somewhere else')
     .action(() => run(showKey));
+  backup
+    .command('verify')
+    .description('restore from the store into scratch servers and check what is there; exit code 1 if not in order')
+    .option('--sample <count>', 'as many histories, taken at random', parseCount, 1)
+    .option('--all', 'every history')
+    .action((options: VerifyOptions) => run((session) => verify(session, options)));
+}
+
+interface VerifyOptions {
+  readonly sample: number;
+  readonly all?: boolean;
+}
+
+async function verify({ parts, writer, format }: Session, { sample, all = false }: VerifyOptions): Promise<number> {
+  const say = (line: string) => void parts.stderr.write(`${line}\n`);
+  const found = await parts.backup.verify(all ? null : sample, say).catch((error: unknown) => {
+    throw new CliFailure(error instanceof Error ? error.message : String(error));
+  });
+  const rows = found.verified.map((one) => ({
+    ...one,
+    took: `${one.seconds.toFixed(1)} s`,
+    method: one.check?.method ?? '',
+    rows: one.check?.rows ?? '',
+    verdict: one.problems.length === 0 ? 'in order' : one.problems.join('; '),
+  }));
+  const titles = { projectId: 'project', branchId: 'branch', until: 'until', method: 'checked by', rows: 'rows' };
+  if (format === 'json') writer.record({ ...found }, {});
+  else {
+    writer.list(rows, { ...titles, took: 'took', verdict: 'verdict' }, 'The store has nothing to verify yet.');
+    writer.remark(`\n${found.verified.length} of ${found.available} histories were restored and checked.`);
+  }
+  return found.isOk ? 0 : 1;
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > 100_000) throw new InvalidArgumentError('a whole number from 1 on.');
+  return count;
 }
 
 async function showStatus({ client, writer, format }: Session): Promise<number> {

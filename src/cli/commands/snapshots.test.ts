@@ -38,6 +38,8 @@ async function snapshots(words: string) {
     up: async () => 0,
     doctor: async () => [],
     storage: { plan: notHere, create: notHere, status: notHere },
+    restore: { keyLine: undefined, installation: notHere },
+    backup: { verify: notHere, key: notHere },
     stdin: new PassThrough(),
     stdout,
     stderr,

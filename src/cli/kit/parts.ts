@@ -50,10 +50,78 @@ export interface StorageParts {
   readonly status: () => Promise<StorageStatus>;
 }
 
+export interface RestoreRequest {
+  /** URL of the store. */
+  readonly from: string;
+  readonly keyLine: string;
+  /** A time or a position in the log; undefined for the newest. */
+  readonly at: string | undefined;
+  /** Branches that are restored at the same time. */
+  readonly atOnce: number;
+}
+
+export interface LostSpan {
+  readonly from: { readonly at: string; readonly lsn: string };
+  readonly until: { readonly at: string; readonly lsn: string };
+  readonly reason: string;
+}
+
+export interface RestoreReport {
+  readonly startedAt: string;
+  readonly finishedAt: string;
+  readonly system: {
+    readonly lastCommitAt: string | null;
+    readonly until: string | null;
+    readonly lost: LostSpan | null;
+    readonly problems: readonly string[];
+  };
+  readonly restored: readonly {
+    readonly projectId: string;
+    readonly id: string;
+    readonly name: string;
+    readonly lastCommitAt: string | null;
+    readonly until: string | null;
+    readonly seconds: number;
+    readonly lost: LostSpan | null;
+    readonly problems: readonly string[];
+  }[];
+  readonly missing: readonly {
+    readonly projectId: string;
+    readonly id: string;
+    readonly name: string;
+    readonly reason: string;
+  }[];
+  readonly unknown: readonly { readonly projectId: string; readonly branchId: string; readonly historyId: string }[];
+}
+
+/** What `catnap restore` needs from the machine; failures are for people to read. */
+export interface RestoreParts {
+  /** The key from the environment, if it is there. */
+  readonly keyLine: string | undefined;
+  readonly installation: (request: RestoreRequest, say: (line: string) => void) => Promise<RestoreReport>;
+}
+
+export interface Verification {
+  readonly at: string;
+  readonly isOk: boolean;
+  /** How many histories the store has. */
+  readonly available: number;
+  readonly verified: readonly {
+    readonly projectId: string;
+    readonly branchId: string;
+    readonly until: string | null;
+    readonly seconds: number;
+    readonly check: { readonly method: string; readonly tables: number; readonly rows: number } | null;
+    readonly problems: readonly string[];
+  }[];
+}
+
 /** What `catnap backup` needs from the machine; failures are for people to read. */
 export interface BackupParts {
   /** Undefined where no store was ever configured. */
   readonly key: () => Promise<string | undefined>;
+  /** `sample` null for all histories. Records the result where Catnap runs. */
+  readonly verify: (sample: number | null, say: (line: string) => void) => Promise<Verification>;
 }
 
 export interface CliParts {
@@ -69,6 +137,7 @@ export interface CliParts {
   readonly up: (options: UpOptions) => Promise<number>;
   readonly doctor: () => Promise<readonly Check[]>;
   readonly storage: StorageParts;
+  readonly restore: RestoreParts;
   readonly backup: BackupParts;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;

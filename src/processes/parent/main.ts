@@ -20,6 +20,7 @@ import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
 import { ensureBackupKey, ensureInstallationId, readHomeFiles } from '../../machine/key-files.ts';
 import { choosePorts } from '../../machine/ports.ts';
+import { requireNoRestore } from '../../machine/restore/journal.ts';
 import { fullCopyNote } from '../../machine/storage/advice.ts';
 import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
@@ -28,6 +29,7 @@ import { type KeptChild, keepChildRunning } from './child-process.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
 import { type System, startSystem } from './system.ts';
+import { startVerifying } from './verify-schedule.ts';
 
 export interface RunOptions {
   readonly processes: readonly ProcessName[];
@@ -71,6 +73,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const layout = await ensureHome(given);
   const lock = await takeInstanceLock(join(layout.home, 'catnap.sock'), layout.home);
   undo.push(() => lock.release());
+  await requireNoRestore(layout.home);
   // Without a store there is nothing for it to do.
   const processes = options.processes.filter((name) => name !== 'backup' || given.backup !== undefined);
   const runs = (name: ProcessName) => processes.includes(name);
@@ -121,6 +124,10 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
       }),
     ),
   );
+  if (config.backup?.verifySeconds !== undefined) {
+    const schedule = startVerifying(config.backup.verifySeconds, system.core, log);
+    undo.push(() => schedule.stop());
+  }
   const fullCopies = system.newApiKey === null ? null : fullCopyNote(storageMethod);
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {

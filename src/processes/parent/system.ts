@@ -5,6 +5,7 @@ import { makeConsoleLink } from '../../core/console-session.ts';
 import { type Core, commandScope } from '../../core/context.ts';
 import { type DatabaseOptions, openDatabase } from '../../db/client.ts';
 import { migrate } from '../../db/migrate.ts';
+import { selectLongestRetention } from '../../db/projects.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { Config } from '../../lib/config.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -38,6 +39,8 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
     const secretKey = await ensureSecretKey(config.home, !(await hasAccount(database.sql)));
     const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };
     const stackSecret = await ensureStackSecret(config.home);
+    // Without a store there is nowhere to restore it from.
+    if (config.backup !== undefined) await embedded?.keepHistory(() => selectLongestRetention(database.sql));
     return { core, database: options, secretKey, stackSecret, ...(await ensureFirstKey(core)), stop };
   } catch (error) {
     await stop();

@@ -1,13 +1,15 @@
 /** Removes what a killed Catnap left of histories. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Layout } from '../home/layout.ts';
+import { type Layout, systemHistoriesName } from '../home/layout.ts';
 import { readBranchRecord } from '../home/records.ts';
 import { discard, idsIn } from '../home/tenant-directories.ts';
 
 /** Removes histories whose data directory is gone, and base images that were being made. */
 export async function removeLostHistories(layout: Layout): Promise<void> {
   for (const projectId of await idsIn(layout.histories)) {
+    // Its data is no branch's.
+    if (projectId === systemHistoriesName) continue;
     const branches = await idsIn(layout.branches(projectId));
     const records = await Promise.all(branches.map((id) => readBranchRecord(layout.branch(projectId, id))));
     const known = new Set(records.map((record) => record?.past?.historyId));

@@ -26,6 +26,9 @@ import { idPattern } from '../../../../lib/ids.ts';
 /** Names of what is not complete yet begin with a dot, which no id and no build does. */
 export const unfinishedPrefix = '.making-';
 
+/** Stands for a project where the histories of the system database are kept; no project's id is that short. */
+export const systemHistoriesName = 'system';
+
 /** `sun_path` holds 108 bytes with its final zero on Linux, 104 on macOS; the smaller limit is used on both. */
 const maxSocketPath = 103;
 const socketName = '.s.PGSQL.5432';

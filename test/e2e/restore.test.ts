@@ -1,0 +1,174 @@
+/**
+ * The drill: an installation under load whose data home is gone. A new one is restored from the store, and holds every
+ * row that is older than the store was behind; strings, keys and passwords work as before.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newBackupKeyLine } from '../../src/backup/seal/backup-key.ts';
+import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+const run = promisify(execFile);
+const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
+let keyLine: string;
+let program: Program;
+let store: string;
+let apiKey: string;
+const projects: Written[] = [];
+
+interface Written {
+  readonly id: string;
+  readonly uri: string;
+  /** Numbers that were committed, and when the client knew. */
+  readonly acknowledged: { readonly n: number; readonly at: number }[];
+}
+
+beforeAll(async () => {
+  store = await mkdtemp(join(tmpdir(), 'cn-store-'));
+  await chmod(store, 0o777);
+  program = await Program.create({ CATNAP_BACKUP_URL: `file://${store}`, CATNAP_BACKUP_DELAY: '2' });
+  await program.start();
+  apiKey = await program.apiKey();
+});
+afterAll(async () => {
+  await program.destroy();
+  await rm(store, { recursive: true, force: true });
+});
+
+async function createProject(name: string): Promise<Written> {
+  const { status, body } = await program.api('POST', '/projects', { project: { name } });
+  expect(status).toBe(201);
+  await program.settle(body.project.id);
+  return { id: body.project.id, uri: body.connection_uris[0].connection_uri, acknowledged: [] };
+}
+
+/** Commits one number after the other until the server is gone. */
+async function writeUntilTheEnd({ uri, acknowledged }: Written): Promise<void> {
+  const client = new pg.Client({ connectionString: uri });
+  client.on('error', () => {});
+  await client.connect();
+  await client.query('create table written (n int)');
+  try {
+    for (let n = 1; ; n++) {
+      await client.query('insert into written values ($1)', [n]);
+      acknowledged.push({ n, at: Date.now() });
+    }
+  } catch {
+    // The machine is lost.
+  }
+}
+
+async function emptyHome(): Promise<void> {
+  await unmountUnder(program.home.path);
+  for (const name of await readdir(program.home.path)) {
+    await rm(join(program.home.path, name), { recursive: true, force: true });
+  }
+}
+
+const catnap = (args: readonly string[], env: Record<string, string> = {}) =>
+  run(process.execPath, [entry, ...args], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: program.home.path,
+      CATNAP_HOME: program.home.path,
+      CATNAP_BACKUP_URL: `file://${store}`,
+      ...env,
+    },
+  });
+
+const restore = (...more: string[]) =>
+  catnap(['--json', 'restore', '--from', `file://${store}`, ...more], { CATNAP_BACKUP_KEY: keyLine });
+
+describe('a lost machine', () => {
+  /** By project, the moment up to which the store was known to have everything. */
+  const stored = new Map<string, number>();
+
+  it('has its projects, under load, in the store', async () => {
+    projects.push(await createProject('one'), await createProject('two'));
+    const writers = projects.map(writeUntilTheEnd);
+    await eventually(
+      async () => {
+        expect(projects.every(({ acknowledged }) => acknowledged.length > 100)).toBe(true);
+        const { body } = await program.api('GET', '/backup');
+        const ends = body.histories.map((one: { stored_until: string | null }) => Date.parse(one.stored_until ?? ''));
+        expect(ends, JSON.stringify(body)).toHaveLength(3);
+        const begun = Math.max(...projects.map(({ acknowledged }) => acknowledged[50]?.at ?? 0));
+        for (const end of ends) expect(end).toBeGreaterThan(begun);
+        for (const one of body.histories) stored.set(one.project_id, Date.parse(one.stored_until));
+      },
+      { deadlineMs: 60_000, everyMs: 500 },
+    );
+    keyLine = (await catnap(['backup', 'key'])).stdout.trim();
+    const verified = JSON.parse((await catnap(['--json', 'backup', 'verify', '--all'])).stdout);
+    expect(verified).toMatchObject({ isOk: true, available: 3 });
+    for (const { check } of verified.verified) expect(check).toMatchObject({ method: 'amcheck' });
+    expect(Math.min(...verified.verified.map((one: { check: { rows: number } }) => one.check.rows))).toBeGreaterThan(
+      50,
+    );
+    expect((await program.api('GET', '/backup')).body).toMatchObject({ verified_ok: true });
+    await program.killHard();
+    for (const pid of await program.serverPids()) process.kill(pid, 'SIGKILL');
+    await Promise.all(writers);
+    await eventually(async () => expect(await program.serverPids()).toEqual([]));
+  });
+
+  it('is not restored over what is there, nor with a wrong key', async () => {
+    await expect(restore()).rejects.toThrow(/is not empty \(it holds/);
+    await emptyHome();
+    const wrong = catnap(['restore', '--from', `file://${store}`], { CATNAP_BACKUP_KEY: newBackupKeyLine() });
+    await expect(wrong).rejects.toThrow(/wrong backup key/);
+    await expect(restore('--at', '2020-01-01T00:00:00Z')).rejects.toThrow(/begins at/);
+    await rm(join(program.home.path, 'restore.json'), { force: true });
+  });
+
+  it('does not start while a restore is not finished', async () => {
+    await writeFile(join(program.home.path, 'restore.json'), JSON.stringify({ from: 'file:///x' }));
+    await expect(catnap(['up'])).rejects.toThrow(/restore from file:\/\/\/x .*is not finished/);
+    await emptyHome();
+  });
+
+  it('may be killed while it is restored, and goes on from there', async () => {
+    const child = spawn(process.execPath, [entry, 'restore', '--from', `file://${store}`, '--jobs', '1'], {
+      env: { PATH: process.env.PATH, CATNAP_HOME: program.home.path, CATNAP_BACKUP_KEY: keyLine },
+    });
+    await new Promise<void>((resolve) => {
+      child.stderr.on('data', (chunk: Buffer) => {
+        if (/1 of 2: /.test(chunk.toString())) child.kill('SIGKILL');
+      });
+      child.on('exit', () => resolve());
+    });
+    expect(child.signalCode).toBe('SIGKILL');
+    await expect(catnap(['up'])).rejects.toThrow(/is not finished: run the same/);
+    await expect(restore('--at', new Date().toISOString())).rejects.toThrow(/holds an unfinished restore/);
+  });
+
+  it('is restored with everything that was in the store', async () => {
+    const startedAt = Date.now();
+    const { stdout, stderr } = await restore();
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ missing: [], isComplete: true });
+    expect(stderr).toMatch(/continuing the restore[\s\S]*restored before[\s\S]*2 of 2: project /);
+    await program.start();
+    expect(await program.apiKey()).toBe(apiKey);
+    for (const { id, uri, acknowledged } of projects) {
+      expect((await program.api('GET', `/projects/${id}`)).status).toBe(200);
+      const found = Number(await ask(uri, 'select max(n) from written'));
+      expect(Number(await ask(uri, 'select count(*) from written'))).toBe(found);
+      const until = stored.get(id) ?? 0;
+      const owed = acknowledged.filter(({ at }) => at < until).at(-1)?.n ?? 0;
+      expect(owed).toBeGreaterThan(50);
+      expect(found).toBeGreaterThanOrEqual(owed);
+      await ask(uri, 'insert into written values (0) returning n');
+    }
+    const seconds = ((Date.now() - startedAt) / 1_000).toFixed(1);
+    process.stdout.write(`drill: ${seconds} s until every project answers; recovery point ${report.until}\n`);
+  });
+});
