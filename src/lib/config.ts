@@ -47,6 +47,9 @@ export interface Config {
   /** Requests a minute for one key, or undefined for no limit. */
   readonly rateLimitPerMinute: number | undefined;
   readonly suspendMinSeconds: number;
+  /** How long a look into the past may be unused before it is removed, and how many there may be. */
+  readonly lookIdleSeconds: number;
+  readonly looksMax: number;
   readonly tempDiskBytes: number | undefined;
   /** What all running computes may take together by their smallest sizes; undefined for no such limit. */
   readonly capacityCu: number | undefined;
@@ -115,6 +118,8 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
       choice(env, 'CATNAP_PRIVATE_JWKS', ['on', 'off'] as const, isLoopback(bind) ? 'on' : 'off') === 'on',
     rateLimitPerMinute: readRateLimit(env, bind),
     suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 7 * daySeconds),
+    lookIdleSeconds: integer(env, 'CATNAP_LOOK_IDLE_SECONDS', 300, 1, daySeconds),
+    looksMax: integer(env, 'CATNAP_LOOKS_MAX', 16, 0, 1_000),
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,

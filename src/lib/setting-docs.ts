@@ -39,6 +39,16 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
   ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],
   [
+    'CATNAP_LOOK_IDLE_SECONDS',
+    '`300`',
+    'How long a [look into the past](docs/history.md) may be unused before its compute is removed.',
+  ],
+  [
+    'CATNAP_LOOKS_MAX',
+    '`16`',
+    'Looks into the past that may be open at once, at most 4 of one project; 0 refuses them.',
+  ],
+  [
     'CATNAP_TEMP_DISK_BYTES',
     'max(20 GiB, 15 GiB × max CU)',
     'Bound of a compute’s temporary files, in place of the rule.',

@@ -6,6 +6,7 @@ import { checkAvailability } from './check-availability.ts';
 import { createAuthIntegration } from './create-auth-integration.ts';
 import { createBranch } from './create-branch.ts';
 import { createTimeline } from './create-timeline.ts';
+import { closeLook, openLook } from './look.ts';
 import { readSchema } from './read-schema.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
@@ -19,6 +20,8 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_branch: createBranch,
   restore_branch: restoreBranch,
   read_schema: readSchema,
+  open_look: openLook,
+  close_look: closeLook,
   discard_copy: discardCopy,
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
