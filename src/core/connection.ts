@@ -22,8 +22,11 @@ export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<Ope
 }
 
 export function routeOf({ address, server }: Pick<EndpointRow, 'address' | 'server'>): OpenRoute | null {
-  if (address === null) return null;
-  const settings = server?.settings ?? {};
+  return address === null ? null : routeTo(address, server?.settings ?? {});
+}
+
+/** `settings` are those that the server runs with. */
+export function routeTo(address: ComputeAddress, settings: Readonly<Record<string, string>>): OpenRoute {
   const sessions = Number(settings.max_connections) - Number(settings.superuser_reserved_connections ?? 0);
   return sessions > 0 ? { ...address, sessions } : address;
 }

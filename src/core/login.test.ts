@@ -69,6 +69,7 @@ describe('while a compute sleeps', () => {
       allowedIps: [],
       publicBlocked: false,
       poolerEnabled: true,
+      endpointId: id,
     });
     expect(reads).toEqual([]);
     expect(parts.sleepers.take(id)).toMatchObject({ id, type: 'read_write' });

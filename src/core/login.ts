@@ -31,6 +31,7 @@ export interface LoginFacts {
   readonly allowedIps: readonly string[];
   readonly publicBlocked: boolean;
   readonly poolerEnabled: boolean;
+  readonly endpointId: EndpointId | null;
 }
 
 export interface LoginParts {
@@ -41,32 +42,37 @@ export interface LoginParts {
   readonly sleepers: Sleepers;
 }
 
-/** Null when there is no such endpoint. */
-export async function findLogin(parts: LoginParts, endpointId: EndpointId, role: string): Promise<LoginFacts | null> {
+/** `name` is the id of an endpoint, or of a branch for a look into its past. Null when there is neither. */
+export async function findLogin(parts: LoginParts, name: string, role: string): Promise<LoginFacts | null> {
   const askedAt = performance.now();
-  const found = await readFacts(parts, endpointId, role);
-  parts.log.debug({ endpoint: endpointId, ms: performance.now() - askedAt }, 'a login was looked up');
+  const found = await readFacts(parts, name, role);
+  parts.log.debug({ endpoint: name, ms: performance.now() - askedAt }, 'a login was looked up');
   return found;
 }
 
-async function readFacts(parts: LoginParts, endpointId: EndpointId, role: string): Promise<LoginFacts | null> {
+async function readFacts(parts: LoginParts, name: string, role: string): Promise<LoginFacts | null> {
   const { core, verifiers, sleepers } = parts;
   const { sql } = core.database;
-  const login = await selectLogin(sql, endpointId, role);
+  const login = await selectLogin(sql, name, role);
   if (login === undefined) {
-    await verifiers.pretend(endpointId);
+    await verifiers.pretend(name);
     return null;
   }
-  const { disabled, allowedIps, publicBlocked, poolerEnabled, address, pending, projectId, branchId, type } = login;
-  if (address === null) sleepers.note({ id: endpointId, projectId, branchId, type });
-  else sleepers.take(endpointId);
-  const stored = { verifier: login.verifier, disabled, allowedIps, publicBlocked, poolerEnabled };
+  const { disabled, allowedIps, publicBlocked, poolerEnabled, address, pending, endpointId } = login;
+  noteIfAsleep(sleepers, login);
+  const stored = { verifier: login.verifier, disabled, allowedIps, publicBlocked, poolerEnabled, endpointId };
   if (address === null || pending) return stored;
   const verifier = await verifiers.read(address, adminSecretOf(core, login), role);
   if (verifier === undefined || verifier === login.verifier) return stored;
   // Stored only in case the server crashes; a login neither waits for this nor fails with it.
   if (verifier !== null) updateSeenVerifier(sql, login, role, verifier).catch(() => {});
   return { ...stored, verifier };
+}
+
+function noteIfAsleep(sleepers: Sleepers, { endpointId: id, projectId, branchId, type, address }: LoginRow): void {
+  if (id === null || type === null) return;
+  if (address === null) sleepers.note({ id, projectId, branchId, type });
+  else sleepers.take(id);
 }
 
 /** Opens the session that later logins are looked up with, once the client that woke the compute has its answer. */

@@ -64,6 +64,9 @@ export const jobs = {
   restore_branch: { action: 'create_branch', firstStep: 'read_source', deadlineMs: hourMs },
   // A request waits for its result, and may ask again while it runs.
   read_schema: { action: null, firstStep: 'copy', deadlineMs: 5 * minuteMs },
+  // A compute of the branch starts and stops, so that is what the record says; it has no endpoint to name.
+  open_look: { action: 'start_compute', firstStep: 'copy', deadlineMs: 10 * minuteMs },
+  close_look: { action: 'suspend_compute', firstStep: 'remove', deadlineMs: dayMs },
   discard_copy: { action: null, firstStep: 'discard', deadlineMs: dayMs },
   create_snapshot: { action: 'timeline_archive', firstStep: 'read_source', deadlineMs: hourMs },
   restore_snapshot: { action: 'create_branch', firstStep: 'copy', deadlineMs: hourMs },
@@ -86,6 +89,7 @@ export type JobName = keyof typeof jobs;
 
 /** Never cancelled: what they were to remove would stay. */
 const removals: readonly JobName[] = [
+  'close_look',
   'discard_copy',
   'delete_snapshot',
   'delete_timeline',

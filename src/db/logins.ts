@@ -14,25 +14,32 @@ export interface LoginRow {
   readonly pending: boolean;
   readonly projectId: ProjectId;
   readonly branchId: BranchId;
-  readonly type: EndpointType;
+  /** Null for a branch without a primary. */
+  readonly endpointId: EndpointId | null;
+  readonly type: EndpointType | null;
   /** Null while the compute sleeps. */
   readonly address: ComputeAddress | null;
   readonly adminSecret: Uint8Array;
 }
 
-export async function selectLogin(sql: Sql, endpointId: EndpointId, roleName: string): Promise<LoginRow | undefined> {
+/** `name` is the id of an endpoint, or of a branch, for which its primary answers if it has one. */
+export async function selectLogin(sql: Sql, name: string, roleName: string): Promise<LoginRow | undefined> {
+  const isBranch = name.startsWith('br-');
+  const named = isBranch
+    ? sql`branches b left join endpoints e on e.branch_id = b.id and e.type = 'read_write' and e.deleting_at is null`
+    : sql`endpoints e join branches b on b.id = e.branch_id`;
   return first(
     await sql<LoginRow[]>`
-      select r.verifier, e.disabled, e.pooler_enabled, e.project_id, e.branch_id, e.type, e.address, p.admin_secret,
-        exists (select 1 from roles c where c.branch_id = e.branch_id and c.name = ${roleName} and c.pending) as pending,
+      select r.verifier, coalesce(e.disabled, false) as disabled, coalesce(e.pooler_enabled, true) as pooler_enabled,
+        b.project_id, b.id as branch_id, e.id as endpoint_id, e.type, e.address, p.admin_secret,
+        exists (select 1 from roles c where c.branch_id = b.id and c.name = ${roleName} and c.pending) as pending,
         case when (p.settings -> 'allowed_ips' ->> 'protected_branches_only')::boolean and not b.protected
           then '[]'::jsonb else coalesce(p.settings -> 'allowed_ips' -> 'ips', '[]'::jsonb) end as allowed_ips,
         coalesce((p.settings ->> 'block_public_connections')::boolean, false) as public_blocked
-      from endpoints e
-      join projects p on p.id = e.project_id and p.deleting_at is null
-      join branches b on b.id = e.branch_id
-      left join roles r on r.branch_id = e.branch_id and r.name = ${roleName} and r.dropped_at is null and not r.no_login
-      where e.id = ${endpointId} and e.deleting_at is null`,
+      from ${named}
+      join projects p on p.id = b.project_id and p.deleting_at is null
+      left join roles r on r.branch_id = b.id and r.name = ${roleName} and r.dropped_at is null and not r.no_login
+      where ${isBranch ? sql`b.id = ${name} and b.deleting_at is null` : sql`e.id = ${name} and e.deleting_at is null`}`,
   );
 }
 

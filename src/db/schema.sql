@@ -331,6 +331,25 @@ create table idempotency_keys (
 );
 CREATE INDEX idempotency_keys_age ON catnap.idempotency_keys USING btree (created_at);
 
+create table looks (
+  id text not null,
+  project_id text not null,
+  branch_id text not null,
+  data_id text not null,
+  past jsonb not null,
+  logins jsonb not null,
+  role_names text[],
+  operation_id uuid not null,
+  state text not null,
+  refusal text,
+  route jsonb,
+  last_active timestamp with time zone not null,
+  constraint looks_pkey PRIMARY KEY (id),
+  constraint looks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint looks_state_check CHECK ((state = ANY (ARRAY['opening'::text, 'open'::text, 'closing'::text, 'refused'::text])))
+);
+CREATE INDEX looks_project ON catnap.looks USING btree (project_id);
+
 create table operations (
   id uuid not null,
   sequence bigint generated always as identity not null,

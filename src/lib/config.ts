@@ -55,6 +55,9 @@ export interface Config {
   readonly suspendMinSeconds: number;
   /** How long deleted projects and branches can be recovered; 0 removes them at once. */
   readonly recoveryDays: number;
+  /** How long a look into the past may be unused before it is removed, and how many there may be. */
+  readonly lookIdleSeconds: number;
+  readonly looksMax: number;
   readonly tempDiskBytes: number | undefined;
   /** What all running computes may take together by their smallest sizes; undefined for no such limit. */
   readonly capacityCu: number | undefined;
@@ -116,6 +119,8 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     rateLimitPerMinute: readRateLimit(env, bind),
     suspendMinSeconds: integer(env, 'CATNAP_SUSPEND_MIN_SECONDS', 60, 1, 7 * daySeconds),
     recoveryDays: integer(env, 'CATNAP_RECOVERY_DAYS', 7, 0, 365),
+    lookIdleSeconds: integer(env, 'CATNAP_LOOK_IDLE_SECONDS', 300, 1, daySeconds),
+    looksMax: integer(env, 'CATNAP_LOOKS_MAX', 16, 0, 1_000),
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,

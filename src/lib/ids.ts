@@ -36,6 +36,9 @@ export const newProjectId = () => asProjectId(`${wordPair()}-${digits(8)}`);
 export const newBranchId = () => asBranchId(`br-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newEndpointId = () => asEndpointId(`ep-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newSnapshotId = () => asSnapshotId(`snap-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
+/** The compute of a look into the past; it has no row among the endpoints. */
+export const newLookId = () => asEndpointId(`look-${randomText(12, lowerAlphanumeric)}`);
+export const isLookId = (id: string) => id.startsWith('look-');
 export const newOrganizationId = () => asOrganizationId(`org-${wordPair()}-${digits(8)}`);
 export const newOperationId = () => asOperationId(randomUUID());
 export const newUserId = () => asUserId(randomUUID());

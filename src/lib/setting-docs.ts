@@ -70,6 +70,16 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'Days that deleted projects and branches can be recovered for, up to 365; `0` removes them at once.',
   ],
   [
+    'CATNAP_LOOK_IDLE_SECONDS',
+    '`300`',
+    'How long a [look into the past](docs/history.md) may be unused before its compute is removed.',
+  ],
+  [
+    'CATNAP_LOOKS_MAX',
+    '`16`',
+    'Looks into the past that may be open at once, at most 4 of one project; 0 refuses them.',
+  ],
+  [
     'CATNAP_TEMP_DISK_BYTES',
     'max(20 GiB, 15 GiB × max CU)',
     'Bound of a compute’s temporary files, in place of the rule.',

@@ -8,6 +8,7 @@ import { createBranch } from './create-branch.ts';
 import { createSnapshot, deleteSnapshot } from './create-snapshot.ts';
 import { createTimeline } from './create-timeline.ts';
 import { finalizeRestore } from './finalize-restore.ts';
+import { closeLook, openLook } from './look.ts';
 import { readSchema } from './read-schema.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
@@ -22,6 +23,8 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   create_branch: createBranch,
   restore_branch: restoreBranch,
   read_schema: readSchema,
+  open_look: openLook,
+  close_look: closeLook,
   discard_copy: discardCopy,
   create_snapshot: createSnapshot,
   restore_snapshot: restoreSnapshot,

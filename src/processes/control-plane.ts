@@ -7,14 +7,16 @@ import { findAddress } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
 import { findTokenLogins, passwordForToken } from '../core/key-set.ts';
 import { findLogin, openSessionSoon } from '../core/login.ts';
+import { createLooks, findLookRoute, requireLookRoute } from '../core/look.ts';
 import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
+import { updateLooksActive } from '../db/looks.ts';
 import { changesChannel } from '../db/operations.ts';
 import { insertTransfers } from '../db/transfers.ts';
 import { CatnapError } from '../lib/errors.ts';
-import { asEndpointId } from '../lib/ids.ts';
+import { asEndpointId, isLookId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { outboundPolicy } from '../lib/outbound.ts';
 import type { ControlPlane } from '../proxy/kit/control-plane.ts';
@@ -30,15 +32,21 @@ export async function createControlPlane(
   const logins = { core, log, verifiers, sleepers };
   const waker = await createWaker(core, { log, sleepers, connection });
   const loginDesk = await openLoginDesk(core);
+  const looks = await createLooks(core);
   const listeners: ((endpointId: string | null) => void)[] = [];
   const unlisten = await database.listen(changesChannel, (payload) => {
     for (const listener of listeners) listener(payload === '' ? null : payload);
   });
   return {
-    findLogin: (endpointId, role) => findLogin(logins, asEndpointId(endpointId), role),
-    findAddress: (endpointId) => findAddress(database.sql, asEndpointId(endpointId)),
+    findLogin: (name, role) => findLogin(logins, name, role),
+    openPast: (request) => looks.open(request),
+    findAddress: (endpointId) =>
+      isLookId(endpointId)
+        ? findLookRoute(core, asEndpointId(endpointId))
+        : findAddress(database.sql, asEndpointId(endpointId)),
     wake: async (given) => {
       const endpointId = asEndpointId(given);
+      if (isLookId(given)) return requireLookRoute(core, endpointId);
       const { route, wasAsleep } = await waker.wake(endpointId);
       if (wasAsleep) openSessionSoon(logins, endpointId);
       return route;
@@ -46,10 +54,14 @@ export async function createControlPlane(
     onChange: (listener) => listeners.push(listener),
     verifyToken: makeTokenLogin(core),
     showLink: (request) => loginDesk.showLink(request),
-    reportActivity: (lastActive) => updateLastActive(database.sql, lastActive),
+    reportActivity: async (lastActive) => {
+      const ofLooks = new Map([...lastActive].filter(([id]) => isLookId(id)));
+      if (ofLooks.size > 0) await updateLooksActive(database.sql, ofLooks);
+      await updateLastActive(database.sql, lastActive);
+    },
     reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
-      await Promise.all([unlisten(), waker.close(), loginDesk.close()]);
+      await Promise.all([unlisten(), waker.close(), loginDesk.close(), looks.close()]);
       await verifiers.close();
     },
   };

@@ -12,6 +12,7 @@ import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { expiredSnapshots } from '../reconcilers/expired-snapshots.ts';
 import { makeHistory } from '../reconcilers/history.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
+import { looks } from '../reconcilers/looks.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
 import { makeMaintenance } from '../reconcilers/maintenance.ts';
 import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
@@ -59,6 +60,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     makeMaintenance(init.releases),
     branchSizes,
     makeHistory(),
+    looks,
     quotas,
     makeSizeQuotas(),
     retention,

@@ -11,7 +11,8 @@ import type { MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
 import { type LoggedIn, logIn } from './client/log-in.ts';
 import { negotiate } from './client/negotiate.ts';
-import { type HostnameParts, requirePresent } from './client/route.ts';
+import { enterPast } from './client/past.ts';
+import type { HostnameParts } from './client/route.ts';
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
@@ -131,23 +132,26 @@ export class ClientConnection {
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return null;
     this.#leaveUnauthenticated();
-    const { identity, parameters } = client;
-    const { endpointId, pooled } = identity.route;
-    this.#endpointId = endpointId;
+    const { facts, route } = client.identity;
+    this.#endpointId = route.endpointId;
     const provenAt = performance.now();
-    requireAccess(identity.facts, this.#address);
-    requirePooler(identity.facts, identity.route);
-    requirePresent(parameters.get('options'));
+    requireAccess(facts, this.#address);
+    requirePooler(facts, route);
+    const options = client.parameters.get('options');
+    const identity = await enterPast(client.identity, options, this.#context, this.#abort.signal);
+    const { endpointId, pooled } = identity.route;
     const { activity, log, metrics, directClients, pooledClients, transfers } = this.#context;
     activity.note(endpointId);
     const releasePermit = await (pooled ? pooledClients : directClients).take(endpointId);
-    const sent = transfers.open(endpointId);
+    const sent = transfers.open(facts.endpointId ?? route.endpointId);
     const releaseClient = () => {
       releasePermit();
       sent.close();
     };
     try {
-      const session = await (pooled ? this.#startPooled(client, sent) : this.#startDirect(client, sent));
+      const session = await (pooled
+        ? this.#startPooled({ ...client, identity }, sent)
+        : this.#startDirect({ ...client, identity }, sent));
       const times = { authenticationMs: provenAt - acceptedAt, connectMs: performance.now() - provenAt };
       metrics.sessionStarted(times);
       log.debug({ endpointId, ...times }, 'a session began');

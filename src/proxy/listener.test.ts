@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../test/helpers/eventually.ts';
 import { closed, readError, scramFinal, TestProxies } from '../../test/helpers/proxy.ts';
 import { CatnapError } from '../lib/errors.ts';
-import type { DialAddress } from './kit/control-plane.ts';
+import type { ControlPlane, DialAddress, PastRequest } from './kit/control-plane.ts';
 import { noMetrics, type ProxyMetrics } from './kit/metrics.ts';
 import type { RunningProxy } from './listener.ts';
 import { MessageStream } from './protocol/message-stream.ts';
@@ -461,11 +461,55 @@ describe('limits', () => {
     expect((await authenticate(third, 'wrong')).at(-1)).toMatchObject({ sqlState: '28P01' });
   });
 
+  const facts = async () => ({ verifier: proxies.verifier, disabled: false, allowedIps: [], endpointId: 'ep-a' });
+  const askFor = async (options: string, plane: Partial<ControlPlane>, password = 'right') => {
+    const proxy = await start({ findLogin: facts, ...plane }, { limits: { unreachableMs: 0, wakeMs: 200 } });
+    const messages = await open(proxy);
+    messages.write(startup({ options }));
+    const [...answers] = await authenticate(messages, password);
+    return { proxy, answers, error: () => readError(messages) };
+  };
+
   it('a connection to the past is refused rather than served from the present', async () => {
-    const messages = await open(await start());
-    messages.write(startup({ options: 'endpoint=ep-a neon_lsn:0/1' }));
-    await authenticate(messages, 'right');
-    expect(await readError(messages)).toMatchObject({ sqlState: '0A000' });
+    const { error } = await askFor('endpoint=ep-a neon_lsn:0/1', {});
+    expect(await error()).toMatchObject({ sqlState: '0A000' });
+  });
+
+  it('a moment of the past leads to the compute that serves it, with what the client has proved', async () => {
+    const asked: PastRequest[] = [];
+    const openPast = async (request: PastRequest) => {
+      asked.push(request);
+      return 'look-a';
+    };
+    const { proxy, error } = await askFor('endpoint=br-a neon_timestamp:2026-01-01T00:00:00Z', { openPast });
+    await error();
+    expect(asked).toEqual([
+      { name: 'br-a', moment: { timestamp: '2026-01-01T00:00:00Z' }, role: 'ann', verifier: proxies.verifier },
+    ]);
+    expect(new Set(proxy.wakes)).toEqual(new Set(['look-a']));
+  });
+
+  it('a moment that cannot be given is refused with the reason, to those who know the password', async () => {
+    const openPast = async () => {
+      throw new CatnapError('unprocessable', 'neon_lsn is outside the history');
+    };
+    const refused = await askFor('endpoint=ep-a neon_lsn:0/1', { openPast });
+    expect(await refused.error()).toEqual({ sqlState: '22023', message: 'neon_lsn is outside the history' });
+    const twice = await askFor('endpoint=ep-a neon_lsn:0/1 neon_lsn:0/1', { openPast });
+    expect(await twice.error()).toEqual({ sqlState: '22023', message: 'neon_lsn is given twice' });
+    const wrong = await askFor('endpoint=ep-a neon_lsn:0/1', { openPast }, 'wrong');
+    expect(wrong.answers.at(-1)).toMatchObject({ sqlState: '28P01' });
+  });
+
+  it('a client that waits too long for the past is told to try again', async () => {
+    const { error } = await askFor('endpoint=ep-a neon_lsn:0/1', { openPast: () => new Promise(() => {}) });
+    expect(await error()).toMatchObject({ sqlState: '57P03' });
+  });
+
+  it('the name of a branch is for its past alone', async () => {
+    const { proxy, error } = await askFor('endpoint=br-a', {});
+    expect(await error()).toMatchObject({ sqlState: '22023', message: expect.stringContaining('neon_timestamp:') });
+    expect(proxy.wakes).toEqual([]);
   });
 });
 

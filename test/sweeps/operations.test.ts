@@ -19,6 +19,7 @@ import {
   suspendEndpoint,
 } from '../../src/core/endpoint.ts';
 import { type EndpointChanges, updateEndpointOf } from '../../src/core/endpoint-update.ts';
+import { queueLookClosing, requestLook } from '../../src/core/look.ts';
 import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { requestPastSchema } from '../../src/core/past-schema.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
@@ -30,6 +31,7 @@ import { finalizeRestore, restoreSnapshot } from '../../src/core/snapshot-restor
 import { updateHistory } from '../../src/db/histories.ts';
 import type { BranchId, EndpointId, ProjectId, SnapshotId } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { buildVerifier } from '../../src/lib/scram-verifier.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
 import { deletedThings } from '../../src/reconcilers/deleted-things.ts';
@@ -65,6 +67,14 @@ type Scenario = (stage: Stage) => Promise<unknown>;
 
 /** Further ways into a job, for steps that its first scenario does not come by. */
 const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
+  open_look: [
+    // The password was changed since.
+    withPast((made, timestamp) => look(made, timestamp, buildVerifier('another'))),
+    withPast(async (made, timestamp, driver) => {
+      await look(made, timestamp);
+      driver.failNext('createBranch', new NoSuchMomentError('gone'));
+    }),
+  ],
   read_schema: [
     withPast((made, timestamp) => readPast(made, 'no_such_database', timestamp)),
     // The history does not have it after all.
@@ -234,6 +244,12 @@ const scenarios: Record<JobName, Scenario> = {
   apply_storage_config: ({ made }) =>
     command(test, (scope) => updateProjectOf(scope, test.caller, made.project.id, { historyRetentionSeconds: 3_600 })),
   read_schema: withPast((made, timestamp) => readPast(made, 'neondb', timestamp)),
+  open_look: withPast((made, timestamp) => look(made, timestamp)),
+  close_look: withPast(async (made, timestamp, driver) => {
+    const opened = await look(made, timestamp);
+    await drain(test.core, driver);
+    await command(test, (scope) => queueLookClosing(scope, opened));
+  }),
   create_branch: ({ made }) => addBranch(made),
   restore_branch: async ({ driver, made }) => {
     const { branch } = await addBranch(made);
@@ -325,6 +341,10 @@ const readPast = (made: CreatedProject, database: string, timestamp: string) =>
     const fields = { lsn: 'lsn', timestamp: 'timestamp' };
     return requestPastSchema(scope, test.caller, addressOf(made), { database, moment: { timestamp }, fields });
   });
+const look = (made: CreatedProject, timestamp: string, verifier = '') =>
+  command(test, (scope) =>
+    requestLook(scope, { name: made.branch.id, moment: { timestamp }, role: made.role.name, verifier }),
+  );
 const addReplica = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
 const addIntegration = ({ project, branch }: CreatedProject) =>

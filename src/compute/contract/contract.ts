@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { Bench, type DriverSubject, ownerAndDatabase } from './bench.ts';
 import { describeBranches, describeConfigure } from './catalog.ts';
+import { describeFrozen } from './frozen.ts';
 import { describeHistory } from './history.ts';
 import { describeAccidents, describeGenerations, describeLife } from './life.ts';
 import { describeReplacement } from './replacement.ts';
@@ -41,6 +42,7 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('sizes', () => describeSizes(bench));
     describe('exchange of data', () => describeReplacement(bench));
     describe('history', () => describeHistory(bench));
+    describe('frozen computes', () => describeFrozen(bench));
     describe('removal', () => describeRemoval(bench));
     test('with every project removed nothing is left', async () => {
       await bench().started();

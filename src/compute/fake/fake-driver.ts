@@ -160,7 +160,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
     await this.#enter('start', spec.endpointId);
-    const { readOnly = false } = spec;
+    const { readOnly = false, frozen = false } = spec;
     const compute = this.#fence(spec.endpointId, spec.generation);
     const branch = this.branches.get(spec.branchId);
     if (!branch) throw new Error(`branch ${spec.branchId} has no data`);
@@ -179,6 +179,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
       generation: spec.generation,
       settings: spec.settings,
       readOnly,
+      frozen,
       limits: spec.limits,
       process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
     };
@@ -278,6 +279,8 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
     await this.#enter('configure', ref.endpointId);
+    if (this.computes.get(ref.endpointId)?.frozen)
+      throw new Error('cannot execute ALTER ROLE in a read-only transaction');
     const branch = this.#primary(ref);
     applyChange(branch, change);
     commitTo(branch.log, branch);

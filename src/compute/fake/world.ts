@@ -23,6 +23,7 @@ export interface FakeCompute {
   settings: Readonly<Record<string, string>>;
   limits: ComputeLimits;
   readOnly: boolean;
+  frozen: boolean;
   /** How often it was measured. */
   timesMeasured?: number;
 }

@@ -143,6 +143,11 @@ export interface ComputeSpec extends ComputeRef {
   readonly adminSecret: string;
   /** A read replica of its branch: a hot standby with its own data, which `buildReplica` makes. */
   readonly readOnly?: boolean;
+  /**
+   * Serves the branch's own data as it is and refuses every write, whatever a session says. A branch that was served
+   * so is only removed afterwards. The branch must have run with the same settings before, and have been shut down.
+   */
+  readonly frozen?: boolean;
 }
 
 /**

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { forwardedParameters, withClaims } from '../compute/session.ts';
 import {
   asksForLink,
-  asksForPast,
   chooseRoute,
   endpointOfOptions,
   endpointOfServerName,
+  momentOfOptions,
   parsePasswordForm,
   stripOptions,
 } from './route.ts';
@@ -82,12 +82,20 @@ describe('the options', () => {
   });
 
   it.each([
-    ['neon_lsn:0/16B3748', true],
-    ['-c x=y neon_timestamp:2026-01-01T00:00:00Z', true],
-    ['neon_endpoint_type:read_only', false],
-    ['-c application_name=neon_lsn', false],
-  ])('%j ask for the past: %s', (options, expected) => {
-    expect(asksForPast(options)).toBe(expected);
+    ['neon_lsn:0/16B3748', { lsn: '0/16B3748' }],
+    ['-c x=y neon_timestamp:2026-01-01T00:00:00Z endpoint=ep-a', { timestamp: '2026-01-01T00:00:00Z' }],
+    ['-c neon_timestamp=2026-01-01\\ 00:00:00Z', { timestamp: '2026-01-01 00:00:00Z' }],
+    ['neon_lsn:', { lsn: '' }],
+    ['neon_lsn:0/1 neon_timestamp:now', { lsn: '0/1', timestamp: 'now' }],
+    ['neon_endpoint_type:read_only', null],
+    ['-c application_name=neon_lsn', null],
+    ['-c search_path=a\\ neon_lsn:0/1', null],
+  ])('%j ask for the moment %j', (options, moment) => {
+    expect(momentOfOptions(options)).toEqual(moment);
+  });
+
+  it('refuses two moments of one kind', () => {
+    expect(() => momentOfOptions('neon_lsn:0/1 neon_lsn:0/2')).toThrow('neon_lsn is given twice');
   });
 });
 

@@ -40,10 +40,11 @@ export function chooseRoute(
 
 /**
  * The first of the names that is an endpoint's own, for clients of the HTTP port. That port has names of its own below
- * the same domain, so here only a label that looks like an endpoint's counts.
+ * the same domain, so here only a label that looks like the id of an endpoint or a branch counts.
  */
 export function endpointHostname(candidates: readonly (string | null)[], names: HostnameParts): string | null {
-  const isEndpoint = (name: string | null) => name !== null && endpointOfServerName(name, names)?.startsWith('ep-');
+  const isEndpoint = (name: string | null) =>
+    name !== null && /^(ep|br)-/.test(endpointOfServerName(name, names) ?? '');
   return candidates.find(isEndpoint) ?? null;
 }
 
@@ -113,17 +114,28 @@ export function stripOptions(options: string): string | null {
   return kept.length > 0 ? kept.join(' ') : null;
 }
 
-/** `neon_lsn` and `neon_timestamp` ask for a point in the past. */
-export function asksForPast(options: string): boolean {
-  return splitWords(options).some((word) => /^(neon|catnap)_(lsn|timestamp)[:=]/.test(withoutEscapes(word)));
+/** A moment of the past as a client has written it; nothing here knows whether it can be given. */
+export interface WrittenMoment {
+  readonly lsn?: string;
+  readonly timestamp?: string;
 }
 
-/** Ignoring the words that ask for the past would serve the present instead, which would be a wrong answer. */
-export function requirePresent(options = ''): void {
-  if (!asksForPast(options)) return;
-  throw new CatnapError('not_supported', 'connections to a point in the past are not supported');
+/** What `neon_lsn:` and `neon_timestamp:` ask for; null without them. */
+export function momentOfOptions(options: string): WrittenMoment | null {
+  const moment: { lsn?: string; timestamp?: string } = {};
+  for (const word of splitWords(options)) {
+    const [, kind, value] = momentWord.exec(withoutEscapes(word)) ?? [];
+    if (kind !== 'lsn' && kind !== 'timestamp') continue;
+    if (moment[kind] !== undefined) throw new CatnapError('invalid_request', `neon_${kind} is given twice`);
+    moment[kind] = value ?? '';
+  }
+  return Object.keys(moment).length > 0 ? moment : null;
 }
 
+/** The first label of a hostname may be a branch's id, where a moment of its past is asked for. */
+export const isBranchName = (name: string) => name.startsWith('br-');
+
+const momentWord = /^(?:neon|catnap)_(lsn|timestamp)[:=](.*)$/s;
 const endpointWord = /^(?:endpoint|project)=(.*)$/s;
 const proxyWord = /^(?:(?:endpoint|project)=|(?:neon|catnap)_\w+[:=])/;
 

@@ -4,6 +4,7 @@
  */
 import { CatnapError } from '../../lib/errors.ts';
 import type { ControlPlane, DialAddress } from '../kit/control-plane.ts';
+import { waitFor } from '../kit/wait-for.ts';
 
 export interface Waker {
   /** Rejects with a CatnapError, or with the signal's reason when the client leaves. */
@@ -41,24 +42,4 @@ async function askToWake(controlPlane: ControlPlane, endpointId: string): Promis
     if (thrown instanceof CatnapError) throw thrown;
     throw new CatnapError('internal', 'Control plane request failed', { cause: thrown });
   }
-}
-
-function waitFor<T>(shared: Promise<T>, ms: number, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stopWaiting = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
-    };
-    const onAbort = () => {
-      stopWaiting();
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      stopWaiting();
-      reject(new CatnapError('unavailable', `The compute did not wake within ${ms / 1000} seconds; please try again`));
-    }, ms);
-    signal.addEventListener('abort', onAbort, { once: true });
-    shared.then(resolve, reject).finally(stopWaiting);
-    if (signal.aborted) onAbort();
-  });
 }

@@ -19,6 +19,18 @@ export interface LoginFacts {
   readonly publicBlocked?: boolean;
   /** False closes the pooled host; not said means that it is open. */
   readonly poolerEnabled?: boolean;
+  /** The compute that a branch's name stands for; null for a branch without one, and not said for an endpoint. */
+  readonly endpointId?: string | null;
+}
+
+/** A moment of the past that an authenticated client wants to see. */
+export interface PastRequest {
+  /** Id of an endpoint, or of a branch. */
+  readonly name: string;
+  readonly moment: { readonly lsn?: string; readonly timestamp?: string };
+  readonly role: string;
+  /** The one that the client has proved to know. */
+  readonly verifier: string;
 }
 
 /** What a client says that wants to be let in by a person. */
@@ -52,13 +64,21 @@ export interface TokenGrant {
 }
 
 export interface ControlPlane {
-  /** Null when there is no such endpoint; the proxy then authenticates against a mock verifier, and refuses. */
-  findLogin(endpointId: string, role: string): Promise<LoginFacts | null>;
+  /**
+   * `name` is the id of an endpoint or of a branch. Null when there is neither; the proxy then authenticates against a
+   * mock verifier, and refuses.
+   */
+  findLogin(name: string, role: string): Promise<LoginFacts | null>;
   /**
    * The address of a server that answers, waking it if needed. Rejects with a CatnapError whose message is for the
    * client. The proxy has one call per endpoint under way at a time, however many clients wait.
    */
   wake(endpointId: string): Promise<DialAddress>;
+  /**
+   * The id of a compute that serves that moment, as soon as it does; `wake` and `findAddress` know it. Rejects with a
+   * CatnapError whose message is for the client. Without it, the past is not offered.
+   */
+  openPast?(request: PastRequest): Promise<string>;
   /** The address if the compute is awake now, without waking anything. */
   findAddress(endpointId: string): Promise<DialAddress | null>;
   /**

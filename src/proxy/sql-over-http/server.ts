@@ -12,7 +12,8 @@ import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
 import type { Attempts } from '../client/attempts.ts';
 import { type Identity, type MockVerifiers, type PasswordLogin, verifyPassword } from '../client/authenticate.ts';
-import { type HostnameParts, requirePresent } from '../client/route.ts';
+import { enterPast } from '../client/past.ts';
+import type { HostnameParts } from '../client/route.ts';
 import type { UnauthenticatedConnections } from '../client/unauthenticated.ts';
 import type { CancelKeys } from '../compute/cancel.ts';
 import { cancelPath, metricsPath, serveCancel } from '../compute/siblings.ts';
@@ -160,11 +161,12 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   const target = readTarget(request.url ?? '', request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
-  const { identity, claims } = await authenticate(target, address, context);
-  requireAccess(identity.facts, address);
-  requirePooler(identity.facts, target.route);
-  requirePresent(target.parameters.get('options'));
-  const { endpointId } = target.route;
+  const { identity: proven, claims } = await authenticate(target, address, context);
+  const { facts } = proven;
+  requireAccess(facts, address);
+  requirePooler(facts, target.route);
+  const identity = await enterPast(proven, target.parameters.get('options'), context, signal);
+  const { endpointId } = identity.route;
   const releaseClient = await pooledClients.take(endpointId);
   const share = held.begin(endpointId);
   response.once('close', share.end);
@@ -176,7 +178,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
     const text = await withSession({ identity, claims }, target, context, signal, (server) =>
       executeBody(server, body, options, replyBytes),
     );
-    return { endpointId, body: text, options: body.kind === 'batch' ? options.batch : null };
+    return {
+      endpointId: facts.endpointId ?? target.route.endpointId,
+      body: text,
+      options: body.kind === 'batch' ? options.batch : null,
+    };
   } finally {
     activity.note(endpointId);
     releaseClient();

@@ -32,15 +32,20 @@ export interface PrivateServerParts {
   readonly uids: Uids | null;
 }
 
-/** Room for a lock on every table, index and sequence of a large schema; no WAL file is recycled. */
-const settings = {
+/** No WAL file is recycled: it would keep what it held before. */
+const common = {
   autovacuum: 'off',
   max_connections: '10',
-  max_locks_per_transaction: '8192',
   wal_recycle: 'off',
-  max_prepared_transactions: '1000',
   track_activities: 'off',
   shared_buffers: '64MB',
+};
+/** The two are multiplied: room for many locks of many transactions at once would be gigabytes of shared memory. */
+const settingsFor = {
+  /** Room for a lock on every table, index and sequence of a large schema. */
+  work: { ...common, max_locks_per_transaction: '8192', max_prepared_transactions: '64' },
+  /** Room for as many prepared transactions as a source may have left open. */
+  recovery: { ...common, max_locks_per_transaction: '64', max_prepared_transactions: '1000' },
 };
 
 /** Returns its socket path; null for a branch that still has the template's secret: nothing was written to it. */
@@ -52,13 +57,14 @@ export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateS
     if ((await readBranchRecord(home))?.pgVersion !== ref.pgVersion)
       throw new Error(`branch ${ref.branchId} has no data`);
     if ((await readFirstSecret(home)) !== null) return null;
-    return startPrivateServer(parts, { ...ref, home, arguments: [] });
+    return startPrivateServer(parts, { ...ref, home, purpose: 'work', arguments: [] });
   });
 }
 
 export interface PrivateStart extends PrivateServer {
   /** The directory that holds `pgdata`. */
   readonly home: string;
+  readonly purpose: keyof typeof settingsFor;
   /** For this one start. */
   readonly arguments: readonly string[];
 }
@@ -88,7 +94,7 @@ export async function startPrivateServer(parts: PrivateServerParts, start: Priva
     replicationDirectory: null,
     follows: null,
   };
-  await writeForServer(configFile, renderServerConfig(facts, settings), tenantUid);
+  await writeForServer(configFile, renderServerConfig(facts, settingsFor[start.purpose]), tenantUid);
   await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
   const { build } = await majors.ready(pgVersion);
   await startPostmaster({

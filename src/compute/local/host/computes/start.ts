@@ -1,4 +1,5 @@
 /** Starts a compute's server on its data, and reloads it. The caller holds the locks of endpoint and branches. */
+import { lchown, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { ComputeRef, ComputeSpec } from '../../../interface/driver.ts';
@@ -78,6 +79,7 @@ async function startOnData(
     disks.prepare(diskLocationOf(layout, spec), spec.tenantUid, spec.tempDiskBytes),
     prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
     recoveryArguments(data),
+    spec.frozen ? freeze(data, spec.tenantUid) : undefined,
   ]);
   const { enforcement } = disk;
   if (enforcement !== usual) await writeServerConfig({ spec, enforcement, directory, layout });
@@ -103,6 +105,17 @@ async function startOnData(
   const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start));
   if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
   return started;
+}
+
+/**
+ * A standby that follows nobody: it replays the shutdown and then waits for log that never comes. In recovery nothing
+ * can be written, which no session can change; `default_transaction_read_only` would only be a default.
+ */
+async function freeze(data: string, owner: number | null): Promise<void> {
+  const path = join(data, 'standby.signal');
+  await rm(path, { force: true });
+  await writeFile(path, '', { mode: 0o600, flag: 'wx' });
+  if (owner !== null) await lchown(path, owner, owner);
 }
 
 async function prepareGroup({ cgroups }: ServerParts, spec: ComputeSpec, directory: string) {

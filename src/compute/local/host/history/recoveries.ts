@@ -98,7 +98,7 @@ export class Recoveries {
   #start(spec: RecoverySpec, directory: string, target: RecoveryPlan['target']): Promise<string> {
     const settings = { ...target, ...(Object.keys(target).length > 0 && { recovery_target_action: 'promote' }) };
     const words = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    return startPrivateServer(this.#parts, { ...spec, home: directory, arguments: words });
+    return startPrivateServer(this.#parts, { ...spec, home: directory, purpose: 'recovery', arguments: words });
   }
 
   async whyEnded(token: string): Promise<string | null> {

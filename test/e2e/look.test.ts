@@ -1,0 +1,158 @@
+/** A look into the past through the front door: rows as of then, beside those of now, until nobody looks any more. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { neon, neonConfig } from '@neondatabase/serverless';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../helpers/eventually.ts';
+import { type ForeignCli, foreignClis, hasForeignClis, runCli } from '../helpers/foreign.ts';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+const run = promisify(execFile);
+const hasPsql = (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, 'psql')));
+
+let program: Program;
+let projectId: string;
+let branchId: string;
+let uri: string;
+/** Between the two rows. */
+let moment: { readonly at: string; readonly lsn: string };
+
+const withOptions = (text: string, of = uri) => {
+  const url = new URL(of);
+  url.searchParams.set('options', [url.searchParams.get('options') ?? '', text].join(' ').trim());
+  // A plus is a space to URLs, and a plus to libpq.
+  return url.href.replaceAll('+', '%20');
+};
+const byTime = () => withOptions(`neon_timestamp:${moment.at}`);
+const lookPids = () => program.serverPids('catnap.endpoint=look-');
+const namesOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
+
+beforeAll(async () => {
+  program = await Program.create({ CATNAP_LOOK_IDLE_SECONDS: '5', CATNAP_SUSPEND_MIN_SECONDS: '1' });
+  await program.start();
+  const { body } = await program.api('POST', '/projects', { project: { name: 'looks' } });
+  projectId = body.project.id;
+  branchId = body.branch.id;
+  uri = body.connection_uris[0].connection_uri;
+  await program.settle(projectId);
+  await ask(uri, 'create table t (name text)');
+  // The history begins with a base image, a few seconds after the branch.
+  await eventually(async () => {
+    const { body: made } = await program.api(
+      'GET',
+      `/projects/${projectId}/branches/${branchId}/schema?db_name=neondb`,
+    );
+    expect(made.sql).toContain('public.t');
+    await ask(withOptions(`neon_timestamp:${new Date().toISOString()}`), 'select 1');
+  });
+  await ask(uri, "insert into t values ('old')");
+  const format = 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+  moment = {
+    at: await ask(uri, `select to_char(clock_timestamp() at time zone 'UTC', '${format}')`),
+    lsn: await ask(uri, 'select pg_current_wal_insert_lsn()'),
+  };
+  await ask(uri, "insert into t values ('new')");
+}, 240_000);
+afterAll(() => program.destroy());
+
+it('serves the rows of then, beside those of now, and takes no writes', async () => {
+  const startedAt = performance.now();
+  expect(await ask(byTime(), "select string_agg(name, ' ') from t")).toBe('old');
+  const firstMs = performance.now() - startedAt;
+  const again = performance.now();
+  expect(await ask(byTime(), "select string_agg(name, ' ') from t")).toBe('old');
+  const times = { first: Math.round(firstMs), again: Math.round(performance.now() - again) };
+  process.stdout.write(`first row of a look: ${times.first} ms, of one that is open: ${times.again} ms\n`);
+  expect(await ask(uri, "select string_agg(name, ' ') from t")).toBe('old new');
+  expect(await ask(withOptions(`neon_lsn:${moment.lsn}`), "select string_agg(name, ' ') from t")).toBe('old');
+  const client = new pg.Client({ connectionString: byTime() });
+  await client.connect();
+  try {
+    await expect(client.query("insert into t values ('mine')")).rejects.toThrow('in a read-only transaction');
+    await client.query('set default_transaction_read_only = off');
+    await expect(client.query("insert into t values ('mine')")).rejects.toThrow('in a read-only transaction');
+  } finally {
+    await client.end();
+  }
+  const { branches } = (await program.api('GET', `/projects/${projectId}/branches`)).body;
+  const { endpoints } = (await program.api('GET', `/projects/${projectId}/endpoints`)).body;
+  expect([namesOf(branches), endpoints.length]).toEqual([[branchId], 1]);
+}, 120_000);
+
+it.skipIf(!hasPsql)(
+  'answers psql, on both hosts, and refuses a moment that it does not have',
+  async () => {
+    const psql = (string: string) => run('psql', [string, '-Atc', 'select name from t']);
+    expect((await psql(byTime())).stdout).toBe('old\n');
+    const pooled = byTime().replace(/ep-[a-z0-9-]+/g, '$&-pooler');
+    expect((await psql(pooled)).stdout).toBe('old\n');
+    await expect(psql(withOptions('neon_timestamp:2020-01-01T00:00:00Z'))).rejects.toThrow(
+      /neon_timestamp is outside the history of the branch main, which reaches from .* to /,
+    );
+    await expect(psql(withOptions('neon_lsn:here'))).rejects.toThrow('neon_lsn must be a position in the log');
+  },
+  120_000,
+);
+
+it('answers SQL over HTTP', async () => {
+  neonConfig.fetchEndpoint = `http://127.0.0.1:${program.httpPort}/sql`;
+  const sql = neon(byTime());
+  expect(await sql`select name from t`).toEqual([{ name: 'old' }]);
+}, 60_000);
+
+it('lets the password of now in, and no role that came later', async () => {
+  await ask(uri, "create role late login password 'npg_late_enough'");
+  const late = new URL(byTime());
+  Object.assign(late, { username: 'late', password: 'npg_late_enough' });
+  await expect(ask(late.href, 'select 1')).rejects.toThrow('role "late" did not exist at that moment');
+  const { username } = new URL(uri);
+  await ask(uri, `alter role ${username} password 'npg_changed_since'`);
+  const changed = new URL(byTime());
+  changed.password = 'npg_changed_since';
+  expect(await ask(changed.href, 'select name from t')).toBe('old');
+  uri = uri.replace(/:[^:@/]+@/, ':npg_changed_since@');
+}, 120_000);
+
+it.skipIf(!hasForeignClis || !hasPsql)(
+  'opens what neonctl prints for branch@moment',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'cn-look-'));
+    const options = { apiHost: `http://127.0.0.1:${program.httpPort}/api/v2`, apiKey: await program.apiKey(), folder };
+    // The command line asks for the stored password, which SQL has replaced.
+    const { username } = new URL(uri);
+    const roles = `/projects/${projectId}/branches/${branchId}/roles/${username}`;
+    expect((await program.api('POST', `${roles}/reset_password`)).status).toBe(200);
+    await program.settle(projectId);
+    try {
+      const words = ['connection-string', `main@${moment.at}`, '--project-id', projectId, '--role-name', username];
+      const printed = (await runCli(foreignClis.at(-1) as ForeignCli, options, words)).trim();
+      expect(new URL(printed)).toMatchObject({ host: expect.stringMatching(`^${branchId}`) });
+      const url = new URL(printed);
+      url.port = String(program.pgPort);
+      const env = { ...process.env, PGHOSTADDR: '127.0.0.1' };
+      expect((await run('psql', [url.href, '-Atc', 'select name from t'], { env })).stdout).toBe('old\n');
+      uri = uri.replace(/:[^:@/]+@/, `:${url.password}@`);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+  120_000,
+);
+
+it('goes away by itself, after a kill too', async () => {
+  await ask(withOptions(`neon_lsn:${moment.lsn}`), 'select 1');
+  expect((await lookPids()).length).toBeGreaterThan(0);
+  await program.killHard();
+  await program.start();
+  await eventually(async () => expect(await lookPids()).toEqual([]), { deadlineMs: 60_000 });
+  await program.settle(projectId);
+  const folders = await readdir(join(program.home.path, 'projects', projectId, 'branches'));
+  expect(folders).toEqual([branchId]);
+  expect(await ask(uri, 'select count(*) from t')).toBe('2');
+}, 240_000);
