@@ -163,7 +163,7 @@ describe('closing', () => {
     );
     await drain(domain.core, s.driver);
     await s.open({ name: branch.id, verifier: buildVerifier('any') }).catch(() => undefined);
-    await command(domain, (scope) => deleteBranch(scope, domain.caller, s.project.id, branch.id));
+    await command(domain, (scope) => deleteBranch(scope, domain.caller, s.project.id, branch.id, true));
     await drain(domain.core, s.driver);
     await s.turnAfter(0);
     expect(branchesAndComputes(s.driver)).toEqual([1, 1]);

@@ -108,7 +108,7 @@ export function cancelStarts(tx: Tx, projectId: ProjectId, branchId?: BranchId):
   return cancelOperations(tx, projectId, { branchId, only: [...starts, 'create_auth_integration'] });
 }
 
-const starts: readonly JobName[] = ['start_compute', 'check_availability'];
+const starts: readonly JobName[] = ['start_compute', 'check_availability', 'open_look'];
 
 /**
  * Makes way for a removal; the caller holds the project. A snapshot that was asked for before its branch is deleted is

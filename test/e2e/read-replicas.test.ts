@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { historySlot } from '../../src/compute/interface/own-logins.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
@@ -36,7 +37,8 @@ async function addReplica(more: object = {}): Promise<string> {
 }
 
 async function slotFolders(): Promise<string[]> {
-  return readdir(join(program.home.path, 'projects', projectId, 'branches', branchId, 'pgdata', 'pg_replslot'));
+  const data = join(program.home.path, 'projects', projectId, 'branches', branchId, 'pgdata');
+  return (await readdir(join(data, 'pg_replslot'))).filter((name) => name !== historySlot);
 }
 
 beforeAll(async () => {

@@ -32,7 +32,7 @@ export interface ScratchServer {
   stop(): Promise<void>;
 }
 
-/** Room for what any source may have had: prepared transactions, and locks on every table of a large schema. */
+/** Room for as many prepared transactions as a source may have left open. */
 const defaults: Settings = {
   listen_addresses: '',
   port: '5432',
@@ -41,7 +41,7 @@ const defaults: Settings = {
   shared_buffers: '64MB',
   max_connections: '10',
   max_prepared_transactions: '1000',
-  max_locks_per_transaction: '1024',
+  max_locks_per_transaction: '64',
   autovacuum: 'off',
   archive_mode: 'off',
   max_logical_replication_workers: '0',

@@ -230,7 +230,9 @@ export class Histories {
     const control = await readControlFile(kept.data).catch(() => null);
     if (state?.copied == null || !control?.shutDown) return;
     if (control.timeline === state.timeline && lsnBytes(state.copied.lsn) >= control.checkpoint) return;
-    const at = control.writtenAt.toISOString();
+    // The file has whole seconds, and may seem older than what was copied before.
+    const writtenAt = control.writtenAt.toISOString();
+    const at = writtenAt > state.copied.at ? writtenAt : state.copied.at;
     await this.#copy(ref, kept, { timeline: control.timeline, lsn: control.checkpointLsn, at }, recordBytesMax);
   }
 

@@ -34,6 +34,7 @@ interface Pending {
 
 const segmentSize = Number(segmentBytes);
 const lastWordsBytes = 2_000;
+const endedBefore = /recovery ended before configured recovery target was reached/;
 
 export class Recoveries {
   readonly #parts: PrivateServerParts;
@@ -85,13 +86,23 @@ export class Recoveries {
         await chmod(directory, 0o710);
       }
       const firstSecret = await readFile(join(from, 'first-secret'), 'utf8').catch(() => null);
-      const socketPath = await this.#start(spec, directory, target);
+      const socketPath = await this.#startTo(spec, directory, target);
       const token = randomBytes(16).toString('hex');
       this.#pending.set(token, { spec, directory, socketPath, receipt, startedAt, firstSecret });
       return { token, socketPath, firstSecret };
     } catch (error) {
       await this.#discard(spec);
       throw error;
+    }
+  }
+
+  /** A short recovery may be over, and have found no commit after the moment, before its start is. */
+  async #startTo(spec: RecoverySpec, directory: string, target: RecoveryPlan['target']): Promise<string> {
+    try {
+      return await this.#start(spec, directory, target);
+    } catch (error) {
+      if (Object.keys(target).length === 0 || !endedBefore.test(await lastWords(directory))) throw error;
+      return this.#start(spec, directory, {});
     }
   }
 
@@ -104,8 +115,7 @@ export class Recoveries {
   async whyEnded(token: string): Promise<string | null> {
     const { directory, spec } = this.#require(token);
     if (await findPostmaster(dataDirectory(directory), spec.tenantUid)) return null;
-    const log = await readFile(join(directory, 'private', 'server.log'), 'utf8').catch(() => '');
-    return log.slice(-lastWordsBytes).trim() || 'it ended without a word';
+    return (await lastWords(directory)) || 'it ended without a word';
   }
 
   async toEnd(token: string): Promise<void> {
@@ -151,6 +161,11 @@ export class Recoveries {
     if (!pending) throw new Error('the recovery is gone: another attempt has taken its place');
     return pending;
   }
+}
+
+async function lastWords(directory: string): Promise<string> {
+  const log = await readFile(join(directory, 'private', 'server.log'), 'utf8').catch(() => '');
+  return log.slice(-lastWordsBytes).trim();
 }
 
 /** Over the segments that came with the base image: those of the history are complete, or longer. */
