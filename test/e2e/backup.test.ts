@@ -152,6 +152,6 @@ test('the uploader is killed, and goes on', async () => {
 /** The commands under "Without Catnap". */
 async function shellBlocks(): Promise<string> {
   const text = await readFile(new URL('../../docs/backup.md', import.meta.url), 'utf8');
-  const section = text.slice(text.indexOf('## Without Catnap'));
+  const [section = ''] = text.slice(text.indexOf('## Without Catnap') + 3).split(/^## /m);
   return [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map((match) => match[1]).join('\n');
 }
