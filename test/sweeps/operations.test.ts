@@ -35,6 +35,7 @@ import { buildVerifier } from '../../src/lib/scram-verifier.ts';
 import { jobRegistry } from '../../src/operations/registry.ts';
 import type { Job, Step } from '../../src/operations/step.ts';
 import { deletedThings } from '../../src/reconcilers/deleted-things.ts';
+import { looks } from '../../src/reconcilers/looks.ts';
 import { lostComputes } from '../../src/reconcilers/lost-computes.ts';
 import { providerLeftovers } from '../../src/reconcilers/provider-leftovers.ts';
 import { command, makeProject } from '../helpers/commands.ts';
@@ -453,7 +454,7 @@ async function expectNothingLeft(driver: FakeDriver): Promise<void> {
   const projects = await sql<{ id: ProjectId }[]>`select id from projects where deleting_at is null`;
   for (const { id } of projects) await command(test, (scope) => deleteProject(scope, test.caller, id));
   await drain(test.core, driver);
-  await deletedThings.turn({ core: test.core, driver, log });
+  for (const { turn } of [deletedThings, looks]) await turn({ core: test.core, driver, log });
   await drain(test.core, driver);
   const awake = [...driver.computes.values()].filter(({ process }) => process !== null);
   expect(awake).toEqual([]);

@@ -1,13 +1,14 @@
 /** How far the store off the machine is behind, asked of the system database at each scrape. */
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { type BackupStatus, readBackupStatus } from '../../core/backup.ts';
 import type { Scope } from '../../core/context.ts';
+import { type AskedGauge, addAskedGauges } from '../kit/asked-gauges.ts';
 
 const sum = (status: BackupStatus, read: (one: BackupStatus['histories'][number]) => number) =>
   status.histories.reduce((total, one) => total + read(one), 0);
 const seconds = (at: Date | null | undefined) => (at ? at.getTime() / 1_000 : 0);
 
-const gauges: readonly (readonly [name: string, help: string, value: (status: BackupStatus) => number])[] = [
+const gauges: readonly AskedGauge<BackupStatus>[] = [
   [
     'catnap_backup_failing',
     'Whether uploads off the machine fail: 1 or 0.',
@@ -45,23 +46,5 @@ const gauges: readonly (readonly [name: string, help: string, value: (status: Ba
 /** Without a store there is nothing to measure. */
 export function useBackupMetrics(registry: Registry, scope: Scope): void {
   if (scope.config.backup === undefined) return;
-  let asked: { readonly at: number; readonly answer: Promise<BackupStatus> } | null = null;
-  const ask = () => {
-    if (asked === null || performance.now() - asked.at > 100) {
-      asked = { at: performance.now(), answer: readBackupStatus(scope) };
-    }
-    return asked.answer;
-  };
-  for (const [name, help, value] of gauges) {
-    const gauge = new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect: async () => {
-        const status = await ask().catch(() => null);
-        if (status === null) gauge.reset();
-        else gauge.set(value(status));
-      },
-    });
-  }
+  addAskedGauges(registry, gauges, () => readBackupStatus(scope));
 }

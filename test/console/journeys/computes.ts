@@ -104,7 +104,8 @@ export function computes(): void {
     await branchNode('main').getByText('front', { exact: true }).waitFor();
     await program.settle(story().project.id);
     await program.api('DELETE', at(`/branches/${body.branch.id}`));
-    await branchNode('from-elsewhere').waitFor({ state: 'detached' });
+    // Without a compute to stop no operation tells of it, and the next look does.
+    await branchNode('from-elsewhere').waitFor({ state: 'detached', timeout: 60_000 });
     expect(new URL(page.url()).pathname).toBe(at());
   });
 }

@@ -39,7 +39,7 @@ import {
   writeState,
 } from './files.ts';
 import { isBaseDue } from './policy.ts';
-import { noHistory, prune } from './prune.ts';
+import { noHistory, Pruner } from './prune.ts';
 
 export interface HistoryParts {
   readonly layout: Layout;
@@ -66,6 +66,7 @@ export class Histories {
   readonly #seen = new Map<string, number>();
   /** Servers that were told to keep no log for a history that is not kept, by their pid. */
   readonly #released = new Map<string, number>();
+  readonly #pruner = new Pruner();
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
@@ -94,7 +95,8 @@ export class Histories {
       if (!isAwake) await this.#copyAsleep(ref, kept);
       const wantsBase = await this.#isBaseDue(kept, policy, isAwake);
       if (wantsBase && !isAwake) await this.#makeBaseAsleep(ref, kept);
-      const history = await prune(kept.paths, { ...policy, layout: this.#parts.layout, group: this.#group });
+      const pruning = { ...policy, layout: this.#parts.layout, group: this.#group };
+      const history = await this.#pruner.tell(kept.historyId, kept.paths, pruning);
       const wantsLog = isAwake && (await this.#hasNewLog(kept));
       const needs = { wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
       return { history, ...needs, keepsLog: false };
@@ -259,7 +261,8 @@ export class Histories {
   }
 
   /** The log is copied from a new base image on, if it was interrupted. */
-  async #continueFrom(ref: BranchRef, { paths }: Kept, base: BaseRecord): Promise<void> {
+  async #continueFrom(ref: BranchRef, { historyId, paths }: Kept, base: BaseRecord): Promise<void> {
+    this.#pruner.forget(historyId);
     const state = await readState(paths);
     if (state === null || state.copied !== null) return;
     const { lostSince: from, gaps } = state;
@@ -304,6 +307,7 @@ export class Histories {
     const { layout } = this.#parts;
     await this.#locked(historyId, () => discard(layout.history(ref.projectId, historyId), layout));
     this.#seen.delete(historyId);
+    this.#pruner.forget(historyId);
     // A history that is kept again later begins then, and not with the template.
     if (record.past?.template) await this.#updatePast(ref, (past) => ({ ...past, template: null }));
   }

@@ -33,6 +33,39 @@ export const noHistory: BranchHistory = {
   logBytes: 0,
 };
 
+/** A history is asked for every few seconds, and to look through all of it each time would cost more than copying. */
+const pruneEveryMs = 60_000;
+
+export class Pruner {
+  readonly #told = new Map<
+    string,
+    { readonly at: number; readonly seconds: number; readonly history: BranchHistory }
+  >();
+
+  /** Between two looks only the end of the log is brought up to date. */
+  async tell(historyId: string, paths: HistoryPaths, pruning: Pruning): Promise<BranchHistory> {
+    const told = this.#told.get(historyId);
+    const freshMs = Math.min(pruneEveryMs, pruning.retentionSeconds * 1_000);
+    const isFresh = told !== undefined && Date.now() - told.at < freshMs;
+    if (isFresh && told.seconds === pruning.retentionSeconds) return withEnd(told.history, await readState(paths));
+    const history = await prune(paths, pruning);
+    this.#told.set(historyId, { at: Date.now(), seconds: pruning.retentionSeconds, history });
+    return history;
+  }
+
+  /** Call it when anything but the end of the log has changed. */
+  forget(historyId: string): void {
+    this.#told.delete(historyId);
+  }
+}
+
+function withEnd(history: BranchHistory, state: HistoryState | null): BranchHistory {
+  const until = state?.copied ?? state?.lostSince ?? null;
+  if (until === null || history.until === null) return history;
+  const more = Number(lsnBytes(until.lsn) - lsnBytes(history.until.lsn));
+  return { ...history, until, logBytes: history.logBytes + Math.max(0, more) };
+}
+
 /** Base images first: a kill in between leaves log that nothing needs, and never a base image without its log. */
 export async function prune(paths: HistoryPaths, { retentionSeconds, layout, group }: Pruning): Promise<BranchHistory> {
   const keepFrom = new Date(Date.now() - retentionSeconds * 1_000).toISOString();
