@@ -92,6 +92,7 @@ async function restoreOurs({ catnap, uri, made }, megabytes, turn) {
   // A sleep makes the base image, as a backup does for the peer.
   await settled(catnap, made, await catnap.api('POST', `${path}/endpoints/${endpointOf(made)}/suspend`));
   await selectOne({ connectionString: uri });
+  await untilKept(catnap, made);
   const moment = await loseTable({ connectionString: uri }, megabytes);
   const startedAt = performance.now();
   await catnap.api('POST', `${path}/branches/${made.branch.id}/restore`, {
@@ -112,6 +113,15 @@ async function settled(catnap, made, { operations }) {
       if (operation.status === 'finished') break;
       await pause(20);
     }
+  }
+}
+
+/** A restored branch begins a new history, seconds after it was restored. */
+async function untilKept(catnap, made) {
+  for (;;) {
+    const { history } = await catnap.api('GET', `/projects/${made.project.id}/branches/${made.branch.id}/history`);
+    if (history.until_lsn !== undefined) return;
+    await pause(200);
   }
 }
 
