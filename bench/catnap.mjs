@@ -77,9 +77,13 @@ export const selectOne = (connection) => ask(connection, 'select 1');
 
 export async function ask(connection, statement) {
   const client = new pg.Client(connection);
-  await client.connect();
-  await client.query(statement);
-  await client.end();
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query(statement);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 }
 
 export async function freePort() {

@@ -71,7 +71,7 @@ export async function startPeer(build, folder) {
       await backRest(
         `--pg1-path=${restored}`,
         '--type=time',
-        `--target=${moment}`,
+        `--target=${moment.replace('T', ' ').replace('Z', '+00')}`,
         '--target-action=promote',
         'restore',
       );
