@@ -2,7 +2,7 @@
  * The process that uploads: it compresses and encrypts without delaying requests, wakes or operations, and yields the
  * processor to all of them. It runs only where a store is configured.
  */
-import { constants, setPriority } from 'node:os';
+import { setPriority } from 'node:os';
 import { parseBackupKey } from '../backup/seal/backup-key.ts';
 import { openStore } from '../backup/store/open-store.ts';
 import { Uploader } from '../backup/upload/uploader.ts';
@@ -10,10 +10,13 @@ import { readBackupFacts, recordBackup } from '../core/backup.ts';
 import { readScope } from '../core/context.ts';
 import type { ProcessParts, RunningProcess } from './parts.ts';
 
+/** A third of a share. At 10, a machine with six busy clients left it one percent, and a first image took minutes. */
+const niceness = 5;
+
 export async function startBackup({ core, log, init }: ProcessParts): Promise<RunningProcess> {
   const { backup: settings } = core.config;
   if (settings === undefined || init.backup === null) throw new Error('there is no store to upload to');
-  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  setPriority(niceness);
   const key = parseBackupKey(init.backup.key);
   const scope = readScope(core);
   const uploader = new Uploader({

@@ -102,10 +102,13 @@ export class Program {
   /** Ends everything that belongs to the home, tenants' servers too, and removes it. */
   async destroy(): Promise<void> {
     await this.killHard();
-    // Not harder: a server that is killed leaves its shared memory behind until the machine is started again.
-    for (const pid of await this.serverPids()) process.kill(pid, 'SIGQUIT');
+    const told = new Set<number>();
+    // Looked for again and again: one may have been about to start when the program was killed.
     await eventually(async () => {
-      if ((await this.serverPids()).length > 0) throw new Error('servers of the home still run');
+      const pids = await this.serverPids();
+      for (const pid of pids.filter((one) => !told.has(one))) quit(pid);
+      for (const pid of pids) told.add(pid);
+      if (pids.length > 0) throw new Error(`servers of the home still run: ${pids.join(', ')}`);
     });
     await this.home.remove();
   }
@@ -197,4 +200,13 @@ async function freePorts(): Promise<readonly [number, number]> {
   }
   for (const server of servers) server.close();
   return [ports[0] ?? 0, ports[1] ?? 0];
+}
+
+/** Not harder: a server that is killed leaves its shared memory behind until the machine is started again. */
+function quit(pid: number): void {
+  try {
+    process.kill(pid, 'SIGQUIT');
+  } catch {
+    // It has ended by itself.
+  }
 }
