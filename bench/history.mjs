@@ -15,9 +15,9 @@ import { findBuild } from './bare-postgres.mjs';
 import { ask, makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
 import { findPgBackRest, startPeer } from './pgbackrest.mjs';
 import { findPgbench, preparePgbench, runPgbench } from './pgbench.mjs';
-import { printTable, summarize, timed } from './stats.mjs';
+import { printTable, timed } from './stats.mjs';
 
-const listOf = (name, usual) => (process.env[name] ?? usual).split(',');
+const listOf = (name, usual) => (process.env[name] ?? usual).split(',').filter((word) => word !== '');
 const places = listOf('BENCH_HISTORY_ON', 'xfs,plain');
 const sizes = listOf('BENCH_HISTORY_SIZES', '100M,1G');
 const logs = listOf('BENCH_HISTORY_LOGS', '1,100,1000').map(Number);
@@ -179,17 +179,14 @@ async function measureCost(place, { catnap, uri, made, home }) {
   const retain = (seconds) => catnap.api('PATCH', path, { project: { history_retention_seconds: seconds } });
   const tps = { on: [], off: [] };
   const naps = { on: { wake: [], suspend: [] }, off: { wake: [], suspend: [] } };
-  let written = 0;
   for (let turn = 0; turn < turns; turn++) {
     for (const [name, seconds] of [
       ['on', 86_400],
       ['off', 0],
     ]) {
       await retain(seconds);
-      const before = await logPosition(uri);
       const { perSecond } = await runPgbench(uri, { clients: 4, seconds: 10, words: ['-N'] });
       tps[name].push(perSecond);
-      if (name === 'on') written += (await logPosition(uri)) - before;
       naps[name].suspend.push(
         await timed(async () =>
           settled(catnap, made, await catnap.api('POST', `${path}/endpoints/${endpointOf(made)}/suspend`)),
@@ -217,16 +214,31 @@ async function measureCost(place, { catnap, uri, made, home }) {
     );
   }
   await retain(86_400);
-  await runPgbench(uri, { clients: 4, seconds: 20, words: ['-N'] });
-  await pause(12_000);
+  await measureBytes(place, { catnap, uri, made, home });
+}
+
+/** What is kept of log that was written since the last base image, when all of it has arrived in the history. */
+async function measureBytes(place, { catnap, uri, made, home }) {
+  await untilKept(catnap, made);
   const folder = join(place === 'xfs' ? join(home, 'storage') : home, 'history', made.project.id);
-  const kept = Number(String(spawnSync('du', ['-sb', folder]).stdout).split('\t')[0]);
+  const sizeOf = () => Number(String(spawnSync('du', ['-sB1', folder]).stdout).split('\t')[0]);
+  const [before, from] = [sizeOf(), await logPosition(uri)];
+  await runPgbench(uri, { clients: 4, seconds: 30, words: ['-N'] });
+  const until = await logPosition(uri);
+  for (;;) {
+    const { history } = await catnap.api('GET', `/projects/${made.project.id}/branches/${made.branch.id}/history`);
+    if (positionOf(history.until_lsn) >= until) break;
+    await pause(200);
+  }
+  const [kept, written] = [sizeOf() - before, until - from];
   const gb = (bytes) => (bytes / 1e9).toFixed(2);
-  console.log(`\n  ${gb(written)} GB of log written in ${turns} turns with history (${place});`);
-  console.log(`  its folder now has ${gb(kept)} GB, blocks that base images share with the branch counted in full`);
-  console.log(
-    `  medians: ${summarize(tps.on).median.toFixed(0)} with, ${summarize(tps.off).median.toFixed(0)} without`,
-  );
+  console.log(`\n  ${gb(written)} GB of log written in 30 s of pgbench -N, ${gb(kept)} GB more on the disk`);
+  console.log(`  ${(kept / written).toFixed(2)} GB kept for each GB of log written (${place})`);
+}
+
+function positionOf(lsn) {
+  const [high, low] = lsn.split('/').map((half) => Number.parseInt(half, 16));
+  return high * 2 ** 32 + low;
 }
 
 async function logPosition(uri) {
