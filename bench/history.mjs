@@ -143,6 +143,8 @@ async function restoreTheirs(build, folder, size, megabytes) {
     const { host, user, database } = peer.login;
     await preparePgbench(`postgresql:///${database}?host=${encodeURIComponent(host)}&user=${user}`, scales[size]);
     await peer.backup();
+    // It counts in seconds, and finds no backup for a moment within the second in which that ended.
+    await pause(2_000);
     const moment = await loseTable(peer.login, megabytes);
     await ask(peer.login, 'select pg_switch_wal()');
     return await peer.restore(moment, count);
