@@ -16,7 +16,14 @@ const isWholeRun = wanted.length === 0;
 const isMeasured = isWholeRun || process.argv.includes('--coverage');
 
 /** Programs that some tests use as referees. A run of tests installs none of them: the machine is not its own. */
-const tools = [{ program: 'psql', used: 'tests with psql', install: 'on Debian: apt-get install postgresql-client' }];
+const tools = [
+  { program: 'psql', used: 'tests with psql', install: 'on Debian: apt-get install postgresql-client' },
+  {
+    program: 'slirp4netns',
+    used: 'as root, tests of outbound connections and subscriptions',
+    install: 'on Debian: apt-get install slirp4netns',
+  },
+];
 
 process.exitCode = main();
 

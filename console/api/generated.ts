@@ -154,6 +154,11 @@ export interface ProjectSettings {
   readonly maintenance_window?: MaintenanceWindow;
   /** Refuse clients whose address is neither loopback nor private, even if allowed_ips has it. */
   readonly block_public_connections?: boolean;
+  /**
+   * Let SQL in the computes (foreign servers, subscriptions) connect to the internet; to this machine and to private
+   * networks only as far as the operator allows. A change restarts computes that are awake.
+   */
+  readonly allow_outbound_connections?: boolean;
   /** Only false: there are no VPC endpoints. */
   readonly block_vpc_connections?: boolean;
   /** Always refused: there is no audit log. */

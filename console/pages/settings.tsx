@@ -50,6 +50,7 @@ function Settings({ project }: { readonly project: Project }) {
       <Name project={project} />
       <NewComputes project={project} />
       <AllowedAddresses project={project} />
+      <OutboundConnections project={project} />
       <LogicalReplication project={project} />
       <MaintenanceWindow project={project} />
       <Quotas project={project} />
@@ -135,6 +136,27 @@ function AllowedAddresses({ project }: { readonly project: Project }) {
         />
         <Button type="submit" busy={form.isBusy}>
           Save addresses
+        </Button>
+      </Form>
+    </Card>
+  );
+}
+
+function OutboundConnections({ project }: { readonly project: Project }) {
+  const initial = { isAllowed: project.settings?.allow_outbound_connections ?? false };
+  const form = useSettingsForm(project, initial, ({ isAllowed }) => ({
+    settings: { allow_outbound_connections: isAllowed },
+  }));
+  return (
+    <Card title="What computes may reach">
+      <Form form={form} className="stack">
+        <CheckField
+          label="Outbound connections"
+          hint="SQL may connect to the internet: foreign servers, subscriptions. A change restarts computes that are awake."
+          {...form.check('isAllowed')}
+        />
+        <Button type="submit" busy={form.isBusy}>
+          Save outbound connections
         </Button>
       </Form>
     </Card>

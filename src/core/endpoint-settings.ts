@@ -82,7 +82,8 @@ export interface ServerWish {
 /** The size itself counts too: limits and temporary disk follow from it. */
 function wishOf({ project, endpoint, plan }: ServerWish) {
   const { minCu, maxCu } = endpoint;
-  return { minCu, maxCu, settings: wantedSettings(project, endpoint, clampSize(endpoint, plan)) };
+  const isOutbound = project.settings.allow_outbound_connections === true;
+  return { minCu, maxCu, isOutbound, settings: wantedSettings(project, endpoint, clampSize(endpoint, plan)) };
 }
 
 /** JSON with keys in order, so that two maps with the same content are the same text. */

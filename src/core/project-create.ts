@@ -66,6 +66,7 @@ const initialSettings: ProjectSettings = {
   enable_logical_replication: false,
   maintenance_window: { weekdays: [7], start_time: '06:00', end_time: '07:00' },
   block_public_connections: false,
+  allow_outbound_connections: false,
   block_vpc_connections: false,
   hipaa: false,
 };

@@ -29,6 +29,8 @@ export interface ServerState {
   readonly release: string | null;
   /** Its branch was over its size quota when it was given these settings, which turn writes off. */
   readonly writesOff?: boolean;
+  /** It was started with a way out of the machine. */
+  readonly outbound?: boolean;
 }
 
 /** How far a read replica was behind its primary. */

@@ -21,6 +21,8 @@ export interface ProjectSettings {
   readonly enable_logical_replication: boolean;
   readonly maintenance_window: MaintenanceWindow;
   readonly block_public_connections: boolean;
+  /** Absent, which is false, in projects from before there was such a choice. */
+  readonly allow_outbound_connections?: boolean;
   readonly block_vpc_connections: boolean;
   readonly hipaa: boolean;
   /** Never stored: every value is refused. */

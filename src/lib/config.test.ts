@@ -68,6 +68,8 @@ describe('readConfig', () => {
     ['CATNAP_RATE_LIMIT', 'lots', /off, or/],
     ['CATNAP_SUSPEND_MIN_SECONDS', '-1', /whole number/],
     ['CATNAP_TEMP_DISK_BYTES', '5', /1048576/],
+    ['CATNAP_OUTBOUND_ALLOW', '10.0.0.0', /loopback, or IPv4 ranges/],
+    ['CATNAP_OUTBOUND_ALLOW', '127.0.0.0/8', /loopback, or IPv4 ranges/],
     ['CATNAP_API_KEY', 'short', /32 to 128/],
     ['CATNAP_DEFAULT_PLAN', 'gold', /free, launch, scale/],
     ['CATNAP_PG_BIN_9', '/usr/bin', /majors 14/],

@@ -7,6 +7,7 @@ import { isAbsolute, join } from 'node:path';
 import { type BackupSettings, readBackupSettings } from './backup-settings.ts';
 import { daySeconds } from './clock.ts';
 import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
+import { parseIpRule } from './ip.ts';
 import { type LogLevel, logLevels } from './log.ts';
 import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
 
@@ -59,6 +60,8 @@ export interface Config {
   readonly lookIdleSeconds: number;
   readonly looksMax: number;
   readonly tempDiskBytes: number | undefined;
+  /** What computes with outbound connections reach besides the internet: ranges of addresses, and `loopback`. */
+  readonly outboundAllow: readonly string[];
   /** What all running computes may take together by their smallest sizes; undefined for no such limit. */
   readonly capacityCu: number | undefined;
   /** How long a smaller size must have been enough before the autoscaler takes it. */
@@ -124,6 +127,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     tempDiskBytes: isSet(env, 'CATNAP_TEMP_DISK_BYTES')
       ? integer(env, 'CATNAP_TEMP_DISK_BYTES', 0, 1_048_576, Number.MAX_SAFE_INTEGER)
       : undefined,
+    outboundAllow: readOutboundAllow(env),
     capacityCu: readCapacity(env),
     scaleDownSeconds: integer(env, 'CATNAP_SCALE_DOWN_SECONDS', 30, 1, 3_600),
     apiKey: readApiKey(env),
@@ -214,6 +218,19 @@ function readOauthIssuers(env: Environment): OauthIssuers {
   if (found !== undefined) return found;
   const form = 'id=https://issuer, several separated by commas; plain http only on this machine';
   throw new ConfigError('CATNAP_OAUTH_ISSUERS', value, form);
+}
+
+function readOutboundAllow(env: Environment): readonly string[] {
+  if (!isSet(env, 'CATNAP_OUTBOUND_ALLOW')) return [];
+  const value = env.CATNAP_OUTBOUND_ALLOW ?? '';
+  const isRange = (one: string) => {
+    const rule = parseIpRule(one);
+    return rule?.kind === 'block' && rule.family === 'ipv4' && !rule.address.startsWith('127.');
+  };
+  const found = value.split(',').map((one) => one.trim());
+  if (found.every((one) => one === 'loopback' || isRange(one))) return found;
+  const form = 'loopback, or IPv4 ranges such as 10.20.0.0/16, several separated by commas';
+  throw new ConfigError('CATNAP_OUTBOUND_ALLOW', value, form);
 }
 
 function readTlsFiles(env: Environment): Config['tlsFiles'] {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clientKey, parseIpRule } from './ip.ts';
+import { clientKey, isBlockWithin, parseIpRule } from './ip.ts';
 
 test('entries of the list of allowed addresses', () => {
   const good = ['1.2.3.4', '10.0.0.0/8', '0.0.0.0/0', '10.0.0.1-10.0.0.9', '::1', '2001:db8::/32', '::1-::5'];
@@ -17,6 +17,18 @@ test('entries of the list of allowed addresses', () => {
   ];
   expect(good.filter((text) => parseIpRule(text) === null)).toEqual([]);
   expect(bad.filter((text) => parseIpRule(text) !== null)).toEqual([]);
+});
+
+test.each([
+  ['10.1.0.0/16', '10.0.0.0/8', true],
+  ['10.0.0.0/8', '10.0.0.0/8', true],
+  ['10.0.0.0/8', '10.1.0.0/16', false],
+  ['192.168.0.0/16', '10.0.0.0/8', false],
+  ['10.0.0.0/8', '0.0.0.0/0', true],
+  ['fc00::/7', '0.0.0.0/0', false],
+  ['10.0.0.1', '10.0.0.0/8', false],
+])('%s within %s: %s', (inner, outer, isWithin) => {
+  expect(isBlockWithin(inner, outer)).toBe(isWithin);
 });
 
 test.each([

@@ -20,6 +20,15 @@ export function parseIpRule(text: string): IpRule | null {
   return isBlock ? { kind: 'block', family, address: first, bits: Number(last) } : null;
 }
 
+/** Whether every address of one CIDR block is in another. */
+export function isBlockWithin(inner: string, outer: string): boolean {
+  const [small, large] = [parseIpRule(inner), parseIpRule(outer)];
+  if (small?.kind !== 'block' || large?.kind !== 'block') return false;
+  const list = new BlockList();
+  list.addSubnet(large.address, large.bits, large.family);
+  return large.bits <= small.bits && list.check(small.address, small.family);
+}
+
 export const familyOf = (address: string): Family => (isIPv6(address) ? 'ipv6' : 'ipv4');
 
 /** An IPv4 address in its IPv6 form (`::ffff:1.2.3.4`, from a socket that listens on both) as plain IPv4. */

@@ -85,6 +85,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'Bound of a compute’s temporary files, in place of the rule.',
   ],
   [
+    'CATNAP_OUTBOUND_ALLOW',
+    'none',
+    'What computes with outbound connections reach besides the internet: IPv4 ranges, and `loopback`; see [operating](docs/operating.md#what-computes-reach).',
+  ],
+  [
     'CATNAP_CAPACITY_CU',
     'no limit',
     'What the smallest sizes of all running computes may come to; a compute that does not fit is refused at its start.',

@@ -2,6 +2,7 @@
  * Makes a server match its row: settings, size, branch, roles and databases. It reloads where that is enough, restarts
  * where it is not, wakes a sleeping compute for it, and stops one that has moved to another branch.
  */
+import type { ComputeSpec } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
@@ -64,10 +65,9 @@ const reload: Step = async (context) => {
   if (target === undefined) return skip('the endpoint is gone');
   const { endpoint } = target;
   const spec = computeSpec(context, target, endpoint.generation);
-  if (isServing(endpoint, spec.settings)) return goto('apply');
-  // A size is more than settings: a new size means one restart, whatever the settings need.
-  const sizeChanged = endpoint.server?.minCu !== endpoint.minCu || endpoint.server.maxCu !== endpoint.maxCu;
-  const needRestart = sizeChanged || (await context.driver.reload(spec)).length > 0;
+  if (isServing(endpoint, spec)) return goto('apply');
+  // Size and network are more than settings: they mean one restart, whatever the settings need.
+  const needRestart = !hasFrame(endpoint, spec) || (await context.driver.reload(spec)).length > 0;
   if (needRestart) {
     // The route is closed first: pooled clients start nothing new here, and wait for the restarted server.
     return goto('stop', async (tx) => {
@@ -80,8 +80,16 @@ const reload: Step = async (context) => {
   });
 };
 
-function isServing({ server, minCu, maxCu }: EndpointRow, settings: Readonly<Record<string, string>>): boolean {
+/** What a running server cannot be given. */
+function hasFrame({ server, minCu, maxCu }: EndpointRow, { network }: ComputeSpec): boolean {
   if (server === null || server.minCu !== minCu || server.maxCu !== maxCu) return false;
+  return (server.outbound === true) === (network === 'outside');
+}
+
+function isServing(endpoint: EndpointRow, spec: ComputeSpec): boolean {
+  const { server } = endpoint;
+  if (server === null || !hasFrame(endpoint, spec)) return false;
+  const { settings } = spec;
   const names = new Set([...Object.keys(settings), ...Object.keys(server.settings)]);
   return [...names].every((name) => settings[name] === server.settings[name]);
 }

@@ -226,5 +226,6 @@ export function serverState(target: ComputeTarget, seen: ComputeObservation): Se
     given: target.size,
     release: seen.release,
     ...(hasWritesOff(target) && { writesOff: true }),
+    ...(target.project.settings.allow_outbound_connections && { outbound: true }),
   };
 }

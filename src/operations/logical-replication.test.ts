@@ -100,6 +100,18 @@ describe('logical replication', () => {
 });
 
 describe('what a server runs with decides whether anything is queued', () => {
+  test('outbound connections mean one restart, on and off again', async () => {
+    const { endpoint, run, set, compute } = await stage();
+    for (const allowed of [true, false]) {
+      const pid = compute()?.process?.pid;
+      const operations = await set({ allow_outbound_connections: allowed });
+      expect(actions(operations)).toEqual([['apply_config', endpoint.id]]);
+      await run();
+      expect(compute()?.process?.pid).toBeGreaterThan(pid ?? Number.NaN);
+      expect(await set({ allow_outbound_connections: allowed })).toEqual([]);
+    }
+  });
+
   test('a library of the project is loaded, and a label is only a label', async () => {
     const { endpoint, run, set, change, compute } = await stage();
     expect(compute()?.settings.shared_preload_libraries).toBe('pg_stat_statements');

@@ -119,6 +119,7 @@ export function computeSpec(context: StepContext, target: ComputeTarget, generat
     // It starts at its smallest size; the autoscaler enlarges it when needed.
     limits: limitsAt(target.size.minCu, target.size, settings, endpoint.settings.pg_settings ?? {}),
     readOnly: endpoint.type === 'read_only',
+    network: project.settings.allow_outbound_connections ? 'outside' : 'none',
     tempDiskBytes: temporaryDiskLimit(context.core.config, target.size),
     adminSecret: adminSecretOf(context, project),
   };

@@ -20,8 +20,9 @@ const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
 export async function startApi({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
   const { clock } = core;
   const { temporaryDiskEnforcement, storageMethod, limitsProblem, releases, version, proxySockets } = init;
+  const { networkProblem, outsideProblem } = init;
   const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
-  const config = { ...core.config, ...found };
+  const config = { ...core.config, ...found, networkProblem, outsideProblem };
   const keyUses = new KeyUseRecorder(core);
   const driver = openDriver(core.config, driverChannel(channel));
   const metrics = new Registry();

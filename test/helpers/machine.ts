@@ -6,5 +6,7 @@ export const machineOfTests: Omit<ApiConfig, keyof Config> = {
   temporaryDiskEnforcement: 'session',
   storageMethod: 'copy',
   limitsEnforced: true,
+  networkProblem: null,
+  outsideProblem: null,
   releases: { 17: '17.fake' },
 };

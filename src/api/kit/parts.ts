@@ -18,6 +18,10 @@ export interface ApiConfig extends Config {
   readonly storageMethod: 'reflink' | 'copy' | null;
   /** Whether computes are held to their sizes on this machine. */
   readonly limitsEnforced: boolean;
+  /** Why SQL in computes reaches what the machine reaches; null where it is kept from that. */
+  readonly networkProblem: string | null;
+  /** Why no project can be given outbound connections; null where one can. */
+  readonly outsideProblem: string | null;
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;
 }

@@ -31,6 +31,7 @@ import {
   projectView,
 } from '../views/project.ts';
 import { ask, write } from './command.ts';
+import { requireNetwork } from './good-network.ts';
 import { requireGoodSettings, requireGoodSettingsIn } from './good-settings.ts';
 
 const tags = ['Projects'];
@@ -58,6 +59,7 @@ export function projectRoutes(app: App, parts: ApiParts): void {
   app.post('/projects', { schema: create }, async (request, reply) => {
     reply.status(201);
     const { pg_version: pgVersion = defaultPgVersion } = request.body.project;
+    requireNetwork(config, request.body.project.settings);
     await requireGoodSettings(parts, pgVersion, settingsOf(request.body.project));
     return write(parts, request, async (scope, caller) =>
       createdProjectView(config, await createProject(scope, caller, projectInput(request.body)), clock.now()),
@@ -109,6 +111,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
   };
   app.patch('/projects/:project_id', { schema: update }, async (request) => {
     const { projectId } = projectAddress(request.params);
+    requireNetwork(config, request.body.project.settings);
     await requireGoodSettingsIn(parts, request, projectId, settingsOf(request.body.project));
     return write(parts, request, async (scope, caller) => {
       const changed = await updateProjectOf(scope, caller, projectId, projectChange(request.body));

@@ -23,6 +23,7 @@ describe('a fresh project shows what is true', () => {
     expect(shown.provisioner).toBe('k8s-neonvm');
     expect(shown.settings).toMatchObject({
       block_public_connections: false,
+      allow_outbound_connections: false,
       block_vpc_connections: false,
       hipaa: false,
     });

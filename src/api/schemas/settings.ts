@@ -108,6 +108,13 @@ export const ProjectSettings = Type.Object(
         description: 'Refuse clients whose address is neither loopback nor private, even if allowed_ips has it.',
       }),
     ),
+    allow_outbound_connections: Type.Optional(
+      Type.Boolean({
+        description:
+          'Let SQL in the computes (foreign servers, subscriptions) connect to the internet; to this machine and to ' +
+          'private networks only as far as the operator allows. A change restarts computes that are awake.',
+      }),
+    ),
     block_vpc_connections: Type.Optional(Type.Boolean({ description: 'Only false: there are no VPC endpoints.' })),
     audit_log_level: Type.Optional(
       Type.Enum(['base', 'extended', 'full'], { description: 'Always refused: there is no audit log.' }),

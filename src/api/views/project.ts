@@ -14,7 +14,6 @@ import {
 import type { CreatedProject, ProjectInput } from '../../core/project-create.ts';
 import { spentQuota } from '../../core/quota.ts';
 import { provisioner } from '../../core/single-values.ts';
-import type { Config } from '../../lib/config.ts';
 import { asOrganizationId } from '../../lib/ids.ts';
 import type { ApiConfig } from '../kit/parts.ts';
 import type {
@@ -41,7 +40,7 @@ type ProjectView = Static<typeof ProjectSchema>;
 /** Not enforced: the disk is the limit. */
 const branchSizeLimitMib = 16 * 1024 * 1024;
 
-function sharedView(config: Config, row: Project) {
+function sharedView(config: ApiConfig, row: Project) {
   return {
     id: row.id,
     platform_id: config.driver,
@@ -49,7 +48,7 @@ function sharedView(config: Config, row: Project) {
     name: row.name,
     provisioner,
     default_endpoint_settings: row.defaultEndpointSettings,
-    settings: row.settings as Static<typeof ProjectSettings>,
+    settings: settingsView(config, row),
     pg_version: row.pgVersion,
     proxy_host: proxyHostname(config),
     branch_logical_size_limit: branchSizeLimitMib,
@@ -64,7 +63,13 @@ function sharedView(config: Config, row: Project) {
   };
 }
 
-export function projectView(config: Config, row: Project, now: Date): ProjectView {
+/** Where computes have the machine's network, SQL in them connects to anything, whatever was asked for. */
+function settingsView({ networkProblem }: ApiConfig, { settings }: Project): Static<typeof ProjectSettings> {
+  const allow_outbound_connections = networkProblem !== null || (settings.allow_outbound_connections ?? false);
+  return { ...(settings as Static<typeof ProjectSettings>), allow_outbound_connections };
+}
+
+export function projectView(config: ApiConfig, row: Project, now: Date): ProjectView {
   const usage = usageAt(row.usage, now);
   const { start, end } = periodBounds(now);
   return {
@@ -87,7 +92,7 @@ function spentView(row: Project, now: Date): Pick<ProjectView, 'quota_exceeded'>
 }
 
 export function ownedProjectView(
-  config: Config,
+  config: ApiConfig,
   found: Awaited<ReturnType<typeof getProject>>,
   now: Date,
 ): ProjectView {
@@ -107,7 +112,7 @@ export function ownedProjectView(
 const lastActiveView = (at: Date | undefined) => (at === undefined ? {} : { compute_last_active_at: time(at) });
 
 export function projectsView(
-  config: Config,
+  config: ApiConfig,
   list: Awaited<ReturnType<typeof listProjects>>,
 ): Static<typeof ProjectsReply> {
   const projects: Static<typeof ProjectListItem>[] = list.projects.map((row) => ({

@@ -20,6 +20,10 @@ export interface HostFacts {
   /** How branches are copied where the data is; null where that could not be tried. */
   readonly storageMethod: CloneMethod | null;
   readonly limitsProblem: LimitsProblem;
+  /** Why SQL in servers reaches what the machine reaches; null where servers have networks of their own. */
+  readonly networkProblem: string | null;
+  /** Why a project cannot be given outbound connections; null where it can. */
+  readonly outsideProblem: string | null;
   /** Where histories are kept as files that the child processes can read; null where there are none. */
   readonly historyDirectory: string | null;
 }

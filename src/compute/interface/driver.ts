@@ -141,6 +141,8 @@ export interface ComputeSpec extends ComputeRef {
   readonly limits: ComputeLimits;
   /** Password of Catnap's own login in this project's servers. */
   readonly adminSecret: string;
+  /** What SQL in the server may connect to, where the driver can keep it from more: nothing, or the internet. */
+  readonly network?: 'none' | 'outside';
   /** A read replica of its branch: a hot standby with its own data, which `buildReplica` makes. */
   readonly readOnly?: boolean;
   /**

@@ -1,5 +1,6 @@
 /** What the owner of a project can and cannot do, tried on real servers. */
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalSubject, makeLocalSubject } from '../../../test/helpers/local-subject.ts';
 import { newBranchId, newEndpointId, newSecret } from '../../lib/ids.ts';
@@ -148,6 +149,27 @@ describe.each([17, 18])('the boundary of a tenant on Postgres %i', (pgVersion) =
     await ask("CREATE SERVER g FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'example.invalid')");
     const trusting = "CREATE USER MAPPING FOR owner SERVER g OPTIONS (password_required 'false')";
     await expect(ask(trusting)).rejects.toThrow(/password_required|superuser/);
+  });
+
+  test.runIf(asRoot)('no port of this machine is reached by SQL', async () => {
+    let reached = 0;
+    const listener = createServer((socket) => {
+      reached += 1;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    const { port } = listener.address() as { port: number };
+    try {
+      await ask('CREATE EXTENSION IF NOT EXISTS postgres_fdw');
+      await ask(`CREATE SERVER here FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '${port}')`);
+      await ask(`CREATE USER MAPPING FOR owner SERVER here OPTIONS (user 'x', password 'x')`);
+      await expect(ask('IMPORT FOREIGN SCHEMA public FROM SERVER here INTO public')).rejects.toThrow(
+        /could not connect/,
+      );
+      expect(reached).toBe(0);
+    } finally {
+      listener.close();
+    }
   });
 
   test('nobody but Catnap enters its database, and Catnap enters no other', async () => {

@@ -35,6 +35,10 @@ export interface ChildInit {
   readonly storageMethod: CloneMethod | null;
   /** Null where the sizes of computes are enforced; otherwise why they are not. */
   readonly limitsProblem: string | null;
+  /** Null where servers have networks of their own; otherwise why they have the machine's. */
+  readonly networkProblem: string | null;
+  /** Null where a project can be given outbound connections; otherwise why it cannot. */
+  readonly outsideProblem: string | null;
   /** For the process that uploads; null for the others. */
   readonly backup: BackupInit | null;
 }

@@ -86,9 +86,10 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   undo.push(() => host.close());
   if (runs('worker')) await host.prepare(say);
   const facts = await host.readFacts();
-  const { temporaryDiskEnforcement, limitsProblem, storageMethod, historyDirectory } = facts;
+  const { temporaryDiskEnforcement, limitsProblem, networkProblem, storageMethod, historyDirectory } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are limited for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
+  if (networkProblem !== null) log.warn({ networkProblem }, 'SQL in computes reaches everything that the machine does');
   const version = readVersion();
   const certificates = await startCertificateSource({
     config,

@@ -45,6 +45,7 @@ export class LocalDriverHost implements DriverHost {
     return {
       temporaryDiskEnforcement: await this.#host.temporaryDisk(),
       limitsProblem: await this.#host.limitsProblem(),
+      ...(await this.#host.networkFacts()),
       storageMethod: await detectCloneMethod(this.#layout.root),
       releases: await this.#findReleases(),
       historyDirectory: this.#layout.histories,

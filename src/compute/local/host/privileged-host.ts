@@ -55,6 +55,7 @@ import {
 } from './home/records.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './home/server-data.ts';
 import { discard, idsIn, TenantDirectories } from './home/tenant-directories.ts';
+import { Networks } from './network/networks.ts';
 import { removeUnusedBuilds } from './postgres/builds.ts';
 import { readControlFile } from './postgres/control-file.ts';
 import { findHolder, type Holder } from './postgres/holder.ts';
@@ -63,7 +64,7 @@ import { stopPostmaster } from './postgres/postmaster.ts';
 import { trimLog } from './postgres/server-files.ts';
 import { checkSettings } from './postgres/settings-check.ts';
 
-export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin'>;
+export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin' | 'outboundAllow'>;
 
 export class PrivilegedHost implements HostCalls {
   readonly #layout: Layout;
@@ -73,6 +74,7 @@ export class PrivilegedHost implements HostCalls {
   readonly #liveClones: LiveClones;
   readonly #disks: TemporaryDisks;
   readonly #cgroups: Cgroups;
+  readonly #networks: Networks;
   readonly #spares: Spares;
   readonly #serverParts: ServerParts;
   readonly #branchDataParts: BranchDataParts;
@@ -91,10 +93,12 @@ export class PrivilegedHost implements HostCalls {
     this.#disks = new TemporaryDisks(layout, config.uids, log, spareCount);
     this.#cgroups = new Cgroups(config, log, () => findEnforcedServer(layout, this.#tenants));
     const { uids } = config;
+    this.#networks = new Networks({ isRoot: uids !== null, allowed: config.outboundAllow });
+    const networks = this.#networks;
     const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
     this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
-    this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids };
-    this.#serverParts = { layout, uids, tenants, majors, disks, cgroups };
+    this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids, networks };
+    this.#serverParts = { layout, uids, tenants, majors, disks, cgroups, networks };
     this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids });
     this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
@@ -122,6 +126,10 @@ export class PrivilegedHost implements HostCalls {
 
   limitsProblem(): Promise<LimitsProblem> {
     return this.#cgroups.problem();
+  }
+
+  networkFacts(): ReturnType<Networks['facts']> {
+    return this.#networks.facts();
   }
 
   /** Call it when Catnap ends. Computes keep running. */

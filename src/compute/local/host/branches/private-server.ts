@@ -16,6 +16,7 @@ import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
 import { readBranchRecord, readFirstSecret } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
+import type { Networks } from '../network/networks.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
@@ -30,6 +31,7 @@ export interface PrivateServerParts {
   readonly locks: KeyedLock;
   readonly majors: Majors;
   readonly uids: Uids | null;
+  readonly networks: Networks;
 }
 
 /** No WAL file is recycled: it would keep what it held before. */
@@ -71,7 +73,7 @@ export interface PrivateStart extends PrivateServer {
 
 /** The caller holds the branch's lock. One that still runs is stopped first. */
 export async function startPrivateServer(parts: PrivateServerParts, start: PrivateStart): Promise<string> {
-  const { layout, majors, uids } = parts;
+  const { layout, majors, uids, networks } = parts;
   const { home, tenantUid, branchId, pgVersion } = start;
   const data = dataDirectory(home);
   await stopPostmaster(data, tenantUid);
@@ -101,6 +103,7 @@ export async function startPrivateServer(parts: PrivateServerParts, start: Priva
     program: join(build.bin, 'postgres'),
     dataDirectory: data,
     uid: tenantUid,
+    network: await networks.open('none'),
     logFile: join(files, 'server.log'),
     arguments: ['-c', `config_file=${configFile}`, ...(await recoveryArguments(data)), ...start.arguments],
   });

@@ -192,9 +192,9 @@ async function removeGroup(tree: CgroupTree, name: string): Promise<void> {
 
 function readGroupsInside(files: readonly string[], uid: number | null): Promise<string> {
   const fds = files.map((file) => openSync(file, 'w'));
-  const shell = enteringShell(fds.length, ['/bin/cat', '/proc/self/cgroup']);
+  const [shell = '', ...words] = enteringShell(fds.length, fds.length, ['/bin/cat', '/proc/self/cgroup']);
   return new Promise<string>((resolve, reject) => {
-    const child = spawn(shell.program, shell.words, {
+    const child = spawn(shell, words, {
       cwd: '/',
       env: programEnvironment,
       stdio: ['ignore', 'pipe', 'pipe', ...fds],

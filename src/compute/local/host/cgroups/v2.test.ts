@@ -183,8 +183,8 @@ test.skipIf(hierarchy === null)(
     await mkdir(join(folder, endpointId));
     const tree = new CgroupTreeV2(folder);
     const fd = openSync(join(folder, endpointId, 'cgroup.procs'), 'w');
-    const shell = enteringShell(1, ['/bin/cat']);
-    const server = spawn(shell.program, shell.words, {
+    const [shell = '', ...words] = enteringShell(1, 1, ['/bin/cat']);
+    const server = spawn(shell, words, {
       cwd: '/',
       uid: 65_534,
       gid: 65_534,

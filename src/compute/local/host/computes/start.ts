@@ -12,6 +12,7 @@ import type { Layout } from '../home/layout.ts';
 import { readBranchRecord, writeEndpointRecord } from '../home/records.ts';
 import { dataDirectoryOf, dataHome } from '../home/server-data.ts';
 import type { TenantDirectories } from '../home/tenant-directories.ts';
+import type { Networks } from '../network/networks.ts';
 import type { Build } from '../postgres/builds.ts';
 import { findHolder } from '../postgres/holder.ts';
 import type { Majors } from '../postgres/majors.ts';
@@ -26,6 +27,7 @@ export interface ServerParts {
   readonly majors: Majors;
   readonly disks: TemporaryDisks;
   readonly cgroups: Cgroups;
+  readonly networks: Networks;
 }
 
 /**
@@ -72,9 +74,10 @@ async function startOnData(
   spec: ComputeSpec,
   { directory, data, build }: { directory: string; data: string; build: Build },
 ): Promise<StartedPostmaster> {
-  const { layout, uids, disks, cgroups } = parts;
+  const { layout, uids, disks, cgroups, networks } = parts;
   const usual = spec.tenantUid === null ? 'session' : await disks.detect();
-  const [groupFiles, disk, files, recovery] = await Promise.all([
+  const [network, groupFiles, disk, files, recovery] = await Promise.all([
+    networks.open(spec.network ?? 'none'),
     prepareGroup(parts, spec, directory),
     disks.prepare(diskLocationOf(layout, spec), spec.tenantUid, spec.tempDiskBytes),
     prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
@@ -98,11 +101,14 @@ async function startOnData(
       uid: spec.tenantUid,
       logFile: files.logFile,
       groupFiles,
+      network,
       arguments: [...Object.entries(identity).flatMap(([name, value]) => ['-c', `${name}=${value}`]), ...recovery],
       onSpawn,
     });
   const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
-  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start));
+  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start)).finally(() =>
+    network?.close(),
+  );
   if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
   return started;
 }

@@ -10,6 +10,8 @@ import { join } from 'node:path';
 import { delay } from '../../../../lib/clock.ts';
 import { programEnvironment } from '../../../../lib/run-program.ts';
 import { enteringShell } from '../cgroups/entering-shell.ts';
+import { enteringNamespace } from '../network/namespace.ts';
+import type { ServerNetwork } from '../network/networks.ts';
 import { type PidFileWatch, pidFileName, watchPidFile } from './pid-file-watch.ts';
 import { readCommandLine, readProcessUid } from './process-info.ts';
 
@@ -33,6 +35,8 @@ export interface PostmasterSpec {
   readonly onSpawn?: () => void;
   /** Files through which it enters its control group before it becomes Postgres; none where it has no group. */
   readonly groupFiles?: readonly string[] | null;
+  /** The network that it enters, which only root can give it; otherwise it has the machine's. */
+  readonly network?: ServerNetwork | null;
 }
 
 /**
@@ -204,16 +208,22 @@ async function spawnAndWait(
 }
 
 function spawnServer(spec: PostmasterSpec, logFd: number): ChildProcess {
-  const words = [spec.program, '-D', spec.dataDirectory, ...spec.arguments];
+  const { uid, network = null } = spec;
   const groups = (spec.groupFiles ?? []).map((file) => openSync(file, 'w'));
-  const shell = groups.length === 0 ? null : enteringShell(groups.length, words);
+  const isEntering = network !== null && uid !== null;
+  const inherited = isEntering ? [...groups, network.fd, ...(network.lifeline ? [network.lifeline] : [])] : groups;
+  const server = [spec.program, '-D', spec.dataDirectory, ...spec.arguments];
+  const closed = isEntering ? groups.length + 1 : groups.length;
+  const shell = inherited.length === 0 ? server : enteringShell(groups.length, closed, server);
+  const [program = '', ...words] = isEntering ? enteringNamespace(3 + groups.length, uid, shell) : shell;
   try {
-    return spawn(shell?.program ?? spec.program, shell?.words ?? words.slice(1), {
+    return spawn(program, words, {
       cwd: '/',
       env: serverEnvironment,
       detached: true,
-      stdio: ['ignore', logFd, logFd, ...groups],
-      ...(spec.uid !== null && { uid: spec.uid, gid: spec.uid }),
+      stdio: ['ignore', logFd, logFd, ...inherited],
+      // Entering takes the privileges that are dropped on the way.
+      ...(uid !== null && !isEntering && { uid, gid: uid }),
     });
   } finally {
     for (const fd of groups) closeSync(fd);
