@@ -194,6 +194,8 @@ async function measureCost(place, { catnap, uri, made, home }) {
           settled(catnap, made, await catnap.api('POST', `${path}/endpoints/${endpointOf(made)}/suspend`)),
         ),
       );
+      // The rest of the log is copied behind the back of a stop; who wakes a compute has usually let it sleep.
+      await pause(2_000);
       naps[name].wake.push(await timed(() => selectOne({ connectionString: uri })));
     }
   }
