@@ -5,6 +5,7 @@
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { usualDeadlineMs, usualTestMs } from './test/helpers/eventually.ts';
 import { findUnitTests } from './test/helpers/unit-tests.ts';
 
 /**
@@ -47,9 +48,9 @@ export default defineConfig(({ mode }) => ({
     sequence: { sequencer: LongestFirst },
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
     include: mode === 'unit' ? findUnitTests() : ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    testTimeout: 180_000,
-    expect: { poll: { timeout: 60_000 } },
-    hookTimeout: 300_000,
+    testTimeout: usualTestMs,
+    expect: { poll: { timeout: usualDeadlineMs } },
+    hookTimeout: usualTestMs,
     coverage: {
       provider: 'v8',
       include: measured.map((folder) => `${folder}/**/*.ts`),

@@ -1,6 +1,7 @@
 /** The house rules, as far as a test can see them: who may import whom, sizes, and words that are not used. */
 import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { usualDeadlineMs } from './helpers/eventually.ts';
 import { blankOut, importsOf, readSources, type SourceFile } from './helpers/source-files.ts';
 import { testBlocksOf } from './helpers/test-blocks.ts';
 import { findUnitTests } from './helpers/unit-tests.ts';
@@ -282,6 +283,21 @@ describe('tests', () => {
     expect(found.map(({ place, line }) => `${place}: ${line.trim()}`)).toEqual([]);
     const importing = files.filter((file) => file.imports.includes('node:timers/promises'));
     expect(importing.map((file) => file.path)).toEqual([]);
+  });
+
+  test('wait for what they expect with the usual patience or with more', () => {
+    // These go on without what they wait for.
+    const others = ['test/helpers/temp-home.ts', 'test/console/journeys/trouble.ts'];
+    const files = all.filter((file) => inTests(file) && !others.includes(file.path));
+    const limits = /\b(?:deadlineMs|timeout):\s*(\d[\d_]{3,})/;
+    const isShort = (line: string) => Number(limits.exec(line)?.[1]?.replaceAll('_', '') ?? Infinity) < usualDeadlineMs;
+    const found = linesOf(files, (file) => file.code).filter(({ line }) => isShort(line));
+    expect(found.map(({ place, line }) => `${place}: ${line.trim()}`)).toEqual([]);
+    expect(['{ deadlineMs: 20_000 }', '{ timeout: 149_999, x }', '{ timeout: 1 }'].map(isShort)).toEqual([
+      true,
+      true,
+      false,
+    ]);
   });
 
   test('that need no server are told from the others by what they import', () => {

@@ -17,7 +17,7 @@ export interface Watcher {
 
 /** A burst of notifications is read together. */
 const gatherMs = 60;
-const pollMs = 2_000;
+const usualPollMs = 2_000;
 /** A transaction may commit this much after the time that it wrote; what was seen before is not reported twice. */
 const overlapMs = 5_000;
 const batchMax = 500;
@@ -27,6 +27,7 @@ const membershipMs = 30_000;
 export class ChangeFeed {
   readonly #core: Core;
   readonly #onFailure: (error: unknown) => void;
+  readonly #pollMs: number;
   readonly #watchers = new Map<Watcher, { organizations: ReadonlySet<string>; askedAt: number }>();
   readonly #seen = new Map<string, number>();
   /** Changes since this time are read. */
@@ -34,9 +35,10 @@ export class ChangeFeed {
   #started: Promise<Follower> | null = null;
   #closed: Promise<void> = Promise.resolve();
 
-  constructor(core: Core, onFailure: (error: unknown) => void) {
+  constructor(core: Core, onFailure: (error: unknown) => void, pollMs = usualPollMs) {
     this.#core = core;
     this.#onFailure = onFailure;
+    this.#pollMs = pollMs;
   }
 
   get size(): number {
@@ -74,7 +76,7 @@ export class ChangeFeed {
     this.#seen.clear();
     return follow(database, {
       channels: [operationsChannel, changesChannel],
-      pollMs,
+      pollMs: this.#pollMs,
       gatherMs,
       run: () => this.#report(),
       onFailure: this.#onFailure,

@@ -77,7 +77,7 @@ describe('the embedded system database', () => {
     const pid = await pidOf(system, place);
     process.kill(pid ?? 0, 'SIGKILL');
     await expect
-      .poll(() => query(system.connection, (sql) => sql`SELECT 1 AS one`).catch(() => null), { timeout: 20_000 })
+      .poll(() => query(system.connection, (sql) => sql`SELECT 1 AS one`).catch(() => null))
       .toEqual([{ one: 1 }]);
     expect(await pidOf(system, place)).not.toBe(pid);
   });

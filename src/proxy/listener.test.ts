@@ -397,10 +397,8 @@ describe('limits', () => {
     const socket = await proxies.connect(proxy);
     const received: Buffer[] = [];
     socket.on('data', (chunk: Buffer) => received.push(chunk));
-    const connectedAt = performance.now();
     socket.write(sslRequest);
     await closed(socket);
-    expect(performance.now() - connectedAt).toBeLessThan(2_000);
     // Nothing but the answer to the SSLRequest: an ErrorResponse could not be read in the middle of a handshake.
     expect(Buffer.concat(received).toString()).toBe('S');
     await expect.poll(open).toBe(0);

@@ -218,7 +218,7 @@ const openRaw = (proxy: RunningProxy) => proxies.raw(proxy, {}, 'ep-a');
 async function untilSleeping(application: string): Promise<void> {
   const active = () => direct`
     select 1 from pg_stat_activity where application_name = ${application} and wait_event = 'PgSleep'`;
-  await expect.poll(async () => (await active()).length, { timeout: 20_000 }).toBe(1);
+  await expect.poll(async () => (await active()).length).toBe(1);
 }
 
 describe('the process id in the key of a session', () => {
@@ -286,10 +286,10 @@ describe('bytes', () => {
       const rows = await direct`select wait_event from pg_stat_activity where application_name = 'slow-reader'`;
       return rows[0]?.wait_event;
     };
-    await expect.poll(isBlocked, { timeout: 20_000 }).toBe('ClientWrite');
+    await expect.poll(isBlocked).toBe('ClientWrite');
     // The rest of the result waits in the compute and, a few MB of it, in the kernel.
-    await expect.poll(() => retainedBytes() - before, { timeout: 10_000 }).toBeLessThan(2_000_000);
-    await expect.poll(isBlocked, { timeout: 20_000 }).toBe('ClientWrite');
+    await expect.poll(() => retainedBytes() - before).toBeLessThan(2_000_000);
+    await expect.poll(isBlocked).toBe('ClientWrite');
     let received = 0;
     let tail = Buffer.alloc(0);
     await new Promise<void>((resolve) => {
@@ -343,7 +343,7 @@ describe('the end', () => {
     const client = await connected(proxy, { ...byOptions, application_name: 'leaver' });
     expect(await backends('leaver')).toBe(1);
     connectionOf(client).stream.destroy();
-    await expect.poll(() => backends('leaver'), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => backends('leaver')).toBe(0);
   });
 
   it('of a backend ends its client, with the error of the backend', async () => {
@@ -365,7 +365,7 @@ describe('the end', () => {
     const errors = clients.map((client) => new Promise<{ code?: string }>((resolve) => client.once('error', resolve)));
     await proxy.close();
     expect((await Promise.all(errors)).map(({ code }) => code)).toEqual(['57P01', '57P01']);
-    await expect.poll(() => backends('idle-one'), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => backends('idle-one')).toBe(0);
   });
 
   it('of the proxy never splits a message', async () => {
@@ -380,7 +380,7 @@ describe('the end', () => {
       const rows = await direct`select wait_event from pg_stat_activity where application_name = 'busy-one'`;
       return rows[0]?.wait_event;
     };
-    await expect.poll(isBlocked, { timeout: 20_000 }).toBe('ClientWrite');
+    await expect.poll(isBlocked).toBe('ClientWrite');
     const closing = proxy.close();
     const reader = new MessageStream(socket, 10_000);
     let rows = 0;
@@ -393,7 +393,7 @@ describe('the end', () => {
     }
     expect(rows).toBeGreaterThan(0);
     await closing;
-    await expect.poll(() => backends('busy-one'), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => backends('busy-one')).toBe(0);
   });
 
   it('of the proxy cancels an answer without end, and reports why', async () => {

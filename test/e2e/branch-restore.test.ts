@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually, randomMoment, thinkTime } from '../helpers/eventually.ts';
+import { eventually, randomMoment, thinkTime, usualTestMs } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -38,7 +38,7 @@ async function branchByName(name: string) {
 
 async function removeBranch(id: string): Promise<void> {
   expect((await program.api('DELETE', `${branches()}/${id}?hard_delete=true`)).status).toBe(200);
-  await program.settle(projectId, 60_000);
+  await program.settle(projectId);
 }
 
 /** Every directory is that of a branch that the API knows, and nothing is half made or half removed. */
@@ -89,7 +89,7 @@ beforeAll(async () => {
   });
   devId = made.body.branch.id;
   [devEndpoint, replicaId] = made.body.endpoints.map(({ id }: { id: string }) => id);
-  await program.settle(projectId, 60_000);
+  await program.settle(projectId);
 });
 afterAll(() => program.destroy());
 
@@ -114,7 +114,7 @@ describe('restore', () => {
     await dropped;
     // A client that comes meanwhile waits instead of failing.
     expect(await valueOn(devEndpoint)).toBe('root');
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     expect(await valueOn(replicaId)).toBe('root');
     await eventually(() => expect(reader.seen.at(-1)).toBe('root'));
     await reader.stop();
@@ -144,7 +144,7 @@ describe('restore', () => {
     await program.settle(projectId);
     const { operations } = await restore();
     expect(operations.map(({ action }: { action: string }) => action)).toEqual(['create_branch']);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     expect([await stateOf(devEndpoint), await stateOf(replicaId)]).toEqual(['idle', 'idle']);
     expect(await valueOn(replicaId)).toBe('root');
     expect(await valueOn(devEndpoint)).toBe('root');
@@ -174,7 +174,7 @@ async function restoreAndKill(round: string, kill: () => Promise<unknown>, when:
   await restore(name);
   await when();
   await kill();
-  await program.settle(projectId, 60_000);
+  await program.settle(projectId);
   expect((await program.api('GET', `${branches()}/${devId}`)).body.branch.current_state).toBe('ready');
   expect(await valueOn(devEndpoint)).toBe('root');
   expect(await valueOn(replicaId)).toBe('root');
@@ -197,17 +197,21 @@ describe('kill -9 during a restore', () => {
   const rounds = Number(process.env.CATNAP_TEST_RESTORE_ROUNDS ?? 0);
   const chosen = Object.entries(moments).slice(rounds > 0 ? 0 : 1);
 
-  it.each(chosen)('of Catnap while %s', { timeout: 120_000 }, async (name, isThere) => {
+  it.each(chosen)('of Catnap while %s', async (name, isThere) => {
     await restoreAndKill(name, killCatnap, () => untilMoment(isThere));
   });
 
-  it.runIf(rounds > 0)(`of both at any moment, ${rounds} times`, { timeout: rounds * 120_000 }, async () => {
-    const killWorker = async () => {
-      for (const pid of await program.processPids('worker')) process.kill(pid, 'SIGKILL');
-    };
-    for (let round = 0; round < rounds; round++) {
-      await restoreAndKill(`worker ${round}`, killWorker, () => randomMoment(1_000));
-      await restoreAndKill(`catnap ${round}`, killCatnap, () => randomMoment(1_000));
-    }
-  });
+  it.runIf(rounds > 0)(
+    `of both at any moment, ${rounds} times`,
+    { timeout: usualTestMs + rounds * 120_000 },
+    async () => {
+      const killWorker = async () => {
+        for (const pid of await program.processPids('worker')) process.kill(pid, 'SIGKILL');
+      };
+      for (let round = 0; round < rounds; round++) {
+        await restoreAndKill(`worker ${round}`, killWorker, () => randomMoment(1_000));
+        await restoreAndKill(`catnap ${round}`, killCatnap, () => randomMoment(1_000));
+      }
+    },
+  );
 });

@@ -7,7 +7,7 @@ import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { thinkTime } from '../helpers/eventually.ts';
+import { thinkTime, usualTestMs } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -107,7 +107,7 @@ const ways = [
   ['direct, TLS', 'direct', true],
 ] as const;
 
-const timeout = 60_000 + 300 * megabytes;
+const timeout = usualTestMs + 300 * megabytes;
 
 describe.each(megabytes > defaultMegabytes ? ways : ways.slice(0, 2))('%s', (title, host, tls) => {
   it('COPY in and out leave the memory flat, and a reader that stops is waited for', { timeout }, async () => {

@@ -78,8 +78,8 @@ describe('section 3: states and transitions', () => {
   it('active + inactivity -> idle; a connection resets the timer, an open idle session does not keep it awake', async () => {
     const { client } = await openSession();
     expect(actionsOf(await patch({ suspend_timeout_seconds: 2 }))).toEqual([]);
-    await client.query('select 1');
     const usedAt = Date.now();
+    await client.query('select 1');
     await until('idle');
     expect(Date.now() - usedAt).toBeGreaterThan(1_900);
     expect((await look()).suspended_at).toBeDefined();
@@ -91,8 +91,8 @@ describe('section 3: states and transitions', () => {
     const { client } = await openSession();
     await client.query('begin');
     expect(await ask(uri, 'select pg_sleep(3)')).toBe('');
-    await client.query('commit');
     expect((await look()).current_state).toBe('active');
+    await client.query('commit');
     await client.end();
     await until('idle');
     await patch({ suspend_timeout_seconds: 0 });

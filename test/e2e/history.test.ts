@@ -27,7 +27,7 @@ async function branchFrom(branch: object) {
   const body = { branch, endpoints: [{ type: 'read_write' }] };
   const reply = await program.api('POST', branches(), body);
   expect(reply.status).toBe(201);
-  await program.settle(projectId, 60_000);
+  await program.settle(projectId);
   return { id: reply.body.branch.id, uri: uriOf(reply.body.endpoints[0].id) };
 }
 
@@ -74,7 +74,7 @@ it('gives any moment as a branch, its schema, and the branch back as it was', as
 
   const restore = { source_branch_id: rootId, source_timestamp: second.at, preserve_under_name: 'as_it_was' };
   expect((await program.api('POST', `${branches()}/${rootId}/restore`, restore)).status).toBe(200);
-  await program.settle(projectId, 60_000);
+  await program.settle(projectId);
   expect(await ask(uri, 'select count(*) from t')).toBe('2');
 }, 240_000);
 
@@ -101,7 +101,7 @@ it.skipIf(!hasForeignClis)(
       runCli(cli as ForeignCli, options, [...words.split(' '), '--project-id', projectId, '--output', 'json']);
     try {
       await run(`branches create --name by_cli --parent ${lsn}`);
-      await program.settle(projectId, 60_000);
+      await program.settle(projectId);
       const { body } = await program.api('GET', `${branches()}?search=by_cli`);
       const { endpoints } = (await program.api('GET', `/projects/${projectId}/endpoints`)).body;
       const made = endpoints.find((endpoint: { branch_id: string }) => endpoint.branch_id === body.branches[0].id);
@@ -109,7 +109,7 @@ it.skipIf(!hasForeignClis)(
       const compared = await eventually(() => run(`branches schema-diff main ^self@${lsn}`));
       expect(compared).toContain('CREATE TABLE public.u');
       await run(`branches restore main ^self@${at.slice(0, 23)}Z --preserve-under-name without_u`);
-      await program.settle(projectId, 60_000);
+      await program.settle(projectId);
       expect(await ask(uri, 'select n from u')).toBe('7');
     } finally {
       await rm(folder, { recursive: true, force: true });

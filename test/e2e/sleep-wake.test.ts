@@ -4,14 +4,14 @@
  */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually, letRun, randomMoment, stays } from '../helpers/eventually.ts';
+import { eventually, letRun, randomMoment, stays, usualDeadlineMs, usualTestMs } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
 const cycles = Number(process.env.CATNAP_TEST_CYCLES ?? 6);
 const crowd = Number(process.env.CATNAP_TEST_CLIENTS ?? 100);
 const flood = Number(process.env.CATNAP_TEST_FLOOD ?? 12);
-const patience = 60_000 + cycles * 3_000 + crowd * 100;
+const patience = usualTestMs + cycles * 3_000 + crowd * 100;
 
 let program: Program;
 beforeAll(async () => {
@@ -26,8 +26,7 @@ async function makeEndpoint(settings: object = {}) {
   const path = `/projects/${projectId}/endpoints/${body.endpoints[0].id}`;
   const uri: string = body.connection_uris[0].connection_uri;
   const state = async () => (await program.api('GET', path)).body.endpoint.current_state;
-  const until = (wanted: string) =>
-    eventually(async () => expect(await state()).toBe(wanted), { deadlineMs: 20_000, everyMs: 10 });
+  const until = (wanted: string) => eventually(async () => expect(await state()).toBe(wanted), { everyMs: 10 });
   await program.settle(projectId);
   return { projectId, id: body.endpoints[0].id as string, path, uri, until };
 }
@@ -172,14 +171,14 @@ it(
       expect(await ask(endpoint.uri, 'select 1')).toBe('1');
       const ms = Math.round(performance.now() - askedAt);
       report({ flood, ms });
-      // Far more than it takes beside eight copies, far less than the minute that a client waits.
-      expect(ms).toBeLessThan(15_000);
+      // Less than the minute that a client waits.
+      expect(ms).toBeLessThan(50_000);
       expect(await program.serverPids(endpoint.id)).toHaveLength(1);
     } finally {
       process.kill(api, 'SIGCONT');
     }
     await endpoint.until('active');
-    await program.settle(busy.projectId, 60_000 + flood * 1_000);
+    await program.settle(busy.projectId, usualDeadlineMs + flood * 1_000);
   },
   patience + flood * 1_000,
 );

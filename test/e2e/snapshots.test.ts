@@ -39,7 +39,7 @@ async function send(method: string, path: string, body?: object) {
 
 async function snapshotOf(branchId: string): Promise<string> {
   const { snapshot } = await send('POST', `/branches/${branchId}/snapshot`);
-  await program.settle(projectId, 60_000);
+  await program.settle(projectId);
   return snapshot.id;
 }
 
@@ -90,7 +90,7 @@ describe('a snapshot', () => {
 
   it('is restored to a new branch, which can be looked at while the other one serves', async () => {
     preview = await send('POST', `/snapshots/${first}/restore`, { name: 'preview' });
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     const [{ id }] = preview.endpoints as [{ id: string }];
     const bySql = new URL(uriOf(id));
     bySql.username = 'by_sql';
@@ -103,7 +103,7 @@ describe('a snapshot', () => {
     const reader = readThroughPool();
     await eventually(() => expect(reader.seen).toEqual(['two']));
     await send('POST', `/branches/${preview.branch.id}/finalize_restore`, { name: 'before' });
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     expect(await ask(uri, 'select value from t')).toBe('one');
     await eventually(() => expect(reader.seen).toEqual(['two', 'one']));
     await reader.stop();
@@ -117,14 +117,14 @@ describe('a snapshot', () => {
     const main = await branchNamed('main');
     await ask(uri, "update t set value = 'three'");
     await send('POST', `/endpoints/${endpoint}/suspend`);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     const id = await snapshotOf(main.id);
     expect((await send('GET', `/endpoints/${endpoint}`)).endpoint.current_state).toBe('idle');
     await ask(uri, "update t set value = 'four'");
     await send('POST', `/snapshots/${id}/restore`, { finalize_restore: true });
     // A client that comes meanwhile waits, or still gets the old data.
     await eventually(async () => expect(await ask(uri, 'select value from t')).toBe('three'));
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     expect((await send('GET', `/endpoints/${endpoint}`)).endpoint.branch_id).not.toBe(main.id);
   });
 
@@ -137,9 +137,9 @@ describe('a snapshot', () => {
     const at = await ask(uri, `select ${now}`);
     await ask(uri, 'drop table later, t');
     const { snapshot } = await send('POST', `/branches/${main.id}/snapshot?timestamp=${at}`);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     const { endpoints } = await send('POST', `/snapshots/${snapshot.id}/restore`);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     expect(await valueOn(endpoints[0].id)).toBe('three');
     expect(await ask(uriOf(endpoints[0].id), 'select count(*) from later')).toBe('0');
     await ask(uri, "create table t as select 'three' as value");
@@ -147,23 +147,23 @@ describe('a snapshot', () => {
 
   it('outlives its branch and a kill of Catnap, and leaves nothing when it is deleted', async () => {
     const made = await send('POST', '/branches', { branch: { name: 'dev' }, endpoints: [{ type: 'read_write' }] });
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     await ask(uriOf(made.endpoints[0].id), "update t set value = 'dev'");
     const { snapshot } = await send('POST', `/branches/${made.branch.id}/snapshot`);
     await program.killHard();
     await program.start();
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     await send('DELETE', `/branches/${made.branch.id}?hard_delete=true`);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     const { branch, endpoints } = await send('POST', `/snapshots/${snapshot.id}/restore`, { name: 'dev again' });
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     expect(await valueOn(endpoints[0].id)).toBe('dev');
     expect(branch).toMatchObject({ restored_from: snapshot.id, name: 'dev again' });
 
     const { snapshots } = await send('GET', '/snapshots');
     expect(snapshots).toHaveLength(4);
     for (const { id } of snapshots) await send('DELETE', `/snapshots/${id}`);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     const { branches } = await send('GET', '/branches');
     const ids = branches.map(({ id }: { id: string }) => id).sort();
     const folder = join(program.home.path, 'projects', projectId, 'branches');

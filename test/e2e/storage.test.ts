@@ -118,7 +118,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     expect(refused).toMatchObject({ status: 422, body: { message: expect.stringContaining(line[2]?.id ?? '?') } });
     for (const made of line.slice(1).reverse()) {
       expect((await deleteBranch(made)).status).toBe(200);
-      await program.settle(projectId, 60_000);
+      await program.settle(projectId);
     }
   });
 
@@ -128,7 +128,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     await ask(leaf.uri, `create table own as select n, repeat('y', 900) as y from generate_series(1, 100000) n`);
     expect((await usedBytes()) - before).toBeGreaterThan(80 * mebibyte);
     await deleteBranch(leaf);
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     await eventually(async () => expect((await usedBytes()) - before).toBeLessThan(40 * mebibyte));
   });
 
@@ -156,7 +156,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
       await program.killHard();
       await program.start();
     }
-    await program.settle(projectId, 60_000);
+    await program.settle(projectId);
     return isSeen;
   }
 
@@ -169,7 +169,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     for (let [killed, missed] = [0, 0]; killed < Math.max(1, rounds); ) {
       const made = await makeBranch(root, !deleting);
       if (deleting) {
-        await program.settle(projectId, 60_000);
+        await program.settle(projectId);
         await deleteBranch(made);
       }
       if (await killAt(made, isNow)) killed++;
@@ -180,7 +180,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
       expect(await ask(made.uri, 'select count(*) from t')).toBe(rows);
       expect((await readdir(branches())).sort()).toEqual([...kept, made.id].sort());
       await deleteBranch(made);
-      await program.settle(projectId, 60_000);
+      await program.settle(projectId);
     }
     expect(await readdir(branches())).toEqual(kept);
     expect(await readdir(storage('trash'))).toEqual([]);

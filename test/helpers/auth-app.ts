@@ -87,7 +87,7 @@ export class AuthApp {
     const body = { source_branch_id: branchId, ...(keepAs === undefined ? {} : { preserve_under_name: keepAs }) };
     const reply = await this.program.api('POST', `${this.path}/branches/${this.branchId}/restore`, body);
     expect(reply.status).toBe(200);
-    await this.program.settle(this.projectId, 60_000);
+    await this.program.settle(this.projectId);
   }
 
   /** As the API shows it. */

@@ -8,6 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium } from 'playwright-core';
+import { usualDeadlineMs } from './eventually.ts';
 
 const systemBrowsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
@@ -28,8 +29,8 @@ export async function startBrowser(): Promise<TestBrowser> {
   const folder = await mkdtemp(join(tmpdir(), 'cn-browser-'));
   const browser = await launch(folder);
   return {
-    visit: ({ baseURL, width = 1440, height = 900, scheme = 'light' }) =>
-      browser.newContext({
+    visit: async ({ baseURL, width = 1440, height = 900, scheme = 'light' }) => {
+      const visitor = await browser.newContext({
         baseURL,
         viewport: { width, height },
         colorScheme: scheme,
@@ -37,7 +38,10 @@ export async function startBrowser(): Promise<TestBrowser> {
         locale: 'en-US',
         reducedMotion: 'reduce',
         permissions: ['clipboard-read', 'clipboard-write'],
-      }),
+      });
+      visitor.setDefaultTimeout(usualDeadlineMs);
+      return visitor;
+    },
     close: async () => {
       await browser.close();
       await rm(folder, { recursive: true, force: true });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import { validateReply } from './contract.ts';
-import { eventually } from './eventually.ts';
+import { eventually, usualDeadlineMs } from './eventually.ts';
 import { takeSystem } from './prepared-system.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
@@ -146,7 +146,7 @@ export class Program {
   }
 
   /** Waits until every operation of a project has come to its end. */
-  async settle(projectId: string, deadlineMs = 120_000): Promise<void> {
+  async settle(projectId: string, deadlineMs = usualDeadlineMs): Promise<void> {
     await eventually(
       async () => {
         const { body } = await this.api('GET', `/projects/${projectId}/operations?limit=1000`);

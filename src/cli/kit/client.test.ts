@@ -10,7 +10,7 @@ afterEach(async () => {
   stub = undefined;
 });
 
-async function clientOf(answer: (request: StubRequest) => StubReply | undefined, timeoutMs = 5_000) {
+async function clientOf(answer: (request: StubRequest) => StubReply | undefined, timeoutMs = 150_000) {
   stub = await startHttpStub(answer);
   return createClient({ url: stub.url, apiKey: async () => 'the-key', timeoutMs });
 }

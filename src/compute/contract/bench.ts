@@ -120,5 +120,5 @@ export function untilRunning(driver: ComputeDriver, ref: ComputeRef): Promise<Co
     expect(seen.state).toBe('running');
     return seen;
   };
-  return vi.waitFor(running, { timeout: 20_000, interval: 10 });
+  return vi.waitFor(running, { timeout: 150_000, interval: 10 });
 }

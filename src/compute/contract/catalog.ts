@@ -113,7 +113,7 @@ export function describeBranches(bench: () => Bench): void {
     const catalog = await b.driver.configure(b.ref, ownerAndDatabase);
     // A server sometimes has work of its own, which may fall into any one copy.
     await expect
-      .poll(async () => (await b.copyBranch(newBranchId())).source, { timeout: 20_000 })
+      .poll(async () => (await b.copyBranch(newBranchId())).source)
       .toMatchObject({ catalog, bytes: expect.any(Number), isExact: true });
     if (!b.hasSql) return;
     const slow = b.query(source, 'CREATE TABLE slow (n int); INSERT INTO slow SELECT 1 FROM pg_sleep(60)');

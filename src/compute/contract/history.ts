@@ -20,7 +20,7 @@ async function keep(b: Bench, branchId = b.ref.branchId, retentionSeconds = dayS
     expect(history?.until).toBeTruthy();
     return history as BranchHistory & { readonly from: LogPosition; readonly until: LogPosition };
   };
-  return vi.waitFor(kept, { timeout: 20_000, interval: 20 });
+  return vi.waitFor(kept, { timeout: 150_000, interval: 20 });
 }
 
 const roles = (names: readonly string[]) => ({ ...noChange, roles: names.map((name) => ({ name, verifier: null })) });

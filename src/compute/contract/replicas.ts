@@ -23,7 +23,7 @@ async function withPrimary(b: Bench): Promise<ComputeObservation> {
 const rowsOn = (b: Bench, on: ComputeObservation) => b.query(on, 'SELECT count(*)::int AS n FROM t');
 
 async function untilRows(b: Bench, on: ComputeObservation, n: number): Promise<void> {
-  if (b.hasSql) await expect.poll(() => rowsOn(b, on).catch(() => null), { timeout: 20_000 }).toEqual([{ n }]);
+  if (b.hasSql) await expect.poll(() => rowsOn(b, on).catch(() => null)).toEqual([{ n }]);
 }
 
 /** As Catnap's own login in a primary. */

@@ -139,7 +139,7 @@ describe('the history of the system database', () => {
       pid: 0,
     };
     process.kill(pid, 'SIGKILL');
-    await eventually(() => write(again, 3), { deadlineMs: 20_000 });
+    await eventually(() => write(again, 3));
     await until(paths, (await flushed(again)).lsn);
     expect(await readBases(paths)).toHaveLength(1);
     expect((await readState(paths))?.gaps).toEqual([]);

@@ -34,7 +34,7 @@ async function makeSleeper() {
   const row = () => selectEndpointInAnyState(made.core.database.sql, endpoint.id);
   const wake = async () => {
     expect(await requestWake(made.core, endpoint.id)).toEqual({ kind: 'waking' });
-    await eventually(async () => expect((await row())?.address).not.toBeNull(), { deadlineMs: 5_000 });
+    await eventually(async () => expect((await row())?.address).not.toBeNull());
   };
   return { suspend, start, row, wake };
 }

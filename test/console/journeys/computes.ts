@@ -105,7 +105,7 @@ export function computes(): void {
     await program.settle(story().project.id);
     await program.api('DELETE', at(`/branches/${body.branch.id}`));
     // Without a compute to stop no operation tells of it, and the next look does.
-    await branchNode('from-elsewhere').waitFor({ state: 'detached', timeout: 60_000 });
+    await branchNode('from-elsewhere').waitFor({ state: 'detached' });
     expect(new URL(page.url()).pathname).toBe(at());
   });
 }

@@ -93,7 +93,7 @@ export function data(): void {
     await page.getByRole('link', { name: 'Monitoring' }).click();
     // Measured every 15 seconds, and asked for as often.
     const memory = page.getByRole('figure').filter({ hasText: 'Memory' });
-    await memory.getByText(/^in use [\d.]+ MB$/).waitFor({ timeout: 45_000 });
+    await memory.getByText(/^in use [\d.]+ MB$/).waitFor();
     await page.locator('.uplot canvas').first().waitFor();
     await page.getByLabel('Last').selectOption('7d');
     await page.waitForURL(/range=7d/);

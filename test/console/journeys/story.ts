@@ -76,7 +76,6 @@ export const newPage = (context: BrowserContext) => watchedPage(context, story()
 
 async function watchedPage(context: BrowserContext, faults: string[]): Promise<Page> {
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (message) => {
     if (message.type() === 'error' && !isRefusal(message.text())) faults.push(`${page.url()}: ${message.text()}`);

@@ -8,7 +8,7 @@ import { cp, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { randomMoment, thinkTime } from '../../../../test/helpers/eventually.ts';
+import { randomMoment, thinkTime, usualTestMs } from '../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../test/helpers/local-subject.ts';
 import { type LoopDisk, makeLoopDisk, whyNoLoopDisk } from '../../../../test/helpers/loop-disk.ts';
 import { newBranchId, newEndpointId } from '../../../lib/ids.ts';
@@ -112,7 +112,7 @@ function describeClones(onXfs: boolean): void {
   }
 
   test(`is consistent at ${clones} random moments, and has every commit from before`, {
-    timeout: 60_000 + clones * 10_000,
+    timeout: usualTestMs + clones * 10_000,
   }, async () => {
     for (let round = 0; round < clones; round++) {
       await randomMoment(150);
@@ -158,9 +158,7 @@ function describeClones(onXfs: boolean): void {
     // The backup's session ends in the middle of it, as when a worker dies.
     const admin = { username: 'catnap_admin', password: bench.adminSecret, database: 'catnap' };
     const kill = `SELECT count(pg_terminate_backend(active_pid))::int AS ended FROM pg_replication_slots WHERE temporary`;
-    await expect
-      .poll(async () => (await bench.query(sourceServer, kill, admin))?.[0]?.ended, { interval: 1, timeout: 10_000 })
-      .toBe(1);
+    await expect.poll(async () => (await bench.query(sourceServer, kill, admin))?.[0]?.ended, { interval: 1 }).toBe(1);
     await expect(breaking).rejects.toThrow();
     expect((await readdir(folder)).filter((name) => name.includes(branchId))).toEqual([]);
     const slots = 'SELECT count(*)::int AS count FROM pg_replication_slots WHERE temporary';
@@ -172,7 +170,7 @@ function describeClones(onXfs: boolean): void {
     await remove(child);
   });
 
-  test('the check finds a copy that was made without the protocol', { timeout: 120_000 }, async () => {
+  test('the check finds a copy that was made without the protocol', async () => {
     const { layout } = subject;
     const { projectId, tenantUid } = bench.ref;
     const source = dataDirectory(layout.branch(projectId, bench.ref.branchId));

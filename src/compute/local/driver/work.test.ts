@@ -53,14 +53,14 @@ async function connect(more: object = {}): Promise<pg.Client> {
 }
 
 const observeWork = () => bench.driver.observeWork(bench.ref);
-const untilBusyWith = (kind: string | undefined, deadlineMs = 15_000) =>
+const untilBusyWith = (kind: string | undefined) =>
   eventually(
     async () => {
       const { work } = await observeWork();
       expect(work?.kind).toBe(kind);
       return work;
     },
-    { deadlineMs, everyMs: 50 },
+    { everyMs: 50 },
   );
 
 describe('a server', () => {
@@ -70,7 +70,7 @@ describe('a server', () => {
     await client.query('select 1');
     const { work, lastWorkAt } = await observeWork();
     expect(work).toBeNull();
-    expect(Date.now() - (lastWorkAt?.getTime() ?? 0)).toBeLessThan(5_000);
+    expect(Date.now() - (lastWorkAt?.getTime() ?? 0)).toBeLessThan(60_000);
     await client.end();
   });
 
@@ -119,7 +119,7 @@ describe('a server', () => {
     const client = await connect();
     await client.query(`create table worn as select i, repeat('x', 500) as t from generate_series(1, 20000) i`);
     await client.query('delete from worn');
-    expect((await untilBusyWith('background_worker', 20_000))?.description).toContain('autovacuum worker');
+    expect((await untilBusyWith('background_worker'))?.description).toContain('autovacuum worker');
     await client.query('drop table worn');
     await bench.driver.reload(bench.spec(1, { settings }));
     await untilBusyWith(undefined);

@@ -61,7 +61,7 @@ for (const kind of kinds) {
       else expect(cost).toBeGreaterThan(50 * mebibyte);
       await remove(branchId);
       // Deleted files may need a moment to give their blocks back.
-      await expect.poll(async () => (await disk.usedBytes()) - before, { timeout: 20_000 }).toBeLessThan(2 * mebibyte);
+      await expect.poll(async () => (await disk.usedBytes()) - before).toBeLessThan(2 * mebibyte);
     }
 
     test('a clone of a running server says how it was made, and the filesystem says the same', async () => {

@@ -22,7 +22,7 @@ function follow(change: Promise<void>): () => boolean {
   return () => hasEnded;
 }
 
-const expectEnd = (hasEnded: () => boolean) => eventually(() => expect(hasEnded()).toBe(true), { deadlineMs: 5_000 });
+const expectEnd = (hasEnded: () => boolean) => eventually(() => expect(hasEnded()).toBe(true));
 const expectNoEnd = (hasEnded: () => boolean) => stays(() => expect(hasEnded()).toBe(false), 50);
 
 test.runIf(process.platform === 'linux')('what is written is heard of without a poll, before and after', async () => {
