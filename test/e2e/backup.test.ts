@@ -13,7 +13,7 @@ import { readHistoryDocument, readManifest } from '../../src/backup/documents.ts
 import { parseBackupKey } from '../../src/backup/seal/backup-key.ts';
 import { FileStore } from '../../src/backup/store/file-store.ts';
 import { lsnBytes } from '../../src/lib/moments.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, usualDeadlineMs } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -63,7 +63,7 @@ async function untilUploaded(): Promise<void> {
       expect(own.base_count).toBeGreaterThan(0);
       expect(lsnBytes(own.stored_lsn)).toBeGreaterThanOrEqual(end);
     },
-    { everyMs: 200 },
+    { deadlineMs: 2 * usualDeadlineMs, everyMs: 200 },
   );
 }
 

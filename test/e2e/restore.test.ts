@@ -12,7 +12,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newBackupKeyLine } from '../../src/backup/seal/backup-key.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually, thinkTime, usualDeadlineMs } from '../helpers/eventually.ts';
+import { forgetKilledServers } from '../helpers/killed-servers.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -60,6 +61,7 @@ async function writeUntilTheEnd({ uri, acknowledged }: Written): Promise<void> {
     for (let n = 1; ; n++) {
       await client.query('insert into written values ($1)', [n]);
       acknowledged.push({ n, at: Date.now() });
+      await thinkTime(5);
     }
   } catch {
     // The machine is lost.
@@ -67,6 +69,7 @@ async function writeUntilTheEnd({ uri, acknowledged }: Written): Promise<void> {
 }
 
 async function emptyHome(): Promise<void> {
+  await forgetKilledServers(program.home.path);
   await unmountUnder(program.home.path);
   for (const name of await readdir(program.home.path)) {
     await rm(join(program.home.path, name), { recursive: true, force: true });
@@ -104,7 +107,8 @@ describe('a lost machine', () => {
         for (const end of ends) expect(end).toBeGreaterThan(begun);
         for (const one of body.histories) stored.set(one.project_id, Date.parse(one.stored_until));
       },
-      { everyMs: 500 },
+      // The system's own history too, and all of them for the first time.
+      { deadlineMs: 2 * usualDeadlineMs, everyMs: 500 },
     );
     keyLine = (await catnap(['backup', 'key'])).stdout.trim();
     const verified = JSON.parse((await catnap(['--json', 'backup', 'verify', '--all'])).stdout);

@@ -17,6 +17,7 @@ import {
 } from '../../src/machine/system-database.ts';
 import { loadAllMigrations } from '../../src/processes/migrations.ts';
 import { chooseHomesFolder } from './homes-folder.ts';
+import { listSharedMemory, removeSharedMemory } from './killed-servers.ts';
 import { keepSystem } from './prepared-system.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
@@ -30,6 +31,7 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const home = await makeTempHome({ under: chooseHomesFolder() });
   const guard = guardAgainstKill(home.path);
+  const segments = await listSharedMemory();
   const log = createLogger({ level: 'error', process: 'tests' });
   try {
     const system = await startPrepared(home, log);
@@ -39,6 +41,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       await system.stop();
       guard.end();
       await home.remove();
+      await removeSharedMemory(segments);
     };
   } catch (error) {
     guard.end();

@@ -6,6 +6,7 @@ import { Cgroups } from '../../src/compute/local/host/cgroups/compute-groups.ts'
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
 import { type Config, readConfig } from '../../src/lib/config.ts';
 import { eventually } from './eventually.ts';
+import { forgetKilledServers } from './killed-servers.ts';
 
 export interface TempHome {
   readonly path: string;
@@ -41,6 +42,7 @@ export async function makeTempHome(
     config: readConfig({ CATNAP_HOME: path }),
     remove: async () => {
       // Servers that a test killed have left their disks.
+      await forgetKilledServers(path);
       await unmountUnder(path);
       await removeGroups(path);
       await rm(path, { recursive: true, force: true, maxRetries: 3 });
