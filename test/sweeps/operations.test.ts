@@ -1,7 +1,9 @@
 /**
  * Every job, every step, every accident, over the registry: a new job or step is swept by being there. After each
- * accident every operation has come to an end, and deleting the project leaves the driver's world empty.
+ * accident every operation has come to an end, and deleting the project leaves the driver's world empty. Several tests
+ * run at a time, each with a system database of its own: most of a sweep is to wait for the database's answers.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver, type FakeMethod } from '../../src/compute/fake/fake-driver.ts';
@@ -45,19 +47,58 @@ import { testProviders } from '../helpers/providers.ts';
 import { type StandIn, startStandIn } from '../helpers/stand-in-provider.ts';
 
 const log = createLogger({ level: 'silent', process: 'sweep' });
-let test: TestCore;
-let standIn: StandIn;
+
+/** What one test works on, until the next takes it over. */
+interface Lane {
+  readonly test: TestCore;
+  readonly standIn: StandIn;
+}
+
+const opened: Lane[] = [];
+const free: Lane[] = [];
+const laneOfTest = new AsyncLocalStorage<Lane>();
+
+async function openLane(): Promise<Lane> {
+  const lane = { test: await makeCore(), standIn: await startStandIn() };
+  opened.push(lane);
+  return lane;
+}
+
+/** As the body of a concurrent test; the others, which run alone, are all in the first lane. */
+async function inLane(work: () => Promise<void>): Promise<void> {
+  const lane = free.pop() ?? (await openLane());
+  await laneOfTest.run(lane, work).finally(() => free.push(lane));
+}
+
+function laneNow(): Lane {
+  const [first] = opened;
+  const lane = laneOfTest.getStore() ?? first;
+  if (lane === undefined) throw new Error('BUG: no lane was opened');
+  return lane;
+}
+
+const test: Pick<TestCore, 'core' | 'caller'> = {
+  get core() {
+    return laneNow().test.core;
+  },
+  get caller() {
+    return laneNow().test.caller;
+  },
+};
+const standIn = () => laneNow().standIn;
+
 beforeAll(async () => {
-  test = await makeCore();
-  standIn = await startStandIn();
+  free.push(await openLane());
 });
 afterAll(async () => {
-  await standIn.close();
-  await test.close();
+  for (const lane of opened) {
+    await lane.standIn.close();
+    await lane.test.close();
+  }
 });
 
 const drain = (core: Core, driver: FakeDriver, registry?: Registry) =>
-  drainQueue(core, driver, registry, testProviders(standIn));
+  drainQueue(core, driver, registry, testProviders(standIn()));
 
 interface Stage {
   readonly driver: FakeDriver;
@@ -350,7 +391,7 @@ const addReplica = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => createEndpoint(scope, test.caller, project.id, { type: 'read_only', branchId: branch.id }));
 const addIntegration = ({ project, branch }: CreatedProject) =>
   command(test, (scope) => {
-    const initial = { databaseName: null, roleName: null, providerUrl: standIn.url };
+    const initial = { databaseName: null, roleName: null, providerUrl: standIn().url };
     return beginIntegration(scope, test.caller, { projectId: project.id, branchId: branch.id, ...initial });
   });
 const change = (made: CreatedProject, changes: EndpointChanges, endpointId = made.endpoint.id) =>
@@ -438,7 +479,7 @@ async function stageProject(): Promise<Stage> {
   // What a failed test left must not fail the ones after it.
   await test.core.database.sql`delete from projects`;
   await test.core.database.sql`delete from auth_leftovers`;
-  standIn.projects.clear();
+  standIn().projects.clear();
   const driver = new FakeDriver();
   const made = await makeProject(test);
   await drain(test.core, driver);
@@ -463,8 +504,8 @@ async function expectNothingLeft(driver: FakeDriver): Promise<void> {
   await drain(test.core, driver);
   expect([...driver.branches.keys(), ...driver.computes.keys(), ...driver.replicas.keys()]).toEqual([]);
   await sql`update auth_leftovers set retry_at = now()`;
-  await providerLeftovers(testProviders(standIn)).turn({ core: test.core, driver, log });
-  expect([...standIn.projects.keys()]).toEqual([]);
+  await providerLeftovers(testProviders(standIn())).turn({ core: test.core, driver, log });
+  expect([...standIn().projects.keys()]).toEqual([]);
   const [rows] = await sql`
     select (select count(*) from projects) + (select count(*) from branches) + (select count(*) from endpoints)
       + (select count(*) from operations) + (select count(*) from snapshots) as count`;
@@ -497,20 +538,22 @@ const everyStep = Object.entries(jobRegistry).flatMap(([job, { steps }]) =>
 describe.each(Object.entries(accidents))('%s:', (name, accident) => {
   // A deletion never cancels a removal.
   const swept = everyStep.filter(([job]) => !(name.startsWith('cancelled') && isRemoval(job as JobName)));
-  it.each(swept)('%s, step %s', async (job, step) => {
-    let reached = 0;
-    for (const { way } of everyScenario.filter((scenario) => scenario.job === job)) {
-      if (!(await stepsUsed(way, job as JobName)).has(step ?? '')) continue;
-      const stage = await stageProject();
-      const { registry, used } = withStep(job ?? '', step ?? '', accident);
-      await way(stage);
-      await drain(test.core, stage.driver, registry);
-      reached += used();
-      if (!name.startsWith('cancelled')) await expectTruth(stage.driver);
-      await expectNothingLeft(stage.driver);
-    }
-    expect(reached, 'the sweep never reached this step').toBeGreaterThan(0);
-  });
+  it.concurrent.each(swept)('%s, step %s', (job, step) =>
+    inLane(async () => {
+      let reached = 0;
+      for (const { way } of everyScenario.filter((scenario) => scenario.job === job)) {
+        if (!(await stepsUsed(way, job as JobName)).has(step ?? '')) continue;
+        const stage = await stageProject();
+        const { registry, used } = withStep(job ?? '', step ?? '', accident);
+        await way(stage);
+        await drain(test.core, stage.driver, registry);
+        reached += used();
+        if (!name.startsWith('cancelled')) await expectTruth(stage.driver);
+        await expectNothingLeft(stage.driver);
+      }
+      expect(reached, 'the sweep never reached this step').toBeGreaterThan(0);
+    }),
+  );
 });
 
 const stepsKnown = new Map<Scenario, ReadonlySet<string>>();
@@ -579,18 +622,20 @@ const methodsThatAre = (...wanted: readonly string[]) =>
 describe('a driver that fails', () => {
   const swept = new Set<FakeMethod>();
 
-  it.each(everyScenario)('during $job, way $index, in whatever the job asks of it', async ({ way }) => {
-    const { own, removing } = await methodsUsed(way);
-    for (const method of new Set([...own, ...removing])) {
-      swept.add(method);
-      const stage = await stageProject();
-      await way(stage);
-      stage.driver.failNext(method, new Error('the machine said no'), 2);
-      await drain(test.core, stage.driver);
-      await expectTruth(stage.driver);
-      await expectNothingLeft(stage.driver);
-    }
-  });
+  it.concurrent.each(everyScenario)('during $job, way $index, in whatever the job asks of it', ({ way }) =>
+    inLane(async () => {
+      const { own, removing } = await methodsUsed(way);
+      for (const method of new Set([...own, ...removing])) {
+        swept.add(method);
+        const stage = await stageProject();
+        await way(stage);
+        stage.driver.failNext(method, new Error('the machine said no'), 2);
+        await drain(test.core, stage.driver);
+        await expectTruth(stage.driver);
+        await expectNothingLeft(stage.driver);
+      }
+    }),
+  );
 
   it('fails in every one of the methods that operations call, and they call no other', () => {
     expect([...swept].sort()).toEqual(methodsThatAre('needed', 'optional'));
@@ -623,23 +668,27 @@ async function methodsUsed(way: Scenario): Promise<MethodsUsed> {
 }
 
 describe('a driver that never recovers', () => {
-  it.each(methodsThatAre('needed'))('%s: the operation ends in error and says why', async (method) => {
-    const { stage, errors } = await failForGood(method);
-    expect(errors).toContainEqual(expect.stringContaining('the machine said no'));
-    // Operations behind it find no data, wait in vain, or cannot delete a branch that still has its compute.
-    const reasons = /the machine said no|no data|too long|"endpoints_branch_id_fkey"/;
-    for (const error of errors) expect(error).toMatch(reasons);
-    // The deletion of a project that was given up is not taken up again by itself.
-    await test.core.database.sql`update projects set deleting_at = null, recoverable_until = null`;
-    await expectNothingLeft(stage.driver);
-  });
+  it.concurrent.each(methodsThatAre('needed'))('%s: the operation ends in error and says why', (method) =>
+    inLane(async () => {
+      const { stage, errors } = await failForGood(method);
+      expect(errors).toContainEqual(expect.stringContaining('the machine said no'));
+      // Operations behind it find no data, wait in vain, or cannot delete a branch that still has its compute.
+      const reasons = /the machine said no|no data|too long|"endpoints_branch_id_fkey"/;
+      for (const error of errors) expect(error).toMatch(reasons);
+      // The deletion of a project that was given up is not taken up again by itself.
+      await test.core.database.sql`update projects set deleting_at = null, recoverable_until = null`;
+      await expectNothingLeft(stage.driver);
+    }),
+  );
 
-  it.each(methodsThatAre('optional'))('%s: the operation does without', async (method) => {
-    const { stage, errors } = await failForGood(method);
-    expect(errors).toEqual([]);
-    await expectTruth(stage.driver);
-    await expectNothingLeft(stage.driver);
-  });
+  it.concurrent.each(methodsThatAre('optional'))('%s: the operation does without', (method) =>
+    inLane(async () => {
+      const { stage, errors } = await failForGood(method);
+      expect(errors).toEqual([]);
+      await expectTruth(stage.driver);
+      await expectNothingLeft(stage.driver);
+    }),
+  );
 });
 
 /** One scenario whose own jobs call the method, which fails until they have all ended, each at its first deadline. */
