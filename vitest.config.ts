@@ -1,5 +1,5 @@
 /**
- * How the tests run: real Postgres from test/helpers/postgres-global.ts, four processes at most (much of it is
+ * How the tests run: real Postgres from test/helpers/postgres-global.ts, five processes at most (much of it is
  * waiting). A process loads the program once for all its files, so no file may leave anything behind in a module.
  * `--mode unit` leaves out that Postgres and every file that needs it.
  */
@@ -9,31 +9,53 @@ import { usualDeadlineMs, usualTestMs } from './test/helpers/eventually.ts';
 import { findUnitTests } from './test/helpers/unit-tests.ts';
 
 /**
- * Vitest begins with the files that have the most text, until it has seen how long each takes. These run for a minute
- * and more, whatever their text, or for half a minute with so little text that they would go on alone after all others
- * have ended.
+ * Vitest begins with the files that have the most text, until it has seen how long each takes. These run for half a
+ * minute and more, whatever their text, and would go on alone after all others have ended; the longest come first.
  */
 const longest = [
   '/test/console/journeys.test.ts',
   '/test/sweeps/operations.test.ts',
-  '/src/compute/local/local.test.ts',
   '/test/e2e/neon-cli.test.ts',
-  '/test/e2e/clone-crashes.test.ts',
-  '/test/e2e/several-proxies.test.ts',
+  '/src/compute/local/local.test.ts',
   '/src/compute/local/driver/live-clone.test.ts',
-  '/test/e2e/random-updates.test.ts',
+  '/test/e2e/restore.test.ts',
+  '/test/e2e/clone-crashes.test.ts',
+  '/src/compute/local/driver/history.test.ts',
   '/test/e2e/crashes.test.ts',
+  '/test/e2e/backup.test.ts',
+  '/test/e2e/neon-sdk.test.ts',
   '/test/e2e/compute-rules.test.ts',
+  '/test/e2e/random-updates.test.ts',
+  '/test/e2e/history.test.ts',
+  '/test/e2e/logical-replication.test.ts',
   '/test/e2e/sleep-wake.test.ts',
+  '/src/machine/restore/rebuild.test.ts',
+  '/test/e2e/storage.test.ts',
+  '/test/sweeps/routes.test.ts',
+  '/test/e2e/quotas.test.ts',
+  '/test/e2e/auth.test.ts',
+  '/src/machine/system-history/system-history.test.ts',
+  '/test/e2e/branch-restore.test.ts',
+  '/test/e2e/several-proxies.test.ts',
+  '/src/backup/upload/uploader.test.ts',
+  '/src/compute/local/host/branches/clone-storage.test.ts',
+  '/test/e2e/new-build.test.ts',
+  '/test/e2e/look.test.ts',
+  '/test/e2e/auth-trouble.test.ts',
+  '/test/e2e/read-replicas.test.ts',
+  '/test/e2e/bulk.test.ts',
   '/test/e2e/idempotency.test.ts',
   '/test/e2e/why-awake.test.ts',
 ];
-const isLongest = ({ moduleId }: TestSpecification) => longest.some((path) => moduleId.endsWith(path));
+const placeOf = ({ moduleId }: TestSpecification) => {
+  const place = longest.findIndex((path) => moduleId.endsWith(path));
+  return place < 0 ? longest.length : place;
+};
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
+    return sorted.sort((one, other) => placeOf(one) - placeOf(other));
   }
 }
 
@@ -43,7 +65,7 @@ const measured = ['src/core', 'src/operations', 'src/db'];
 export default defineConfig(({ mode }) => ({
   test: {
     pool: 'forks',
-    maxWorkers: 4,
+    maxWorkers: 5,
     isolate: false,
     sequence: { sequencer: LongestFirst },
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],

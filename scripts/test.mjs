@@ -1,19 +1,18 @@
 /**
  * What `npm test` runs: build, see to the tools, then vitest. The last line is always `N passed, N failed`, with
- * `, N skipped` behind it where some were. Further arguments go to vitest. A run of everything measures coverage too,
- * and so does one with `--coverage`.
+ * `, N skipped` behind it where some were. Further arguments go to vitest. With `--coverage` it measures that too, which
+ * makes everything slower.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const minuteMs = 60_000;
 const wanted = process.argv.slice(2).filter((word) => word !== '--coverage');
 const isWholeRun = wanted.length === 0;
-const isMeasured = isWholeRun || process.argv.includes('--coverage');
+const isMeasured = process.argv.includes('--coverage');
 
 /** Programs that some tests use as referees. A run of tests installs none of them: the machine is not its own. */
 const tools = [
@@ -32,7 +31,7 @@ function main() {
   for (const { program, used, install } of tools) {
     if (!isInstalled(program)) console.log(`SKIPPED: ${used}: ${program} is not installed; ${install}`);
   }
-  installForeign();
+  run(process.execPath, [join(root, 'scripts/install-foreign.mjs')]);
   const folder = mkdtempSync(join(tmpdir(), 'catnap-test-'));
   try {
     return runVitest(join(folder, 'report.json'), join(folder, 'coverage'));
@@ -47,28 +46,6 @@ function runVitest(report, coverage) {
   const { status } = run(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...words, ...wanted]);
   printCoverage(join(coverage, 'coverage-summary.json'));
   return finish(countResults(report, status));
-}
-
-/**
- * `test/foreign` has packages of its own, because they want a newer Node than Catnap does and nobody who installs
- * Catnap needs them. They are installed once for each lock file; without a registry their tests are skipped.
- */
-function installForeign() {
-  const folder = join(root, 'test/foreign');
-  const lock = join(folder, 'package-lock.json');
-  const installed = join(folder, 'node_modules/.installed-lock.json');
-  const isFresh = existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(lock, 'utf8');
-  if (isFresh) return;
-  console.log('Installing neonctl and neon in test/foreign …');
-  const words = ['ci', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=1'];
-  const { status } = run('npm', words, { timeout: 3 * minuteMs, stdio: 'ignore' });
-  if (status === 0) copyFileSync(lock, installed);
-  else {
-    rmSync(join(folder, 'node_modules'), { recursive: true, force: true });
-    console.log(
-      'SKIPPED: tests with neonctl and neon: the npm registry does not answer; with one: npm ci --prefix test/foreign',
-    );
-  }
 }
 
 function isInstalled(program) {
@@ -90,8 +67,8 @@ function printCoverage(path) {
   }
 }
 
-function run(program, args, options = {}) {
-  return spawnSync(program, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'], ...options });
+function run(program, args) {
+  return spawnSync(program, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
 /** A file that could not be loaded or set up has no failed test, a run that broke has no report: each is one failure. */

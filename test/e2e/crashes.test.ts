@@ -4,6 +4,8 @@ import { eventually, randomMoment } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
+/** Each is followed by a start of everything. */
+const kills = Number(process.env.CATNAP_TEST_KILLS ?? 5);
 let program: Program;
 beforeAll(async () => {
   program = await Program.create();
@@ -23,11 +25,11 @@ async function makeProject(name: string): Promise<Made> {
 }
 
 describe('kill -9', () => {
-  it('of Catnap at ten random moments of project creation loses nothing', async () => {
+  it(`of Catnap at ${kills} random moments of project creation loses nothing`, async () => {
     const tenant = await makeProject('bystander');
     const started = await ask(tenant.uri, 'select pg_postmaster_start_time()');
     const made: Made[] = [];
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < kills; round++) {
       const request = makeProject(`round ${round}`).then(
         (project) => made.push(project),
         () => {},
