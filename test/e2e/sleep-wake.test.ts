@@ -74,10 +74,11 @@ describe('a compute that sleeps and wakes', () => {
   it(
     'cuts nobody who comes in the moment in which it would fall asleep by itself',
     async () => {
-      const endpoint = await makeEndpoint({ suspend_timeout_seconds: 1 });
+      // Long enough for a busy machine to come to the second query before the compute may sleep again.
+      const endpoint = await makeEndpoint({ suspend_timeout_seconds: 3 });
       for (let cycle = 0; cycle < Math.max(3, cycles / 10); cycle++) {
         await ask(endpoint.uri, 'select 1');
-        await randomMoment(1_100, 900);
+        await randomMoment(1_100, 2_900);
         const client = new pg.Client({ connectionString: endpoint.uri });
         let cut: Error | null = null;
         client.on('error', (error) => {
