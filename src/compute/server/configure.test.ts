@@ -163,7 +163,7 @@ describe('configure', () => {
     expect(await asAdmin("SELECT rolname FROM pg_roles WHERE rolname ~ 'janitor'")).toEqual([]);
   });
 
-  test('a database with a prepared transaction is renamed and dropped, and an open one does not keep a role', async () => {
+  test('a prepared transaction does not keep a database, nor an open one a role', async () => {
     await configure({
       databases: [{ name: 'held', renameFrom: null, ownerName: 'owner' }],
       roles: [{ name: 'leaver', verifier }],

@@ -4,7 +4,7 @@
  * it connects outranks them, so each session of Catnap's asks for the server's own value of everything attached.
  */
 
-import type { Session } from './admin-session.ts';
+import type postgres from 'postgres';
 
 export type SessionSettings = Readonly<Record<string, string>>;
 
@@ -26,7 +26,7 @@ export const ownSettings: SessionSettings = {
  * What a session of `username` in `database` has to ask for besides. `sql` is a session in Catnap's own database, to
  * which no tenant can attach anything. Settings that the server does not know have no effect, and are left out.
  */
-export async function settingsAgainst(sql: Session, database: string, username: string): Promise<SessionSettings> {
+export async function settingsAgainst(sql: postgres.Sql, database: string, username: string): Promise<SessionSettings> {
   const attached = await sql<{ name: string; value: string }[]>`
     SELECT name, current_setting(name) AS value
     FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase,

@@ -50,7 +50,7 @@ const settingsFor = {
   recovery: { ...common, max_locks_per_transaction: '64', max_prepared_transactions: '1000' },
 };
 
-/** Catnap's superuser may enter tenants' databases here, so nothing of theirs may fire. Older majors fire none at logins. */
+/** Catnap's superuser enters tenants' databases here, so nothing may fire. Before 17 there were none for logins. */
 const withoutEventTriggers = (major: number) => (major >= 17 ? { event_triggers: 'off' } : {});
 
 /** Returns its socket path; null for a branch that still has the template's secret: nothing was written to it. */
