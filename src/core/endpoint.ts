@@ -11,6 +11,7 @@ import {
   selectReadWriteEndpoint,
   updateEndpoint,
 } from '../db/endpoints.ts';
+import { hurryFailingChange } from '../db/operations.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { daySeconds } from '../lib/clock.ts';
 import type { Config } from '../lib/config.ts';
@@ -215,8 +216,12 @@ export async function suspendEndpoint(
   return queueSuspend(scope, endpoint);
 }
 
-/** The only way to put a compute to sleep. Its route is closed at once. The caller holds the project. */
+/**
+ * The only way to put a compute to sleep. Its route is closed at once, and a change that fails again and again does not
+ * hold it up: what is pending is carried out at the next start. The caller holds the project.
+ */
 export async function queueSuspend(scope: CommandScope, endpoint: Endpoint): Promise<EndpointResult> {
+  await hurryFailingChange(scope.tx, endpoint.id, scope.clock.now());
   const pending = await updateEndpoint(scope.tx, endpoint.id, { pendingState: 'idle', address: null });
   return { endpoint: pending, operations: [await enqueue(scope, 'suspend_compute', computeKeys(endpoint))] };
 }

@@ -65,6 +65,7 @@ describe('while a compute sleeps', () => {
     const { verifier } = (await stored()) ?? {};
     expect(await findLogin(parts, id, role)).toEqual({
       verifier,
+      resetAt: null,
       disabled: false,
       allowedIps: [],
       publicBlocked: false,

@@ -27,6 +27,8 @@ export interface VerifierReader {
 export interface LoginFacts {
   /** Null when the role has none or does not exist. */
   readonly verifier: string | null;
+  /** When its password was last reset over the API, in milliseconds; null for never. */
+  readonly resetAt: number | null;
   readonly disabled: boolean;
   readonly allowedIps: readonly string[];
   readonly publicBlocked: boolean;
@@ -60,7 +62,8 @@ async function readFacts(parts: LoginParts, name: string, role: string): Promise
   }
   const { disabled, allowedIps, publicBlocked, poolerEnabled, address, pending, endpointId } = login;
   noteIfAsleep(sleepers, login);
-  const stored = { verifier: login.verifier, disabled, allowedIps, publicBlocked, poolerEnabled, endpointId };
+  const resetAt = login.resetAt?.getTime() ?? null;
+  const stored = { verifier: login.verifier, resetAt, disabled, allowedIps, publicBlocked, poolerEnabled, endpointId };
   if (address === null || pending) return stored;
   const verifier = await verifiers.read(address, adminSecretOf(core, login), role);
   if (verifier === undefined || verifier === login.verifier) return stored;

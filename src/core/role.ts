@@ -1,6 +1,14 @@
 /** Roles of a branch. Catnap generates the password; the server only ever gets its SCRAM verifier. */
 import { selectDatabases } from '../db/databases.ts';
-import { deleteRoleRow, insertRole, type RoleRow, selectRole, selectRoles, updateRole } from '../db/roles.ts';
+import {
+  announceReset,
+  deleteRoleRow,
+  insertRole,
+  type RoleRow,
+  selectRole,
+  selectRoles,
+  updateRole,
+} from '../db/roles.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import { type BranchId, newRolePassword, type ProjectId } from '../lib/ids.ts';
 import { buildVerifier } from '../lib/scram-verifier.ts';
@@ -130,7 +138,9 @@ export async function resetRolePassword(
     verifier: buildVerifier(password),
     password: project.storePasswords ? sealPassword(scope, address, password) : null,
     pending: true,
+    resetAt: scope.clock.now(),
   });
+  await announceReset(scope.tx, branch.id);
   return { role: changed, password, operations: await queueCatalogChange(scope, branch) };
 }
 

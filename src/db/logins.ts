@@ -6,6 +6,8 @@ import type { EndpointType } from './endpoints.ts';
 
 export interface LoginRow {
   readonly verifier: string | null;
+  /** When the role's password was last reset over the API. */
+  readonly resetAt: Date | null;
   readonly disabled: boolean;
   readonly allowedIps: readonly string[];
   readonly publicBlocked: boolean;
@@ -30,7 +32,8 @@ export async function selectLogin(sql: Sql, name: string, roleName: string): Pro
     : sql`endpoints e join branches b on b.id = e.branch_id`;
   return first(
     await sql<LoginRow[]>`
-      select r.verifier, coalesce(e.disabled, false) as disabled, coalesce(e.pooler_enabled, true) as pooler_enabled,
+      select r.verifier, r.reset_at,
+        coalesce(e.disabled, false) as disabled, coalesce(e.pooler_enabled, true) as pooler_enabled,
         b.project_id, b.id as branch_id, e.id as endpoint_id, e.type, e.address, p.admin_secret,
         exists (select 1 from roles c where c.branch_id = b.id and c.name = ${roleName} and c.pending) as pending,
         case when (p.settings -> 'allowed_ips' ->> 'protected_branches_only')::boolean and not b.protected

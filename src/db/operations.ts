@@ -212,6 +212,27 @@ export async function cancelOperations(tx: Tx, projectId: ProjectId, of: Cancell
       and (${of.snapshotId ?? null}::text is null or state ->> 'snapshot' = ${of.snapshotId ?? null})`;
 }
 
+/** How long a change that has not failed yet may go on once a suspend waits for it. */
+const changeMs = 120_000;
+
+/** For a suspend that waits behind a change: the next failure of the change is its last. A move ends in a suspend. */
+export async function hurryFailingChange(tx: Tx, endpointId: EndpointId, now: Date): Promise<void> {
+  const soon = new Date(now.getTime() + changeMs);
+  await tx`
+    update operations set deadline_at = least(deadline_at, case when failures_count > 0 then ${now} else ${soon} end),
+      run_at = now()
+    where endpoint_id = ${endpointId} and job = 'apply_config' and status in ${unfinished(tx)}
+      and not state ? 'moved_from'`;
+}
+
+/** For an operation that does not need what it shares any more, whatever it does from here on. */
+export async function releaseShared(tx: Tx, id: OperationId, kept: readonly string[]): Promise<void> {
+  await Promise.all([
+    tx`update operations set shared_keys = ${[...kept]} where id = ${id}`,
+    tx`select pg_notify(${operationsChannel}, '')`,
+  ]);
+}
+
 /** What was queued to follow an operation that has failed, and has not begun. */
 export async function cancelFollowers(tx: Tx, operationId: OperationId): Promise<void> {
   await tx`

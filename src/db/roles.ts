@@ -1,6 +1,9 @@
 /** Rows of `roles`. A row that is `pending` is newer than the server; otherwise the server's verifier is the truth. */
-import type { BranchId, ProjectId } from '../lib/ids.ts';
-import { assignments, first, one, type Sql } from './client.ts';
+import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
+import { assignments, first, one, type Sql, type Tx } from './client.ts';
+
+/** Payload: the endpoint. */
+export const resetsChannel = 'catnap_resets';
 
 export interface RoleRow {
   readonly id: number;
@@ -15,6 +18,8 @@ export interface RoleRow {
   readonly applied: boolean;
   readonly pending: boolean;
   readonly revision: number;
+  /** When its password was last reset over the API. */
+  readonly resetAt: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly droppedAt: Date | null;
@@ -44,13 +49,25 @@ export async function selectRolesToApply(sql: Sql, branchId: BranchId): Promise<
 export async function updateRole(
   sql: Sql,
   id: number,
-  change: Partial<Pick<RoleRow, 'verifier' | 'password' | 'noLogin' | 'applied' | 'pending' | 'droppedAt'>>,
+  change: Partial<Pick<RoleRow, 'verifier' | 'password' | 'noLogin' | 'applied' | 'pending' | 'droppedAt' | 'resetAt'>>,
 ): Promise<RoleRow> {
   return one(
     await sql<
       RoleRow[]
     >`update roles ${assignments(sql, change)}, revision = revision + 1 where id = ${id} returning *`,
   );
+}
+
+/** Tells every proxy, when this transaction commits, to look for sessions that are older than a reset. */
+export async function announceReset(tx: Tx, branchId: BranchId): Promise<void> {
+  await tx`select pg_notify(${resetsChannel}, id) from endpoints where branch_id = ${branchId} and deleting_at is null`;
+}
+
+/** The roles of an endpoint's branch that were ever reset. */
+export async function selectResets(sql: Sql, endpointId: EndpointId): Promise<{ role: string; resetAt: Date }[]> {
+  return sql<{ role: string; resetAt: Date }[]>`
+    select r.name as role, r.reset_at from roles r join endpoints e on e.branch_id = r.branch_id
+    where e.id = ${endpointId} and r.reset_at is not null and r.dropped_at is null`;
 }
 
 /** Marks as applied only what has not changed since it was read. */

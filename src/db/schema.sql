@@ -464,6 +464,7 @@ create table roles (
   updated_at timestamp with time zone default now() not null,
   dropped_at timestamp with time zone,
   limited boolean default false not null,
+  reset_at timestamp with time zone,
   constraint roles_pkey PRIMARY KEY (id),
   constraint roles_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );

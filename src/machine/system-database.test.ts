@@ -1,11 +1,21 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterEach, describe, expect, inject, test } from 'vitest';
+import { eventually, randomMoment } from '../../test/helpers/eventually.ts';
 import { makeTempHome, type TempHome } from '../../test/helpers/temp-home.ts';
-import { findPostmaster } from '../compute/local/host/postgres/postmaster.ts';
+import { createLayout } from '../compute/local/host/home/layout.ts';
+import { ensureBuild } from '../compute/local/host/postgres/builds.ts';
+import { findPostmaster, startPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { createLogger } from '../lib/log.ts';
-import { type SystemDatabase, type SystemDatabaseConnection, startSystemDatabase } from './system-database.ts';
+import {
+  type SystemDatabase,
+  type SystemDatabaseConnection,
+  startSystemDatabase,
+  systemDatabaseMajor,
+} from './system-database.ts';
 
 const log = createLogger({ level: 'silent', process: 'test' });
 const undo: (() => Promise<void>)[] = [];
@@ -92,4 +102,56 @@ describe('the embedded system database', () => {
     const again = await started(place);
     expect(await query(again.connection, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
   });
+
+  test('starts where the killed server is a zombie that nobody ever reaps', async () => {
+    const place = await home();
+    const system = await started(place);
+    const pidFile = join(system.dataDirectory, 'postmaster.pid');
+    const lines = (await readFile(pidFile, 'utf8')).split('\n');
+    await system.stop();
+    const uid = place.config.uids?.systemDatabase ?? null;
+    const zombie = await makeZombie(uid);
+    await writeFile(pidFile, [String(zombie), ...lines.slice(1)].join('\n'));
+    if (uid !== null) await chown(pidFile, uid, uid);
+    const again = await started(place);
+    expect(await query(again.connection, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
+    expect((await readFile(`/proc/${zombie}/stat`, 'utf8')).split(') ')[1]).toMatch(/^Z/);
+  });
+
+  test('starts anew when the server that it adopts was about to end', async () => {
+    const place = await home();
+    const first = await started(place);
+    await first.stop();
+    const uid = place.config.uids?.systemDatabase ?? null;
+    const build = await ensureBuild(systemDatabaseMajor, place.config, createLayout(place.path), () => undefined);
+    const { pid } = await startPostmaster({
+      program: join(build.bin, 'postgres'),
+      dataDirectory: first.dataDirectory,
+      uid,
+      logFile: join(place.path, 'system', 'server.log'),
+      arguments: ['-c', `config_file=${join(place.path, 'system', 'postgresql.conf')}`],
+    });
+    // It is found running, but does not answer any more.
+    process.kill(pid, 'SIGSTOP');
+    const adopting = startSystemDatabase(place.config, log);
+    undo.push(async () => (await adopting).stop());
+    await randomMoment(500, 1_000);
+    process.kill(pid, 'SIGKILL');
+    expect(await query((await adopting).connection, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
+    expect(await pidOf(first, place)).not.toBe(pid);
+  });
 });
+
+/** Its parent becomes `sleep`, which waits for no child. */
+async function makeZombie(uid: number | null): Promise<number> {
+  const owner = uid === null ? {} : { uid, gid: uid };
+  const parent = spawn('/bin/sh', ['-c', 'sleep 0 & echo $!; exec sleep 600'], { cwd: '/', ...owner });
+  undo.push(async () => {
+    parent.kill('SIGKILL');
+    await once(parent, 'close');
+  });
+  const [said] = await once(parent.stdout, 'data');
+  const pid = Number(String(said));
+  await eventually(async () => expect(await readFile(`/proc/${pid}/stat`, 'utf8')).toContain(') Z '));
+  return pid;
+}

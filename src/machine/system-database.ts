@@ -189,26 +189,34 @@ async function ensureCluster(parts: Parts, progress: (line: string) => void): Pr
   );
 }
 
-/** Adopts the running server, or starts one, and returns when it answers a query. */
+/**
+ * Adopts the running server, or starts one, and returns when it answers a query. A server that was killed together with
+ * an earlier Catnap may still be there for a moment: when it is gone, one is started in its place.
+ */
 async function start(parts: Parts, progress: (line: string) => void, signal?: AbortSignal): Promise<void> {
+  const isAdopted = (await findPostmaster(parts.dataDirectory, parts.uid)) !== null;
+  if (isAdopted && (await untilItAnswers(parts, signal))) return;
+  progress('starting the system database');
+  await startServer(parts);
+  if (await untilItAnswers(parts, signal)) return;
+  throw new Error(`the system database ended while starting; see ${parts.layout.system}/server.log`);
+}
+
+async function startServer(parts: Parts): Promise<void> {
   const { dataDirectory, layout, uid, build } = parts;
-  if (!(await findPostmaster(dataDirectory, uid))) {
-    progress('starting the system database');
-    await prepareSocketDirectory(parts);
-    const configFile = join(layout.system, 'postgresql.conf');
-    await writeReadable(join(layout.system, 'pg_hba.conf'), 'local all postgres reject\nlocal all all scram-sha-256\n');
-    await writeReadable(configFile, renderSettings({ settings: settings(layout) }));
-    const logFile = join(layout.system, 'server.log');
-    await rename(logFile, `${logFile}.1`).catch(() => undefined);
-    await startPostmaster({
-      dataDirectory,
-      uid,
-      logFile,
-      program: join(build.bin, 'postgres'),
-      arguments: ['-c', `config_file=${configFile}`],
-    });
-  }
-  await waitUntilItAnswers(parts, signal);
+  await prepareSocketDirectory(parts);
+  const configFile = join(layout.system, 'postgresql.conf');
+  await writeReadable(join(layout.system, 'pg_hba.conf'), 'local all postgres reject\nlocal all all scram-sha-256\n');
+  await writeReadable(configFile, renderSettings({ settings: settings(layout) }));
+  const logFile = join(layout.system, 'server.log');
+  await rename(logFile, `${logFile}.1`).catch(() => undefined);
+  await startPostmaster({
+    dataDirectory,
+    uid,
+    logFile,
+    program: join(build.bin, 'postgres'),
+    arguments: ['-c', `config_file=${configFile}`],
+  });
 }
 
 /** A database that an older version made is restarted once for it, before any other process uses it. */
@@ -263,13 +271,13 @@ async function prepareSocketDirectory({ layout, uid, config }: Parts): Promise<v
   await chmod(directory, uid === null ? 0o700 : 0o750);
 }
 
-async function waitUntilItAnswers(parts: Parts, signal?: AbortSignal): Promise<void> {
-  // Recovery after a crash may take long, so the only limit is that the process lives.
+/** False when it ends instead. Recovery after a crash may take long, so the only limit is that the process lives. */
+async function untilItAnswers(parts: Parts, signal?: AbortSignal): Promise<boolean> {
   for (;;) {
     const running = await findPostmaster(parts.dataDirectory, parts.uid);
-    if (!running) throw new Error(`the system database ended while starting; see ${parts.layout.system}/server.log`);
-    if (running.ready && (await answers(parts.connection))) return;
-    if (signal?.aborted) return;
+    if (!running) return false;
+    if (running.ready && (await answers(parts.connection))) return true;
+    if (signal?.aborted) return true;
     await delay(running.ready ? 50 : 5, signal);
   }
 }

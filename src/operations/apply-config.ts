@@ -114,9 +114,10 @@ const openRoute: Step = async (context) => {
 const apply: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  return done(
-    await applyCatalog(context, target).catch((error: unknown) => failFrom('observe', context, target, error)),
+  const applied = await applyCatalog(context, target).catch((error: unknown) =>
+    failFrom('observe', context, target, error),
   );
+  return done(applied.write, applied.note);
 };
 
 export const applyConfig: Job = {

@@ -4,7 +4,7 @@
  */
 
 import { availableParallelism, totalmem } from 'node:os';
-import type { CatalogChange, ComputeObservation } from '../compute/interface/driver.ts';
+import type { CatalogChange, ComputeObservation, MadeWay } from '../compute/interface/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { spentQuota } from '../core/quota.ts';
@@ -114,16 +114,38 @@ export function startedGeneration({ operation }: StepContext): number {
 
 export const nothingToRecord: Write = async () => undefined;
 
+interface AppliedCatalog {
+  readonly write: Write;
+  /** What of the tenant's work had to be ended; null when nothing was in the way. */
+  readonly note: string | null;
+}
+
 /** Carries out what is pending on a running server; the returned write records that, and what the server holds. */
-export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<Write> {
+export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<AppliedCatalog> {
   // A replica gets its roles and databases from its primary.
-  if (target.endpoint.type === 'read_only') return nothingToRecord;
+  if (target.endpoint.type === 'read_only') return { write: nothingToRecord, note: null };
   const pending = await selectPendingCatalog(context.core.database.sql, target.branch.id);
   const replication = target.project.settings.enable_logical_replication;
   const seen = await context.driver.configure(target.ref, { ...catalogChange(pending), replication });
-  return async (tx) => {
+  const note = seen.madeWay === undefined ? null : describeWay(seen.madeWay);
+  if (note !== null) context.log.warn({ endpoint: target.endpoint.id, ...seen.madeWay }, note);
+  const write: Write = async (tx) => {
     await recordCatalog(tx, target.branch.id, pending, seen);
+    return undefined;
   };
+  return { write, note };
+}
+
+function describeWay({ sessions, prepared }: MadeWay): string {
+  const names = prepared.map((gid) => JSON.stringify(gid)).join(', ');
+  return [
+    'ended what was in the way of the change:',
+    ...(sessions > 0 ? [`${sessions} ${sessions === 1 ? 'session' : 'sessions'}`] : []),
+    ...(sessions > 0 && names !== '' ? ['and'] : []),
+    ...(names === ''
+      ? []
+      : [`${prepared.length === 1 ? 'the prepared transaction' : 'the prepared transactions'} ${names}`]),
+  ].join(' ');
 }
 
 /**
@@ -132,7 +154,7 @@ export async function applyCatalog(context: StepContext, target: ComputeTarget):
  */
 export async function applyCatalogIfPossible(context: StepContext, target: ComputeTarget): Promise<Write> {
   try {
-    return await applyCatalog(context, target);
+    return (await applyCatalog(context, target)).write;
   } catch (error) {
     context.log.warn({ err: error }, 'pending changes of roles and databases could not be applied at the start');
     const seen = await context.driver.readCatalog(target.ref);
@@ -147,7 +169,13 @@ function catalogChange(pending: PendingCatalog): CatalogChange {
     rows.filter((row) => row.droppedAt === null);
   const roles = live(pending.roles);
   return {
-    roles: roles.map(({ name, verifier, limited }) => ({ name, verifier, ...(limited && { limited }) })),
+    roles: roles.map(({ name, verifier, limited, applied }) => ({
+      name,
+      verifier,
+      ...(limited && { limited }),
+      // A role that the server has already, and that is pending again, was reset.
+      ...(applied && { endSessions: true }),
+    })),
     databases: live(pending.databases).map(({ name, ownerName, appliedName }) => ({
       name,
       ownerName,

@@ -5,8 +5,10 @@
  */
 import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
+import { projectKey } from '../core/operation.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
+import { releaseShared } from '../db/operations.ts';
 import { recallPasswords } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
 import { copyPast, pastOf, readSource } from './copy-source.ts';
@@ -34,6 +36,9 @@ const copy: Step = async (context) => {
     if (target.branch.initSource === 'schema-only') {
       return goto('empty', async (tx) => {
         await record(tx);
+        // From here on the copy is on its own: its parent is free, however long emptying takes or fails.
+        await releaseShared(tx, context.operation.id, [projectKey(target.project.id)]);
+        return undefined;
       });
     }
     return done(async (tx) => {

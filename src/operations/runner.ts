@@ -27,7 +27,16 @@ import { assertNever, errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { withDiskAdvice } from './disk-advice.ts';
 import { jobRegistry } from './registry.ts';
-import { goto, type Job, type StepContext, StepFailure, type StepMemory, type StepResult, skip } from './step.ts';
+import {
+  goto,
+  isFinal,
+  type Job,
+  type StepContext,
+  StepFailure,
+  type StepMemory,
+  type StepResult,
+  skip,
+} from './step.ts';
 import { findComputeOf } from './target.ts';
 import { Doorbell, type Lane, makeLanes } from './wake/lanes.ts';
 import { raisePlainly, writeAtOnce } from './wake/quick-way.ts';
@@ -239,7 +248,8 @@ export class OperationRunner {
       case 'failed': {
         const reason = await withDiskAdvice(tx, errorText(outcome.error));
         log.warn({ err: outcome.error, failures: operation.failuresCount + 1 }, 'a step failed');
-        if (this.#isLate(operation)) await this.#giveUp(tx, job, context, reason);
+        const isOver = this.#isLate(operation) || isFinal(operation.job, outcome.error);
+        if (isOver) await this.#giveUp(tx, job, context, reason);
         else await failStep(tx, operation.id, retryOf(operation, outcome.error, reason));
         return undefined;
       }

@@ -10,8 +10,10 @@ import {
   type ComputeRef,
   NoSuchMomentError,
 } from '../compute/interface/driver.ts';
+import { ServerRefusalError } from '../compute/interface/refusal.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
 import type { Core } from '../core/context.ts';
+import { isRemoval, type JobName } from '../core/operation.ts';
 import type { DumpSchema } from '../core/schema-reader.ts';
 import type { UsersSyncWork } from '../core/users-sync.ts';
 import type { BranchRow } from '../db/branches.ts';
@@ -116,6 +118,10 @@ export async function abandonIfHopeless(copy: () => Promise<StepResult>): Promis
     throw error;
   }
 }
+
+/** Trying again would not help. A removal goes on all the same: giving up would leave something behind. */
+export const isFinal = (job: string, error: unknown) =>
+  error instanceof ServerRefusalError && !isRemoval(job as JobName);
 
 /** A failure after which the next try must begin at an earlier step. */
 export class StepFailure extends Error {

@@ -14,6 +14,7 @@ import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
 import { updateLooksActive } from '../db/looks.ts';
 import { changesChannel } from '../db/operations.ts';
+import { resetsChannel, selectResets } from '../db/roles.ts';
 import { insertTransfers } from '../db/transfers.ts';
 import { CatnapError } from '../lib/errors.ts';
 import { asEndpointId, isLookId } from '../lib/ids.ts';
@@ -37,6 +38,10 @@ export async function createControlPlane(
   const unlisten = await database.listen(changesChannel, (payload) => {
     for (const listener of listeners) listener(payload === '' ? null : payload);
   });
+  const resetListeners: ((endpointId: string | null) => void)[] = [];
+  const unlistenResets = await database.listen(resetsChannel, (payload) => {
+    for (const listener of resetListeners) listener(payload === '' ? null : payload);
+  });
   return {
     findLogin: (name, role) => findLogin(logins, name, role),
     openPast: (request) => looks.open(request),
@@ -52,6 +57,11 @@ export async function createControlPlane(
       return route;
     },
     onChange: (listener) => listeners.push(listener),
+    onReset: (listener) => resetListeners.push(listener),
+    findResets: async (endpointId) => {
+      const resets = await selectResets(database.sql, asEndpointId(endpointId));
+      return new Map(resets.map(({ role, resetAt }) => [role, resetAt.getTime()]));
+    },
     verifyToken: makeTokenLogin(core),
     showLink: (request) => loginDesk.showLink(request),
     reportActivity: async (lastActive) => {
@@ -61,7 +71,7 @@ export async function createControlPlane(
     },
     reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
-      await Promise.all([unlisten(), waker.close(), loginDesk.close(), looks.close()]);
+      await Promise.all([unlisten(), unlistenResets(), waker.close(), loginDesk.close(), looks.close()]);
       await verifiers.close();
     },
   };

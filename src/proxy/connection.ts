@@ -12,6 +12,7 @@ import { sayFarewell } from './client/farewell.ts';
 import { type LoggedIn, logIn } from './client/log-in.ts';
 import { negotiate } from './client/negotiate.ts';
 import { enterPast } from './client/past.ts';
+import type { RoleSessions } from './client/role-sessions.ts';
 import type { HostnameParts } from './client/route.ts';
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
@@ -48,6 +49,7 @@ export interface ConnectionContext {
   readonly unauthenticated: UnauthenticatedConnections;
   readonly directClients: ClientPermits;
   readonly pooledClients: ClientPermits;
+  readonly roleSessions: RoleSessions;
   readonly budgets: Budgets;
   readonly pools: Pools;
   readonly waker: Waker;
@@ -140,7 +142,7 @@ export class ClientConnection {
     const options = client.parameters.get('options');
     const identity = await enterPast(client.identity, options, this.#context, this.#abort.signal);
     const { endpointId, pooled } = identity.route;
-    const { activity, log, metrics, directClients, pooledClients, transfers } = this.#context;
+    const { activity, log, metrics, directClients, pooledClients, roleSessions, transfers } = this.#context;
     activity.note(endpointId);
     const releasePermit = await (pooled ? pooledClients : directClients).take(endpointId);
     const sent = transfers.open(facts.endpointId ?? route.endpointId);
@@ -158,7 +160,14 @@ export class ClientConnection {
       this.#messages = null;
       this.#session = session;
       this.#abort = spent;
-      return { closed: session.closed.then(releaseClient) };
+      const end = () => this.shutDown();
+      const { role } = client.identity;
+      const leave = roleSessions.enter(facts.endpointId ?? route.endpointId, {
+        role,
+        resetAt: facts.resetAt ?? null,
+        end,
+      });
+      return { closed: session.closed.then(leave).then(releaseClient) };
     } catch (thrown) {
       releaseClient();
       throw thrown;

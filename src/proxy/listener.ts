@@ -12,6 +12,7 @@ import type { Logger } from '../lib/log.ts';
 import { createAttempts } from './client/attempts.ts';
 import { createMockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
+import { RoleSessions } from './client/role-sessions.ts';
 import { createUnauthenticatedConnections } from './client/unauthenticated.ts';
 import { createCancelKeys } from './compute/cancel.ts';
 import { ownSocket, type Siblings } from './compute/siblings.ts';
@@ -135,6 +136,7 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     pooledClients: permits
       ? createSharedClientPermits(permits, limits.pooledPerEndpoint, tooManyPooled)
       : createLocalClientPermits(limits.pooledPerEndpoint, tooManyPooled),
+    roleSessions: new RoleSessions(controlPlane, log),
     budgets,
     pools,
     waker,

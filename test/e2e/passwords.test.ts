@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { neon, neonConfig } from '@neondatabase/serverless';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 import { isInstalled } from '../helpers/tools.ts';
@@ -106,6 +107,26 @@ describe('while the compute is awake', () => {
   it('Catnap’s own roles are nobody to a client', async () => {
     await expect(ask(as('catnap_admin', 'x'), 'select 1')).rejects.toThrow(/password authentication failed/);
   });
+});
+
+it('a reset logs out whoever has the old password, whatever they hold open', async () => {
+  const path = `/projects/${projectId}/branches/${branchId}/roles/neondb_owner/reset_password`;
+  const reset = async () => as('neondb_owner', (await program.api('POST', path)).body.role.password);
+  const stolen = await reset();
+  await program.settle(projectId);
+  const thieves = [stolen, pooled(stolen)].map((text) => new pg.Client({ connectionString: text }));
+  for (const thief of thieves) {
+    thief.on('error', () => {});
+    await thief.connect();
+    await thief.query('select 1');
+  }
+  await thieves[0]?.query(`begin; alter role neondb_owner password 'abcdefgh'`);
+  uri = await reset();
+  await program.settle(projectId);
+  for (const text of [uri, pooled(uri)]) expect(await ask(text, 'select current_user')).toBe('neondb_owner');
+  for (const text of [stolen, pooled(stolen)]) await expect(ask(text, 'select 1')).rejects.toThrow(/authentication/);
+  // The rightful owner's login must not be of use to a pooled client that logged in before.
+  for (const thief of thieves) await eventually(() => expect(thief.query('select 1')).rejects.toThrow());
 });
 
 it('a password that was changed by SQL is no longer shown by the API', async () => {

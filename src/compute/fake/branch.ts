@@ -3,6 +3,7 @@
 import type { ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
 import type { BranchReceipt, CatalogChange, DesiredRole } from '../interface/driver.ts';
+import { ServerRefusalError } from '../interface/refusal.ts';
 import type { FakeLog, FakeUsers } from './history.ts';
 
 export interface FakeBranch {
@@ -54,7 +55,8 @@ export function applyChange(branch: FakeBranch, change: CatalogChange): void {
   }
   for (const name of change.dropRoles) {
     const owned = [...databases].find(([, owner]) => owner === name);
-    if (owned) throw new Error(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`);
+    if (owned)
+      throw new ServerRefusalError(`role owns a database; role_name:"${name}"; database_name:"${owned[0]}"`, '2BP01');
     roles.delete(name);
   }
 }

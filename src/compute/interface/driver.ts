@@ -11,7 +11,10 @@ import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
 import type { BranchHistory, ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
+import type { CatalogChange, ConfiguredCatalog } from './catalog-change.ts';
 import type { ServerMeasures } from './measures.ts';
+
+export type * from './catalog-change.ts';
 
 /** A project as the driver knows it; `tenantUid` is set when its computes run under a uid of their own. */
 export interface TenantRef {
@@ -199,31 +202,6 @@ export interface WorkObservation {
   readonly lastWorkAt: Date | null;
 }
 
-export interface DesiredRole {
-  readonly name: string;
-  /** SCRAM verifier, or null for a role that cannot log in. */
-  readonly verifier: string | null;
-  /** Without the right to make databases and roles. */
-  readonly limited?: boolean;
-}
-
-export interface DesiredDatabase {
-  readonly name: string;
-  /** Its current name in the server, when it must be renamed. */
-  readonly renameFrom: string | null;
-  readonly ownerName: string;
-}
-
-/** Changes inside a server, in order: databases to drop, so that names are free, roles, databases, roles to drop. */
-export interface CatalogChange {
-  readonly roles: readonly DesiredRole[];
-  readonly databases: readonly DesiredDatabase[];
-  readonly dropDatabases: readonly string[];
-  readonly dropRoles: readonly string[];
-  /** Roles made through the API take part in logical replication: theirs are REPLICATION and subscriptions. */
-  readonly replication?: boolean;
-}
-
 export interface ComputeDriver {
   createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
@@ -287,8 +265,11 @@ export interface ComputeDriver {
 
   /** What a running server holds. Fails when none runs, and for a replica, which holds what its primary does. */
   readCatalog(ref: ComputeRef): Promise<ServerCatalog>;
-  /** Applies the change on a running server, and returns what it holds afterwards; fails as `readCatalog` does. */
-  configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog>;
+  /**
+   * Applies the change on a running server, and returns what it holds afterwards; fails as `readCatalog` does. Tenants'
+   * transactions that are in its way are ended.
+   */
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ConfiguredCatalog>;
 
   /**
    * Brings the table of users of a running server up to the end of the changes, creating it where it is missing, and

@@ -110,7 +110,7 @@ const readerInPlaceOfPgDump = (major: number) => `#!${process.execPath}
     const client = new pg.Client();
     await client.connect();
     const { rows: [seen] } = await client.query(\`SELECT current_database() AS database,
-      (SELECT count(*) FROM hidden.t) + (SELECT count(*) FROM "Größe") AS reads,
+      (SELECT count(*) FROM hidden.t) + (SELECT count(*) FROM public."Größe") AS reads,
       current_setting('is_superuser') AS "isSuperuser"\`);
     const refused = await client.query('INSERT INTO hidden.t VALUES (1)').catch((error) => error.code);
     await client.end();

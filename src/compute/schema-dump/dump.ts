@@ -9,8 +9,9 @@ import { newSecret } from '../../lib/ids.ts';
 import type { ComputeAddress } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import { adminScramIterations } from '../interface/own-logins.ts';
-import { adminLogin, type Login, type Session, sqlState, withSession } from '../server/admin-session.ts';
-import { janitorName, janitorPattern } from '../server/drop-role.ts';
+import { adminLogin, type OwnLogin, type Session, shielded, sqlState, withSession } from '../server/admin-session.ts';
+import { janitorName, janitorPattern } from '../server/janitor.ts';
+import { asOptions } from '../server/own-settings.ts';
 import { quoteLiteral } from '../server/sql-text.ts';
 import { dumpByProgram, findPgDump, type ProgramFolders } from './native-dump.ts';
 import { dumpByWasm, wasmMajor } from './wasm-dump.ts';
@@ -31,7 +32,7 @@ export function makeDump({ programPath, pgBin }: { programPath: string; pgBin: R
 
 const limits = { bytesMax: 64 * 1024 * 1024, timeoutMs: 60_000 };
 /** A dump waits no longer than this for a lock, and none of its statements runs forever. */
-const sessionOptions = '-c statement_timeout=30s -c lock_timeout=5s -c idle_in_transaction_session_timeout=60s';
+const sessionLimits = { statement_timeout: '30s', lock_timeout: '5s', idle_in_transaction_session_timeout: '60s' };
 /** Each dump is a thread or a process of its own. */
 const atOnceMax = 2;
 let running = 0;
@@ -46,9 +47,9 @@ export async function dumpSchema(request: DumpRequest): Promise<string> {
   running++;
   try {
     const sql = await asReader(request, async (login) => {
-      if (program !== null)
-        return dumpByProgram(program, { socketPath: address.path, login, options: sessionOptions }, limits);
-      return dumpByWasm(await openWireSession(address.path, login, sessionOptions), limits);
+      const options = asOptions({ ...login.settings, ...sessionLimits });
+      if (program !== null) return dumpByProgram(program, { socketPath: address.path, login, options }, limits);
+      return dumpByWasm(await openWireSession(address.path, login, options), limits);
     });
     return withoutNoise(sql);
   } catch (error) {
@@ -70,14 +71,17 @@ function missing(pgVersion: number): CatnapError {
 /** Newer programs guard their output with a random word, which would make every dump differ from the last. */
 const withoutNoise = (sql: string) => sql.replaceAll(/^\\(?:un)?restrict .*\n+/gm, '');
 
-async function asReader<T>(request: DumpRequest, work: (login: Login) => Promise<T>): Promise<T> {
+async function asReader<T>(request: DumpRequest, work: (login: OwnLogin) => Promise<T>): Promise<T> {
   const admin = adminLogin(request.adminSecret);
   const password = newSecret();
-  const username = await withSession(request.address, admin, (sql) => makeReader(sql, password));
+  const login = await withSession(request.address, admin, async (sql) => {
+    const username = await makeReader(sql, password);
+    return shielded(sql, { username, password, database: request.database });
+  });
   try {
-    return await work({ username, password, database: request.database });
+    return await work(login);
   } finally {
-    await withSession(request.address, admin, (sql) => sql.unsafe(`DROP ROLE IF EXISTS ${username}`)).catch(
+    await withSession(request.address, admin, (sql) => sql.unsafe(`DROP ROLE IF EXISTS ${login.username}`)).catch(
       () => undefined,
     );
   }

@@ -3,6 +3,8 @@
 import postgres from 'postgres';
 import type { ComputeAddress } from '../../lib/model.ts';
 import { adminDatabase, adminRole } from '../interface/own-logins.ts';
+import { isFinalState, ServerRefusalError } from '../interface/refusal.ts';
+import { asOptions, ownSettings, type SessionSettings, settingsAgainst } from './own-settings.ts';
 
 export type Session = postgres.Sql;
 
@@ -12,14 +14,26 @@ export interface Login {
   readonly database: string;
 }
 
-/** Runs work in another session of the same server. */
-export type EnterAs = <T>(login: Login, work: (sql: Session) => Promise<T>) => Promise<T>;
+/** A login whose session no setting of a tenant's can reach. */
+export interface OwnLogin extends Login {
+  readonly settings: SessionSettings;
+}
 
-export const adminLogin = (password: string): Login => ({
+/** Runs work in another session of the same server. */
+export type EnterAs = <T>(login: OwnLogin, work: (sql: Session) => Promise<T>) => Promise<T>;
+
+/** Tenants cannot attach settings to Catnap's own database. */
+export const adminLogin = (password: string): OwnLogin => ({
   username: adminRole,
   database: adminDatabase,
   password,
+  settings: ownSettings,
 });
+
+/** For a session in a tenant's database; `sql` is one in Catnap's own. */
+export async function shielded(sql: Session, login: Login): Promise<OwnLogin> {
+  return { ...login, settings: await settingsAgainst(sql, login.database, login.username) };
+}
 
 export interface SessionOptions {
   readonly connectSeconds?: number;
@@ -32,24 +46,29 @@ export interface SessionOptions {
 
 export async function withSession<T>(
   address: ComputeAddress,
-  login: Login,
+  login: OwnLogin,
   work: (sql: Session) => Promise<T>,
   options: SessionOptions = {},
 ): Promise<T> {
   const sql = openSession(address, login, options);
   try {
     return await work(sql);
+  } catch (error) {
+    throw asRefusal(error) ?? error;
   } finally {
     await sql.end({ timeout: 1 });
   }
 }
 
 /** For several uses. Connects at the first one; the caller ends the session. */
-export function openSession(address: ComputeAddress, login: Login, options: SessionOptions = {}): Session {
+export function openSession(address: ComputeAddress, login: OwnLogin, options: SessionOptions = {}): Session {
   const { connectSeconds = 5, statementMs = 60_000, idleSeconds, prepare = false } = options;
+  const { username, password, database, settings } = login;
   return postgres({
     ...(address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port }),
-    ...login,
+    username,
+    password,
+    database,
     max: 1,
     connect_timeout: connectSeconds,
     ...(idleSeconds === undefined ? {} : { idle_timeout: idleSeconds }),
@@ -59,17 +78,20 @@ export function openSession(address: ComputeAddress, login: Login, options: Sess
     onnotice: () => undefined,
     connection: {
       application_name: 'catnap',
-      // Makes sure that no unqualified name refers to something that a tenant defined.
-      search_path: 'pg_catalog',
-      statement_timeout: statementMs,
-      // An owner may have made these stricter for the whole server.
-      default_transaction_read_only: false,
-      lock_timeout: 20_000,
+      // As options, because the client library sends no parameter whose value is empty.
+      options: asOptions({ ...settings, statement_timeout: String(statementMs), lock_timeout: '20s' }),
     },
   });
 }
 
+/** For callers that would try again: says which failures never pass. */
+function asRefusal(error: unknown): ServerRefusalError | null {
+  if (!(error instanceof postgres.PostgresError) || !isFinalState(error.code)) return null;
+  return new ServerRefusalError(error.message, error.code);
+}
+
 export function sqlState(error: unknown): string | null {
+  if (error instanceof ServerRefusalError) return error.sqlState;
   return error instanceof postgres.PostgresError ? error.code : null;
 }
 

@@ -28,6 +28,19 @@ describe('configure', () => {
     const sql = postgres({ path, ...owner, ...login, max: 1, onnotice: () => undefined });
     open.push(sql);
     await sql`SELECT 1`;
+    return sql;
+  };
+  /** A client that begins a transaction and leaves it open. */
+  const leaveOpen = async (text: string, login: Partial<Login> = {}) => {
+    const sql = await stay(login);
+    await sql.unsafe(`BEGIN; ${text}`);
+    return sql;
+  };
+
+  /** Its client connects again by itself, if it was ended. */
+  const isInTransaction = async (sql: postgres.Sql) => {
+    const [row] = await sql`SELECT pg_current_xact_id_if_assigned() IS NOT NULL AS "isOpen"`;
+    return row?.isOpen;
   };
 
   beforeAll(async () => {
@@ -35,7 +48,8 @@ describe('configure', () => {
     ref = { ...subject.newTenant(), branchId: newBranchId(), endpointId: newEndpointId() };
     await subject.driver.createBranch({ ...ref, pgVersion: 17, source: { kind: 'template' } });
     const sizes = { tempDiskBytes, limits };
-    await subject.driver.start({ ...ref, generation: 1, pgVersion: 17, settings: {}, ...sizes, adminSecret });
+    const settings = { max_prepared_transactions: '5' };
+    await subject.driver.start({ ...ref, generation: 1, pgVersion: 17, settings, ...sizes, adminSecret });
     const running = await untilRunning(subject.driver, ref);
     path = running.address?.kind === 'unix' ? running.address.path : '';
     await configure({
@@ -110,6 +124,61 @@ describe('configure', () => {
     await stay({ database: 'marked' });
     const after = await configure({ dropDatabases: ['marked'] });
     expect(after.databases.map(({ name }) => name)).toEqual(['app']);
+  });
+
+  test('a reset gets past an open transaction on the same role, and ends the sessions of the role', async () => {
+    const thief = await leaveOpen("ALTER ROLE owner PASSWORD 'theirs'");
+    const idle = await stay();
+    await configure({ roles: [{ name: 'owner', verifier: buildVerifier('new'), endSessions: true }] });
+    expect(await ask('SELECT 1 AS one', { password: 'new' })).toEqual([{ one: 1 }]);
+    for (const sql of [thief, idle]) await expect(sql`SELECT 1`).rejects.toThrow();
+    await configure({ roles: [{ name: 'owner', verifier }] });
+  });
+
+  test('whoever else is in the way is ended, and only they', async () => {
+    await asAdmin("CREATE ROLE friend LOGIN CREATEROLE PASSWORD 'pw'");
+    await asAdmin('GRANT owner TO friend WITH ADMIN OPTION');
+    const blocker = await leaveOpen("ALTER ROLE owner PASSWORD 'theirs'", { username: 'friend' });
+    const bystander = await leaveOpen('CREATE TABLE not_in_the_way (n int)', { username: 'friend', database: 'app' });
+    const { madeWay } = await configure({ roles: [{ name: 'owner', verifier: buildVerifier('new') }] });
+    expect(madeWay).toEqual({ sessions: 1, prepared: [] });
+    expect(await isInTransaction(blocker)).toBe(false);
+    expect(await isInTransaction(bystander)).toBe(true);
+    await bystander.unsafe('COMMIT');
+    expect((await configure({ roles: [{ name: 'owner', verifier }] })).madeWay).toBeUndefined();
+    await ask('DROP TABLE not_in_the_way', { username: 'friend' });
+    await configure({ dropRoles: ['friend'] });
+  });
+
+  test('a prepared transaction that is in the way is rolled back, and no other', async () => {
+    await ask("BEGIN; ALTER ROLE owner PASSWORD 'theirs'; PREPARE TRANSACTION 'in the way'");
+    await ask("BEGIN; CREATE TABLE kept (n int); PREPARE TRANSACTION 'kept'");
+    const { madeWay } = await configure({
+      roles: [{ name: 'owner', verifier: buildVerifier('new'), endSessions: true }],
+    });
+    expect(madeWay).toEqual({ sessions: 0, prepared: ['in the way'] });
+    await ask("COMMIT PREPARED 'kept'", { password: 'new' });
+    await configure({ roles: [{ name: 'owner', verifier }] });
+    expect(await ask('SELECT n FROM kept; DROP TABLE kept')).toBeDefined();
+    expect(await asAdmin("SELECT rolname FROM pg_roles WHERE rolname ~ 'janitor'")).toEqual([]);
+  });
+
+  test('a prepared transaction does not keep a database, nor an open one a role', async () => {
+    await configure({
+      databases: [{ name: 'held', renameFrom: null, ownerName: 'owner' }],
+      roles: [{ name: 'leaver', verifier }],
+    });
+    const prepare = (gid: string, database: string) =>
+      ask(`BEGIN; CREATE TABLE "${gid}" (n int); PREPARE TRANSACTION '${gid}'`, { database });
+    await prepare('a', 'held');
+    const renamed = await configure({ databases: [{ name: 'free', renameFrom: 'held', ownerName: 'owner' }] });
+    expect(renamed.madeWay).toEqual({ sessions: 0, prepared: ['a'] });
+    await prepare('b', 'free');
+    const grant = await leaveOpen('CREATE SCHEMA open; GRANT USAGE ON SCHEMA open TO leaver');
+    const dropped = await configure({ dropDatabases: ['free'], dropRoles: ['leaver'] });
+    expect(dropped.madeWay).toEqual({ sessions: 1, prepared: ['b'] });
+    expect(dropped.roles.map(({ name }) => name)).toEqual(['owner']);
+    expect(await isInTransaction(grant)).toBe(false);
   });
 
   test('reserved and impossible names are refused', async () => {

@@ -1,17 +1,21 @@
 /**
  * The SQL that Catnap runs inside a tenant's server: roles and databases, which are shared catalogs and can be changed
  * from Catnap's own database. A superuser session never enters a tenant's database, because a tenant's code (a trigger,
- * a function in the search path) would run as superuser; `drop-role.ts`, which has to work inside one, does so as an
- * ordinary role. Every function can be repeated.
+ * a function in the search path) would run as superuser; janitors, which have to work inside one, are
+ * ordinary roles. Every function can be repeated.
  */
 
-import { CatnapError, withDetails } from '../../lib/errors.ts';
+import { withDetails } from '../../lib/errors.ts';
 import type { ServerCatalog } from '../../lib/model.ts';
-import type { CatalogChange, DesiredDatabase, DesiredRole } from '../interface/driver.ts';
+import type { CatalogChange, ConfiguredCatalog, DesiredDatabase, DesiredRole } from '../interface/driver.ts';
 import { adminDatabase, adminRole, replicationRole } from '../interface/own-logins.ts';
-import { type EnterAs, type Session, sqlState } from './admin-session.ts';
-import { dropRole, janitorPattern } from './drop-role.ts';
+import { ServerRefusalError } from '../interface/refusal.ts';
+import { type Session, sqlState } from './admin-session.ts';
+import { makingWay, rollBackIn, type WayMade, type Ways } from './blockers.ts';
+import { dropRole } from './drop-role.ts';
+import { janitorPattern } from './janitor.ts';
 import { grantReplication } from './logical-replication.ts';
+import { endSessionsOf } from './role-sessions.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 import { usersWriterPattern } from './users-sync.ts';
 
@@ -23,19 +27,33 @@ const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0',
 export async function applyCatalogChange(
   sql: Session,
   change: CatalogChange,
-  { enterAs, hasOwnUid }: { readonly enterAs: EnterAs; readonly hasOwnUid: boolean },
-): Promise<ServerCatalog> {
+  options: { readonly ways: Ways; readonly hasOwnUid: boolean },
+): Promise<ConfiguredCatalog> {
+  const made: WayMade = { sessions: 0, prepared: [] };
+  await makingWay(options.ways, made, () => applyEach(sql, change, { ...options, made }));
+  const catalog = await readCatalog(sql);
+  return made.sessions + made.prepared.length === 0 ? catalog : { ...catalog, madeWay: made };
+}
+
+async function applyEach(
+  sql: Session,
+  change: CatalogChange,
+  { ways, hasOwnUid, made }: { readonly ways: Ways; readonly hasOwnUid: boolean; readonly made: WayMade },
+): Promise<void> {
+  const clear = (database: string) => rollBackIn(sql, database, ways, made);
   await openTemplate(sql);
-  for (const name of change.dropDatabases) await dropDatabase(sql, name);
+  for (const name of change.dropDatabases) await dropDatabase(sql, name, clear);
   for (const role of change.roles) await ensureRole(sql, role, change.replication ?? false);
   if (change.replication) await grantReplication(sql, hasOwnUid);
-  for (const database of change.databases) await ensureDatabase(sql, database);
+  for (const database of change.databases) await ensureDatabase(sql, database, clear);
   for (const name of change.dropRoles) {
     refuseOwnRole(name);
-    await dropRole(sql, name, enterAs);
+    await dropRole(sql, name, ways.enterAs);
   }
-  return readCatalog(sql);
 }
+
+/** Rolls back the prepared transactions of a database. */
+type Clear = (database: string) => Promise<void>;
 
 /** Projects from before had closed it; on any server everybody may connect to it. */
 async function openTemplate(sql: Session): Promise<void> {
@@ -83,9 +101,11 @@ async function ensureRole(sql: Session, role: DesiredRole, replicates: boolean):
        AND rolcreaterole = ${wanted.createRole} AND rolinherit AND rolreplication = ${wanted.replicates}
        AND NOT (rolsuper OR rolbypassrls) AS "asWanted"
     FROM pg_authid WHERE rolname = ${role.name}`;
-  if (found?.asWanted) return;
   const verb = found ? 'ALTER' : 'CREATE';
-  await sql.unsafe(`${verb} ROLE ${quoteIdentifier(role.name)} ${wanted.text}`);
+  // They may have locked the role. After the change come those that have logged in meanwhile with the old password.
+  if (role.endSessions) await endSessionsOf(sql, role.name);
+  if (!found?.asWanted) await sql.unsafe(`${verb} ROLE ${quoteIdentifier(role.name)} ${wanted.text}`);
+  if (role.endSessions) await endSessionsOf(sql, role.name);
 }
 
 /**
@@ -104,15 +124,16 @@ async function roleAttributes(sql: Session, role: DesiredRole, replication: bool
   return { text, createDb, createRole, replicates };
 }
 
-async function ensureDatabase(sql: Session, database: DesiredDatabase): Promise<void> {
+async function ensureDatabase(sql: Session, database: DesiredDatabase, clear: Clear): Promise<void> {
   refuseOwnDatabase(database.name);
   const { name, renameFrom, ownerName } = database;
   const quoted = quoteIdentifier(name);
   if (renameFrom !== null && renameFrom !== name && (await ownerOf(sql, renameFrom)) !== null) {
     refuseOwnDatabase(renameFrom);
     if ((await ownerOf(sql, name)) !== null) {
-      throw new CatnapError('conflict', withDetails('database already exists', { database_name: name }));
+      throw new ServerRefusalError(withDetails('database already exists', { database_name: name }), '42P04');
     }
+    await clear(renameFrom);
     await renameDatabase(sql, renameFrom, name);
   }
   const owner = await ownerOf(sql, name);
@@ -146,7 +167,7 @@ async function renameDatabase(sql: Session, from: string, to: string): Promise<v
   }
 }
 
-async function dropDatabase(sql: Session, name: string): Promise<void> {
+async function dropDatabase(sql: Session, name: string, clear: Clear): Promise<void> {
   refuseOwnDatabase(name);
   const quoted = quoteIdentifier(name);
   const [row] = await sql<{ isTemplate: boolean }[]>`
@@ -154,17 +175,18 @@ async function dropDatabase(sql: Session, name: string): Promise<void> {
   if (!row) return;
   // An owner may have marked it as a template, and Postgres then refuses to drop it.
   if (row.isTemplate) await sql.unsafe(`ALTER DATABASE ${quoted} IS_TEMPLATE false`);
+  await clear(name);
   await sql.unsafe(`DROP DATABASE IF EXISTS ${quoted} WITH (FORCE)`);
 }
 
 function refuseOwnRole(name: string): void {
   if (ownRoles.includes(name) || name.startsWith('pg_') || helperPatterns.some((pattern) => pattern.test(name))) {
-    throw new CatnapError('unprocessable', withDetails('role name is reserved', { role_name: name }));
+    throw new ServerRefusalError(withDetails('role name is reserved', { role_name: name }), '42939');
   }
 }
 
 function refuseOwnDatabase(name: string): void {
   if (ownDatabases.includes(name)) {
-    throw new CatnapError('unprocessable', withDetails('database name is reserved', { database_name: name }));
+    throw new ServerRefusalError(withDetails('database name is reserved', { database_name: name }), '42939');
   }
 }

@@ -1,47 +1,28 @@
 /**
  * Drops a role, even when it owns objects. What it owns inside a database goes to that database's owner, as on the
- * hosted service. That takes a session inside the tenant's database, which Catnap's superuser must not enter: a janitor
- * role is made, a member of just the two roles concerned, and dropped afterwards. Any code of the tenant's that runs
- * there has only the rights that the tenant already had.
+ * hosted service. A janitor does that, as a member of just the two roles concerned.
  */
 
-import { randomBytes } from 'node:crypto';
-import { CatnapError, withDetails } from '../../lib/errors.ts';
+import { withDetails } from '../../lib/errors.ts';
 import { newSecret } from '../../lib/ids.ts';
-import { buildVerifier } from '../../lib/scram-verifier.ts';
-import { adminRole, adminScramIterations } from '../interface/own-logins.ts';
-import { type EnterAs, type Session, sqlState } from './admin-session.ts';
-import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
-
-/** A random name, so that no tenant can have created the role first and kept control of it. */
-export const janitorPattern = '^catnap_janitor_[0-9a-f]{16}$';
-
-export const janitorName = () => `catnap_janitor_${randomBytes(8).toString('hex')}`;
-
-const dependentObjects = '2BP01';
+import { adminRole } from '../interface/own-logins.ts';
+import { ServerRefusalError } from '../interface/refusal.ts';
+import { type EnterAs, type Session, shielded } from './admin-session.ts';
+import { dependentObjects, dropped, makeJanitor } from './janitor.ts';
+import { endSessionsOf } from './role-sessions.ts';
+import { quoteIdentifier } from './sql-text.ts';
 
 export async function dropRole(sql: Session, name: string, enterAs: EnterAs): Promise<void> {
   const [role] = await sql`SELECT FROM pg_roles WHERE rolname = ${name}`;
   if (!role) return;
   await refuseDatabaseOwner(sql, name);
   await sql.unsafe(`ALTER ROLE ${quoteIdentifier(name)} NOLOGIN`);
-  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ${name}`;
+  await endSessionsOf(sql, name);
   if (await dropped(sql, name)) return;
   await handOver(sql, name, enterAs);
   const left = await dropped(sql, name);
   if (!left) {
-    throw new CatnapError('conflict', withDetails('role still owns objects', { role_name: name }));
-  }
-}
-
-/** False when something still depends on the role. */
-async function dropped(sql: Session, name: string): Promise<boolean> {
-  try {
-    await sql.unsafe(`DROP ROLE IF EXISTS ${quoteIdentifier(name)}`);
-    return true;
-  } catch (error) {
-    if (sqlState(error) === dependentObjects) return false;
-    throw error;
+    throw new ServerRefusalError(withDetails('role still owns objects', { role_name: name }), dependentObjects);
   }
 }
 
@@ -50,7 +31,7 @@ async function refuseDatabaseOwner(sql: Session, name: string): Promise<void> {
     SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) = ${name} ORDER BY datname LIMIT 1`;
   if (!owned) return;
   const details = { role_name: name, database_name: owned.datname };
-  throw new CatnapError('conflict', withDetails('role owns a database', details));
+  throw new ServerRefusalError(withDetails('role owns a database', details), dependentObjects);
 }
 
 async function handOver(sql: Session, name: string, enterAs: EnterAs): Promise<void> {
@@ -65,23 +46,11 @@ async function handOver(sql: Session, name: string, enterAs: EnterAs): Promise<v
     for (const member of members) await sql.unsafe(`GRANT ${quoteIdentifier(member)} TO ${janitor}`);
     for (const { database, owner } of databases) {
       const from = quoteIdentifier(name);
-      await enterAs({ username: janitor, password, database }, async (inside) => {
+      await enterAs(await shielded(sql, { username: janitor, password, database }), async (inside) => {
         await inside.unsafe(`REASSIGN OWNED BY ${from} TO ${quoteIdentifier(owner)}; DROP OWNED BY ${from}`);
       });
     }
   } finally {
-    await sql.unsafe(`DROP ROLE IF EXISTS ${janitor}`);
+    await dropped(sql, janitor);
   }
-}
-
-/** Also removes janitors that a killed Catnap left behind. */
-async function makeJanitor(sql: Session, password: string): Promise<string> {
-  const leftovers = await sql<{ name: string }[]>`
-    SELECT rolname AS name FROM pg_roles
-    WHERE rolname ~ ${janitorPattern} AND (rolvaliduntil IS NULL OR rolvaliduntil < now())`;
-  for (const { name } of leftovers) await dropped(sql, name);
-  const janitor = janitorName();
-  const verifier = buildVerifier(password, randomBytes(16), adminScramIterations);
-  await sql.unsafe(`CREATE ROLE ${janitor} LOGIN PASSWORD ${quoteLiteral(verifier)}`);
-  return janitor;
 }

@@ -8,7 +8,7 @@
 
 import type { KeptFiles } from '../interface/driver.ts';
 import { adminDatabase } from '../interface/own-logins.ts';
-import type { Login, Session } from './admin-session.ts';
+import type { Session } from './admin-session.ts';
 import { quoteIdentifier } from './sql-text.ts';
 
 type Enter = <T>(database: string, work: (sql: Session) => Promise<T>) => Promise<T>;
@@ -96,5 +96,3 @@ async function openDatabases(sql: Session): Promise<string[]> {
   }
   return rows.filter(({ isBroken }) => !isBroken).map(({ name }) => name);
 }
-
-export const loginTo = (login: Login, database: string): Login => ({ ...login, database });

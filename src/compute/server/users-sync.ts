@@ -11,7 +11,7 @@ import type { ComputeAddress } from '../../lib/model.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import { adminRole, adminScramIterations, replicationRole } from '../interface/own-logins.ts';
-import { adminLogin, type Login, type Session, withSession } from './admin-session.ts';
+import { adminLogin, type OwnLogin, type Session, shielded, withSession } from './admin-session.ts';
 import { isVerifierOf } from './replication.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 import { applyChanges, prepareTable } from './users-sync-table.ts';
@@ -27,7 +27,7 @@ const sessionMs = 60_000;
 
 type Transaction = postgres.TransactionSql;
 
-interface Writer extends Login {
+interface Writer extends OwnLogin {
   /** Owner of the database. */
   readonly owner: string;
   /** Roles that it may act as. */
@@ -69,7 +69,6 @@ async function enter<T>(
 ): Promise<T> {
   const asAdmin = <R>(ask: (sql: Session) => Promise<R>) => withSession(address, adminLogin(adminSecret), ask);
   const writer = await asAdmin((sql) => ensureWriter(sql, adminSecret, database));
-  const { username, password } = writer;
   const inside = async (sql: Session) => {
     // After the database changes its owner, its contents still belong to the previous one.
     const owner = (await schemaOwner(sql)) ?? writer.owner;
@@ -77,7 +76,7 @@ async function enter<T>(
     return work(sql, owner);
   };
   const limited = (sql: Session) => within(sessionMs, inside(sql));
-  return withSession(address, { username, password, database }, limited, { statementMs });
+  return withSession(address, writer, limited, { statementMs });
 }
 
 /** The caller that opened the session ends it, and with it any statement still running. */
@@ -128,7 +127,8 @@ async function ensureWriter(sql: Session, adminSecret: string, database: string)
   if (!rights?.canConnect) {
     await sql.unsafe(`GRANT CONNECT ON DATABASE ${quoteIdentifier(database)} TO ${quoteIdentifier(username)}`);
   }
-  return { username, password, database, owner: found.owner, memberOf: rights?.memberOf ?? [] };
+  const login = await shielded(sql, { username, password, database });
+  return { ...login, owner: found.owner, memberOf: rights?.memberOf ?? [] };
 }
 
 async function ensureRole(sql: Session, name: string, password: string): Promise<void> {

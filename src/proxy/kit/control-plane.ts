@@ -12,6 +12,8 @@ export type DialAddress = ComputeAddress & {
 export interface LoginFacts {
   /** The role's SCRAM verifier, as the server has it while awake. Null when the role has none or does not exist. */
   readonly verifier: string | null;
+  /** When the role's password was last reset over the API, in milliseconds; null, or not said, for never. */
+  readonly resetAt?: number | null;
   readonly disabled: boolean;
   /** Single addresses, CIDR blocks or `a-b` ranges; an empty list allows every address. */
   readonly allowedIps: readonly string[];
@@ -86,6 +88,13 @@ export interface ControlPlane {
    * only a hint: the proxy then checks the route.
    */
   onChange?(listener: (endpointId: string | null) => void): void;
+  /**
+   * Calls back when a password of an endpoint's roles was reset; null means any endpoint. Only a hint: `findResets`
+   * tells which. Without it, sessions outlive a reset.
+   */
+  onReset?(listener: (endpointId: string | null) => void): void;
+  /** When each role of the endpoint was last reset, in milliseconds. */
+  findResets?(endpointId: string): Promise<ReadonlyMap<string, number>>;
   /** Makes a link with which a person lets the client in; without it, logins without a password are not offered. */
   showLink?(request: LinkRequest): Promise<ShownLink>;
   /**

@@ -54,8 +54,6 @@ async function copyLog(host: HostCalls, ref: BranchRef, sql: Session): Promise<v
 }
 
 async function makeBase(host: HostCalls, ref: BranchRef, sql: Session): Promise<void> {
-  // An owner may have set a limit for the whole server, and this session is idle while the host copies.
-  await sql`SET idle_session_timeout = 0`;
   await beginBackup(sql);
   const token = await host.beginBase(ref);
   try {

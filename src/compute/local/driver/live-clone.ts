@@ -19,8 +19,6 @@ export async function cloneLive(host: HostCalls, source: HostedCompute, clone: L
 }
 
 export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveClone): Promise<BranchCopy> {
-  // An owner may have set a limit for the whole server, and this session is idle while the host copies.
-  await sql`SET idle_session_timeout = 0`;
   await beginBackup(sql);
   const copying = host.beginLiveClone(clone);
   // The session is free while the host copies.

@@ -25,6 +25,7 @@ import {
   type ComputeRef,
   type ComputeSample,
   type ComputeSpec,
+  type ConfiguredCatalog,
   type DetachSpec,
   type EmptySpec,
   type HistoryPolicy,
@@ -46,6 +47,7 @@ import {
   type Session,
   withSession,
 } from '../../server/admin-session.ts';
+import type { Ways } from '../../server/blockers.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
 import { keepLogForHistory } from '../../server/history.ts';
 import { readSlots } from '../../server/logical-replication.ts';
@@ -230,23 +232,25 @@ export class LocalDriver implements ComputeDriver {
     return this.#onPrimary(ref, readCatalog);
   }
 
-  configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
-    return this.#onPrimary(ref, (sql, address) => {
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ConfiguredCatalog> {
+    return this.#onPrimary(ref, (sql, { address, adminSecret }) => {
       const enterAs: EnterAs = (login, work) => withSession(address, login, work);
-      return applyCatalogChange(sql, change, { enterAs, hasOwnUid: ref.tenantUid !== null });
+      const asAdmin: Ways['asAdmin'] = (work) => enterAs(adminLogin(adminSecret), work);
+      return applyCatalogChange(sql, change, { ways: { enterAs, asAdmin }, hasOwnUid: ref.tenantUid !== null });
     });
   }
 
-  async #onPrimary<T>(ref: ComputeRef, work: (sql: Session, address: ComputeAddress) => Promise<T>): Promise<T> {
+  async #onPrimary<T>(ref: ComputeRef, work: (sql: Session, server: RunningServer) => Promise<T>): Promise<T> {
     const compute = await this.#host.inspect(ref);
     const notRunning = (cause?: unknown) => new Error(`compute ${ref.endpointId} is not running`, { cause });
     if (!compute?.process?.ready) throw notRunning();
     if (compute.readOnly) throw new Error(`compute ${ref.endpointId} is read-only: its primary is configured instead`);
     // A server that still has the template's secret first gets its own; any other proves itself by what follows.
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
-    const address = addressOf(compute);
+    const { adminSecret } = compute;
+    const server = { address: addressOf(compute), adminSecret };
     try {
-      return await withSession(address, adminLogin(compute.adminSecret), (sql) => work(sql, address));
+      return await withSession(server.address, adminLogin(adminSecret), (sql) => work(sql, server));
     } catch (error) {
       throw isNotReady(error) ? notRunning(error) : error;
     }

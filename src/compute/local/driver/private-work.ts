@@ -2,8 +2,8 @@
 import { delay } from '../../../lib/clock.ts';
 import type { DetachSpec, EmptySpec, KeptFiles } from '../../interface/driver.ts';
 import { adminDatabase } from '../../interface/own-logins.ts';
-import { adminLogin, isNotReady, type Session, withSession } from '../../server/admin-session.ts';
-import { emptyTables, listFiles, loginTo } from '../../server/empty-tables.ts';
+import { adminLogin, isNotReady, type Session, shielded, withSession } from '../../server/admin-session.ts';
+import { emptyTables, listFiles } from '../../server/empty-tables.ts';
 import { detachSubscriptions } from '../../server/logical-replication.ts';
 import type { HostCalls } from '../channel/host-calls.ts';
 
@@ -38,8 +38,12 @@ async function inPrivate(
   const socketPath = await host.openPrivateServer(ref);
   if (socketPath === null) return;
   const login = adminLogin(spec.adminSecret);
-  const enter: Enter = (database, inside) =>
-    withSession({ kind: 'unix', path: socketPath }, loginTo(login, database), inside, { statementMs });
+  const address = { kind: 'unix', path: socketPath } as const;
+  const enter: Enter = async (database, inside) => {
+    const loginTo = (sql: Session) => shielded(sql, { ...login, database });
+    const into = database === adminDatabase ? login : await withSession(address, login, loginTo);
+    return withSession(address, into, inside, { statementMs });
+  };
   await untilReady(enter);
   await host.closePrivateServer(ref, await work(enter));
 }

@@ -50,6 +50,9 @@ const settingsFor = {
   recovery: { ...common, max_locks_per_transaction: '64', max_prepared_transactions: '1000' },
 };
 
+/** Catnap's superuser enters tenants' databases here, so nothing may fire. Before 17 there were none for logins. */
+const withoutEventTriggers = (major: number) => (major >= 17 ? { event_triggers: 'off' } : {});
+
 /** Returns its socket path; null for a branch that still has the template's secret: nothing was written to it. */
 export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateServer): Promise<string | null> {
   const { layout, tenants, locks } = parts;
@@ -96,7 +99,11 @@ export async function startPrivateServer(parts: PrivateServerParts, start: Priva
     replicationDirectory: null,
     follows: null,
   };
-  await writeForServer(configFile, renderServerConfig(facts, settingsFor[start.purpose]), tenantUid);
+  await writeForServer(
+    configFile,
+    renderServerConfig(facts, { ...settingsFor[start.purpose], ...withoutEventTriggers(pgVersion) }),
+    tenantUid,
+  );
   await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
   const { build } = await majors.ready(pgVersion);
   await startPostmaster({

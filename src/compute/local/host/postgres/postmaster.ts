@@ -53,8 +53,8 @@ const serverEnvironment = {
 const impossiblePid = 4_194_305;
 const lockMsMax = 30_000;
 const readyMsMax = 1_000;
-/** What the server logs while backends of a killed predecessor still hold its shared memory. */
-const predecessorLives = /pre-existing shared memory block|is another postmaster/;
+/** What the server logs while a killed predecessor, or backends of it, still hold its lock or its shared memory. */
+const predecessorLives = /pre-existing shared memory block|is another postmaster/i;
 
 /** The server that runs on this data directory, if its pid file, its command line and its uid all agree. */
 export async function findPostmaster(dataDirectory: string, uid: number | null): Promise<Postmaster | null> {
@@ -73,9 +73,10 @@ export async function findPostmaster(dataDirectory: string, uid: number | null):
  * accepts connections by then too, but a server with a long recovery is not waited for.
  */
 export async function startPostmaster(spec: PostmasterSpec): Promise<StartedPostmaster> {
-  await disownRecycledPid(spec.dataDirectory);
   const deadline = Date.now() + 10_000;
   for (let { onSpawn } = spec; ; onSpawn = undefined) {
+    // Each time: a predecessor that was being killed may have ended since.
+    await disownDeadPid(spec.dataDirectory);
     const outcome = await spawnOnce(spec, onSpawn);
     if ('pid' in outcome) return outcome;
     if (!predecessorLives.test(outcome.reason) || Date.now() > deadline) {
@@ -142,19 +143,22 @@ async function readPidFile(dataDirectory: string): Promise<string[]> {
 }
 
 /**
- * After a reboot the pid in a leftover file may be some other process of the same user, and Postgres would refuse to
- * start forever. The file is not removed: its shared memory line lets Postgres check whether old backends still live.
+ * The pid in a leftover file may be that of some other process by now, or of a server that was killed and that its
+ * parent has not reaped, which in a container may never happen. Postgres only asks whether the pid exists, and would
+ * refuse to start. The file is not removed: its shared memory line lets Postgres check whether old backends still live.
  */
-async function disownRecycledPid(dataDirectory: string): Promise<void> {
+async function disownDeadPid(dataDirectory: string): Promise<void> {
   const lines = await readPidFile(dataDirectory);
   const pid = Number(lines[0]);
-  if (!Number.isInteger(pid) || pid <= 1) return;
+  if (!Number.isInteger(pid) || pid <= 1 || pid === impossiblePid) return;
+  // A zombie has no command line left.
   const commandLine = await readCommandLine(pid);
-  if (!commandLine) return;
-  if (servesDirectory(commandLine, dataDirectory)) throw new Error(`postgres is already running on ${dataDirectory}`);
+  if (commandLine && servesDirectory(commandLine, dataDirectory)) {
+    throw new Error(`postgres is already running on ${dataDirectory}`);
+  }
   const path = join(dataDirectory, pidFileName);
   await writeFile(path, [String(impossiblePid), ...lines.slice(1)].join('\n'), {
-    flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW,
+    flag: constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK,
   });
 }
 
