@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
-import { eventually } from '../../test/helpers/eventually.ts';
+import { eventually, letRun } from '../../test/helpers/eventually.ts';
 import { createLogger } from '../lib/log.ts';
 import { buildApp } from './app.ts';
 
@@ -239,5 +239,21 @@ test('a body that does not end is cut off, even if its sender neither stops nor 
     return socket;
   });
   await eventually(() => expect(senders.map((socket) => socket.destroyed)).toEqual([true, true]));
+  await app.close();
+});
+
+test('a reply that took long is not sent to a key that was revoked meanwhile', async () => {
+  const made = (await api.call('POST', '/api/v2/api_keys', { body: { key_name: 'slow' } })).json();
+  const dumpSchema: typeof api.parts.dumpSchema = async () => {
+    await api.call('DELETE', `/api/v2/api_keys/${made.id}`);
+    await letRun(600);
+    return 'create table secret ()';
+  };
+  const project = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+  const app = await buildApp({ ...api.parts, dumpSchema, metrics: new Registry() });
+  const url = `/api/v2/projects/${project.project.id}/branches/${project.branch.id}/schema?db_name=neondb`;
+  const reply = await app.inject({ url, headers: { authorization: `Bearer ${made.key}` } });
+  expect(reply.statusCode).toBe(401);
+  expect(reply.body).not.toContain('secret');
   await app.close();
 });

@@ -1,6 +1,7 @@
 /** Projects: listed, changed, deleted. `project-create.ts` makes them. */
 
 import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
+import { notifyKeysChanged } from '../db/api-keys.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
 import { periodBounds, usageAt } from '../db/consumption.ts';
 import { selectEndpoints, selectLastActiveOf } from '../db/endpoints.ts';
@@ -182,6 +183,7 @@ export async function deleteProject(scope: CommandScope, caller: Caller, id: Pro
   if (times === null) return removeProjectForGood(scope, project);
   await cancelStarts(scope.tx, id);
   await queueStops(scope, await selectEndpoints(scope.tx, id));
+  await notifyKeysChanged(scope.tx, id);
   return markProject(scope.tx, id, times);
 }
 
