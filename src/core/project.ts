@@ -5,6 +5,7 @@ import { notifyKeysChanged } from '../db/api-keys.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
 import { periodBounds, usageAt } from '../db/consumption.ts';
 import { selectEndpoints, selectLastActiveOf } from '../db/endpoints.ts';
+import { notifyAccessChanged } from '../db/logins.ts';
 import {
   type DefaultEndpointSettings,
   lockProject,
@@ -156,6 +157,9 @@ export async function updateProjectOf(
           ),
         }),
   });
+  if (change.settings?.allowed_ips !== undefined || change.settings?.block_public_connections !== undefined) {
+    await notifyAccessChanged(scope.tx, id);
+  }
   const isNowLogical = changed.settings.enable_logical_replication && !project.settings.enable_logical_replication;
   // Roles get their new rights with the next session that Catnap opens in the server: there must be one.
   if (isNowLogical) await forgetCatalogsKept(scope.tx, id);

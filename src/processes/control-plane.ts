@@ -12,6 +12,7 @@ import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
+import { accessChannel, selectAccess } from '../db/logins.ts';
 import { updateLooksActive } from '../db/looks.ts';
 import { changesChannel } from '../db/operations.ts';
 import { insertTransfers } from '../db/transfers.ts';
@@ -37,6 +38,10 @@ export async function createControlPlane(
   const unlisten = await database.listen(changesChannel, (payload) => {
     for (const listener of listeners) listener(payload === '' ? null : payload);
   });
+  const accessListeners: (() => void)[] = [];
+  const unlistenAccess = await database.listen(accessChannel, () => {
+    for (const listener of accessListeners) listener();
+  });
   return {
     findLogin: (name, role) => findLogin(logins, name, role),
     openPast: (request) => looks.open(request),
@@ -52,6 +57,8 @@ export async function createControlPlane(
       return route;
     },
     onChange: (listener) => listeners.push(listener),
+    onAccessChange: (listener) => accessListeners.push(listener),
+    findAccess: async (names) => new Map((await selectAccess(database.sql, names)).map((rules) => [rules.name, rules])),
     verifyToken: makeTokenLogin(core),
     showLink: (request) => loginDesk.showLink(request),
     reportActivity: async (lastActive) => {
@@ -61,7 +68,7 @@ export async function createControlPlane(
     },
     reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
-      await Promise.all([unlisten(), waker.close(), loginDesk.close(), looks.close()]);
+      await Promise.all([unlisten(), unlistenAccess(), waker.close(), loginDesk.close(), looks.close()]);
       await verifiers.close();
     },
   };
