@@ -12,6 +12,7 @@ import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
 import { runCatnap } from './processes/parent/main.ts';
+import { recoverKey } from './processes/recover-key.ts';
 import { restoreFromBackup, verifyFromBackup } from './processes/restore.ts';
 
 async function main(): Promise<number> {
@@ -49,6 +50,7 @@ function run(config: Config): Promise<number> {
       key: () => readBackupKey(config.home),
       verify: (sample, say) => verifyFromBackup(config, sample, say),
     },
+    recoverKey: () => recoverKey(config),
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,

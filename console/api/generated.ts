@@ -789,6 +789,8 @@ export interface ApiKeyRevoked {
   readonly revoked: boolean;
   /** Id of the only project that the key reaches. */
   readonly project_id?: string;
+  /** Present when it was the last personal key: how to get a new one. */
+  readonly warning?: string;
 }
 
 /** Beta. What ties a project to an auth provider. */

@@ -61,7 +61,9 @@ function PersonalKeys() {
   const keys = useQuery(personalKeysQuery);
   return (
     <Card title="Your own">
-      <Loaded query={keys}>{(found) => <KeyTable keys={found} pathOf={(id) => `/api_keys/${id}`} />}</Loaded>
+      <Loaded query={keys}>
+        {(found) => <KeyTable keys={found} pathOf={(id) => `/api_keys/${id}`} arePersonal />}
+      </Loaded>
     </Card>
   );
 }
@@ -80,9 +82,10 @@ function OrganizationKeys({ orgId, name }: { readonly orgId: string; readonly na
 interface KeyTableProps {
   readonly keys: readonly ApiKey[];
   readonly pathOf: (id: number) => string;
+  readonly arePersonal?: boolean;
 }
 
-function KeyTable({ keys, pathOf }: KeyTableProps) {
+function KeyTable({ keys, pathOf, arePersonal = false }: KeyTableProps) {
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const ownId = useQuery(sessionQuery).data?.key?.id;
   if (keys.length === 0) return <Empty title="There is none." />;
@@ -109,6 +112,7 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
         <RevokeKey
           apiKey={revoking}
           isOwn={revoking.id === ownId}
+          isLast={arePersonal && keys.length === 1}
           path={pathOf(revoking.id)}
           onClose={() => setRevoking(null)}
         />
@@ -120,11 +124,13 @@ function KeyTable({ keys, pathOf }: KeyTableProps) {
 interface RevokeKeyProps {
   readonly apiKey: ApiKey;
   readonly isOwn: boolean;
+  /** The last personal key. */
+  readonly isLast: boolean;
   readonly path: string;
   readonly onClose: () => void;
 }
 
-function RevokeKey({ apiKey, isOwn, path, onClose }: RevokeKeyProps) {
+function RevokeKey({ apiKey, isOwn, isLast, path, onClose }: RevokeKeyProps) {
   const revoke = useConfirm({
     send: () => api<object>('DELETE', path),
     refresh: [['keys'], ['session']],
@@ -137,6 +143,12 @@ function RevokeKey({ apiKey, isOwn, path, onClose }: RevokeKeyProps) {
         Programs that use “{apiKey.name}” are refused from now on.
         {isOwn && ' You are signed in with this key, and will be signed out.'}
       </p>
+      {isLast && (
+        <p>
+          This is the last personal key. After it, a new one comes only from <code>catnap keys recover</code>, run on
+          the machine by the user who runs Catnap.
+        </p>
+      )}
     </ConfirmDialog>
   );
 }

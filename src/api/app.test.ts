@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../test/helpers/contract.ts';
+import { eventually, letRun } from '../../test/helpers/eventually.ts';
 import { createLogger } from '../lib/log.ts';
 import { buildApp } from './app.ts';
 
@@ -187,9 +188,6 @@ describe('failures that nobody expected', () => {
       instance.get('/broken', async () => {
         throw new Error('the secret reason', { cause: new Error('the deeper one') });
       });
-      instance.get('/unreachable', async () => {
-        throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
-      });
     });
     const reply = await app.inject({ url: '/broken', headers: { 'x-request-id': 'r1' } });
     expect(reply.statusCode).toBe(500);
@@ -199,8 +197,63 @@ describe('failures that nobody expected', () => {
     expect(logged).toHaveLength(1);
     expect(logged[0]).toContain('the deeper one');
     expect(logged[0]).toContain('"request_id":"r1"');
-    const later = await app.inject('/unreachable');
-    expect([later.statusCode, later.headers['retry-after']]).toEqual([503, '1']);
     await app.close();
   });
+});
+
+test('while the system database is away or goes away, every reply is a 503 that says when to come back', async () => {
+  const codes = ['ECONNREFUSED', 'CONNECTION_CLOSED', 'ECONNRESET', '57P01', '57P03', '08006'];
+  const app = await buildApp({ ...api.parts, metrics: new Registry() }, (instance) => {
+    instance.get('/fails/:code', async (request) => {
+      const { code } = request.params as { code: string };
+      throw Object.assign(new Error(`the database said ${code}`), { code });
+    });
+  });
+  for (const code of codes) {
+    const reply = await app.inject(`/fails/${code}`);
+    expect([code, reply.statusCode, reply.headers['retry-after']]).toEqual([code, 503, '1']);
+    expect(reply.body).not.toContain('the database said');
+  }
+  expect((await app.inject('/fails/57P01')).json().message).toMatch(/look first whether a change was made/);
+  expect((await app.inject('/fails/42601')).statusCode).toBe(500);
+  await app.close();
+});
+
+test('a body that does not end is cut off, even if its sender neither stops nor closes', async () => {
+  const app = await buildApp({ ...api.parts, metrics: new Registry() });
+  const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  const { headersTimeout, requestTimeout } = app.server;
+  expect(headersTimeout).toBeLessThan(requestTimeout);
+  Object.assign(app.server, { headersTimeout: headersTimeout / 300, requestTimeout: requestTimeout / 300 });
+  const heads = [`authorization: Bearer ${api.token}\r\n`, ''];
+  const senders = heads.map((head) => {
+    const socket = connect({ port: Number(address.port), host: address.hostname, allowHalfOpen: true });
+    socket.on('error', () => {});
+    socket.resume();
+    socket.write(
+      `POST /api/v2/projects HTTP/1.1\r\nhost: localhost\r\n${head}content-type: application/json\r\n` +
+        'content-length: 100000\r\n\r\n',
+    );
+    const trickle = setInterval(() => socket.write(' '), 50);
+    socket.once('close', () => clearInterval(trickle));
+    return socket;
+  });
+  await eventually(() => expect(senders.map((socket) => socket.destroyed)).toEqual([true, true]));
+  await app.close();
+});
+
+test('a reply that took long is not sent to a key that was revoked meanwhile', async () => {
+  const made = (await api.call('POST', '/api/v2/api_keys', { body: { key_name: 'slow' } })).json();
+  const dumpSchema: typeof api.parts.dumpSchema = async () => {
+    await api.call('DELETE', `/api/v2/api_keys/${made.id}`);
+    await letRun(600);
+    return 'create table secret ()';
+  };
+  const project = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+  const app = await buildApp({ ...api.parts, dumpSchema, metrics: new Registry() });
+  const url = `/api/v2/projects/${project.project.id}/branches/${project.branch.id}/schema?db_name=neondb`;
+  const reply = await app.inject({ url, headers: { authorization: `Bearer ${made.key}` } });
+  expect(reply.statusCode).toBe(401);
+  expect(reply.body).not.toContain('secret');
+  await app.close();
 });

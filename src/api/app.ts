@@ -41,6 +41,10 @@ import { sharedSchemas } from './schemas/shared-schemas.ts';
 
 export const apiPrefix = '/api/v2';
 
+const requestMs = 30_000;
+const headersMs = 15_000;
+const requestCheckMs = 5_000;
+
 /** `prepare` runs before anything else is registered; tests use it to watch every reply. */
 export async function buildApp(parts: ApiParts, prepare: (app: App) => void = () => {}): Promise<App> {
   const { config, clock } = parts;
@@ -101,8 +105,10 @@ function newInstance(parts: ApiParts): App {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: requestIdOf,
     bodyLimit: bodyLimitBytes,
-    // A whole request must arrive in this time; a slow sender cannot hold a connection forever.
-    requestTimeout: 30_000,
+    // A whole request must arrive in this time; a slow sender cannot hold a connection for longer.
+    requestTimeout: requestMs,
+    // Node takes the larger of the two for the whole request, and looks every 30 s unless told otherwise.
+    http: { headersTimeout: headersMs, connectionsCheckingInterval: requestCheckMs },
     keepAliveTimeout: 72_000,
     // While closing, requests in flight are finished; the listener is already gone for new ones.
     return503OnClosing: false,

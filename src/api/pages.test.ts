@@ -44,6 +44,13 @@ test('metrics are for this machine, or for a key of the operator', async () => {
   expect((await from('::1')).statusCode).toBe(200);
   expect((await from('::ffff:127.0.0.1')).statusCode).toBe(200);
   expect((await from('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).statusCode).toBe(401);
+  // A page of another site whose name was pointed at this machine.
+  for (const host of ['rebound.example:7070', '127.rebound.example', 'localhost.rebound.example']) {
+    expect([host, (await from('127.0.0.1', { host })).statusCode]).toEqual([host, 401]);
+  }
+  for (const host of ['localhost:7070', '127.0.0.1:7070', '[::1]:7070']) {
+    expect([host, (await from('127.0.0.1', { host })).statusCode]).toEqual([host, 200]);
+  }
 });
 
 test('a bookmark of the old status page leads to the console', async () => {

@@ -50,6 +50,7 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
     restore: noRestore,
     storage: noStorage,
     backup: { verify: notHere, key: async () => undefined },
+    recoverKey: notHere,
     stdin: new PassThrough(),
     stdout,
     stderr,
@@ -260,6 +261,19 @@ describe('keys', () => {
       code: 2,
       err: expect.stringMatching(/must be a number/),
     });
+  });
+
+  test('says how to come back after the last personal key', async () => {
+    replies['DELETE /api/v2/api_keys/5'] = { body: { ...made, revoked: true, warning: 'run something' } };
+    expect((await catnap(['keys', 'revoke', '5'])).out).toBe('revoked:  5\nname:     ci\nrun something\n');
+  });
+
+  test('recovers a key on the machine, without the API', async () => {
+    const isNew = async () => ({ key: 'recovered', isNew: true });
+    expect((await catnap(['keys', 'recover'], { recoverKey: isNew })).out).toMatch(/key: +recovered\nIt is new/);
+    const works = async () => ({ key: 'kept', isNew: false });
+    expect((await catnap(['keys', 'recover'], { recoverKey: works })).out).toMatch(/key: +kept\nIt still works/);
+    expect(stub.requests).toEqual([]);
   });
 
   test('shows the first key, and uses it when no other is given', async () => {

@@ -11,7 +11,7 @@ import {
   updatePlan,
 } from '../db/accounts.ts';
 import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
-import type { Sql } from '../db/client.ts';
+import type { Sql, Tx } from '../db/client.ts';
 import type { PlanName } from '../lib/config.ts';
 import { CatnapError, notFound } from '../lib/errors.ts';
 import { newApiKeyToken, newOrganizationId, newUserId, type OrganizationId } from '../lib/ids.ts';
@@ -59,6 +59,29 @@ export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonl
     createdBy: user.id,
   });
   return { token };
+}
+
+/** Whether the token is a personal key of the installation's first user. */
+export async function isOperatorKey(sql: Sql, token: string): Promise<boolean> {
+  const key = await selectApiKeyByHash(sql, hashToken(token));
+  return key?.kind === 'personal' && key.userId === (await selectAnyUser(sql))?.id;
+}
+
+/** A personal key of the first user, for whoever has the machine. */
+export async function makeRecoveredKey(tx: Tx): Promise<string> {
+  const user = await selectAnyUser(tx);
+  if (user === undefined) throw notFound('user');
+  const token = newApiKeyToken();
+  await insertApiKey(tx, {
+    tokenHash: hashToken(token),
+    kind: 'personal',
+    userId: user.id,
+    organizationId: null,
+    projectId: null,
+    name: 'recovered key',
+    createdBy: user.id,
+  });
+  return token;
 }
 
 /** For the operator's personal key: the key of an organization or a project cannot raise its own limits. */

@@ -5,7 +5,9 @@ import {
   type ApiKeyUse,
   deleteOrganizationApiKey,
   deletePersonalApiKey,
+  hasPersonalApiKey,
   insertApiKey,
+  notifyKeysChanged,
   selectApiKeyByHash,
   selectOrganizationApiKeys,
   selectPersonalApiKeys,
@@ -95,11 +97,18 @@ export async function listOrganizationApiKeys(scope: Scope, caller: Caller, id: 
   return selectOrganizationApiKeys(scope.sql, id);
 }
 
-export async function revokePersonalApiKey(scope: CommandScope, caller: Caller, id: number): Promise<ApiKey> {
+export interface RevokedKey {
+  readonly key: ApiKey;
+  /** Nobody can make personal keys any more, except on the machine itself. */
+  readonly wasLastPersonal: boolean;
+}
+
+export async function revokePersonalApiKey(scope: CommandScope, caller: Caller, id: number): Promise<RevokedKey> {
   requirePersonal(caller);
   const key = await deletePersonalApiKey(scope.tx, caller.userId, id);
   if (key === undefined) throw notFound('api key');
-  return key;
+  await notifyKeysChanged(scope.tx, id);
+  return { key, wasLastPersonal: !(await hasPersonalApiKey(scope.tx, caller.userId)) };
 }
 
 export async function revokeOrganizationApiKey(
@@ -107,11 +116,12 @@ export async function revokeOrganizationApiKey(
   caller: Caller,
   organizationId: OrganizationId,
   id: number,
-): Promise<ApiKey> {
+): Promise<RevokedKey> {
   await requireKeyAdmin(scope, caller, organizationId);
   const key = await deleteOrganizationApiKey(scope.tx, organizationId, id);
   if (key === undefined) throw notFound('api key');
-  return key;
+  await notifyKeysChanged(scope.tx, id);
+  return { key, wasLastPersonal: false };
 }
 
 async function requireKeyAdmin(scope: Scope, caller: Caller, id: OrganizationId): Promise<void> {

@@ -14,6 +14,7 @@ import {
   updateBranch,
 } from '../db/branches.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { notifyAccessChanged } from '../db/logins.ts';
 import { dayMs } from '../lib/clock.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
@@ -95,6 +96,8 @@ export async function updateBranchOf(
   if (expiresAt && (await selectChildren(scope.tx, branch.id)).some(isLive)) {
     throw new CatnapError('unprocessable', 'a branch with children cannot expire');
   }
+  // The list of allowed addresses may be one for protected branches only.
+  if (next.protected !== branch.protected) await notifyAccessChanged(scope.tx, address.projectId);
   return updateBranch(scope.tx, branch.id, {
     ...(name === undefined ? {} : { name }),
     ...(expiresAt === undefined ? {} : { expiresAt }),

@@ -16,7 +16,7 @@ test('a feed that could not begin is begun by the next who watches', async () =>
   const listen: typeof core.database.listen = (...args) =>
     isDown ? Promise.reject(new Error('the system database is away')) : core.database.listen(...args);
   const feed = new ChangeFeed({ ...core, database: { ...core.database, listen } }, () => undefined);
-  const watcher = { caller, onChange: () => undefined };
+  const watcher = { caller, onChange: () => undefined, onKeysChanged: () => undefined };
   await expect(feed.watch(watcher)).rejects.toThrow('is away');
   expect(feed.size).toBe(0);
   isDown = false;
@@ -35,7 +35,11 @@ test('a trickle of notifications does not put off what is to be told', async () 
   };
   const feed = new ChangeFeed({ ...core, database: { ...core.database, listen } }, () => undefined, 3_600_000);
   const told: string[] = [];
-  const stop = await feed.watch({ caller, onChange: ({ projectId }) => told.push(projectId) });
+  const stop = await feed.watch({
+    caller,
+    onChange: ({ projectId }) => told.push(projectId),
+    onKeysChanged: () => undefined,
+  });
   const trickle = setInterval(() => notify(), 10);
   try {
     const { project } = await makeProject(made);

@@ -4,6 +4,7 @@
  */
 
 import { selectOrganizationsOfUser } from '../db/accounts.ts';
+import { keysChannel } from '../db/api-keys.ts';
 import { type Follower, follow } from '../db/follow.ts';
 import { type OperationChange, selectChangedOperations, selectDatabaseTime } from '../db/operation-changes.ts';
 import { changesChannel, operationsChannel } from '../db/operations.ts';
@@ -13,6 +14,8 @@ import type { Core } from './context.ts';
 export interface Watcher {
   readonly caller: Caller;
   readonly onChange: (operation: OperationChange) => void;
+  /** The caller may not be allowed to watch any more: its key was revoked, or the subscription was interrupted. */
+  readonly onKeysChanged: () => void;
 }
 
 /** A burst of notifications is read together. */
@@ -32,7 +35,7 @@ export class ChangeFeed {
   readonly #seen = new Map<string, number>();
   /** Changes since this time are read. */
   #from = new Date(0);
-  #started: Promise<Follower> | null = null;
+  #started: Promise<Pick<Follower, 'stop'>> | null = null;
   #closed: Promise<void> = Promise.resolve();
 
   constructor(core: Core, onFailure: (error: unknown) => void, pollMs = usualPollMs) {
@@ -68,19 +71,34 @@ export class ChangeFeed {
     };
   }
 
-  async #start(): Promise<Follower> {
+  async #start(): Promise<Pick<Follower, 'stop'>> {
     const { database } = this.#core;
     // The feed before this one may still be reading, and the two would share what was seen.
     await this.#closed;
     this.#from = await selectDatabaseTime(database.sql);
     this.#seen.clear();
-    return follow(database, {
+    const unlisten = await database.listen(keysChannel, (of) => this.#recheck(of));
+    const follower = await follow(database, {
       channels: [operationsChannel, changesChannel],
       pollMs: this.#pollMs,
       gatherMs,
       run: () => this.#report(),
       onFailure: this.#onFailure,
     });
+    return {
+      stop: async () => {
+        await follower.stop();
+        await unlisten();
+      },
+    };
+  }
+
+  /** `of` is a key or a project; empty when the subscription was renewed, and a notification may have been lost. */
+  #recheck(of: string): void {
+    for (const watcher of [...this.#watchers.keys()]) {
+      const { keyId, projectId } = watcher.caller;
+      if (of === '' || of === String(keyId) || of === projectId) watcher.onKeysChanged();
+    }
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@
  * Signing in to the console. A sign-in stands for an API key: it is kept as the hash of a random token, ends when the
  * key is revoked, and never holds the key itself. A link from the terminal signs in once.
  */
-import { type ApiKeyRow, selectApiKeyByHash } from '../db/api-keys.ts';
+import { type ApiKeyRow, notifyKeysChanged, selectApiKeyByHash } from '../db/api-keys.ts';
 import {
   deleteConsoleSession,
   insertConsoleLink,
@@ -52,7 +52,8 @@ export async function findConsoleSession(scope: Scope, token: string): Promise<C
 }
 
 export async function signOut(scope: CommandScope, token: string): Promise<void> {
-  await deleteConsoleSession(scope.tx, hashToken(token));
+  const keyId = await deleteConsoleSession(scope.tx, hashToken(token));
+  if (keyId !== undefined) await notifyKeysChanged(scope.tx, keyId);
 }
 
 /** A token that signs in once, as the owner of this key. */

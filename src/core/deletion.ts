@@ -3,6 +3,7 @@
  * computes sleep; they keep everything else until they are recovered (`recovery.ts`) or removed for good.
  */
 
+import { notifyKeysChanged } from '../db/api-keys.ts';
 import { detachAuthIntegrations, insertLeftovers } from '../db/auth-integrations.ts';
 import { type BranchRow, updateBranch } from '../db/branches.ts';
 import { selectEndpointsToRemove } from '../db/deleted.ts';
@@ -84,5 +85,6 @@ export async function removeProjectForGood(
   await cancelAhead(scope.tx, id, {});
   await insertLeftovers(scope.tx, { projectId: id });
   await enqueue(scope, 'delete_project', { projectId: id, exclusive: [projectKey(id)] });
+  await notifyKeysChanged(scope.tx, id);
   return markProject(scope.tx, id, { deletingAt: deletingAt ?? scope.clock.now(), recoverableUntil: null });
 }

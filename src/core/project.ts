@@ -1,9 +1,11 @@
 /** Projects: listed, changed, deleted. `project-create.ts` makes them. */
 
 import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
+import { notifyKeysChanged } from '../db/api-keys.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
 import { periodBounds, usageAt } from '../db/consumption.ts';
 import { selectEndpoints, selectLastActiveOf } from '../db/endpoints.ts';
+import { notifyAccessChanged } from '../db/logins.ts';
 import {
   type DefaultEndpointSettings,
   lockProject,
@@ -155,6 +157,9 @@ export async function updateProjectOf(
           ),
         }),
   });
+  if (change.settings?.allowed_ips !== undefined || change.settings?.block_public_connections !== undefined) {
+    await notifyAccessChanged(scope.tx, id);
+  }
   const isNowLogical = changed.settings.enable_logical_replication && !project.settings.enable_logical_replication;
   // Roles get their new rights with the next session that Catnap opens in the server: there must be one.
   if (isNowLogical) await forgetCatalogsKept(scope.tx, id);
@@ -182,6 +187,7 @@ export async function deleteProject(scope: CommandScope, caller: Caller, id: Pro
   if (times === null) return removeProjectForGood(scope, project);
   await cancelStarts(scope.tx, id);
   await queueStops(scope, await selectEndpoints(scope.tx, id));
+  await notifyKeysChanged(scope.tx, id);
   return markProject(scope.tx, id, times);
 }
 

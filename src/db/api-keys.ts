@@ -1,6 +1,9 @@
 /** Rows of `api_keys`. The token itself never reaches this table, only its hash. */
 import type { OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
-import { first, one, type Sql } from './client.ts';
+import { first, one, type Sql, type Tx } from './client.ts';
+
+/** Carries the id of a key that was revoked, or that signed in and out, or the project whose keys stop counting. */
+export const keysChannel = 'catnap_keys';
 
 export type ApiKeyKind = 'personal' | 'organization' | 'project';
 
@@ -83,6 +86,16 @@ export async function deleteOrganizationApiKey(
       with k as (delete from api_keys where id = ${id} and organization_id = ${organizationId} returning *)
       select ${columns(sql)} from k join users u on u.id = k.created_by`,
   );
+}
+
+/** Ends what is still being sent to holders of the key, or of the project's keys, once this is committed. */
+export async function notifyKeysChanged(tx: Tx, of: number | ProjectId): Promise<void> {
+  await tx`select pg_notify(${keysChannel}, ${String(of)})`;
+}
+
+/** Whether anybody can still act for this user. */
+export async function hasPersonalApiKey(sql: Sql, userId: UserId): Promise<boolean> {
+  return (await sql`select 1 from api_keys where user_id = ${userId} limit 1`).length > 0;
 }
 
 export interface ApiKeyUse {

@@ -28,8 +28,11 @@ export async function selectConsoleSession(sql: Sql, tokenHash: Uint8Array, now:
   );
 }
 
-export async function deleteConsoleSession(sql: Sql, tokenHash: Uint8Array): Promise<void> {
-  await sql`delete from console_sessions where token_hash = ${tokenHash}`;
+/** Returns the key that the sign-in stood for. */
+export async function deleteConsoleSession(sql: Sql, tokenHash: Uint8Array): Promise<number | undefined> {
+  const rows = await sql<{ apiKeyId: number }[]>`
+    delete from console_sessions where token_hash = ${tokenHash} returning api_key_id`;
+  return first(rows)?.apiKeyId;
 }
 
 export async function insertConsoleLink(sql: Sql, link: NewConsoleToken): Promise<void> {

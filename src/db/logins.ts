@@ -1,7 +1,7 @@
 /** What the proxy needs to know for a login, in one statement, which every connection runs. */
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { ComputeAddress } from '../lib/model.ts';
-import { first, type Sql } from './client.ts';
+import { first, type Sql, type Tx } from './client.ts';
 import type { EndpointType } from './endpoints.ts';
 
 export interface LoginRow {
@@ -24,6 +24,34 @@ export interface LoginRow {
   readonly adminSecret: Uint8Array;
 }
 
+/** Notified when a change may forbid some addresses what they were allowed before. */
+export const accessChannel = 'catnap_access';
+
+export async function notifyAccessChanged(tx: Tx, projectId: ProjectId): Promise<void> {
+  await tx`select pg_notify(${accessChannel}, ${projectId})`;
+}
+
+/** Of a project `p` and a branch `b`. */
+const accessColumns = (sql: Sql) => sql`
+  case when (p.settings -> 'allowed_ips' ->> 'protected_branches_only')::boolean and not b.protected
+    then '[]'::jsonb else coalesce(p.settings -> 'allowed_ips' -> 'ips', '[]'::jsonb) end as allowed_ips,
+  coalesce((p.settings ->> 'block_public_connections')::boolean, false) as public_blocked`;
+
+export type AccessRow = Pick<LoginRow, 'allowedIps' | 'publicBlocked'> & { readonly name: string };
+
+/** `names` are ids of endpoints and of branches. */
+export async function selectAccess(sql: Sql, names: readonly string[]): Promise<AccessRow[]> {
+  return sql<AccessRow[]>`
+    select named.name, ${accessColumns(sql)}
+    from (
+      select e.id as name, e.branch_id from endpoints e where e.id = any(${[...names]})
+      union all
+      select b.id, b.id from branches b where b.id = any(${[...names]})
+    ) named
+    join branches b on b.id = named.branch_id
+    join projects p on p.id = b.project_id`;
+}
+
 /** `name` is the id of an endpoint, or of a branch, for which its primary answers if it has one. */
 export async function selectLogin(sql: Sql, name: string, roleName: string): Promise<LoginRow | undefined> {
   const isBranch = name.startsWith('br-');
@@ -36,9 +64,7 @@ export async function selectLogin(sql: Sql, name: string, roleName: string): Pro
         coalesce(e.disabled, false) as disabled, coalesce(e.pooler_enabled, true) as pooler_enabled,
         b.project_id, b.id as branch_id, e.id as endpoint_id, e.type, e.address, p.admin_secret,
         exists (select 1 from roles c where c.branch_id = b.id and c.name = ${roleName} and c.pending) as pending,
-        case when (p.settings -> 'allowed_ips' ->> 'protected_branches_only')::boolean and not b.protected
-          then '[]'::jsonb else coalesce(p.settings -> 'allowed_ips' -> 'ips', '[]'::jsonb) end as allowed_ips,
-        coalesce((p.settings ->> 'block_public_connections')::boolean, false) as public_blocked
+        ${accessColumns(sql)}
       from ${named}
       join projects p on p.id = b.project_id and p.deleting_at is null
       left join roles r on r.branch_id = b.id and r.name = ${roleName} and r.dropped_at is null and not r.no_login

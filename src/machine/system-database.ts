@@ -14,7 +14,7 @@ import { type Build, ensureBuild } from '../compute/local/host/postgres/builds.t
 import { newClusterPrefix, withNewCluster } from '../compute/local/host/postgres/cluster.ts';
 import { findPostmaster, startPostmaster, stopPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { renderSettings } from '../compute/local/host/postgres/server-config.ts';
-import { openDatabase, type Sql } from '../db/client.ts';
+import { type Database, openDatabase } from '../db/client.ts';
 import { delay } from '../lib/clock.ts';
 import type { Config } from '../lib/config.ts';
 import { errorText } from '../lib/errors.ts';
@@ -138,7 +138,7 @@ async function ensurePassword(layout: Layout, owner: number | null): Promise<str
 /** For a command beside a running Catnap: the database that it uses, its own server or another. */
 export async function withSystemDatabase<T>(
   { home, databaseUrl }: Pick<Config, 'home' | 'databaseUrl'>,
-  work: (sql: Sql) => Promise<T>,
+  work: (database: Database) => Promise<T>,
 ): Promise<T> {
   const layout = createLayout(home);
   const embedded = async () => ({
@@ -150,7 +150,7 @@ export async function withSystemDatabase<T>(
   const options = databaseUrl === undefined ? await embedded() : { url: databaseUrl };
   const opened = openDatabase(options, { poolSize: 1, name: 'catnap-command' });
   try {
-    return await work(opened.sql);
+    return await work(opened);
   } finally {
     await opened.close();
   }

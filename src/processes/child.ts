@@ -16,6 +16,9 @@ const loaders = {
 };
 
 const channel = openChildEnd(process);
+/** At once, while the parent still prepares what the process works with. A failure is reported when it begins. */
+const loading = Object.entries(loaders).find(([name]) => name === process.argv[2])?.[1]();
+loading?.catch(() => {});
 let running: RunningProcess | undefined;
 let certificate: ChildInit['certificate'] | undefined;
 
@@ -31,7 +34,7 @@ channel.on('stop', () => void end());
 
 async function begin(init: ChildInit): Promise<void> {
   try {
-    const start = await loaders[init.name]();
+    const start = await (loading ?? loaders[init.name]());
     dropPrivileges(init);
     running = await start(buildParts(init, channel, () => certificate ?? init.certificate));
     channel.send('ready', null);

@@ -12,6 +12,7 @@ import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
+import { accessChannel, selectAccess } from '../db/logins.ts';
 import { updateLooksActive } from '../db/looks.ts';
 import { changesChannel } from '../db/operations.ts';
 import { resetsChannel, selectResets } from '../db/roles.ts';
@@ -42,6 +43,10 @@ export async function createControlPlane(
   const unlistenResets = await database.listen(resetsChannel, (payload) => {
     for (const listener of resetListeners) listener(payload === '' ? null : payload);
   });
+  const accessListeners: (() => void)[] = [];
+  const unlistenAccess = await database.listen(accessChannel, () => {
+    for (const listener of accessListeners) listener();
+  });
   return {
     findLogin: (name, role) => findLogin(logins, name, role),
     openPast: (request) => looks.open(request),
@@ -62,6 +67,8 @@ export async function createControlPlane(
       const resets = await selectResets(database.sql, asEndpointId(endpointId));
       return new Map(resets.map(({ role, resetAt }) => [role, resetAt.getTime()]));
     },
+    onAccessChange: (listener) => accessListeners.push(listener),
+    findAccess: async (names) => new Map((await selectAccess(database.sql, names)).map((rules) => [rules.name, rules])),
     verifyToken: makeTokenLogin(core),
     showLink: (request) => loginDesk.showLink(request),
     reportActivity: async (lastActive) => {
@@ -71,7 +78,7 @@ export async function createControlPlane(
     },
     reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
-      await Promise.all([unlisten(), unlistenResets(), waker.close(), loginDesk.close(), looks.close()]);
+      await Promise.all([unlisten(), unlistenResets(), unlistenAccess(), waker.close(), loginDesk.close(), looks.close()]);
       await verifiers.close();
     },
   };

@@ -53,7 +53,7 @@ export async function verifyFromBackup(
   const bad = found.verified.filter(({ problems }) => problems.length > 0);
   const sentences = bad.map(({ projectId, branchId, problems }) => `${projectId} ${branchId}: ${problems.join('; ')}`);
   const text = [`${found.verified.length} of ${found.available} histories were restored and checked.`, ...sentences];
-  await withSystemDatabase(config, (sql) => recordVerification(sql, store.url, found.isOk, text.join('\n'))).catch(
+  await withSystemDatabase(config, ({ sql }) => recordVerification(sql, store.url, found.isOk, text.join('\n'))).catch(
     (error: unknown) => say(`the result is not recorded, because Catnap does not run: ${errorText(error)}`),
   );
   return found;

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { CatnapError, errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { requireAccess, requirePooler } from './client/access.ts';
+import type { AccessWatch, WatchedSession } from './client/access-watch.ts';
 import type { Attempts } from './client/attempts.ts';
 import type { MockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
@@ -18,7 +19,7 @@ import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
 import { asksForReplication, ReplicationGuard } from './compute/replication.ts';
-import { connectToCompute, startSession } from './compute/session.ts';
+import { connectDirectly, startSession } from './compute/session.ts';
 import type { Waker } from './compute/wake.ts';
 import type { Activity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
@@ -47,6 +48,7 @@ export interface ConnectionContext {
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
   readonly unauthenticated: UnauthenticatedConnections;
+  readonly access: AccessWatch;
   readonly directClients: ClientPermits;
   readonly pooledClients: ClientPermits;
   readonly roleSessions: RoleSessions;
@@ -79,23 +81,26 @@ interface AdmittedClient extends LoggedIn {
   readonly messages: MessageStream;
 }
 
-export class ClientConnection {
+export class ClientConnection implements WatchedSession {
   readonly #stream: Duplex;
   readonly #context: ConnectionContext;
-  readonly #address: string;
+  readonly address: string;
   readonly #webSocket: ArrivingClient['webSocket'];
   #abort = new AbortController();
   readonly #leaveUnauthenticated: () => void;
+  #unwatch = () => {};
   /** Null while the client could not read a message of ours: during a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
   #session: Terminable | null = null;
   #deadline: NodeJS.Timeout | undefined;
   /** For the log; set once the client is authenticated. */
   #endpointId: string | undefined;
+  /** Where the client wanted to go: for a look into the past not the compute that serves it. */
+  accessName = '';
 
   constructor(client: ArrivingClient, context: ConnectionContext, leaveUnauthenticated: () => void) {
     this.#stream = client.stream;
-    this.#address = client.address;
+    this.address = client.address;
     this.#webSocket = client.webSocket;
     this.#leaveUnauthenticated = leaveUnauthenticated;
     this.#context = context;
@@ -110,6 +115,7 @@ export class ClientConnection {
     } catch (thrown) {
       await this.#refuse(thrown);
     } finally {
+      this.#unwatch();
       this.#leaveUnauthenticated();
       this.#stream.destroy();
     }
@@ -124,6 +130,16 @@ export class ClientConnection {
     }
   }
 
+  endAccess(refusal: CatnapError): void {
+    if (this.#session === null) {
+      this.#interrupt(refusal);
+      return;
+    }
+    const { sqlState } = refusal.facts;
+    this.#noteRefusal(refusal, sqlState);
+    this.#session.terminate(errorResponse({ sqlState, message: refusal.message }), this.#context.limits.closeMs);
+  }
+
   destroy(): void {
     this.#stream.destroy();
   }
@@ -131,13 +147,20 @@ export class ClientConnection {
   /** Resolves with the running session; null when the connection was only a cancel request. */
   async #begin(): Promise<RunningSession | null> {
     const acceptedAt = performance.now();
+    const { access } = this.#context;
+    const changesBefore = access.changes;
     const client = await this.#withinAuthenticationTime(() => this.#admit());
     if (client === null) return null;
     this.#leaveUnauthenticated();
     const { facts, route } = client.identity;
     this.#endpointId = route.endpointId;
+    this.accessName = route.endpointId;
     const provenAt = performance.now();
-    requireAccess(facts, this.#address);
+    requireAccess(facts, this.address);
+    this.#unwatch = access.watch(this);
+    // The rules may have changed while the client took its time to prove its password.
+    if (access.changes !== changesBefore) await access.check();
+    this.#abort.signal.throwIfAborted();
     requirePooler(facts, route);
     const options = client.parameters.get('options');
     const identity = await enterPast(client.identity, options, this.#context, this.#abort.signal);
@@ -183,7 +206,7 @@ export class ClientConnection {
     pools.noteProof(identity);
     const releasePermit = await takePermit(budgets.of(endpointId), limits.permitMs, signal);
     try {
-      const compute = await connectToCompute({ identity, parameters, waker, limits, signal });
+      const compute = await connectDirectly({ identity, parameters, waker, limits, signal });
       if (signal.aborted) compute.socket.destroy();
       signal.throwIfAborted();
       let end: Terminable['terminate'] = () => {};
@@ -232,7 +255,7 @@ export class ClientConnection {
       sent,
       onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
     });
-    return { closed, terminate: () => session.terminate() };
+    return { closed, terminate: (farewell) => session.terminate(farewell) };
   }
 
   /** Null when the connection was only a cancel request, which is then done. */
@@ -252,7 +275,7 @@ export class ClientConnection {
     const loggedIn = await logIn(client, packet, {
       ...this.#context,
       passwordIterations: limits.passwordIterations,
-      address: this.#address,
+      address: this.address,
       webSocket: this.#webSocket,
       signal: this.#abort.signal,
       onWait: (ms) => this.#restartDeadline(ms + limits.authenticationMs),
@@ -307,7 +330,7 @@ export class ClientConnection {
 
   /** A session has ended with an error of the proxy's own. */
   #noteRefusal(thrown: unknown, sqlState: string): void {
-    const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(thrown) };
+    const facts = { address: this.address, endpointId: this.#endpointId, sqlState, reason: errorText(thrown) };
     this.#context.log.info(facts, 'the proxy ended a session');
     this.#context.metrics.connectionRefused(sqlState);
   }
@@ -317,7 +340,7 @@ export class ClientConnection {
     // After an interruption `thrown` is whatever it broke; the reason of the interruption is the one to report.
     const reason = this.#abort.signal.aborted ? this.#abort.signal.reason : thrown;
     const { level, sqlState, response } = describeRefusal(reason);
-    const facts = { address: this.#address, endpointId: this.#endpointId, sqlState, reason: errorText(reason) };
+    const facts = { address: this.address, endpointId: this.#endpointId, sqlState, reason: errorText(reason) };
     log[level](facts, 'connection ended before its session began');
     if (!(reason instanceof PeerGone)) metrics.connectionRefused(sqlState);
     const messages = this.#messages;

@@ -9,6 +9,7 @@ import { type Clock, delay } from '../lib/clock.ts';
 import { isLoopback } from '../lib/config.ts';
 import { plainAddress } from '../lib/ip.ts';
 import type { Logger } from '../lib/log.ts';
+import { createAccessWatch } from './client/access-watch.ts';
 import { createAttempts } from './client/attempts.ts';
 import { createMockVerifiers } from './client/authenticate.ts';
 import { sayFarewell } from './client/farewell.ts';
@@ -67,6 +68,8 @@ export interface RunningProxy {
 }
 
 const keepAliveMs = 60_000;
+/** Clients that the kernel keeps for us while we are busy: beyond that it drops them, and they try again in seconds. */
+const backlog = 4_096;
 const noRoom: ErrorReport = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
 /** How many clients at once are sent this refusal; Node drops connections beyond that. */
 const refusalsMax = 100;
@@ -95,6 +98,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     }
   } catch (thrown) {
     server.close();
+    context.access.close();
     context.pools.close();
     await Promise.all([context.activity.close(), context.transfers.close()]);
     throw thrown;
@@ -104,6 +108,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     port: portOf(server),
     close: async () => {
       await Promise.all([sql?.close(), closeConnections(server, connections, context.limits.closeMs)]);
+      context.access.close();
       context.pools.close();
       await Promise.all([context.activity.close(), context.transfers.close()]);
     },
@@ -128,6 +133,7 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     metrics: options.metrics ?? noMetrics,
     mockVerifier: createMockVerifiers(options.mockSecret ?? randomBytes(32)),
     attempts: createAttempts(clock, limits.failuresPerMinute),
+    access: createAccessWatch(controlPlane, log),
     unauthenticated: createUnauthenticatedConnections({
       total: limits.unauthenticated,
       perAddress: limits.unauthenticatedPerAddress,
@@ -161,7 +167,12 @@ function accept(client: ArrivingClient, connections: Set<ClientConnection>, cont
   const { limits, metrics, unauthenticated } = context;
   const { stream, address } = client;
   stream.on('error', () => {});
-  const leaveUnauthenticated = connections.size < limits.connections ? unauthenticated.enter(address) : null;
+  // Without a message: a flood must not be kept for as long as its clients take to read it.
+  const makeRoom = () => {
+    metrics.connectionRefused(noRoom.sqlState);
+    stream.destroy();
+  };
+  const leaveUnauthenticated = connections.size < limits.connections ? unauthenticated.enter(address, makeRoom) : null;
   if (leaveUnauthenticated === null) {
     metrics.connectionRefused(noRoom.sqlState);
     // Sent before the first packet of the client, which a proxy without room has no room to read.
@@ -188,7 +199,7 @@ async function closeConnections(server: Server, connections: Set<ClientConnectio
 }
 
 async function listen(server: Server, { bind, port, portFd }: ProxyOptions): Promise<void> {
-  server.listen(portFd == null ? { host: bind, port } : { fd: portFd });
+  server.listen(portFd == null ? { host: bind, port } : { fd: portFd }, backlog);
   await once(server, 'listening');
   // If the port was taken when the socket was bound, the system has picked another one.
   if (port !== 0 && portOf(server) !== port) throw new Error(`port ${port} on ${bind} is taken`);

@@ -1,5 +1,6 @@
 /** From an empty home to a query, with clients that nobody here wrote; then sleep, wake, and a wrong password. */
 import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import postgres from 'postgres';
@@ -69,6 +70,25 @@ describe('the first project', () => {
     const strict = `${uri}&sslmode=require&channel_binding=require`;
     const safe = await run('psql', [strict, '-Atc', 'select current_user']);
     expect(safe.stdout.trim()).toBe('neondb_owner');
+  });
+
+  it('lets the operator in again after the last key was revoked', async () => {
+    const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
+    const home = program.home.path;
+    const recover = async () =>
+      JSON.parse(
+        (await run(process.execPath, [entry, 'keys', 'recover', '--json'], { env: { CATNAP_HOME: home } })).stdout,
+      ).key;
+    const lost = await program.apiKey();
+    expect(await recover()).toBe(lost);
+    for (const { id } of (await program.api('GET', '/api_keys')).body) await program.api('DELETE', `/api_keys/${id}`);
+    expect((await program.api('GET', '/projects')).status).toBe(401);
+    const made = await recover();
+    expect(made).not.toBe(lost);
+    expect(await program.apiKey()).toBe(made);
+    expect((await program.api('GET', '/projects')).status).toBe(200);
+    const { stdout } = await run('stat', ['-c', '%a', `${home}/api-key`]);
+    expect(stdout.trim()).toBe('600');
   });
 
   it('is active while a process runs, idle when none does', async () => {

@@ -11,6 +11,7 @@ import { PrismaNeon } from '@prisma/adapter-neon';
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/neon-serverless';
 import { integer, pgTable } from 'drizzle-orm/pg-core';
+import pg from 'pg';
 import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -166,6 +167,29 @@ it('is a session on the direct host: settings stay and notifications arrive', as
   await client.query('listen news');
   await newPool(uri).query("notify news, 'hello'");
   await eventually(() => expect(heard).toEqual([['news', 'hello']]));
+});
+
+it('ends with the other open sessions when its address is no longer allowed', async () => {
+  const ended: string[] = [];
+  // Not ended by the test: the drivers would wait for an end that has been.
+  for (const [name, client] of [
+    ['WebSocket', new Client(uri)],
+    ['direct', new pg.Client(uri)],
+    ['pooled', new pg.Client(pooled())],
+  ] as const) {
+    client.on('error', (error: Error) => {
+      if (error.message.includes('is not allowed to connect')) ended.push(name);
+    });
+    await client.connect();
+  }
+  const allow = async (ips: readonly string[]) =>
+    (await program.api('PATCH', `/projects/${projectId}`, { project: { settings: { allowed_ips: { ips } } } })).status;
+  expect(await allow(['192.0.2.1'])).toBe(200);
+  try {
+    await eventually(() => expect([...ended].sort()).toEqual(['WebSocket', 'direct', 'pooled']));
+  } finally {
+    expect(await allow([])).toBe(200);
+  }
 });
 
 it('serves the adapter of Prisma', async () => {

@@ -36,11 +36,20 @@ export interface GuessGuard {
 /** Longer than any key that can be configured. */
 export const tokenLengthMax = 256;
 
+/** A reply that took longer than this, such as a schema that is read from a server, is checked again. */
+const longReplyMs = 500;
+
 export function useAuth(app: App, options: Access): void {
   app.addHook('onRequest', async (request) => {
     const caller = await authenticateRequest(request, options);
     if (caller === undefined) throw unauthenticated();
     request.caller = caller;
+  });
+  // What was asked for with a key that was revoked meanwhile is not sent. A change has happened, and is reported.
+  app.addHook('preSerialization', async (request, reply, payload) => {
+    if (request.method !== 'GET' || reply.statusCode >= 400 || reply.elapsedTime < longReplyMs) return payload;
+    if ((await authenticateRequest(request, options)) === undefined) throw unauthenticated();
+    return payload;
   });
 }
 

@@ -6,12 +6,15 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { databaseFailure } from '../../lib/database-failure.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
 import { setRequestIdHeaders } from './request-id.ts';
 import { methodsOf } from './route-table.ts';
 
 export const bodyLimitBytes = 1024 * 1024;
+/** How long a client that was refused has to read why. */
+const closeMs = 1_000;
 
 export function useErrors(app: App): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
@@ -72,6 +75,9 @@ export function answerOnSocket(
     'connection: close',
   ];
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  // A client that goes on sending and never closes its side would keep the connection for as long as it likes.
+  const closing = setTimeout(() => socket.destroy(), closeMs);
+  socket.once('close', () => clearTimeout(closing));
 }
 
 function toCatnapError(thrown: unknown): CatnapError {
@@ -81,11 +87,9 @@ function toCatnapError(thrown: unknown): CatnapError {
     return new CatnapError('too_large', `request body is larger than ${bodyLimitBytes} bytes`);
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType();
-  if (code !== undefined && notBegunCodes.has(code)) {
-    return new CatnapError('unavailable', 'the system database is not reachable; try again', {
-      cause: thrown,
-      retryAfterSeconds: 1,
-    });
+  const failure = databaseFailure(thrown);
+  if (failure !== null) {
+    return new CatnapError('unavailable', databaseMessages[failure], { cause: thrown, retryAfterSeconds: 1 });
   }
   if (thrown instanceof Error && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new CatnapError('invalid_request', `invalid request: ${lowerFirst(thrown.message)}`, { cause: thrown });
@@ -97,21 +101,12 @@ export function unsupportedMediaType(): CatnapError {
   return new CatnapError('unsupported_media_type', 'request bodies are JSON; send content-type: application/json');
 }
 
-/**
- * Failures after which the system database has certainly kept nothing of the request, so that a repeat is safe: no
- * connection was made (the first five, and too many connections), or Postgres itself rolled back.
- */
-const notBegunCodes: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOENT',
-  'EACCES',
-  'CONNECT_TIMEOUT',
-  'ETIMEDOUT',
-  '53300',
-  '57P03',
-  '40001',
-  '40P01',
-]);
+const databaseMessages = {
+  not_begun: 'the system database is not reachable; try again',
+  lost:
+    'the connection to the system database was lost; try again, but look first whether a change was made, ' +
+    'unless the request had an Idempotency-Key',
+} as const;
 
 function factsOf(thrown: unknown): { code?: string; statusCode?: number } {
   if (typeof thrown !== 'object' || thrown === null) return {};

@@ -1,6 +1,10 @@
 /** Every refusal names the field and what is allowed there. */
+import { Ajv } from 'ajv';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { buildApp } from '../app.ts';
+import { sharedSchemas } from '../schemas/shared-schemas.ts';
 import { coerceValues } from './validation.ts';
 
 let api: TestApi;
@@ -235,4 +239,22 @@ test('query texts become what the schema asks for, and nothing else changes', ()
   const odd = { limit: '0x10', pooled: 'yes' };
   coerceValues(odd, schema);
   expect(odd).toEqual({ limit: '0x10', pooled: 'yes' });
+});
+
+test('the schemas of all routes are JSON schemas, which is not checked at a start', async () => {
+  const shapes: object[] = [...sharedSchemas];
+  const app = await buildApp({ ...api.parts, metrics: new Registry() }, (instance) =>
+    instance.addHook('onRoute', ({ schema }) => {
+      const { body, querystring, params, headers, response } = schema ?? {};
+      const replies = Object.values((response as Record<string, object> | undefined) ?? {});
+      for (const shape of [body, querystring, params, headers, ...replies]) {
+        if (typeof shape === 'object' && shape !== null) shapes.push(shape);
+      }
+    }),
+  );
+  await app.ready();
+  const ajv = new Ajv({ strict: false, logger: false });
+  expect(shapes.length).toBeGreaterThan(200);
+  expect(shapes.filter((shape) => ajv.validateSchema(shape) !== true)).toEqual([]);
+  await app.close();
 });

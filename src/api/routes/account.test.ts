@@ -34,6 +34,16 @@ describe('personal keys', () => {
   });
 });
 
+test('whoever revokes the last personal key is told how to get a new one', async () => {
+  const token = api.strangerToken;
+  const first = (await api.call('GET', '/api/v2/api_keys', { token })).json()[0];
+  const second = (await api.call('POST', '/api/v2/api_keys', { token, body: { key_name: 'second' } })).json();
+  const revoke = async (id: number, by: string) =>
+    (await api.call('DELETE', `/api/v2/api_keys/${id}`, { token: by })).json();
+  expect(await revoke(first.id, token)).not.toHaveProperty('warning');
+  expect((await revoke(second.id, second.key)).warning).toContain('catnap keys recover');
+});
+
 describe('keys of an organization', () => {
   test('reach its projects, but nobody’s person', async () => {
     const made = await newKey(orgKeys(), { key_name: 'org' });

@@ -103,6 +103,37 @@ test('needs a key, and one key has no more than forty at once', async () => {
   for (const stream of streams) stream.close();
 });
 
+/** Less than the heartbeat, which would find it out too. */
+const atOnce = { deadlineMs: 10_000 };
+
+test('ends at once when its key is revoked, and other keys go on', async () => {
+  const orgId = (await api.call('GET', '/api/v2/users/me/organizations')).json().organizations[0].id;
+  const paths = ['/api/v2/api_keys', `/api/v2/organizations/${orgId}/api_keys`];
+  const other = await open(api.token);
+  for (const path of paths) {
+    const { id, key } = (await api.call('POST', path, { body: { key_name: 'lost' } })).json();
+    const stream = await open(key);
+    await api.call('DELETE', `${path}/${id}`);
+    await eventually(() => expect(stream.isEnded).toBe(true), atOnce);
+    const later = await createProject();
+    await eventually(() => expect(other.operations.map((operation) => operation.project_id)).toContain(later));
+    expect(stream.operations.map((operation) => operation.project_id)).not.toContain(later);
+  }
+  expect(other.isEnded).toBe(false);
+  other.close();
+});
+
+test('ends at once when the only project of its key is deleted', async () => {
+  const orgId = (await api.call('GET', '/api/v2/users/me/organizations')).json().organizations[0].id;
+  const projectId = await createProject();
+  const body = { key_name: 'of a project', project_id: projectId };
+  const { key } = (await api.call('POST', `/api/v2/organizations/${orgId}/api_keys`, { body })).json();
+  const stream = await open(key);
+  expect(stream.status).toBe(200);
+  await api.call('DELETE', `/api/v2/projects/${projectId}`);
+  await eventually(() => expect(stream.isEnded).toBe(true), atOnce);
+});
+
 test('ends when the server closes', async () => {
   const other = await makeApi();
   const place = await other.app.listen({ host: '127.0.0.1', port: 0 });

@@ -1,6 +1,6 @@
 /** Server-sent events: the operations that the caller may see, as they begin, move and end. */
 import type { ServerResponse } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { ChangeFeed } from '../../core/changes.ts';
 import { CatnapError } from '../../lib/errors.ts';
@@ -13,7 +13,7 @@ import { operationView } from '../views/operation.ts';
 /** Each holds a socket for as long as its client is connected. */
 const streamsMax = 500;
 const streamsOfKeyMax = 40;
-/** Keeps proxies from closing the stream, and detects a revoked key. */
+/** Keeps proxies from closing the stream, and ends it if a sign-in has expired. A revoked key is announced. */
 const heartbeatMs = 15_000;
 /** A reader that is this far behind is cut off; it opens a new stream and reads everything again. */
 const unreadBytesMax = 1024 * 1024;
@@ -41,23 +41,28 @@ export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
       throw new CatnapError('rate_limited', 'too many event streams are open', { retryAfterSeconds: 10 });
     }
     let stream: ServerResponse | null = null;
+    const endIfRevoked = async () => {
+      const still = await authenticateRequest(request, access).catch(() => caller);
+      if (still === undefined) stream?.end();
+      return still !== undefined;
+    };
     // Before the stream begins: a feed that cannot start is answered like any other failure.
     const stop = await feed.watch({
       caller,
       onChange: (operation) => stream && send(stream, 'operation', { operation: operationView(operation) }),
+      onKeysChanged: () => void endIfRevoked(),
     });
     stream = beginStream(reply);
-    follow(request, stream, stop);
+    follow(stream, endIfRevoked, stop);
+    // The key may have been revoked between the check of the request and the first notification.
+    await endIfRevoked();
     return reply;
   });
 
-  function follow(request: FastifyRequest, stream: ServerResponse, stop: () => void): void {
-    const caller = callerOf(request);
+  function follow(stream: ServerResponse, endIfRevoked: () => Promise<boolean>, stop: () => void): void {
     streams.add(stream);
     const heartbeat = setInterval(async () => {
-      const still = await authenticateRequest(request, access).catch(() => caller);
-      if (still === undefined) stream.end();
-      else stream.write(': still here\n\n');
+      if (await endIfRevoked()) stream.write(': still here\n\n');
     }, heartbeatMs);
     const end = () => {
       clearInterval(heartbeat);

@@ -4,7 +4,7 @@ import { requireOperator } from '../../core/account.ts';
 import { readScope } from '../../core/context.ts';
 import { getSystemStatus } from '../../core/status.ts';
 import { delay } from '../../lib/clock.ts';
-import { isLoopback } from '../../lib/config.ts';
+import { type Config, isLoopback } from '../../lib/config.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
@@ -32,7 +32,7 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
   });
 
   app.get('/metrics', open, async (request, reply) => {
-    if (!isLocalPeer(request)) {
+    if (!isLocalVisitor(request, parts.config)) {
       const caller = await authenticateRequest(request, access);
       if (!caller) throw new CatnapError('unauthenticated', 'supplied credentials do not pass authentication');
       // The numbers name every project's computes.
@@ -43,9 +43,14 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
   });
 }
 
-/** Whether the client is on this machine. A reverse proxy on this machine acts for others, and says so in a header. */
-export function isLocalPeer(request: FastifyRequest): boolean {
-  const { headers } = request;
+/**
+ * Whether the client is on this machine, and means this machine. A reverse proxy here acts for others, and says so in a
+ * header. A page of another site could point its own name at this machine and have the visitor's browser read the
+ * reply; the Host header then has that name.
+ */
+export function isLocalVisitor(request: FastifyRequest, { publicUrl }: Pick<Config, 'publicUrl'>): boolean {
+  const { headers, hostname } = request;
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
-  return !isForwarded && isLoopback(request.ip.replace(/^::ffff:/, ''));
+  const isOwnName = ['localhost', '127.0.0.1', '[::1]', new URL(publicUrl).hostname].includes(hostname);
+  return !isForwarded && isOwnName && isLoopback(request.ip.replace(/^::ffff:/, ''));
 }

@@ -49,6 +49,9 @@ export const ApiKeyRevoked = Type.Object(
     ...usage,
     revoked: Type.Boolean({ description: 'True from now on.' }),
     project_id: projectScope,
+    warning: Type.Optional(
+      Type.String({ description: 'Present when it was the last personal key: how to get a new one.' }),
+    ),
   },
   { $id: 'ApiKeyRevoked', description: 'A key that no longer works.' },
 );

@@ -1,6 +1,6 @@
 /** API keys: row to wire. */
 import type { Static } from 'typebox';
-import type { ApiKey, NewKey } from '../../core/api-key.ts';
+import type { ApiKey, NewKey, RevokedKey } from '../../core/api-key.ts';
 import { asOrganizationId, asProjectId } from '../../lib/ids.ts';
 import type { ApiKeyCreated, ApiKeyRevoked, ApiKey as ApiKeySchema, OrgApiKeyCreateBody } from '../schemas/api-key.ts';
 import { optionalTime, present, time } from './common.ts';
@@ -32,7 +32,10 @@ export function createdApiKeyView({ key, token }: NewKey): Static<typeof ApiKeyC
   };
 }
 
-export function revokedApiKeyView(key: ApiKey): Static<typeof ApiKeyRevoked> {
+const lastKeyWarning =
+  'this was the last personal key: `catnap keys recover`, run on the machine by the user who runs Catnap, makes a new one';
+
+export function revokedApiKeyView({ key, wasLastPersonal }: RevokedKey): Static<typeof ApiKeyRevoked> {
   return {
     id: key.id,
     name: key.name,
@@ -40,7 +43,7 @@ export function revokedApiKeyView(key: ApiKey): Static<typeof ApiKeyRevoked> {
     created_by: key.createdBy,
     ...usage(key),
     revoked: true,
-    ...present({ project_id: key.projectId }),
+    ...present({ project_id: key.projectId, warning: wasLastPersonal ? lastKeyWarning : null }),
   };
 }
 

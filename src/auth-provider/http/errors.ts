@@ -3,6 +3,7 @@
  * them throw, so none is invented. Everything else is plain text with a status, as in the original.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { databaseFailure } from '../../lib/database-failure.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import { readHeader } from './headers.ts';
 
@@ -135,7 +136,10 @@ function toAuthProviderError(thrown: unknown): AuthProviderError {
   const message = thrown instanceof Error ? thrown.message : '';
   if (status === 400) return schemaError(message);
   if (status !== undefined && status < 500) return plain(status, message);
-  if (status === 503) return plain(503, 'The provider is not available at the moment. Try again.');
+  if (status === 503) {
+    const again = 'The provider is not available at the moment. Try again.';
+    return new AuthProviderError(503, null, again, { retryAfterSeconds: 1 });
+  }
   return plain(500, 'Internal error. The log has the cause under the request id.');
 }
 
@@ -143,19 +147,6 @@ export function statusOf(thrown: unknown): number | undefined {
   if (thrown instanceof AuthProviderError) return thrown.status;
   if (thrown instanceof CatnapError) return thrown.facts.status;
   if (typeof thrown !== 'object' || thrown === null) return undefined;
-  if ('code' in thrown && typeof thrown.code === 'string' && unreachableCodes.has(thrown.code)) return 503;
+  if (databaseFailure(thrown) !== null) return 503;
   return 'statusCode' in thrown && typeof thrown.statusCode === 'number' ? thrown.statusCode : undefined;
 }
-
-/** The system database could not be reached, or rolled back by itself: a retry is safe. */
-const unreachableCodes: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOENT',
-  'EACCES',
-  'CONNECT_TIMEOUT',
-  'ETIMEDOUT',
-  '53300',
-  '57P03',
-  '40001',
-  '40P01',
-]);

@@ -1,4 +1,4 @@
-/** `catnap keys`: lists, creates and revokes API keys, and shows where the first one is. */
+/** `catnap keys`: lists, creates and revokes API keys, shows where the first one is, and makes one on the machine. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type { CreateApiKeyReply, GetProjectReply, ListApiKeysReply, RevokeApiKeyReply } from '../kit/generated.ts';
@@ -12,7 +12,7 @@ interface Owner {
 const orgOption = ['--org <id>', 'keys of this organization instead of your personal ones'] as const;
 
 export function addKeys(program: Command, run: RunCommand): void {
-  const keys = program.command('keys').description('API keys: list, create, revoke, show the first one');
+  const keys = program.command('keys').description('API keys: list, create, revoke, show the first one, recover');
   keys
     .command('list')
     .description('list keys, without their secrets')
@@ -36,6 +36,10 @@ export function addKeys(program: Command, run: RunCommand): void {
     .description('print the first key, which the first start has left in the data home')
     .option('--raw', 'the key alone, for use in a script')
     .action((options: { readonly raw?: boolean }) => run((session) => showFirstKey(session, options.raw ?? false)));
+  keys
+    .command('recover')
+    .description('make a personal key on the machine itself, if the one in the data home no longer works')
+    .action(() => run(recoverKey));
 }
 
 async function listKeys({ client, writer }: Session, owner: Owner): Promise<undefined> {
@@ -63,12 +67,19 @@ async function createKey(session: Session, name: string, owner: Owner): Promise<
 async function revokeKey({ client, writer }: Session, id: number, owner: Owner): Promise<undefined> {
   const gone = await client.delete<RevokeApiKeyReply>(`${keysPath(owner.org)}/${id}`);
   writer.record(gone, { id: 'revoked', name: 'name' });
+  if (gone.warning !== undefined) writer.remark(gone.warning);
 }
 
 async function showFirstKey({ parts, writer }: Session, raw: boolean): Promise<undefined> {
   const key = await readKeyFile(parts.home);
   if (raw) parts.stdout.write(`${key}\n`);
   else writer.record({ file: keyFile(parts.home), key }, { file: 'file', key: 'key' });
+}
+
+async function recoverKey({ parts, writer }: Session): Promise<undefined> {
+  const { key, isNew } = await parts.recoverKey();
+  writer.record({ file: keyFile(parts.home), key }, { file: 'file', key: 'key' });
+  writer.remark(isNew ? 'It is new, and a personal key of the operator.' : 'It still works, so no key was made.');
 }
 
 /** A key for one project belongs to the organization that owns the project. */

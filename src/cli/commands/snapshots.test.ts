@@ -40,6 +40,7 @@ async function snapshots(words: string) {
     storage: { plan: notHere, create: notHere, status: notHere },
     restore: { keyLine: undefined, installation: notHere },
     backup: { verify: notHere, key: notHere },
+    recoverKey: notHere,
     stdin: new PassThrough(),
     stdout,
     stderr,

@@ -690,6 +690,8 @@ export interface ApiKeyRevoked {
   readonly revoked: boolean;
   /** Id of the only project that the key reaches. */
   readonly project_id?: string;
+  /** Present when it was the last personal key: how to get a new one. */
+  readonly warning?: string;
 }
 
 /** Owns projects; users are its members. */

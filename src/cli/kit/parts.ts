@@ -139,6 +139,8 @@ export interface CliParts {
   readonly storage: StorageParts;
   readonly restore: RestoreParts;
   readonly backup: BackupParts;
+  /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */
+  readonly recoverKey: () => Promise<{ readonly key: string; readonly isNew: boolean }>;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;
   readonly stderr: Writable;

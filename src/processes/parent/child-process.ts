@@ -14,17 +14,22 @@ export interface ChildOptions {
   /** A socket that the process inherits. */
   readonly port: SharedPort | null;
   readonly log: Logger;
+  /** A process that was forked for this before, and loads its code already. */
+  readonly forked: ChildProcess;
   /** Called with each new process, before it begins. */
   readonly onSpawn: (child: ChildProcess, channel: ParentEnd) => void;
 }
+
+export type ChildName = Pick<ChildInit, 'name' | 'proxyNumber'>;
 
 export interface KeptChild {
   stop(): Promise<void>;
 }
 
 const restartMsMax = 10_000;
-/** A process that lived this long was healthy; its end does not count towards a series of failures. */
-const healthyMs = 30_000;
+/** A process that served this long was healthy; its end does not count towards a series of failures. */
+const healthyMs = 5_000;
+const firstRestartMs = 50;
 const stopMsMax = 15_000;
 
 interface Spawned {
@@ -36,7 +41,7 @@ interface Spawned {
 export async function keepChildRunning(options: ChildOptions): Promise<KeptChild> {
   const { log, init } = options;
   let stopping = false;
-  let spawned = spawnChild(options);
+  let spawned = beginIn(isGone(options.forked) ? forkChild(init, options.port) : options.forked, options);
   await untilReady(spawned, init.name);
   const supervision = supervise();
 
@@ -50,9 +55,9 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
       const { exitCode: code, signalCode: signal } = spawned.child;
       const facts = { child: init.name, number: init.proxyNumber };
       log.error({ ...facts, deaths, code, signal }, 'a child process ended');
-      await delay(Math.min(restartMsMax, 50 * 2 ** deaths));
+      await delay(Math.min(restartMsMax, firstRestartMs * 2 ** (deaths - 1)));
       if (stopping) return;
-      spawned = spawnChild(options);
+      spawned = beginIn(forkChild(init, options.port), options);
       await untilReady(spawned, init.name).catch((error) =>
         log.error({ ...facts, err: error }, 'a child process did not start'),
       );
@@ -75,11 +80,18 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
 /** The descriptor that the process inherits, after the three usual ones and the channel. */
 const inheritedFd = 4;
 
-function spawnChild({ init, port, onSpawn }: ChildOptions): Spawned {
-  const which = init.name === 'proxy' ? [init.name, String(init.proxyNumber)] : [init.name];
-  const child = fork(new URL('../child.js', import.meta.url), which, {
+/** The process loads its code, and waits for `beginIn` to say what it works with. */
+export function forkChild({ name, proxyNumber }: ChildName, port: SharedPort | null): ChildProcess {
+  const words = name === 'proxy' ? [name, String(proxyNumber)] : [name];
+  const child = fork(new URL('../child.js', import.meta.url), words, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...(port === null ? [] : [port.fd])],
   });
+  // A process that could not be made has no pid, and is made again when it is needed.
+  child.on('error', () => {});
+  return child;
+}
+
+function beginIn(child: ChildProcess, { init, port, onSpawn }: ChildOptions): Spawned {
   const channel = openParentEnd(child);
   onSpawn(child, channel);
   channel.send('init', { ...init, portFd: port === null ? null : inheritedFd });
@@ -96,5 +108,9 @@ async function untilReady({ child, channel }: Spawned, name: string): Promise<vo
 }
 
 async function exited(child: ChildProcess): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  if (!isGone(child)) await once(child, 'exit');
+}
+
+function isGone({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid === undefined || exitCode !== null || signalCode !== null;
 }

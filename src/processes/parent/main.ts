@@ -25,7 +25,7 @@ import { fullCopyNote } from '../../machine/storage/advice.ts';
 import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { renderBanner } from './banner.ts';
-import { type KeptChild, keepChildRunning } from './child-process.ts';
+import { forkChild, type KeptChild, keepChildRunning } from './child-process.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
 import { type System, startSystem } from './system.ts';
@@ -80,6 +80,16 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
   const config = quietOnTerminal(ports.config);
   const log = createLogger({ level: config.logLevel, process: 'parent' });
+  const port = runs('proxy') ? openPort(config) : null;
+  const forked = processes.flatMap((name) =>
+    (name === 'proxy' ? proxyNumbers(config) : [0]).map((proxyNumber) => {
+      const child = forkChild({ name, proxyNumber }, name === 'proxy' ? port : null);
+      return { name, proxyNumber, child };
+    }),
+  );
+  undo.push(async () => {
+    for (const { child } of forked) child.kill('SIGKILL');
+  });
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = openDriverHost(config, layout, log);
@@ -112,18 +122,15 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const backup =
     runs('backup') && historyDirectory !== null ? await prepareBackup(layout.home, historyDirectory) : null;
   const started: StartedChild[] = [];
-  const port = runs('proxy') ? openPort(config) : null;
   const service = { host, certificates, port, permits: createPermitBrokerage(), log };
   undo.push(() => stopChildren(started));
   // Closed before the children stop: clients that connect later are refused instead of left waiting.
   undo.push(async () => port?.close());
   await Promise.all(
-    processes.flatMap((name) =>
-      (name === 'proxy' ? proxyNumbers(config) : [0]).map(async (proxyNumber) => {
-        const child = await startChild({ ...shared, name, proxyNumber, ...(name === 'backup' && { backup }) }, service);
-        started.push({ name, child });
-      }),
-    ),
+    forked.map(async ({ name, proxyNumber, child }) => {
+      const init = { ...shared, name, proxyNumber, ...(name === 'backup' && { backup }) };
+      started.push({ name, child: await startChild(init, child, service) });
+    }),
   );
   if (config.backup?.verifySeconds !== undefined) {
     const schedule = startVerifying(config.backup.verifySeconds, system.core, log);
@@ -161,7 +168,7 @@ interface ParentService {
   readonly log: Logger;
 }
 
-function startChild(init: Omit<ChildInit, 'portFd'>, service: ParentService): Promise<KeptChild> {
+function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, service: ParentService): Promise<KeptChild> {
   const { host, certificates, permits, log } = service;
   const onSpawn = (child: ChildProcess, channel: ParentEnd) => {
     host.serve(driverChannel(channel), driverAccess[init.name]);
@@ -170,7 +177,7 @@ function startChild(init: Omit<ChildInit, 'portFd'>, service: ParentService): Pr
     child.once('exit', unfollow);
     permits.serve(child, channel);
   };
-  return keepChildRunning({ init, port: init.name === 'proxy' ? service.port : null, log, onSpawn });
+  return keepChildRunning({ init, forked, port: init.name === 'proxy' ? service.port : null, log, onSpawn });
 }
 
 /** A person reads the terminal, and can set CATNAP_LOG_LEVEL to see every request. */

@@ -2,27 +2,26 @@
 import { BlockList, isIP } from 'node:net';
 import { CatnapError } from '../../lib/errors.ts';
 import { familyOf, type IpRule, isPrivateAddress, parseIpRule } from '../../lib/ip.ts';
-import type { LoginFacts } from '../kit/control-plane.ts';
+import type { AccessRules, LoginFacts } from '../kit/control-plane.ts';
 import type { Route } from './route.ts';
 
 export function requireAccess(facts: LoginFacts, address: string): void {
-  if (facts.publicBlocked && !isPrivateAddress(address)) {
-    throw new CatnapError(
-      'forbidden',
-      `This IP address ${address} is not allowed to connect to this endpoint. ` +
-        'The project blocks public connections: only loopback and private addresses may connect.',
-    );
-  }
-  if (!isAllowed(facts.allowedIps, address)) {
-    throw new CatnapError(
-      'forbidden',
-      `This IP address ${address} is not allowed to connect to this endpoint. ` +
-        'Please add it to the allowed list of the project. Make sure to check for IPv4 or IPv6 addresses.',
-    );
-  }
+  const refusal = refusalOf(facts, address);
+  if (refusal !== null) throw refusal;
   if (facts.disabled) {
     throw new CatnapError('precondition_failed', 'Control plane request failed: endpoint is disabled');
   }
+}
+
+/** Null for an address that may connect. */
+export function refusalOf({ publicBlocked, allowedIps }: AccessRules, address: string): CatnapError | null {
+  const refuse = (reason: string) =>
+    new CatnapError('forbidden', `This IP address ${address} is not allowed to connect to this endpoint. ${reason}`);
+  if (publicBlocked && !isPrivateAddress(address)) {
+    return refuse('The project blocks public connections: only loopback and private addresses may connect.');
+  }
+  if (isAllowed(allowedIps, address)) return null;
+  return refuse('Please add it to the allowed list of the project. Make sure to check for IPv4 or IPv6 addresses.');
 }
 
 export function requirePooler(facts: LoginFacts, route: Route): void {

@@ -2,6 +2,7 @@
  * Leads a client that asks for a moment of the past to a compute that serves it. Comes after authentication and access:
  * whether there is a branch, and what its history holds, is for those who know its password.
  */
+import { databaseFailure } from '../../lib/database-failure.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import type { ControlPlane, PastRequest } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
@@ -45,6 +46,7 @@ async function ask(controlPlane: ControlPlane, request: PastRequest): Promise<st
     return await controlPlane.openPast(request);
   } catch (thrown) {
     if (thrown instanceof CatnapError) throw thrown;
-    throw new CatnapError('internal', 'Control plane request failed', { cause: thrown });
+    const kind = databaseFailure(thrown) === null ? 'internal' : 'unavailable';
+    throw new CatnapError(kind, 'Control plane request failed', { cause: thrown });
   }
 }

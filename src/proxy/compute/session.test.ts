@@ -23,7 +23,7 @@ import {
 import { finishServerExchange, parseClientFirst, scramMechanism, startServerExchange } from '../protocol/scram.ts';
 import { parseFirstPacket } from '../protocol/startup.ts';
 import { cstring, encodeMessage } from '../protocol/wire.ts';
-import { ComputeRefusal, connectToCompute } from './session.ts';
+import { ComputeRefusal, connectDirectly, connectToCompute } from './session.ts';
 import { createWaker } from './wake.ts';
 
 type Act =
@@ -32,12 +32,15 @@ type Act =
   | 'starting'
   | 'stopping'
   | 'full'
+  | 'reserved'
   | 'trusting'
   | 'impostor'
   | 'new password'
   | 'password refused'
   | 'ok';
 
+/** The message of Postgres. */
+const reserved = 'remaining connection slots are reserved for roles with the SUPERUSER attribute';
 const verifier = parse(buildVerifier('right', undefined, 1));
 let directory: string;
 let server: Server | undefined;
@@ -80,6 +83,7 @@ async function perform(messages: MessageStream, act: Act): Promise<void> {
   if (act === 'starting') return void fail('57P03');
   if (act === 'stopping') return void fail('57P01');
   if (act === 'full') return void fail('53300');
+  if (act === 'reserved') return void messages.stream.end(errorResponse({ sqlState: '53300', message: reserved }));
   if (act !== 'trusting') {
     messages.write(authenticationSasl([scramMechanism]));
     const initial = parseSaslInitialResponse((await messages.readMessage()).body);
@@ -108,7 +112,11 @@ async function identify(): Promise<Identity> {
   };
 }
 
-async function connect(addresses: readonly DialAddress[], signal = new AbortController().signal) {
+async function connect(
+  addresses: readonly DialAddress[],
+  signal = new AbortController().signal,
+  connecting = connectToCompute,
+) {
   const identity = await identify();
   const wakes: DialAddress[] = [];
   const wake = async () => {
@@ -117,10 +125,10 @@ async function connect(addresses: readonly DialAddress[], signal = new AbortCont
     wakes.push(address);
     return address;
   };
-  const limits = { ...defaultLimits, dialAttempts: 3, dialRetryMs: 1, dialMs: 200, unreachableMs: 0 };
+  const limits = { ...defaultLimits, permitMs: 300, dialAttempts: 3, dialRetryMs: 1, dialMs: 2_000, unreachableMs: 0 };
   const parameters = new Map([['application_name', 'test']]);
   try {
-    const login = await connectToCompute({ identity, parameters, waker: { wake }, limits, signal });
+    const login = await connecting({ identity, parameters, waker: { wake }, limits, signal });
     login.socket.destroy();
     return { login, wakes: wakes.length, failure: null };
   } catch (thrown) {
@@ -172,6 +180,19 @@ describe('connectToCompute', () => {
     expect(failure).toBeInstanceOf(ComputeRefusal);
     expect(failure).toMatchObject({ sqlState: '53300', message: 'says 53300' });
     expect(wakes).toBe(1);
+  });
+
+  it('asks a full server again for a direct session', async () => {
+    const { login } = await connect([await startCompute(['reserved', 'reserved', 'ok'])], undefined, connectDirectly);
+    expect(login).toMatchObject({ kind: 'open' });
+  });
+
+  it.each<[Act, string]>([
+    ['reserved', 'sorry, too many clients already'],
+    ['full', 'says 53300'],
+  ])('refuses a direct session at a server that is %s: %s', async (act, message) => {
+    const address = await startCompute(Array<Act>(100).fill(act));
+    expect((await connect([address], undefined, connectDirectly)).failure).toMatchObject({ message });
   });
 
   it('stops when the client leaves', async () => {

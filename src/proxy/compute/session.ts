@@ -7,6 +7,7 @@ import { CatnapError } from '../../lib/errors.ts';
 import { type Identity, passwordWrong } from '../client/authenticate.ts';
 import { stripOptions } from '../client/route.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
+import { serverIsFull } from '../permits/budget.ts';
 import type { MessageStream } from '../protocol/message-stream.ts';
 import { authenticationOk, backendKeyData, type ErrorReport } from '../protocol/messages.ts';
 import { type Splice, splice } from '../sockets/splice.ts';
@@ -31,8 +32,12 @@ export class ComputeRefusal extends Error {
 const firstPauseMs = 10;
 const pauseMsMax = 250;
 
-/** Rejects with an error for the client, or with the signal's reason. */
-export async function connectToCompute(options: {
+/** Between two logins at a server that is full. */
+const fullRetryMs = 50;
+/** How Postgres refuses a session for which it has no room; a limit of a role or a database is put in other words. */
+const serverIsFullPattern = /^(remaining connection slots are reserved|sorry, too many clients already)/;
+
+export interface ConnectOptions {
   identity: Identity;
   parameters: ReadonlyMap<string, string>;
   /** Of the token that the client has logged in with, as JSON. */
@@ -40,7 +45,28 @@ export async function connectToCompute(options: {
   waker: Waker;
   limits: ProxyLimits;
   signal: AbortSignal;
-}): Promise<ComputeLogin> {
+}
+
+/**
+ * For a direct session that has its permit. The server may be full all the same: until the endpoint has been reached
+ * once its size is not known, and a backend whose client has left is a moment on its way out.
+ */
+export async function connectDirectly(options: ConnectOptions): Promise<ComputeLogin> {
+  const giveUpAt = Date.now() + options.limits.permitMs;
+  for (;;) {
+    try {
+      return await connectToCompute(options);
+    } catch (thrown) {
+      if (!(thrown instanceof ComputeRefusal && serverIsFullPattern.test(thrown.message))) throw thrown;
+      if (Date.now() >= giveUpAt) throw new CatnapError('too_many_connections', serverIsFull, { cause: thrown });
+      await delay(fullRetryMs, options.signal);
+      options.signal.throwIfAborted();
+    }
+  }
+}
+
+/** Rejects with an error for the client, or with the signal's reason. */
+export async function connectToCompute(options: ConnectOptions): Promise<ComputeLogin> {
   const { identity, waker, limits, signal } = options;
   const { keys, verifier, route } = identity;
   const parameters = withClaims(forwardedParameters(options.parameters), options.claims ?? '');

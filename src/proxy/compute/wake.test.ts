@@ -52,6 +52,14 @@ describe('wake', () => {
     await expect(failure).rejects.toMatchObject({ kind: 'internal', message: 'Control plane request failed' });
   });
 
+  it('says that it is worth another try while the system database goes away', async () => {
+    const wake = async () => {
+      throw Object.assign(new Error('write CONNECTION_CLOSED'), { code: 'CONNECTION_CLOSED' });
+    };
+    const failure = createWaker(scriptControlPlane({ wake }), 10_000).wake('a', stay);
+    await expect(failure).rejects.toMatchObject({ kind: 'unavailable', message: 'Control plane request failed' });
+  });
+
   it('that takes too long fails with 57P03, and does not hold up clients that come later', async () => {
     let calls = 0;
     const wake = () => {

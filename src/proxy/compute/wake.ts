@@ -2,6 +2,7 @@
  * One wake per endpoint at a time, shared by all clients that wait for it. Each client waits for a limited time; the
  * wake itself goes on without it, since the next client will want the compute too.
  */
+import { databaseFailure } from '../../lib/database-failure.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import type { ControlPlane, DialAddress } from '../kit/control-plane.ts';
 import { waitFor } from '../kit/wait-for.ts';
@@ -40,6 +41,7 @@ async function askToWake(controlPlane: ControlPlane, endpointId: string): Promis
     return await controlPlane.wake(endpointId);
   } catch (thrown) {
     if (thrown instanceof CatnapError) throw thrown;
-    throw new CatnapError('internal', 'Control plane request failed', { cause: thrown });
+    const kind = databaseFailure(thrown) === null ? 'internal' : 'unavailable';
+    throw new CatnapError(kind, 'Control plane request failed', { cause: thrown });
   }
 }

@@ -9,16 +9,20 @@ export type DialAddress = ComputeAddress & {
   readonly sessions?: number;
 };
 
-export interface LoginFacts {
+/** Which addresses may connect. */
+export interface AccessRules {
+  /** Single addresses, CIDR blocks or `a-b` ranges; an empty list allows every address. */
+  readonly allowedIps: readonly string[];
+  /** Only clients with a loopback or private address may connect; not said means that it is not so. */
+  readonly publicBlocked?: boolean;
+}
+
+export interface LoginFacts extends AccessRules {
   /** The role's SCRAM verifier, as the server has it while awake. Null when the role has none or does not exist. */
   readonly verifier: string | null;
   /** When the role's password was last reset over the API, in milliseconds; null, or not said, for never. */
   readonly resetAt?: number | null;
   readonly disabled: boolean;
-  /** Single addresses, CIDR blocks or `a-b` ranges; an empty list allows every address. */
-  readonly allowedIps: readonly string[];
-  /** Only clients with a loopback or private address may connect; not said means that it is not so. */
-  readonly publicBlocked?: boolean;
   /** False closes the pooled host; not said means that it is open. */
   readonly poolerEnabled?: boolean;
   /** The compute that a branch's name stands for; null for a branch without one, and not said for an endpoint. */
@@ -95,6 +99,10 @@ export interface ControlPlane {
   onReset?(listener: (endpointId: string | null) => void): void;
   /** When each role of the endpoint was last reset, in milliseconds. */
   findResets?(endpointId: string): Promise<ReadonlyMap<string, number>>;
+  /** Calls back when the access rules of something may have changed. Without it, sessions outlive such a change. */
+  onAccessChange?(listener: () => void): void;
+  /** The access rules of endpoints and branches, by their ids; what does not exist is left out. */
+  findAccess?(names: readonly string[]): Promise<ReadonlyMap<string, AccessRules>>;
   /** Makes a link with which a person lets the client in; without it, logins without a password are not offered. */
   showLink?(request: LinkRequest): Promise<ShownLink>;
   /**

@@ -120,7 +120,7 @@ class LocalBudget implements EndpointBudget {
 }
 
 /** The message of Postgres. */
-const serverIsFull = 'sorry, too many clients already';
+export const serverIsFull = 'sorry, too many clients already';
 
 /**
  * Waits for the permit of a connection that belongs to no pool. Resolves with the function that releases the permit;

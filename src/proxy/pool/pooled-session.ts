@@ -5,7 +5,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { CatnapError } from '../../lib/errors.ts';
-import { administratorCommand, describeRefusal } from '../compute/refusal.ts';
+import { describeRefusal } from '../compute/refusal.ts';
 import { type ErrorReport, errorResponse, parseErrorResponse } from '../protocol/messages.ts';
 import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
 import { onChunks } from '../sockets/chunks.ts';
@@ -84,9 +84,9 @@ export class PooledSession implements Waiter {
     await this.#server?.cancel(this.#options.cancelMs);
   }
 
-  /** The proxy is closing. In the middle of a message the client would not understand an error. */
-  terminate(): void {
-    this.#end(this.#server?.replies.isMidMessage ? null : errorResponse(administratorCommand));
+  /** In the middle of a message the client would not understand `farewell`. */
+  terminate(farewell: Buffer): void {
+    this.#end(this.#server?.replies.isMidMessage ? null : farewell);
   }
 
   #onData = (chunk: Buffer): void => {

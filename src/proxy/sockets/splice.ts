@@ -38,6 +38,8 @@ const nothing = Buffer.alloc(0);
 export function splice({ client, compute, onClientBytes, sent, interrupt, admit }: SpliceOptions): Splice {
   let last: Buffer = nothing;
   let farewell: Buffer | null = null;
+  /** The client has sent something that the compute has not begun to answer. */
+  let isUnanswered = false;
   const timers: NodeJS.Timeout[] = [];
   const later = (ms: number, action: () => void) => timers.push(setTimeout(action, ms));
 
@@ -46,6 +48,8 @@ export function splice({ client, compute, onClientBytes, sent, interrupt, admit 
     stopCompute();
     if (client.writable) client.end(farewell);
     farewell = null;
+    // A query that sends nothing would not notice that its client is gone, and would go on.
+    if (isUnanswered) interrupt().catch(() => {});
     compute.destroy();
   };
 
@@ -54,9 +58,11 @@ export function splice({ client, compute, onClientBytes, sent, interrupt, admit 
   const toCompute = (chunk: Buffer) => {
     onClientBytes();
     const admitted = admit === undefined ? chunk : admit(chunk);
+    isUnanswered = true;
     if (admitted.length > 0 && !computeWriter.write(admitted)) client.pause();
   };
   const toClient = (chunk: Buffer) => {
+    isUnanswered = false;
     last = lastBytes(chunk);
     sent.bytes += chunk.length;
     if (!clientWriter.write(chunk)) compute.pause();

@@ -10,6 +10,7 @@ import { CatnapError, errorText } from '../../lib/errors.ts';
 import { plainAddress } from '../../lib/ip.ts';
 import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
+import type { AccessWatch } from '../client/access-watch.ts';
 import type { Attempts } from '../client/attempts.ts';
 import { type Identity, type MockVerifiers, type PasswordLogin, verifyPassword } from '../client/authenticate.ts';
 import { enterPast } from '../client/past.ts';
@@ -63,6 +64,7 @@ export interface SqlOverHttpParts {
   readonly mockVerifier: MockVerifiers;
   readonly attempts: Attempts;
   readonly unauthenticated: UnauthenticatedConnections;
+  readonly access: AccessWatch;
   readonly pooledClients: ClientPermits;
   readonly pools: Pools;
   readonly cancelKeys: CancelKeys;
@@ -134,7 +136,7 @@ async function serve(
   response.once('close', () => abort.abort(new PeerGone()));
   try {
     if (request.method === 'OPTIONS') return sendPreflight(response);
-    const { endpointId, body, options } = await answer(request, response, context, abort.signal);
+    const { endpointId, body, options } = await answer(request, response, context, abort);
     if (options !== null) echoBatchHeaders(response, options);
     limitFetching();
     context.transfers.add(endpointId, sendJson(response, 200, body));
@@ -156,8 +158,10 @@ async function serve(
 }
 
 /** The headers alone decide about authentication and access; the body of a refused request is never kept. */
-async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, signal: AbortSignal) {
-  const { limits, pooledClients, activity, held } = context;
+async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, abort: AbortController) {
+  const { limits, pooledClients, activity, held, access } = context;
+  const { signal } = abort;
+  const changesBefore = access.changes;
   const target = readTarget(request.url ?? '', request.headers, context.names);
   const options = readOptions(request.headers);
   const address = addressOf(request);
@@ -165,6 +169,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   const { facts } = proven;
   requireAccess(facts, address);
   requirePooler(facts, target.route);
+  const accessName = proven.route.endpointId;
+  const unwatch = access.watch({ accessName, address, endAccess: (refusal) => abort.abort(refusal) });
+  response.once('close', unwatch);
+  if (access.changes !== changesBefore) await access.check();
+  signal.throwIfAborted();
   const identity = await enterPast(proven, target.parameters.get('options'), context, signal);
   const { endpointId } = identity.route;
   const releaseClient = await pooledClients.take(endpointId);
