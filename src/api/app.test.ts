@@ -190,6 +190,9 @@ describe('failures that nobody expected', () => {
       instance.get('/unreachable', async () => {
         throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
       });
+      instance.get('/full', async () => {
+        throw Object.assign(new Error('could not extend file "base/5/1259"'), { code: '53100' });
+      });
     });
     const reply = await app.inject({ url: '/broken', headers: { 'x-request-id': 'r1' } });
     expect(reply.statusCode).toBe(500);
@@ -201,6 +204,8 @@ describe('failures that nobody expected', () => {
     expect(logged[0]).toContain('"request_id":"r1"');
     const later = await app.inject('/unreachable');
     expect([later.statusCode, later.headers['retry-after']]).toEqual([503, '1']);
+    const full = await app.inject('/full');
+    expect([full.statusCode, full.json().message]).toEqual([507, expect.stringContaining('nothing was changed')]);
     await app.close();
   });
 });

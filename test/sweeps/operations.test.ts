@@ -567,6 +567,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   observeWork: 'unused',
   observeSlots: 'unused',
   endWriters: 'unused',
+  observeRoom: 'unused',
   resize: 'unused',
   checkSettings: 'unused',
   dropUsers: 'unused',

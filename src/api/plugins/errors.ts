@@ -87,6 +87,9 @@ function toCatnapError(thrown: unknown): CatnapError {
       retryAfterSeconds: 1,
     });
   }
+  if (code !== undefined && fullDiskCodes.has(code)) {
+    return new CatnapError('disk_full', fullDiskMessage, { cause: thrown, retryAfterSeconds: 1 });
+  }
   if (thrown instanceof Error && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new CatnapError('invalid_request', `invalid request: ${lowerFirst(thrown.message)}`, { cause: thrown });
   }
@@ -112,6 +115,12 @@ const notBegunCodes: ReadonlySet<string> = new Set([
   '40001',
   '40P01',
 ]);
+
+/** The system database, or Catnap itself, found no room; Postgres has rolled back what the request did. */
+const fullDiskCodes: ReadonlySet<string> = new Set(['53100', 'ENOSPC', 'EDQUOT']);
+const fullDiskMessage =
+  'the disk of the machine is full, and nothing was changed: delete projects or branches, purge deleted ones, and try ' +
+  'again';
 
 function factsOf(thrown: unknown): { code?: string; statusCode?: number } {
   if (typeof thrown !== 'object' || thrown === null) return {};

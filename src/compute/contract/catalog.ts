@@ -52,6 +52,12 @@ export function describeBranches(bench: () => Bench): void {
     expect(await b.driver.observeSize(b.ref)).toBeNull();
   });
 
+  test('the room for data is known', async () => {
+    const { freeBytes, lowBytes } = await bench().driver.observeRoom();
+    expect(freeBytes).toBeGreaterThan(0);
+    expect(lowBytes).toBeGreaterThan(0);
+  });
+
   test('a session that writes can be ended, one that deletes goes on', async () => {
     const b = bench();
     expect(await b.driver.endWriters(b.ref)).toBe(0);

@@ -27,7 +27,7 @@ import {
   type TenantRef,
   type WorkObservation,
 } from '../interface/driver.ts';
-import type { ServerMeasures } from '../interface/measures.ts';
+import type { RoomObservation, ServerMeasures } from '../interface/measures.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
 import { commitTo, keepLog } from './history.ts';
 import {
@@ -82,6 +82,10 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly sizes = new Map<string, number>();
   /** What computes are busy with, by endpoint; set by tests. */
   readonly work = new Map<string, WorkObservation>();
+  /** How many sessions of a compute are writing, by endpoint; set by tests. */
+  readonly writers = new Map<string, number>();
+  /** Set by tests. */
+  room: RoomObservation = { level: 'enough', freeBytes: 10_000_000_000, lowBytes: 1_000_000_000 };
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid = 1000;
@@ -241,7 +245,12 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async endWriters(ref: ComputeRef): Promise<number> {
     await this.#enter('endWriters', ref.endpointId);
-    return 0;
+    return this.writers.get(ref.endpointId) ?? 0;
+  }
+
+  async observeRoom(): Promise<RoomObservation> {
+    await this.#enter('observeRoom', 'machine');
+    return this.room;
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {

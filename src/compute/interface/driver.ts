@@ -11,7 +11,7 @@ import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
 import type { BranchHistory, ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
-import type { ServerMeasures } from './measures.ts';
+import type { RoomObservation, ServerMeasures } from './measures.ts';
 
 /** A project as the driver knows it; `tenantUid` is set when its computes run under a uid of their own. */
 export interface TenantRef {
@@ -318,6 +318,9 @@ export interface ComputeDriver {
    * many there were. Catnap's own do not count.
    */
   endWriters(ref: ComputeRef): Promise<number>;
+
+  /** How much room there is for the data of all tenants. */
+  observeRoom(): Promise<RoomObservation>;
 
   /**
    * Asks Postgres itself whether a server could start with these settings: null, or its error message. Touches no

@@ -19,3 +19,14 @@ export interface WrittenLog {
   /** Where it ends. It continues from one start to the next, and sometimes skips the rest of a segment. */
   readonly position: number;
 }
+
+/**
+ * `low`: what is left is for the servers to go on with, and tenants' writes are to be turned off. `critical`: half of
+ * that is gone, too.
+ */
+export interface RoomObservation {
+  readonly level: 'enough' | 'low' | 'critical';
+  readonly freeBytes: number;
+  /** Below this it is `low`. */
+  readonly lowBytes: number;
+}

@@ -15,6 +15,7 @@ import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { readVersion } from '../../lib/version.ts';
+import { keepBallast } from '../../machine/ballast.ts';
 import { type CertificateSource, startCertificateSource } from '../../machine/certificate-source.ts';
 import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
@@ -80,6 +81,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
   const config = quietOnTerminal(ports.config);
   const log = createLogger({ level: config.logLevel, process: 'parent' });
+  const ballast = await keepBallast(layout, log);
+  undo.push(() => ballast.stop());
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = openDriverHost(config, layout, log);

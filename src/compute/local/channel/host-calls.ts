@@ -18,6 +18,7 @@ import type {
   ResizeOutcome,
   TenantRef,
 } from '../../interface/driver.ts';
+import type { RoomObservation } from '../../interface/measures.ts';
 
 export interface HostedProcess {
   readonly pid: number;
@@ -149,6 +150,7 @@ export interface HostCalls {
   /** Takes no lock: a stop in progress must not delay the resizing of other computes. */
   resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
   sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]>;
+  observeRoom(): Promise<RoomObservation>;
   /** Null, or Postgres's error message. */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** Call it when the server has the project's secret: the template's is forgotten. */
@@ -194,6 +196,7 @@ export const hostMethods = [
   'reload',
   'resize',
   'sample',
+  'observeRoom',
   'checkSettings',
   'forgetFirstSecret',
   'stop',

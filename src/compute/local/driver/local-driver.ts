@@ -35,7 +35,7 @@ import {
   type TenantRef,
   type WorkObservation,
 } from '../../interface/driver.ts';
-import type { ServerMeasures } from '../../interface/measures.ts';
+import type { RoomObservation, ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import {
   adminLogin,
@@ -189,6 +189,10 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process?.ready) return 0;
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), endWriters);
+  }
+
+  observeRoom(): Promise<RoomObservation> {
+    return this.#host.observeRoom();
   }
 
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {

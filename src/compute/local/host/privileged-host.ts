@@ -22,6 +22,7 @@ import type {
 } from '../../interface/driver.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
 import type { LimitsProblem, TemporaryDiskEnforcement } from '../../interface/driver-host.ts';
+import type { RoomObservation } from '../../interface/measures.ts';
 import type {
   BackupEnd,
   EndpointRef,
@@ -53,6 +54,7 @@ import {
   removeFirstSecret,
   writeEndpointRecord,
 } from './home/records.ts';
+import { RoomWatch } from './home/room.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './home/server-data.ts';
 import { discard, idsIn, TenantDirectories } from './home/tenant-directories.ts';
 import { Networks } from './network/networks.ts';
@@ -81,12 +83,14 @@ export class PrivilegedHost implements HostCalls {
   readonly #privateParts: PrivateServerParts;
   readonly #histories: Histories;
   readonly #recoveries: Recoveries;
+  readonly #room: RoomWatch;
   readonly #log: DiskLog;
 
   constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
     this.#log = log;
     this.#spares = new Spares(spareCount);
     this.#layout = layout;
+    this.#room = new RoomWatch(layout);
     this.#tenants = new TenantDirectories(layout, config.uids);
     this.#majors = new Majors(config, layout);
     this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
@@ -241,6 +245,10 @@ export class PrivilegedHost implements HostCalls {
 
   sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]> {
     return sampleComputes({ cgroups: this.#cgroups, layout: this.#layout }, refs);
+  }
+
+  observeRoom(): Promise<RoomObservation> {
+    return this.#room.observe();
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {

@@ -3,7 +3,7 @@
  * waits for these files, and thirty trips to another thread would take four times as long as the calls themselves.
  */
 
-import { chmodSync, chownSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { chown, copyFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
@@ -138,11 +138,15 @@ export async function prepareSocketDirectory(
 
 /**
  * Readable by the server, writable only by the parent. Usually the text is that of the last start, and writing it again
- * would wait for the disk: a filesystem flushes a file that was truncated and refilled, so as not to lose it.
+ * would wait for the disk. By a rename: on a full disk the server keeps the file that it has.
  */
 export async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
-  if (readIfThere(path) !== text) writeFileSync(path, text, { mode: 0o600 });
-  if (tenantUid === null) return;
-  chownSync(path, 0, tenantUid);
-  chmodSync(path, 0o640);
+  const isThere = readIfThere(path) === text;
+  const at = isThere ? path : `${path}.new`;
+  if (!isThere) writeFileSync(at, text, { mode: 0o600 });
+  if (tenantUid !== null) {
+    chownSync(at, 0, tenantUid);
+    chmodSync(at, 0o640);
+  }
+  if (!isThere) renameSync(at, path);
 }
