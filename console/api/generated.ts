@@ -1175,6 +1175,27 @@ export interface RestartProjectEndpointReply {
   readonly operations: readonly Operation[];
 }
 
+export interface ListProjectEndpointLogsReply {
+  /** The newest at the end. */
+  readonly logs: readonly {
+    /** When it was written. */
+    readonly at?: string;
+    /**
+     * `server`: a process of the server that runs nothing of tenants. `session`: any other process; whoever may log in
+     * can have chosen its text. `catnap`: Catnap itself. `unknown`: a line that did not come through the log.
+     */
+    readonly source: 'server' | 'session' | 'catnap' | 'unknown';
+    /** Kind of the process, such as `client backend`. */
+    readonly process?: string;
+    /** Its process id, as in `pg_stat_activity`. */
+    readonly pid?: number;
+    /** Severity, such as `LOG` or `FATAL`. */
+    readonly level?: string;
+    /** The text, with details and hints on lines of their own. */
+    readonly message: string;
+  }[];
+}
+
 export interface GetProjectEndpointMetricsReply {
   /** Id of the compute. */
   readonly endpoint_id: string;

@@ -568,6 +568,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   observeSlots: 'unused',
   endWriters: 'unused',
   observeRoom: 'unused',
+  readLog: 'unused',
   resize: 'unused',
   checkSettings: 'unused',
   dropUsers: 'unused',

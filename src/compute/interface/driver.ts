@@ -8,10 +8,19 @@
  */
 
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
-import type { BranchHistory, ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type {
+  BranchHistory,
+  ComputeAddress,
+  ComputeLimits,
+  LogEntry,
+  ReplicationSlot,
+  ServerCatalog,
+} from '../../lib/model.ts';
 import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { RoomObservation, ServerMeasures } from './measures.ts';
+
+export { NoSuchMomentError, StaleGenerationError } from './driver-errors.ts';
 
 /** A project as the driver knows it; `tenantUid` is set when its computes run under a uid of their own. */
 export interface TenantRef {
@@ -319,6 +328,9 @@ export interface ComputeDriver {
    */
   endWriters(ref: ComputeRef): Promise<number>;
 
+  /** The last entries of a compute's log, the newest at the end, whether it runs or not. */
+  readLog(ref: Pick<ComputeRef, 'projectId' | 'endpointId'>, limit: number): Promise<readonly LogEntry[]>;
+
   /** How much room there is for the data of all tenants. */
   observeRoom(): Promise<RoomObservation>;
 
@@ -330,19 +342,4 @@ export interface ComputeDriver {
 
   /** Every compute that has a process, for the reconcilers. */
   list(): Promise<ComputeObservation[]>;
-}
-
-export class StaleGenerationError extends Error {
-  constructor(endpointId: string, given: number, seen: number) {
-    super(`generation ${given} of ${endpointId} is stale; the driver has seen ${seen}`);
-    this.name = 'StaleGenerationError';
-  }
-}
-
-/** The history of a branch does not reach that moment, or has lost it. Final: asking again does not help. */
-export class NoSuchMomentError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'NoSuchMomentError';
-  }
 }

@@ -1,4 +1,4 @@
-/** What a server counts about itself. */
+/** What a server counts about itself, and what room the machine has. */
 
 /** Totals are since the server's start, or since they were last reset. */
 export interface ServerMeasures {

@@ -37,7 +37,7 @@ export interface RunOptions {
   readonly stopComputes: boolean;
 }
 
-/** The worker may call everything, with the parent's privileges; the API may only check settings. */
+/** The worker may call everything, with the parent's privileges; the API may only check settings and read logs. */
 const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = {
   worker: 'all',
   api: 'checks',

@@ -49,6 +49,8 @@ export interface HostedCompute {
 /** The host itself knows which branch an endpoint is on. */
 export type EndpointRef = Omit<ComputeRef, 'branchId'>;
 
+export type LogRef = Pick<ComputeRef, 'projectId' | 'endpointId'>;
+
 export interface LiveClone extends BranchRef {
   readonly pgVersion: number;
   /** The branch whose server runs. */
@@ -151,6 +153,8 @@ export interface HostCalls {
   resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
   sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]>;
   observeRoom(): Promise<RoomObservation>;
+  /** The end of its log, in whole lines. */
+  readLog(ref: LogRef): Promise<string>;
   /** Null, or Postgres's error message. */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** Call it when the server has the project's secret: the template's is forgotten. */
@@ -197,6 +201,7 @@ export const hostMethods = [
   'resize',
   'sample',
   'observeRoom',
+  'readLog',
   'checkSettings',
   'forgetFirstSecret',
   'stop',

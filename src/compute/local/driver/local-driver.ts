@@ -9,6 +9,7 @@ import type {
   BranchHistory,
   ComputeAddress,
   ComputeLimits,
+  LogEntry,
   ReplicationSlot,
   ServerCatalog,
 } from '../../../lib/model.ts';
@@ -54,10 +55,11 @@ import { takesLogins } from '../../server/probe.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
 import { endWriters, readSize, readWork } from '../../server/work.ts';
-import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
+import type { EndpointRef, HostCalls, HostedCompute, LogRef } from '../channel/host-calls.ts';
 import { keepHistory } from './history.ts';
 import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
+import { parseLog } from './log-lines.ts';
 import { absent, addressOf, observation } from './observation.ts';
 import { detachBranch, emptyBranch } from './private-work.ts';
 import { recoverBranch } from './recovery.ts';
@@ -189,6 +191,10 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process?.ready) return 0;
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), endWriters);
+  }
+
+  async readLog({ projectId, endpointId }: LogRef, limit: number): Promise<readonly LogEntry[]> {
+    return parseLog(await this.#host.readLog({ projectId, endpointId }), limit);
   }
 
   observeRoom(): Promise<RoomObservation> {

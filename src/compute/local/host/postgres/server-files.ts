@@ -4,7 +4,7 @@
  */
 
 import { chmodSync, chownSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { chown, copyFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chown, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import { makeFolder } from '../../../../lib/make-folder.ts';
@@ -16,14 +16,13 @@ import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { rotateLog } from '../home/records.ts';
 import { dataHome } from '../home/server-data.ts';
 import { type Primary, renderHba, renderServerConfig, renderSettings, sizeConfigName } from './server-config.ts';
+import { logName } from './server-log.ts';
 
 const configName = 'postgresql.conf';
 const hbaName = 'pg_hba.conf';
-const logName = 'server.log';
 const passwordName = 'replication.pass';
-/** Above the first size a log is set aside at a start; above the second it is cut while the server runs. */
+/** Above this size a log is set aside at a start. */
 const rotateBytes = 1_048_576;
-const trimBytes = 10_485_760;
 
 export interface ServerFiles {
   readonly configFile: string;
@@ -110,15 +109,6 @@ async function writePasswordFile(path: string, spec: ComputeSpec): Promise<void>
   await rm(path, { force: true });
   await writeFile(path, line, { mode: 0o600, flag: 'wx' });
   if (spec.tenantUid !== null) await chown(path, spec.tenantUid, spec.tenantUid);
-}
-
-/** The server appends to its log, so cutting the log while the server runs loses no later line. */
-export async function trimLog(endpointDirectory: string): Promise<void> {
-  const logFile = join(endpointDirectory, logName);
-  const size = (await stat(logFile).catch(() => null))?.size ?? 0;
-  if (size <= trimBytes) return;
-  await copyFile(logFile, `${logFile}.1`);
-  await truncate(logFile);
 }
 
 /** The server's uid makes its socket in it; Catnap's own processes, which have the group, may enter; others may not. */
