@@ -106,6 +106,19 @@ describe('when room is critical', () => {
     expect(compute()?.settings.default_transaction_read_only).toBeUndefined();
   });
 
+  test('a compute whose log goes on growing is suspended, although no session has a transaction that writes', async () => {
+    const { turn, row } = await stage();
+    const { room } = driver;
+    // The log of a fake grows by 1 kB with each look.
+    driver.room = { ...room, lowBytes: 8 * 2_048 };
+    for (let looks = 0; looks < 3; looks++) await turn('critical');
+    expect(await row()).toMatchObject({ diskGuard: 'read_only', currentState: 'active' });
+    await turn('critical');
+    expect(await row()).toMatchObject({ diskGuard: 'held', currentState: 'idle' });
+    driver.room = room;
+    await turn('enough');
+  });
+
   test('a compute is stopped even if the system database cannot write', async () => {
     const { endpoint, turn, compute } = await stage();
     await turn('low');

@@ -18,6 +18,8 @@ import type { Reconciler, ReconcilerParts } from './reconciler.ts';
 const everyMs = 250;
 /** The first time, a session may have begun to write before writes were off. */
 const strikesMax = 2;
+/** Of what was kept back: enough to delete a million rows from a disk of 20 GB and more. */
+const logShareMax = 1 / 8;
 
 interface Memory {
   /** As far as is known, no compute is held to anything. */
@@ -27,12 +29,18 @@ interface Memory {
   primaries: readonly ActiveCompute[];
   /** How often sessions of a compute were found writing. */
   readonly strikes: Map<EndpointId, number>;
+  /** How far the log of a compute was when room became critical. */
+  readonly logs: Map<EndpointId, number>;
+  /** What the log of a compute may grow by from then on. */
+  logBytesMax: number;
 }
 
 export function makeDiskRoom(): Reconciler {
-  const memory: Memory = { isQuiet: false, level: 'enough', primaries: [], strikes: new Map() };
+  const counts = { strikes: new Map(), logs: new Map(), logBytesMax: 0 };
+  const memory: Memory = { isQuiet: false, level: 'enough', primaries: [], ...counts };
   const turn = async (parts: ReconcilerParts) => {
     const room = await parts.driver.observeRoom();
+    memory.logBytesMax = room.lowBytes * logShareMax;
     tellOfChange(parts, memory, room);
     if (room.level === 'enough') return release(parts, memory);
     memory.isQuiet = false;
@@ -71,16 +79,30 @@ async function guard(parts: ReconcilerParts, memory: Memory, primary: ActiveComp
     });
   }
   if (memory.level !== 'critical') return;
-  const ended = await driver.endWriters(computeRef(primary)).catch(() => 0);
-  if (ended === 0) return;
-  const strikes = (memory.strikes.get(primary.id) ?? 0) + 1;
-  memory.strikes.set(primary.id, strikes);
-  log.warn({ ...subject, ended, strikes }, 'sessions wrote although the disk is full: ended');
-  if (strikes < strikesMax) return;
+  if (!(await isStruckOut(parts, memory, primary)) && !(await isLoggingOn(parts, memory, primary))) return;
   await hold(parts, primary).catch(async (error: unknown) => {
     log.error({ ...subject, reason: errorText(error) }, 'a compute that fills the disk is stopped without a record');
     await driver.suspend(computeRef(primary), primary.generation).catch(() => null);
   });
+}
+
+async function isStruckOut({ driver, log }: ReconcilerParts, memory: Memory, primary: ActiveCompute): Promise<boolean> {
+  const ended = await driver.endWriters(computeRef(primary)).catch(() => 0);
+  if (ended === 0) return false;
+  const strikes = (memory.strikes.get(primary.id) ?? 0) + 1;
+  memory.strikes.set(primary.id, strikes);
+  log.warn({ endpoint: primary.id, ended, strikes }, 'sessions wrote although the disk is full: ended');
+  return strikes >= strikesMax;
+}
+
+/** Some statements write to the log alone, in read-only transactions too (pg_logical_emit_message). */
+async function isLoggingOn({ driver }: ReconcilerParts, memory: Memory, primary: ActiveCompute): Promise<boolean> {
+  const measures = await driver.measure(computeRef(primary)).catch(() => null);
+  const position = measures?.wal?.position;
+  if (position === undefined) return false;
+  const begin = memory.logs.get(primary.id) ?? position;
+  memory.logs.set(primary.id, begin);
+  return position - begin > memory.logBytesMax;
 }
 
 async function turnWritesOff({ core }: ReconcilerParts, primary: ActiveCompute): Promise<void> {
@@ -106,6 +128,7 @@ async function hold({ core, log }: ReconcilerParts, primary: ActiveCompute): Pro
 /** Servers that run get their writes back from the reconciler of size quotas, held ones start with the next client. */
 async function release({ core }: ReconcilerParts, memory: Memory): Promise<void> {
   memory.strikes.clear();
+  memory.logs.clear();
   if (memory.isQuiet) return;
   for (const { id } of await selectDiskGuarded(core.database.sql)) await updateDiskGuard(core.database.sql, id, null);
   memory.isQuiet = true;

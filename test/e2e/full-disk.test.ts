@@ -135,6 +135,23 @@ describe.skipIf(problem !== null)('a disk that fills up', () => {
     }, patience);
   });
 
+  it('stops one that fills the disk with its log alone, from transactions that are read-only', {
+    timeout: 300_000,
+  }, async () => {
+    const client = new pg.Client({ connectionString: neighbour.uri });
+    client.on('error', () => {});
+    await client.connect();
+    const flood = `select pg_logical_emit_message(false, 'x', repeat('x', 1000000)) from generate_series(1, 2)`;
+    await eventually(
+      async () => {
+        await client.query(flood).catch(() => undefined);
+        await expect(ask(neighbour.uri, 'select 1')).rejects.toMatchObject({ code: '53100' });
+      },
+      { ...patience, everyMs: 10 },
+    );
+    await client.end().catch(() => undefined);
+  });
+
   it('deletes and purges without a free byte, after which everybody may write', { timeout: 300_000 }, async () => {
     const junk = createWriteStream(join(disk.path, 'junk'));
     const full = once(junk, 'error');
