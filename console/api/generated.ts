@@ -305,8 +305,10 @@ export interface Endpoint {
   readonly replication_lag_seconds?: number;
   /** Present while the writes of a running compute are off. An addition of Catnap. */
   readonly writes_off?: {
-    /** The quota that its branch exceeds. */
-    readonly quota: 'logical_size_bytes';
+    /** Its branch exceeds its size quota, or the machine has no room left. */
+    readonly reason: 'size_quota' | 'disk_full';
+    /** The quota that its branch exceeds, if it is that. */
+    readonly quota?: 'logical_size_bytes';
     /**
      * `session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can lift that to
      * delete, and is ended if it makes the branch grow.
@@ -1173,6 +1175,27 @@ export interface RestartProjectEndpointReply {
   readonly endpoint: Endpoint;
   /** Work that the request queued, in order; the resource is ready when the last one is finished. */
   readonly operations: readonly Operation[];
+}
+
+export interface ListProjectEndpointLogsReply {
+  /** The newest at the end. */
+  readonly logs: readonly {
+    /** When it was written. */
+    readonly at?: string;
+    /**
+     * `server`: a process of the server that runs nothing of tenants. `session`: any other process; whoever may log in
+     * can have chosen its text. `catnap`: Catnap itself. `unknown`: a line that did not come through the log.
+     */
+    readonly source: 'server' | 'session' | 'catnap' | 'unknown';
+    /** Kind of the process, such as `client backend`. */
+    readonly process?: string;
+    /** Its process id, as in `pg_stat_activity`. */
+    readonly pid?: number;
+    /** Severity, such as `LOG` or `FATAL`. */
+    readonly level?: string;
+    /** The text, with details and hints on lines of their own. */
+    readonly message: string;
+  }[];
 }
 
 export interface GetProjectEndpointMetricsReply {

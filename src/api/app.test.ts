@@ -188,6 +188,9 @@ describe('failures that nobody expected', () => {
       instance.get('/broken', async () => {
         throw new Error('the secret reason', { cause: new Error('the deeper one') });
       });
+      instance.get('/full', async () => {
+        throw Object.assign(new Error('could not extend file "base/5/1259"'), { code: '53100' });
+      });
     });
     const reply = await app.inject({ url: '/broken', headers: { 'x-request-id': 'r1' } });
     expect(reply.statusCode).toBe(500);
@@ -197,6 +200,8 @@ describe('failures that nobody expected', () => {
     expect(logged).toHaveLength(1);
     expect(logged[0]).toContain('the deeper one');
     expect(logged[0]).toContain('"request_id":"r1"');
+    const full = await app.inject('/full');
+    expect([full.statusCode, full.json().message]).toEqual([507, expect.stringContaining('nothing was changed')]);
     await app.close();
   });
 });

@@ -26,6 +26,7 @@ test('building the application and answering requests loads no module', async ()
     keyUses: { record: () => {} },
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
+    readLog: async () => [],
     dumpSchema: async () => '',
     authProvider: makeAuthProviderParts(core),
     providers: testProviders(),

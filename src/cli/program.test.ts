@@ -96,6 +96,7 @@ describe('storage', () => {
     branchBytesOnDisk: 2 ** 20,
     historyBytes: 2 ** 22,
     historyBytesOnDisk: 3 * 2 ** 20,
+    purgeBytes: 5 * 2 ** 20,
   };
 
   test('says what it will do, and does it only when told', async () => {
@@ -134,6 +135,7 @@ describe('storage', () => {
     expect(out).toMatch(/image: +\/h\/storage.img, up to 1 GiB, 3 MiB on the disk/);
     expect(out).toMatch(/saved by sharing: +1 MiB/);
     expect(out).toMatch(/history: +3 MiB beyond what branches take/);
+    expect(out).toMatch(/freed by catnap purge: +at least 5 MiB/);
     expect(out).toMatch(/p +br-a +1 MiB +512 KiB +20000/);
     expect(out).toMatch(/Slow to branch.*br-a/);
     const json = await catnap(['storage', 'status', '--json'], { storage });

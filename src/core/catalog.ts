@@ -29,6 +29,7 @@ import type { BranchId } from '../lib/ids.ts';
 import type { ServerCatalog } from '../lib/model.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
+import { isHeld } from './disk-guard.ts';
 import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 import { spentQuota } from './quota.ts';
 
@@ -38,14 +39,15 @@ export interface PendingCatalog {
 }
 
 /**
- * A branch without a compute, or with one that sleeps because a quota is used up, has nothing to run now: the next
- * start applies what is pending.
+ * A branch without a compute, or with one that may not be woken (no quota or no disk left), has nothing to run now: the
+ * next start applies what is pending.
  */
 export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
   requireNotResetting(branch);
   const endpoint = await selectReadWriteEndpoint(scope.tx, branch.id);
   if (endpoint === undefined) return [];
   const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
+  if (wasAsleep && isHeld(endpoint)) return [];
   const project = await selectProject(scope.tx, branch.projectId);
   if (wasAsleep && project !== undefined && spentQuota(project, scope.clock.now()) !== null) return [];
   await requireRoomInQueue(scope, branch.projectId);

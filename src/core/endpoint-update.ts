@@ -15,6 +15,7 @@ import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
 import type { CommandScope } from './context.ts';
+import { isHeld, requireNotHeld } from './disk-guard.ts';
 import {
   type Endpoint,
   type EndpointResult,
@@ -84,6 +85,7 @@ export async function restartEndpoint(
     throw new CatnapError('precondition_failed', withDetails('only an active endpoint can be restarted', { state }));
   }
   requireQuotaLeft(scope, project);
+  requireNotHeld(endpoint);
   await requireRoomInQueue(scope, projectId);
   const stopped = await queueSuspend(scope, endpoint);
   const started = await queueStart(scope, stopped.endpoint);
@@ -134,13 +136,14 @@ async function requireTarget(scope: CommandScope, endpoint: Endpoint, branchId: 
   }
 }
 
-/** A sleeping compute that may not be woken, because a quota is used up, gets the change at its next start. */
+/** A sleeping compute that may not be woken (no quota or no disk left) gets the change at its next start. */
 async function queueChange(scope: CommandScope, from: ServerWish, to: ServerWish): Promise<EndpointResult> {
   const [before, after] = [from.endpoint, to.endpoint];
   if (after.branchId !== before.branchId) return queueMove(scope, before, after);
   const asleep = isOrWillBe(before, 'idle');
   if (after.disabled && !before.disabled && !asleep) return queueSuspend(scope, after);
-  const mayRun = !after.disabled && (!asleep || spentQuota(to.project, scope.clock.now()) === null);
+  const mayWake = spentQuota(to.project, scope.clock.now()) === null && !isHeld(after);
+  const mayRun = !after.disabled && (!asleep || mayWake);
   if (!mayRun || areServersAlike(from, to)) return { endpoint: after, operations: [] };
   const apply = await enqueue(scope, 'apply_config', { ...computeKeys(after), state: endpointChange });
   const endpoint = { ...after, isChanging: true };

@@ -27,6 +27,7 @@ import {
 } from './access.ts';
 import { whyNoRoom } from './capacity.ts';
 import type { CommandScope, Scope } from './context.ts';
+import { requireNotHeld } from './disk-guard.ts';
 import { requireEndpointSettings } from './endpoint-settings.ts';
 import { cancelAhead, computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
 import type { Plan } from './plan.ts';
@@ -188,6 +189,7 @@ export async function startEndpoint(
   if (endpoint.disabled) throw new CatnapError('precondition_failed', 'endpoint is disabled');
   if (isOrWillBe(endpoint, 'active')) return { endpoint, operations: [] };
   requireQuotaLeft(scope, project);
+  requireNotHeld(endpoint);
   const noRoom = await whyNoRoom(scope, id, endpoint.minCu);
   if (noRoom !== null) throw new CatnapError('unprocessable', noRoom);
   return queueStart(scope, endpoint);

@@ -5,6 +5,7 @@
  */
 import type { BranchRow } from '../db/branches.ts';
 import { periodBounds, type Usage, usageAt } from '../db/consumption.ts';
+import type { EndpointRow } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import type { Clock } from '../lib/clock.ts';
 import { CatnapError, type ErrorKind } from '../lib/errors.ts';
@@ -62,6 +63,14 @@ export function requireQuotaLeft({ clock }: { readonly clock: Clock }, project: 
 /** A branch of unknown size has never been served. */
 export function isOverSize({ sizeQuota, logicalSize }: Pick<BranchRow, 'sizeQuota' | 'logicalSize'>): boolean {
   return sizeQuota !== null && sizeQuota > 0 && (logicalSize ?? 0) > sizeQuota;
+}
+
+/** Whether the primary of a branch is to refuse writes: the branch is too large, or the machine has no room left. */
+export function hasWritesOff(
+  { diskGuard }: Pick<EndpointRow, 'diskGuard'>,
+  branch: Pick<BranchRow, 'sizeQuota' | 'logicalSize'>,
+): boolean {
+  return diskGuard !== null || isOverSize(branch);
 }
 
 /**

@@ -14,6 +14,7 @@ import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { type OpenRoute, routeOf } from './connection.ts';
 import { type CommandScope, type Core, commandScope } from './context.ts';
+import { requireNotHeld } from './disk-guard.ts';
 import { queueStart } from './endpoint.ts';
 import { sleepsAt } from './idleness.ts';
 import { computeKeys, newOperation, wakePriority } from './operation.ts';
@@ -152,6 +153,7 @@ async function wakeLocked(scope: CommandScope, projectId: ProjectId, endpointId:
   const route = routeOf(endpoint);
   if (route !== null) return { kind: 'awake', route };
   requireQuotaLeft(scope, project);
+  requireNotHeld(endpoint);
   if (last?.job !== 'start_compute') await queueStart(scope, endpoint, wakePriority);
   // A suspend that the start waits for, say, or a start that was asked for over the API.
   if (last !== undefined) await hurryOperations(scope.tx, endpointId, wakePriority);

@@ -96,3 +96,10 @@ export async function hasAnythingToPurge(sql: Sql): Promise<boolean> {
         or exists (select 1 from branches where recoverable_until is not null) as found`,
   ).found;
 }
+
+/** Branches that are deleted, alone or with their project, and can be recovered: what a purge would remove. */
+export async function selectBranchesBeforePurge(sql: Sql): Promise<Pick<BranchRow, 'id' | 'projectId'>[]> {
+  return sql`
+    select b.id, b.project_id from branches b join projects p on p.id = b.project_id
+    where b.recoverable_until is not null or p.recoverable_until is not null`;
+}

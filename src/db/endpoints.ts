@@ -27,11 +27,16 @@ export interface ServerState {
   readonly given: SizeRange;
   /** The build of Postgres that it runs. */
   readonly release: string | null;
-  /** Its branch was over its size quota when it was given these settings, which turn writes off. */
+  /** Its branch was over its size quota, or the disk full, when it was given these settings, which turn writes off. */
   readonly writesOff?: boolean;
+  /** That was because of the disk. */
+  readonly isDiskFull?: boolean;
   /** It was started with a way out of the machine. */
   readonly outbound?: boolean;
 }
+
+/** What is done about a compute while the disk is full. */
+export type DiskGuard = 'read_only' | 'held';
 
 /** How far a read replica was behind its primary. */
 export interface ReplicationLag {
@@ -81,6 +86,8 @@ export interface EndpointRow {
   /** What it takes of a stated capacity, from its start on. */
   readonly reservedCu: number | null;
   readonly workSeen: WorkSeen | null;
+  /** Null while there is room. */
+  readonly diskGuard: DiskGuard | null;
   /** Of the project's organization; only where a row is read or written to be shown, as `isChanging`. */
   readonly plan?: PlanName;
   /** An operation that changes its size or settings has not ended yet. */
@@ -188,18 +195,38 @@ export async function selectNeverSleeping(sql: Sql): Promise<NeverSleeping[]> {
       and e.deleting_at is null and p.deleting_at is null and p.settings -> 'maintenance_window' is not null`;
 }
 
-/** Awake primaries whose branch has a size quota, or whose writes are off because it had one. */
+/** Awake primaries whose branch has a size quota, or whose writes are off or should be for whatever reason. */
 export async function selectPrimariesWithSizeQuota(sql: Sql): Promise<ActiveCompute[]> {
   return sql<ActiveCompute[]>`
     select e.*, p.tenant_uid from endpoints e join projects p on p.id = e.project_id and p.deleting_at is null
     where e.current_state = 'active' and e.pending_state is null and e.deleting_at is null and e.type = 'read_write'
-      and ((p.settings -> 'quota' ->> 'logical_size_bytes')::bigint > 0 or (e.server ->> 'writesOff')::boolean)`;
+      and ((p.settings -> 'quota' ->> 'logical_size_bytes')::bigint > 0 or (e.server ->> 'writesOff')::boolean
+        or e.disk_guard is not null)`;
+}
+
+/** Those that something is done about because the disk is, or was, full. */
+export async function selectDiskGuarded(sql: Sql): Promise<EndpointRow[]> {
+  return sql<EndpointRow[]>`select * from endpoints where disk_guard is not null`;
+}
+
+/** Not a change that somebody made to the endpoint, so `updated_at` stays. */
+export async function updateDiskGuard(sql: Sql, id: EndpointId, guard: DiskGuard | null): Promise<void> {
+  await sql`update endpoints set disk_guard = ${guard} where id = ${id}`;
 }
 
 export type EndpointChange = Partial<
   Omit<
     EndpointRow,
-    'id' | 'projectId' | 'createdAt' | 'updatedAt' | 'generation' | 'plan' | 'isChanging' | 'replication' | 'workSeen'
+    | 'id'
+    | 'projectId'
+    | 'createdAt'
+    | 'updatedAt'
+    | 'generation'
+    | 'plan'
+    | 'isChanging'
+    | 'replication'
+    | 'workSeen'
+    | 'diskGuard'
   >
 >;
 

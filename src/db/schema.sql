@@ -309,13 +309,16 @@ create table endpoints (
   metered_until timestamp with time zone,
   metered_cpu_seconds double precision default 0 not null,
   recoverable_until timestamp with time zone,
+  disk_guard text,
   constraint endpoints_pkey PRIMARY KEY (id),
   constraint endpoints_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id),
   constraint endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint endpoints_current_state_check CHECK ((current_state = ANY (ARRAY['init'::text, 'active'::text, 'idle'::text]))),
+  constraint endpoints_disk_guard_check CHECK ((disk_guard = ANY (ARRAY['read_only'::text, 'held'::text]))),
   constraint endpoints_pending_state_check CHECK ((pending_state = ANY (ARRAY['active'::text, 'idle'::text]))),
   constraint endpoints_type_check CHECK ((type = ANY (ARRAY['read_write'::text, 'read_only'::text])))
 );
+CREATE INDEX endpoints_disk_guard ON catnap.endpoints USING btree (id) WHERE (disk_guard IS NOT NULL);
 CREATE INDEX endpoints_of_branch ON catnap.endpoints USING btree (branch_id);
 CREATE INDEX endpoints_of_project ON catnap.endpoints USING btree (project_id);
 CREATE UNIQUE INDEX endpoints_read_write ON catnap.endpoints USING btree (branch_id) WHERE ((type = 'read_write'::text) AND (deleting_at IS NULL));

@@ -34,6 +34,7 @@ export async function insertStartOfSleeper(sql: Sql, operation: NewOperation): P
       update endpoints e set pending_state = 'active', updated_at = now() from project
       where e.id = ${endpointId} and e.project_id = project.id and e.branch_id = ${branchId} and e.current_state = 'idle'
         and e.pending_state is null and e.address is null and not e.disabled and e.deleting_at is null
+        and e.disk_guard is distinct from 'held'
         and not exists (
           select 1 from operations o where o.project_id = ${projectId} and o.status in ${unfinished(sql)})
       returning e.id),

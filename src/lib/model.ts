@@ -72,3 +72,19 @@ export interface TransferReport {
   /** By endpoint. */
   readonly bytes: ReadonlyMap<string, number>;
 }
+
+/** One entry of a server's log. */
+export interface LogEntry {
+  /** ISO text; null where the line has no time. */
+  readonly at: string | null;
+  readonly pid: number | null;
+  /**
+   * `server`: a process that runs nothing of tenants. `session`: any other one, whose text a tenant may have chosen.
+   * `catnap`: Catnap itself. `unknown`: a line that did not come through the server's log.
+   */
+  readonly source: 'server' | 'session' | 'catnap' | 'unknown';
+  /** Kind of the process, as Postgres calls it. */
+  readonly process: string | null;
+  readonly level: string | null;
+  readonly message: string;
+}

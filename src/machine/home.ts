@@ -6,7 +6,9 @@ import { createLayout, type Layout } from '../compute/local/host/home/layout.ts'
 import { type Config, ConfigError } from '../lib/config.ts';
 
 /** Entries that Catnap makes: a home without projects that has any other entry is refused. */
-const folders = 'builds templates projects history s system work trash storage storage.img restore.json'.split(' ');
+const folders = 'builds templates projects history s system work trash storage storage.img restore.json ballast'.split(
+  ' ',
+);
 
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
   const { home, uids } = config;

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, readFile, stat, writeFile } from 'node:fs/promises';
+import { chown, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterEach, describe, expect, inject, test } from 'vitest';
@@ -79,6 +79,34 @@ describe('the embedded system database', () => {
     const second = await started(place);
     expect(second.connection).toEqual(first.connection);
     expect(await pidOf(second, place)).toBe(await pidOf(first, place));
+  });
+
+  test('has its next log segments before it needs them, and uses them', async () => {
+    const place = await home();
+    const system = await started(place);
+    const current = () =>
+      query(system.connection, async (sql) => {
+        const [row] = await sql<{ name: string }[]>`SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS name`;
+        return row?.name ?? '';
+      });
+    const folder = join(system.dataDirectory, 'pg_wal');
+    const segments = async () => (await readdir(folder)).filter((name) => /^[0-9A-F]{24}$/.test(name));
+    const first = await current();
+    await expect
+      .poll(async () => (await segments()).filter((name) => name > first), { timeout: 60_000 })
+      .toHaveLength(3);
+    const next = (await segments()).filter((name) => name > first).sort();
+    const { ino, uid } = await stat(join(folder, next[0] ?? ''));
+    expect(uid).toBe(place.config.uids?.systemDatabase ?? process.getuid?.());
+    await query(
+      system.connection,
+      (sql) => sql`CREATE TABLE filled AS SELECT repeat(md5(n::text), 30) AS x FROM generate_series(1, 30000) n`,
+    );
+    expect(await current()).toBe(next[1]);
+    expect((await stat(join(folder, next[0] ?? ''))).ino).toBe(ino);
+    process.kill((await pidOf(system, place)) ?? 0, 'SIGKILL');
+    const count = () => query(system.connection, (sql) => sql`SELECT count(*)::int AS n FROM filled`).catch(() => null);
+    await expect.poll(count, { timeout: 60_000 }).toEqual([{ n: 30_000 }]);
   });
 
   test('comes back after a kill -9 of the server', async () => {

@@ -23,6 +23,7 @@ import type { Logger } from '../lib/log.ts';
 import { buildVerifier } from '../lib/scram-verifier.ts';
 import { ensureHome } from './home.ts';
 import type { ScratchServer } from './recovery/scratch-server.ts';
+import { makeSpareLog } from './spare-log.ts';
 import { grantHistoryRights, hasHistoryRights, historyRights } from './system-history/rights.ts';
 import { forgetSlot, SystemHistory } from './system-history/system-history.ts';
 
@@ -31,6 +32,8 @@ const login = 'catnap';
 const database = 'catnap';
 /** Its password has 256 random bits, so repeating the hash adds no safety, only milliseconds to each connection. */
 const scramIterations = 1;
+
+const spareLogEveryMs = 60_000;
 
 /** For `postgres(options)`. */
 export interface SystemDatabaseConnection {
@@ -84,7 +87,7 @@ export async function startSystemDatabase(
   if (config.backup !== undefined) await ensureHistoryRights(parts, progress);
   else await forgetSlot(parts);
   const supervision = new AbortController();
-  const supervised = supervise(parts, supervision.signal);
+  const supervised = Promise.all([supervise(parts, supervision.signal), keepSpareLog(parts, supervision.signal)]);
   let history: SystemHistory | null = null;
   return {
     connection: parts.connection,
@@ -244,6 +247,9 @@ function settings(layout: Layout): Record<string, string> {
     // Catnap's own statements are short; parallel plans would only take processes from tenants.
     max_parallel_workers_per_gather: '0',
     max_logical_replication_workers: '0',
+    // Old segments are kept to be used again, and used before many new ones are needed: a full disk has none.
+    min_wal_size: '96MB',
+    max_wal_size: '256MB',
     // What the history has not copied yet is kept this far.
     max_slot_wal_keep_size: '1GB',
     password_encryption: 'scram-sha-256',
@@ -310,6 +316,22 @@ async function supervise(parts: Parts, signal: AbortSignal): Promise<void> {
       await delay(pauseMs, signal);
       pauseMs = Math.min(pauseMs * 2, 10_000);
     }
+  }
+}
+
+/** Looked after once a minute; never fails, because the server runs without them too. */
+async function keepSpareLog({ connection, dataDirectory, uid, log }: Parts, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const sql = postgres({ ...connection, max: 1, connect_timeout: 5, onnotice: () => undefined });
+    try {
+      const [found] = await sql<{ name: string }[]>`SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS name`;
+      if (found !== undefined) await makeSpareLog(dataDirectory, found.name, uid);
+    } catch (error) {
+      log.warn({ reason: errorText(error) }, 'no log segments are kept ready for the system database');
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+    await delay(spareLogEveryMs, signal);
   }
 }
 

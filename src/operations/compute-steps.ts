@@ -7,6 +7,7 @@ import { availableParallelism, totalmem } from 'node:os';
 import type { CatalogChange, ComputeObservation, MadeWay } from '../compute/interface/driver.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { heldMessage, isHeld } from '../core/disk-guard.ts';
 import { spentQuota } from '../core/quota.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { updateCatalogKept } from '../db/branches.ts';
@@ -27,7 +28,14 @@ import {
   type Write,
   wait,
 } from './step.ts';
-import { computeSpec, findComputeAtClaim, findStartingCompute, hasWritesOff, isDeleted, settingsOf } from './target.ts';
+import {
+  computeSpec,
+  findComputeAtClaim,
+  findStartingCompute,
+  isDeleted,
+  settingsOf,
+  takesNoWrites,
+} from './target.ts';
 import { type AtOnce, openAtOnce, raise } from './wake/quick-way.ts';
 
 const probeIntervalMs = 4;
@@ -47,6 +55,7 @@ const fence: Step = async (context) => {
   if (isUp !== null) return isUp;
   const spent = spentQuota(target.project, context.core.clock.now());
   if (spent !== null) return abandon(spent.message);
+  if (isHeld(target.endpoint)) return abandon(heldMessage);
   const noRoom = await takeRoom(context.core, target.endpoint.id, target.size.minCu);
   if (noRoom !== null) return abandon(noRoom);
   context.memory.compute = target;
@@ -253,7 +262,7 @@ export function serverState(target: ComputeTarget, seen: ComputeObservation): Se
     maxCu,
     given: target.size,
     release: seen.release,
-    ...(hasWritesOff(target) && { writesOff: true }),
+    ...(takesNoWrites(target) && { writesOff: true, isDiskFull: target.endpoint.diskGuard !== null }),
     ...(target.project.settings.allow_outbound_connections && { outbound: true }),
   };
 }

@@ -5,7 +5,7 @@ import { computeRef } from '../core/endpoint.ts';
 import { wantedSettings } from '../core/endpoint-settings.ts';
 import { planOf } from '../core/plan.ts';
 import { adminSecretSealContext } from '../core/project.ts';
-import { isOverSize, readOnlyByDefault } from '../core/quota.ts';
+import { hasWritesOff, readOnlyByDefault } from '../core/quota.ts';
 import { settingsOfPrimary, withPrimarySettings } from '../core/replica.ts';
 import { clampSize, limitsAt, temporaryDiskLimit } from '../core/sizing.ts';
 import { selectOrganizationOfProject } from '../db/accounts.ts';
@@ -101,12 +101,12 @@ export function settingsOf(target: ComputeTarget): Record<string, string> {
   const { project, endpoint, size, primarySettings } = target;
   const wanted = wantedSettings(project, endpoint, size);
   if (endpoint.type === 'read_only') return withPrimarySettings(wanted, primarySettings);
-  return hasWritesOff(target) ? { ...wanted, ...readOnlyByDefault } : wanted;
+  return takesNoWrites(target) ? { ...wanted, ...readOnlyByDefault } : wanted;
 }
 
 /** A replica takes no writes anyway. */
-export const hasWritesOff = ({ endpoint, branch }: ComputeTarget) =>
-  endpoint.type === 'read_write' && isOverSize(branch);
+export const takesNoWrites = ({ endpoint, branch }: ComputeTarget) =>
+  endpoint.type === 'read_write' && hasWritesOff(endpoint, branch);
 
 export function computeSpec(context: StepContext, target: ComputeTarget, generation: number): ComputeSpec {
   const { project, endpoint } = target;

@@ -38,6 +38,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     version,
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
+    readLog: (ref, limit) => driver.readLog(ref, limit),
     dumpSchema: makeSchemaReader(core, waker, makeDump(config)),
     authProvider,
     proxySockets,

@@ -8,6 +8,7 @@ import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
 import { branchSizes } from '../reconcilers/branch-sizes.ts';
 import { deletedThings } from '../reconcilers/deleted-things.ts';
+import { makeDiskRoom } from '../reconcilers/disk-room.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { expiredSnapshots } from '../reconcilers/expired-snapshots.ts';
 import { makeHistory } from '../reconcilers/history.ts';
@@ -63,6 +64,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     looks,
     quotas,
     makeSizeQuotas(),
+    makeDiskRoom(),
     retention,
     providerLeftovers(providers),
     authTransfers(providers),

@@ -1,12 +1,12 @@
 /**
- * Turns the writes of branches off that have grown beyond their size quota, and on again when they have shrunk or the
- * quota was raised. Turned off means that transactions are read-only by default, which a session can lift for itself so
- * that it can delete. So that nobody lifts it to write on, sessions of a branch that grows all the same are ended while
- * they write.
+ * Turns the writes of branches off that have grown beyond their size quota, or that are to wait until the disk has room
+ * (`disk-room.ts`), and on again when they have shrunk, the quota was raised, or there is room. Turned off means that
+ * transactions are read-only by default, which a session can lift for itself so that it can delete. So that nobody
+ * lifts it to write on, sessions of a branch that grows all the same are ended while they write.
  */
 import { computeRef } from '../core/endpoint.ts';
 import { computeKeys, enqueue } from '../core/operation.ts';
-import { isOverSize } from '../core/quota.ts';
+import { hasWritesOff } from '../core/quota.ts';
 import { selectBranchInAnyState, updateLogicalSize } from '../db/branches.ts';
 import type { Sql } from '../db/client.ts';
 import { type ActiveCompute, type EndpointRow, selectPrimariesWithSizeQuota } from '../db/endpoints.ts';
@@ -21,13 +21,13 @@ export function makeSizeQuotas(): Reconciler {
   const floors = new Map<string, number>();
   return makeReconciler('size-quotas', 2_000, async (parts) => {
     const primaries = await selectPrimariesWithSizeQuota(parts.core.database.sql);
-    const known = new Set<string>(primaries.filter(hasWritesOff).map(({ id }) => id));
+    const known = new Set<string>(primaries.filter(runsWithWritesOff).map(({ id }) => id));
     for (const id of floors.keys()) if (!known.has(id)) floors.delete(id);
     return primaries.map((primary) => ({ subject: primary.id, work: () => look(parts, primary, floors) }));
   });
 }
 
-const hasWritesOff = ({ server }: Pick<EndpointRow, 'server'>) => server?.writesOff === true;
+const runsWithWritesOff = ({ server }: Pick<EndpointRow, 'server'>) => server?.writesOff === true;
 
 async function look(parts: ReconcilerParts, primary: ActiveCompute, floors: Map<string, number>): Promise<void> {
   const { core, driver } = parts;
@@ -35,23 +35,23 @@ async function look(parts: ReconcilerParts, primary: ActiveCompute, floors: Map<
   const bytes = await driver.observeSize(computeRef(primary));
   if (bytes === null) return;
   await updateLogicalSize(sql, primary.branchId, bytes);
-  if ((await isOver(sql, primary)) !== hasWritesOff(primary)) return changeWrites(parts, primary);
-  if (!hasWritesOff(primary)) return;
+  if ((await mustBeOff(sql, primary)) !== runsWithWritesOff(primary)) return changeWrites(parts, primary);
+  if (!runsWithWritesOff(primary)) return;
   const floor = Math.min(bytes, floors.get(primary.id) ?? bytes);
   floors.set(primary.id, floor);
   if (bytes > floor + growthBytesMax) await endWriters(parts, primary);
 }
 
-async function isOver(sql: Sql, { branchId }: Pick<EndpointRow, 'branchId'>): Promise<boolean> {
-  const branch = await selectBranchInAnyState(sql, branchId);
-  return branch !== undefined && isOverSize(branch);
+async function mustBeOff(sql: Sql, endpoint: EndpointRow): Promise<boolean> {
+  const branch = await selectBranchInAnyState(sql, endpoint.branchId);
+  return branch !== undefined && hasWritesOff(endpoint, branch);
 }
 
 /** The operation itself reads what holds by then. */
 async function changeWrites({ core, log }: ReconcilerParts, seen: ActiveCompute): Promise<void> {
   await actIfUntouched(core, seen, isSameLife(seen), async (scope, endpoint) => {
-    const off = await isOver(scope.tx, endpoint);
-    if (off === hasWritesOff(endpoint)) return;
+    const off = await mustBeOff(scope.tx, endpoint);
+    if (off === runsWithWritesOff(endpoint)) return;
     log.info({ endpoint: seen.id, branch: seen.branchId, off }, 'the writes of a branch are turned off or on');
     await enqueue(scope, 'apply_config', computeKeys(endpoint));
   });

@@ -1,4 +1,6 @@
 /** The specification's section 3 row by row, and sections 2.5 and 8, on real servers. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
@@ -260,6 +262,22 @@ it('names the build that a compute runs', async () => {
   const endpoint = await look();
   expect(endpoint.compute_release_version.startsWith(version)).toBe(true);
   expect(endpoint.pending_update).toBeUndefined();
+});
+
+it('keeps its log small, whatever a session logs, and shows it', async () => {
+  const flood = `do $$ begin for i in 1..5000 loop raise log '% %', i, repeat('x', 10000); end loop; end $$`;
+  await ask(uri, flood);
+  const folder = join(program.home.path, 'projects', projectId, 'endpoints', endpointId);
+  await eventually(async () => {
+    const sizes = await Promise.all(['server.log', 'server.log.1'].map((name) => stat(join(folder, name))));
+    expect(sizes.reduce((sum, { size }) => sum + size, 0)).toBeLessThan(5 * 1024 ** 2);
+  });
+  await ask(uri, `do $$ begin raise log 'after the flood'; end $$`);
+  await eventually(async () => {
+    const { logs } = (await program.api('GET', `${path()}/logs?limit=1000`)).body;
+    const last = logs.findLast(({ message }: { message: string }) => message.startsWith('after the flood'));
+    expect(last).toMatchObject({ source: 'session', process: 'client backend', level: 'LOG' });
+  });
 });
 
 it('a disabled compute sleeps and refuses connections and starts', async () => {

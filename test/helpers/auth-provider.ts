@@ -93,6 +93,7 @@ export async function makeAuthProvider(
     keyUses: { record: () => {} },
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
+    readLog: async () => [],
     authProvider: parts,
     providers: testProviders(),
     dumpSchema: async () => '',

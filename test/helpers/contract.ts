@@ -35,6 +35,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
   ['PATCH', '/organizations/{org_id}'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
+  ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/logs'],
   ['GET', '/projects/{project_id}/branches/{branch_id}/history'],
   ['GET', '/events'],
   ['GET', '/outbox'],
@@ -131,6 +132,7 @@ export async function makeApi(
     authProvider: makeAuthProviderParts(core),
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
+    readLog: async () => [],
     providers: testProviders(),
     awaitOperation: async () => {
       throw new Error('no worker runs in this test');

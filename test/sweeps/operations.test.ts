@@ -610,6 +610,8 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   observeWork: 'unused',
   observeSlots: 'unused',
   endWriters: 'unused',
+  observeRoom: 'unused',
+  readLog: 'unused',
   resize: 'unused',
   checkSettings: 'unused',
   dropUsers: 'unused',

@@ -282,6 +282,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /events',
     'GET /outbox',
     'GET /projects/{}/branches/{}/history',
+    'GET /projects/{}/endpoints/{}/logs',
     'GET /projects/{}/endpoints/{}/metrics',
     'PATCH /organizations/{}',
     'POST /projects/{}/branches/{}/purge',

@@ -7,7 +7,9 @@ import type { Core } from '../../core/context.ts';
 import type { AwaitOperation } from '../../core/operation-wait.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Config } from '../../lib/config.ts';
+import type { EndpointId, ProjectId } from '../../lib/ids.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { LogEntry } from '../../lib/model.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
 /** The settings, and what the parent found out about the machine. */
@@ -38,6 +40,11 @@ export interface ApiParts {
   readonly version: string;
   /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
+  /** The last entries of a compute's log. Whether the caller may read it is asked before. */
+  readonly readLog: (
+    ref: { readonly projectId: ProjectId; readonly endpointId: EndpointId },
+    limit: number,
+  ) => Promise<readonly LogEntry[]>;
   /** The embedded auth provider, which is served under `/stack`. */
   readonly authProvider: AuthProviderParts;
   /** Where the proxies take requests for SQL over HTTP. */

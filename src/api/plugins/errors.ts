@@ -91,6 +91,9 @@ function toCatnapError(thrown: unknown): CatnapError {
   if (failure !== null) {
     return new CatnapError('unavailable', databaseMessages[failure], { cause: thrown, retryAfterSeconds: 1 });
   }
+  if (code !== undefined && fullDiskCodes.has(code)) {
+    return new CatnapError('disk_full', fullDiskMessage, { cause: thrown, retryAfterSeconds: 1 });
+  }
   if (thrown instanceof Error && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new CatnapError('invalid_request', `invalid request: ${lowerFirst(thrown.message)}`, { cause: thrown });
   }
@@ -107,6 +110,12 @@ const databaseMessages = {
     'the connection to the system database was lost; try again, but look first whether a change was made, ' +
     'unless the request had an Idempotency-Key',
 } as const;
+
+/** The system database, or Catnap itself, found no room; Postgres has rolled back what the request did. */
+const fullDiskCodes: ReadonlySet<string> = new Set(['53100', 'ENOSPC', 'EDQUOT']);
+const fullDiskMessage =
+  'the disk of the machine is full, and nothing was changed: delete projects or branches, purge deleted ones, and try ' +
+  'again';
 
 function factsOf(thrown: unknown): { code?: string; statusCode?: number } {
   if (typeof thrown !== 'object' || thrown === null) return {};

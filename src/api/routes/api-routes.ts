@@ -15,6 +15,7 @@ import { branchContentRoutes } from './branch-content.ts';
 import { branchRoutes } from './branches.ts';
 import { consumptionRoutes } from './consumption.ts';
 import { databaseRoutes } from './databases.ts';
+import { endpointLogsRoutes } from './endpoint-logs.ts';
 import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
 import { keySetRoutes } from './key-sets.ts';
@@ -36,6 +37,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   branchContentRoutes(app, parts);
   snapshotRoutes(app, parts);
   endpointRoutes(app, parts);
+  endpointLogsRoutes(app, parts);
   endpointMetricsRoutes(app, parts);
   consumptionRoutes(app, parts);
   databaseRoutes(app, parts);

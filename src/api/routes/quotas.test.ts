@@ -93,7 +93,10 @@ test('a branch shows whether it is too large, and a compute that its writes are 
   await sql`
     update endpoints set current_state = 'active', server = ${sql.json({ ...server, writesOff: true })}
     where id = ${endpointId}`;
-  expect((await compute()).writes_off).toMatchObject({ quota: 'logical_size_bytes', enforcement: 'session' });
+  expect((await compute()).writes_off).toMatchObject({ reason: 'size_quota', quota: 'logical_size_bytes' });
+  await sql`
+    update endpoints set server = ${sql.json({ ...server, writesOff: true, isDiskFull: true })} where id = ${endpointId}`;
+  expect((await compute()).writes_off).toMatchObject({ reason: 'disk_full', enforcement: 'session' });
   await api.call('PATCH', base, { body: { project: { settings: { quota: {} } } } });
   expect((await branch()).size_quota).toBeUndefined();
 });

@@ -84,7 +84,12 @@ export const Endpoint = Type.Object(
     writes_off: Type.Optional(
       Type.Object(
         {
-          quota: Type.Enum(['logical_size_bytes'], { description: 'The quota that its branch exceeds.' }),
+          reason: Type.Enum(['size_quota', 'disk_full'], {
+            description: 'Its branch exceeds its size quota, or the machine has no room left.',
+          }),
+          quota: Type.Optional(
+            Type.Enum(['logical_size_bytes'], { description: 'The quota that its branch exceeds, if it is that.' }),
+          ),
           enforcement: Type.Enum(['session'], {
             description:
               '`session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can ' +

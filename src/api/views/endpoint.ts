@@ -75,10 +75,15 @@ function givenSize({ currentState, server, plan, minCu, maxCu }: Endpoint) {
 
 function writesView({ currentState, server }: Endpoint): Partial<EndpointView> {
   if (currentState !== 'active' || server?.writesOff !== true) return {};
-  const description =
-    'the branch is larger than settings.quota.logical_size_bytes of its project: transactions are read-only unless ' +
-    'they begin with BEGIN READ WRITE, which is for deleting; writes come back when the branch is small enough';
-  return { writes_off: { quota: 'logical_size_bytes', enforcement: 'session', description } };
+  const rule =
+    'transactions are read-only unless they begin with BEGIN READ WRITE, which is for deleting; writes come back';
+  if (server.isDiskFull === true) {
+    const description = `the disk of the machine is nearly full: ${rule} when there is room`;
+    return { writes_off: { reason: 'disk_full', enforcement: 'session', description } };
+  }
+  const why = 'the branch is larger than settings.quota.logical_size_bytes of its project';
+  const description = `${why}: ${rule} when the branch is small enough`;
+  return { writes_off: { reason: 'size_quota', quota: 'logical_size_bytes', enforcement: 'session', description } };
 }
 
 /** Whether a running compute is held to its size was decided when it started. */

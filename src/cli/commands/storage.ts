@@ -83,10 +83,11 @@ function words(status: StorageStatus) {
     taken: inUnits(status.branchBytesOnDisk),
     saved: inUnits(status.branchBytes - status.branchBytesOnDisk),
     history: `${inUnits(status.historyBytesOnDisk)} beyond what branches take`,
+    purge: status.purgeBytes && `at least ${inUnits(status.purgeBytes)}; catnap deleted lists it`,
   };
 }
 
-function columns({ image, branches }: StorageStatus) {
+function columns({ image, branches, purgeBytes }: StorageStatus) {
   return {
     how: 'method',
     where: 'data in',
@@ -99,6 +100,7 @@ function columns({ image, branches }: StorageStatus) {
       saved: 'saved by sharing',
       history: 'history',
     }),
+    ...(purgeBytes !== null && purgeBytes > 0 && { purge: 'freed by catnap purge' }),
   };
 }
 

@@ -274,8 +274,10 @@ export interface Endpoint {
   readonly replication_lag_seconds?: number;
   /** Present while the writes of a running compute are off. An addition of Catnap. */
   readonly writes_off?: {
-    /** The quota that its branch exceeds. */
-    readonly quota: 'logical_size_bytes';
+    /** Its branch exceeds its size quota, or the machine has no room left. */
+    readonly reason: 'size_quota' | 'disk_full';
+    /** The quota that its branch exceeds, if it is that. */
+    readonly quota?: 'logical_size_bytes';
     /**
      * `session`: transactions are read-only by default, which is SQLSTATE 25006 for writes; a session can lift that to
      * delete, and is ended if it makes the branch grow.

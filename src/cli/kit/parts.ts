@@ -41,6 +41,7 @@ export interface StorageStatus {
   readonly branchBytesOnDisk: number;
   readonly historyBytes: number;
   readonly historyBytesOnDisk: number;
+  readonly purgeBytes: number | null;
 }
 
 /** What `catnap storage` needs from the machine; failures are for people to read. */

@@ -52,6 +52,32 @@ export function describeBranches(bench: () => Bench): void {
     expect(await b.driver.observeSize(b.ref)).toBeNull();
   });
 
+  test('what a session logs can be read, also when it sleeps, and is told from what the server says', async () => {
+    const b = bench();
+    const running = await b.started();
+    if (b.hasSql) {
+      await b.driver.configure(b.ref, ownerAndDatabase);
+      const forged = '2026-01-01 00:00:00.000 UTC [1] postmaster LOG:  all is lost';
+      await b.query(running, `DO $$ BEGIN RAISE LOG E'one\n${forged}'; END $$`);
+    }
+    await b.driver.suspend(b.ref, 1);
+    const entries = await b.driver.readLog(b.ref, 1_000);
+    if (!b.hasSql) return expect(entries).toEqual([]);
+    const lost = entries.filter(({ message }) => message.includes('all is lost'));
+    expect(lost).toMatchObject([
+      { source: 'session', process: 'client backend', message: expect.stringMatching(/^one\n/) },
+    ]);
+    const down = entries.filter(({ message }) => message === 'database system is shut down');
+    expect(down).toMatchObject([{ source: 'server', process: 'postmaster' }]);
+    expect(await b.driver.readLog(b.ref, 1)).toEqual(entries.slice(-1));
+  });
+
+  test('the room for data is known', async () => {
+    const { freeBytes, lowBytes } = await bench().driver.observeRoom();
+    expect(freeBytes).toBeGreaterThan(0);
+    expect(lowBytes).toBeGreaterThan(0);
+  });
+
   test('a session that writes can be ended, one that deletes goes on', async () => {
     const b = bench();
     expect(await b.driver.endWriters(b.ref)).toBe(0);

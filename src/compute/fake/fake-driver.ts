@@ -4,7 +4,7 @@
  */
 
 import { delay } from '../../lib/clock.ts';
-import type { BranchHistory, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type { BranchHistory, ComputeLimits, LogEntry, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import {
   type BranchCopy,
@@ -27,7 +27,7 @@ import {
   type TenantRef,
   type WorkObservation,
 } from '../interface/driver.ts';
-import type { ServerMeasures } from '../interface/measures.ts';
+import type { RoomObservation, ServerMeasures } from '../interface/measures.ts';
 import { applyChange, catalogOf, type FakeBranch, syncFakeUsers } from './branch.ts';
 import { commitTo, keepLog } from './history.ts';
 import {
@@ -37,6 +37,7 @@ import {
   forgetProject,
   ifRunning,
   measuresOf,
+  needRestart,
   observation,
   refOf,
   replaceIn,
@@ -52,14 +53,6 @@ export interface FakeOptions {
   /** The world of an earlier driver, as after a restart of Catnap. */
   readonly world?: FakeWorld;
 }
-
-/** The settings used in tests that Postgres reads only at a start. */
-const needRestart: ReadonlySet<string> = new Set([
-  'max_connections',
-  'max_locks_per_transaction',
-  'shared_buffers',
-  'wal_level',
-]);
 
 const fakeBytes = 30_000_000;
 
@@ -82,6 +75,12 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly sizes = new Map<string, number>();
   /** What computes are busy with, by endpoint; set by tests. */
   readonly work = new Map<string, WorkObservation>();
+  /** How many sessions of a compute are writing, by endpoint; set by tests. */
+  readonly writers = new Map<string, number>();
+  /** What servers have logged, by endpoint; set by tests. */
+  readonly logs = new Map<string, readonly LogEntry[]>();
+  /** Set by tests. */
+  room: RoomObservation = { level: 'enough', freeBytes: 10_000_000_000, lowBytes: 1_000_000_000 };
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid = 1000;
@@ -241,7 +240,17 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async endWriters(ref: ComputeRef): Promise<number> {
     await this.#enter('endWriters', ref.endpointId);
-    return 0;
+    return this.writers.get(ref.endpointId) ?? 0;
+  }
+
+  async readLog({ endpointId }: Pick<ComputeRef, 'endpointId'>, limit: number): Promise<readonly LogEntry[]> {
+    await this.#enter('readLog', endpointId);
+    return (this.logs.get(endpointId) ?? []).slice(-limit);
+  }
+
+  async observeRoom(): Promise<RoomObservation> {
+    await this.#enter('observeRoom', 'machine');
+    return this.room;
   }
 
   async checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {

@@ -174,3 +174,11 @@ export function replaceIn(
   branches.set(ref.branchId, staged);
   branches.delete(stagingId);
 }
+
+/** The settings used in tests that Postgres reads only at a start. */
+export const needRestart: ReadonlySet<string> = new Set([
+  'max_connections',
+  'max_locks_per_transaction',
+  'shared_buffers',
+  'wal_level',
+]);

@@ -36,7 +36,7 @@ export interface DriverChannel {
   on(event: 'disconnect', listener: () => void): unknown;
 }
 
-/** The calls that a child process may make: all of them, only those that check something and touch no compute, none. */
+/** The calls that a child process may make: all, only those that check or read something and touch no compute, none. */
 export type DriverAccess = 'all' | 'checks' | 'none';
 
 export interface DriverHost {

@@ -8,11 +8,20 @@
  */
 
 import type { BranchId, EndpointId, ProjectId } from '../../lib/ids.ts';
-import type { BranchHistory, ComputeAddress, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
+import type {
+  BranchHistory,
+  ComputeAddress,
+  ComputeLimits,
+  LogEntry,
+  ReplicationSlot,
+  ServerCatalog,
+} from '../../lib/model.ts';
 import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { CatalogChange, ConfiguredCatalog } from './catalog-change.ts';
-import type { ServerMeasures } from './measures.ts';
+import type { RoomObservation, ServerMeasures } from './measures.ts';
+
+export { NoSuchMomentError, StaleGenerationError } from './driver-errors.ts';
 
 export type * from './catalog-change.ts';
 
@@ -300,6 +309,12 @@ export interface ComputeDriver {
    */
   endWriters(ref: ComputeRef): Promise<number>;
 
+  /** The last entries of a compute's log, the newest at the end, whether it runs or not. */
+  readLog(ref: Pick<ComputeRef, 'projectId' | 'endpointId'>, limit: number): Promise<readonly LogEntry[]>;
+
+  /** How much room there is for the data of all tenants. */
+  observeRoom(): Promise<RoomObservation>;
+
   /**
    * Asks Postgres itself whether a server could start with these settings: null, or its error message. Touches no
    * compute.
@@ -308,19 +323,4 @@ export interface ComputeDriver {
 
   /** Every compute that has a process, for the reconcilers. */
   list(): Promise<ComputeObservation[]>;
-}
-
-export class StaleGenerationError extends Error {
-  constructor(endpointId: string, given: number, seen: number) {
-    super(`generation ${given} of ${endpointId} is stale; the driver has seen ${seen}`);
-    this.name = 'StaleGenerationError';
-  }
-}
-
-/** The history of a branch does not reach that moment, or has lost it. Final: asking again does not help. */
-export class NoSuchMomentError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'NoSuchMomentError';
-  }
 }

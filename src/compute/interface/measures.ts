@@ -1,4 +1,4 @@
-/** What a server counts about itself. */
+/** What a server counts about itself, and what room the machine has. */
 
 /** Totals are since the server's start, or since they were last reset. */
 export interface ServerMeasures {
@@ -18,4 +18,15 @@ export interface WrittenLog {
   readonly bytes: number;
   /** Where it ends. It continues from one start to the next, and sometimes skips the rest of a segment. */
   readonly position: number;
+}
+
+/**
+ * `low`: what is left is for the servers to go on with, and tenants' writes are to be turned off. `critical`: half of
+ * that is gone, too.
+ */
+export interface RoomObservation {
+  readonly level: 'enough' | 'low' | 'critical';
+  readonly freeBytes: number;
+  /** Below this it is `low`. */
+  readonly lowBytes: number;
 }

@@ -13,7 +13,10 @@ import {
   storagePaths,
 } from '../../compute/local/host/disks/storage-image.ts';
 import { createLayout, dataDirectory, isId, type Layout } from '../../compute/local/host/home/layout.ts';
+import { readBranchRecord } from '../../compute/local/host/home/records.ts';
+import { selectBranchesBeforePurge } from '../../db/deleted.ts';
 import type { Config } from '../../lib/config.ts';
+import { withSystemDatabase } from '../system-database.ts';
 
 export interface BranchUse {
   readonly project: string;
@@ -43,9 +46,17 @@ export interface StorageStatus {
   /** What histories would take if they shared nothing, and what they take beyond the blocks of branches. */
   readonly historyBytes: number;
   readonly historyBytesOnDisk: number;
+  /** What a purge of everything deleted would free at least, history included; null where that is not known. */
+  readonly purgeBytes: number | null;
 }
 
-export async function storageStatus({ home }: Pick<Config, 'home'>): Promise<StorageStatus> {
+export type DeletedBranch = Pick<BranchUse, 'project' | 'branch'>;
+
+export async function storageStatus(
+  config: Pick<Config, 'home' | 'databaseUrl'>,
+  findDeleted = findDeletedBranches,
+): Promise<StorageStatus> {
+  const { home } = config;
   if (!existsSync(home)) throw new Error(`there is no data home ${home} yet: start Catnap once, or set CATNAP_HOME`);
   const record = await readStorageRecord(home);
   const { image, point } = storagePaths(home);
@@ -64,7 +75,17 @@ export async function storageStatus({ home }: Pick<Config, 'home'>): Promise<Sto
     bytesUsed: bsize * (blocks - bfree),
     bytesFree: bsize * bavail,
     ...(await measureBranches(layout)),
+    purgeBytes: await findDeleted(config).then(
+      (deleted) => measurePurge(layout, deleted),
+      () => null,
+    ),
   };
+}
+
+/** Fails where the system database does not run. */
+async function findDeletedBranches(config: Pick<Config, 'home' | 'databaseUrl'>): Promise<readonly DeletedBranch[]> {
+  const rows = await withSystemDatabase(config, ({ sql }) => selectBranchesBeforePurge(sql));
+  return rows.map(({ projectId, id }) => ({ project: projectId, branch: id }));
 }
 
 async function measureBranches(layout: Layout) {
@@ -91,6 +112,23 @@ async function measureHistories({ histories }: Layout, ofBranches: readonly Rang
   if (found === null) return null;
   const sharedAlone = unionBytes([...ofBranches, ...found.shared]) - unionBytes(ofBranches);
   return { historyBytes: found.bytes, historyBytesOnDisk: found.bytes - found.sharedBytes + sharedAlone };
+}
+
+/** Only what nothing else shares: that is freed whatever stays. */
+async function measurePurge(layout: Layout, deleted: readonly DeletedBranch[]): Promise<number | null> {
+  let bytes = 0;
+  for (const { project, branch } of deleted) {
+    const directory = layout.branch(project, branch);
+    const historyId = (await readBranchRecord(directory))?.past?.historyId;
+    const history = historyId === undefined ? null : layout.history(project, historyId);
+    for (const folder of [dataDirectory(directory), history]) {
+      if (folder === null || !existsSync(folder)) continue;
+      const found = await measureExtents(folder);
+      if (found === null) return null;
+      bytes += found.bytes - found.sharedBytes;
+    }
+  }
+  return bytes;
 }
 
 function branchUse(project: string, branch: string, found: Extents): BranchUse {

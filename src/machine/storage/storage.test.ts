@@ -63,7 +63,7 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
   test('takes everything in, is where the data are from then on, and can share blocks', async () => {
     await makeData();
     expect(await planStorage(place.config, bytes)).toMatchObject({ bytes, projects: 1 });
-    expect((await storageStatus(place.config)).method).toBe('copy');
+    expect(await storageStatus(place.config)).toMatchObject({ method: 'copy', purgeBytes: null });
     const said: string[] = [];
     await createStorage(place.config, bytes, (line) => said.push(line));
     expect(said.join('\n')).toMatch(/made .*storage\.img[\s\S]*copying .*projects[\s\S]*everything is in the image/);
@@ -75,8 +75,12 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     expect((await lstat(join(home, 'storage.img'))).blocks * 512).toBeLessThan(bytes / 4);
     await mkdir(join(layout.root, 'history/wild-bird-1/h1/log'), { recursive: true });
     await writeFile(join(layout.root, 'history/wild-bird-1/h1/log/segment'), 'x'.repeat(8192), { flush: true });
-    const status = await storageStatus(place.config);
+    // Of a branch that is deleted, without its history: that is another one's.
+    const [, project = '', , deleted = ''] = branch.split('/');
+    const status = await storageStatus(place.config, async () => [{ project, branch: deleted }]);
     expect(status).toMatchObject({ historyBytes: 8192, historyBytesOnDisk: 8192 });
+    expect(status.purgeBytes).toBe(status.branches?.[0]?.bytes);
+    expect(status.purgeBytes).toBeGreaterThan(0);
     expect(status).toMatchObject({ method: 'reflink', path: layout.root, isAway: false, image: { bytes } });
     expect(status.branches).toMatchObject([{ project: 'wild-bird-1', branch: 'br-one-2', bytes: 4096, shared: 0 }]);
     await expect(planStorage(place.config, bytes)).rejects.toThrow(/has a storage image already/);

@@ -15,6 +15,7 @@ import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { readVersion } from '../../lib/version.ts';
+import { keepBallast } from '../../machine/ballast.ts';
 import { type CertificateSource, startCertificateSource } from '../../machine/certificate-source.ts';
 import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
@@ -36,7 +37,7 @@ export interface RunOptions {
   readonly stopComputes: boolean;
 }
 
-/** The worker may call everything, with the parent's privileges; the API may only check settings. */
+/** The worker may call everything, with the parent's privileges; the API may only check settings and read logs. */
 const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = {
   worker: 'all',
   api: 'checks',
@@ -90,6 +91,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   undo.push(async () => {
     for (const { child } of forked) child.kill('SIGKILL');
   });
+  const ballast = await keepBallast(layout, log);
+  undo.push(() => ballast.stop());
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const host = openDriverHost(config, layout, log);

@@ -18,6 +18,7 @@ import type {
   ResizeOutcome,
   TenantRef,
 } from '../../interface/driver.ts';
+import type { RoomObservation } from '../../interface/measures.ts';
 
 export interface HostedProcess {
   readonly pid: number;
@@ -47,6 +48,8 @@ export interface HostedCompute {
 
 /** The host itself knows which branch an endpoint is on. */
 export type EndpointRef = Omit<ComputeRef, 'branchId'>;
+
+export type LogRef = Pick<ComputeRef, 'projectId' | 'endpointId'>;
 
 export interface LiveClone extends BranchRef {
   readonly pgVersion: number;
@@ -149,6 +152,9 @@ export interface HostCalls {
   /** Takes no lock: a stop in progress must not delay the resizing of other computes. */
   resize(ref: EndpointRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
   sample(refs: readonly EndpointRef[]): Promise<ComputeSample[]>;
+  observeRoom(): Promise<RoomObservation>;
+  /** The end of its log, in whole lines. */
+  readLog(ref: LogRef): Promise<string>;
   /** Null, or Postgres's error message. */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
   /** Call it when the server has the project's secret: the template's is forgotten. */
@@ -194,6 +200,8 @@ export const hostMethods = [
   'reload',
   'resize',
   'sample',
+  'observeRoom',
+  'readLog',
   'checkSettings',
   'forgetFirstSecret',
   'stop',

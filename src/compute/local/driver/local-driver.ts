@@ -9,6 +9,7 @@ import type {
   BranchHistory,
   ComputeAddress,
   ComputeLimits,
+  LogEntry,
   ReplicationSlot,
   ServerCatalog,
 } from '../../../lib/model.ts';
@@ -36,7 +37,7 @@ import {
   type TenantRef,
   type WorkObservation,
 } from '../../interface/driver.ts';
-import type { ServerMeasures } from '../../interface/measures.ts';
+import type { RoomObservation, ServerMeasures } from '../../interface/measures.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import {
   adminLogin,
@@ -56,10 +57,11 @@ import { takesLogins } from '../../server/probe.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
 import { endWriters, readSize, readWork } from '../../server/work.ts';
-import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
+import type { EndpointRef, HostCalls, HostedCompute, LogRef } from '../channel/host-calls.ts';
 import { keepHistory } from './history.ts';
 import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
+import { parseLog } from './log-lines.ts';
 import { absent, addressOf, observation } from './observation.ts';
 import { detachBranch, emptyBranch } from './private-work.ts';
 import { recoverBranch } from './recovery.ts';
@@ -191,6 +193,14 @@ export class LocalDriver implements ComputeDriver {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process?.ready) return 0;
     return withSession(addressOf(compute), adminLogin(compute.adminSecret), endWriters);
+  }
+
+  async readLog({ projectId, endpointId }: LogRef, limit: number): Promise<readonly LogEntry[]> {
+    return parseLog(await this.#host.readLog({ projectId, endpointId }), limit);
+  }
+
+  observeRoom(): Promise<RoomObservation> {
+    return this.#host.observeRoom();
   }
 
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {

@@ -30,7 +30,8 @@ export class LocalDriverHost implements DriverHost {
     this.#log = log;
     const host = new PrivilegedHost(config, layout, (err, message) => log.warn({ err }, message), sparesOfEachMajor);
     this.#host = host;
-    this.#served = { all: host, checks: { checkSettings: host.checkSettings.bind(host) }, none: {} };
+    const checks = { checkSettings: host.checkSettings.bind(host), readLog: host.readLog.bind(host) };
+    this.#served = { all: host, checks, none: {} };
   }
 
   async prepare(progress: (line: string) => void): Promise<void> {

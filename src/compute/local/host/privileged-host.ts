@@ -22,14 +22,7 @@ import type {
 } from '../../interface/driver.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
 import type { LimitsProblem, TemporaryDiskEnforcement } from '../../interface/driver-host.ts';
-import type {
-  BackupEnd,
-  EndpointRef,
-  HostCalls,
-  HostedCompute,
-  LiveClone,
-  PrivateServer,
-} from '../channel/host-calls.ts';
+import type { EndpointRef, HostCalls, HostedCompute, PrivateServer } from '../channel/host-calls.ts';
 import { createBranchDirectory } from './branches/create.ts';
 import { LiveClones } from './branches/live-clones.ts';
 import { closePrivateServer, openPrivateServer, type PrivateServerParts } from './branches/private-server.ts';
@@ -53,6 +46,7 @@ import {
   removeFirstSecret,
   writeEndpointRecord,
 } from './home/records.ts';
+import { RoomWatch } from './home/room.ts';
 import { type DataRef, dataDirectoryOf, dataHome } from './home/server-data.ts';
 import { discard, idsIn, TenantDirectories } from './home/tenant-directories.ts';
 import { Networks } from './network/networks.ts';
@@ -61,7 +55,7 @@ import { readControlFile } from './postgres/control-file.ts';
 import { findHolder, type Holder } from './postgres/holder.ts';
 import { Majors } from './postgres/majors.ts';
 import { stopPostmaster } from './postgres/postmaster.ts';
-import { trimLog } from './postgres/server-files.ts';
+import { LogKeeper } from './postgres/server-log.ts';
 import { checkSettings } from './postgres/settings-check.ts';
 
 export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin' | 'outboundAllow'>;
@@ -81,12 +75,16 @@ export class PrivilegedHost implements HostCalls {
   readonly #privateParts: PrivateServerParts;
   readonly #histories: Histories;
   readonly #recoveries: Recoveries;
+  readonly #room: RoomWatch;
+  readonly #logs: LogKeeper;
   readonly #log: DiskLog;
 
   constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
     this.#log = log;
     this.#spares = new Spares(spareCount);
     this.#layout = layout;
+    this.#room = new RoomWatch(layout);
+    this.#logs = new LogKeeper(layout, (error) => log(error, 'the log of a server could not be cut'));
     this.#tenants = new TenantDirectories(layout, config.uids);
     this.#majors = new Majors(config, layout);
     this.#liveClones = new LiveClones({ layout, tenants: this.#tenants, locks: this.#locks });
@@ -103,6 +101,11 @@ export class PrivilegedHost implements HostCalls {
     this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
 
+  readonly beginLiveClone: HostCalls['beginLiveClone'] = (clone) => inDiskWords(this.#liveClones.begin(clone));
+  readonly finishLiveClone: HostCalls['finishLiveClone'] = (...args) => inDiskWords(this.#liveClones.finish(...args));
+  readonly abandonLiveClone: HostCalls['abandonLiveClone'] = (token) => this.#liveClones.abandon(token);
+  readonly observeRoom: HostCalls['observeRoom'] = () => this.#room.observe();
+  readonly readLog: HostCalls['readLog'] = (ref) => this.#logs.read(ref);
   readonly turnHistory: HostCalls['turnHistory'] = (...args) => this.#histories.turn(...args);
   readonly copyLog: HostCalls['copyLog'] = (...args) => this.#histories.copyUpTo(...args);
   readonly beginBase: HostCalls['beginBase'] = (...args) => inDiskWords(this.#histories.beginBase(...args));
@@ -133,8 +136,9 @@ export class PrivilegedHost implements HostCalls {
   }
 
   /** Call it when Catnap ends. Computes keep running. */
-  close(): Promise<void> {
-    return this.#disks.close();
+  async close(): Promise<void> {
+    await this.#logs.close();
+    await this.#disks.close();
   }
 
   /** How the limit of temporary files is enforced on this machine. */
@@ -183,18 +187,6 @@ export class PrivilegedHost implements HostCalls {
     return endpointId ? this.inspect({ ...ref, endpointId: asEndpointId(endpointId) }) : null;
   }
 
-  beginLiveClone(clone: LiveClone): Promise<string> {
-    return inDiskWords(this.#liveClones.begin(clone));
-  }
-
-  finishLiveClone(token: string, end: BackupEnd): Promise<BranchReceipt> {
-    return inDiskWords(this.#liveClones.finish(token, end));
-  }
-
-  abandonLiveClone(token: string): Promise<void> {
-    return this.#liveClones.abandon(token);
-  }
-
   openPrivateServer(ref: PrivateServer): Promise<string | null> {
     return openPrivateServer(this.#privateParts, ref);
   }
@@ -218,6 +210,7 @@ export class PrivilegedHost implements HostCalls {
       const previous = { ...spec, branchId: known?.branchId ?? spec.branchId };
       // A replica works on its own data and does not touch its branch.
       const keys = spec.readOnly ? [] : [branchLock(spec), branchLock(previous)];
+      this.#logs.add(spec);
       return this.#locks.exclusiveAll(keys, () => startServer(this.#serverParts, spec, previous));
     });
   }
@@ -298,7 +291,7 @@ export class PrivilegedHost implements HostCalls {
 
   async list(): Promise<HostedCompute[]> {
     const found = await listComputes(this.#layout, this.#tenants);
-    for (const { projectId, endpointId } of found) await trimLog(this.#layout.endpoint(projectId, endpointId));
+    this.#logs.watch(found);
     return found;
   }
 

@@ -2,16 +2,13 @@
  * Full disks: a copy that would fill the disk is refused before it begins, and one that runs out of space reports that
  * in plain words. Servers on a full disk cannot write their WAL and stop, so some space is left for them.
  */
-import { statfs } from 'node:fs/promises';
 import { CatnapError } from '../../../../lib/errors.ts';
-
-const reservedBytesMax = 1024 ** 3;
-const reservedShare = 0.05;
+import { lowMark, readSpace } from '../home/room.ts';
 
 /** `bytes` is what the copy itself takes: nothing at first, where it shares blocks. */
 export async function requireRoom(folder: string, bytes: number): Promise<void> {
-  const { bsize, blocks, bavail } = await statfs(folder);
-  const free = bsize * bavail - Math.min(reservedBytesMax, bsize * blocks * reservedShare);
+  const space = await readSpace(folder);
+  const free = space.free - lowMark(space.total);
   if (bytes <= free) return;
   const taken = bytes === 0 ? 'no copy is made that could grow' : `a full copy takes ${inWords(bytes)}`;
   const facts = `${taken}, and ${inWords(Math.max(0, free))} can be had`;

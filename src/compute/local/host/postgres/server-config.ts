@@ -39,6 +39,9 @@ const defaults: Settings = {
   log_checkpoints: 'off',
 };
 
+/** Time, pid, kind of process; `driver/log-lines.ts` reads it. */
+const logLinePrefix = '%m [%p] %b ';
+
 /** Safety and the tenant boundary: the caller cannot change these. */
 function insisted(facts: ServerFacts): Settings {
   return {
@@ -69,6 +72,9 @@ function insisted(facts: ServerFacts): Settings {
     log_min_error_statement: 'panic',
     log_statement: 'none',
     log_timezone: 'UTC',
+    // The kind of process tells what the server says from what a tenant's RAISE LOG says. No name of a role or
+    // database: tenants choose those, line breaks included.
+    log_line_prefix: logLinePrefix,
     // Room for replicas, and for copies that are being made. A replica that sleeps too long loses its position in the
     // WAL and is rebuilt, so that it cannot fill the disk.
     max_wal_senders: '20',

@@ -3,8 +3,8 @@
  * waits for these files, and thirty trips to another thread would take four times as long as the calls themselves.
  */
 
-import { chmodSync, chownSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { chown, copyFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmodSync, chownSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chown, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import { makeFolder } from '../../../../lib/make-folder.ts';
@@ -16,14 +16,13 @@ import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { rotateLog } from '../home/records.ts';
 import { dataHome } from '../home/server-data.ts';
 import { type Primary, renderHba, renderServerConfig, renderSettings, sizeConfigName } from './server-config.ts';
+import { logName } from './server-log.ts';
 
 const configName = 'postgresql.conf';
 const hbaName = 'pg_hba.conf';
-const logName = 'server.log';
 const passwordName = 'replication.pass';
-/** Above the first size a log is set aside at a start; above the second it is cut while the server runs. */
+/** Above this size a log is set aside at a start. */
 const rotateBytes = 1_048_576;
-const trimBytes = 10_485_760;
 
 export interface ServerFiles {
   readonly configFile: string;
@@ -112,15 +111,6 @@ async function writePasswordFile(path: string, spec: ComputeSpec): Promise<void>
   if (spec.tenantUid !== null) await chown(path, spec.tenantUid, spec.tenantUid);
 }
 
-/** The server appends to its log, so cutting the log while the server runs loses no later line. */
-export async function trimLog(endpointDirectory: string): Promise<void> {
-  const logFile = join(endpointDirectory, logName);
-  const size = (await stat(logFile).catch(() => null))?.size ?? 0;
-  if (size <= trimBytes) return;
-  await copyFile(logFile, `${logFile}.1`);
-  await truncate(logFile);
-}
-
 /** The server's uid makes its socket in it; Catnap's own processes, which have the group, may enter; others may not. */
 export async function prepareSocketDirectory(
   directory: string,
@@ -138,11 +128,15 @@ export async function prepareSocketDirectory(
 
 /**
  * Readable by the server, writable only by the parent. Usually the text is that of the last start, and writing it again
- * would wait for the disk: a filesystem flushes a file that was truncated and refilled, so as not to lose it.
+ * would wait for the disk. By a rename: on a full disk the server keeps the file that it has.
  */
 export async function writeForServer(path: string, text: string, tenantUid: number | null): Promise<void> {
-  if (readIfThere(path) !== text) writeFileSync(path, text, { mode: 0o600 });
-  if (tenantUid === null) return;
-  chownSync(path, 0, tenantUid);
-  chmodSync(path, 0o640);
+  const isThere = readIfThere(path) === text;
+  const at = isThere ? path : `${path}.new`;
+  if (!isThere) writeFileSync(at, text, { mode: 0o600 });
+  if (tenantUid !== null) {
+    chownSync(at, 0, tenantUid);
+    chmodSync(at, 0o640);
+  }
+  if (!isThere) renameSync(at, path);
 }
