@@ -15,7 +15,14 @@ export interface KeptBranch {
   readonly history: BranchHistory | null;
 }
 
-export async function selectKeptBranches(sql: Sql, projectId: ProjectId | null = null): Promise<KeptBranch[]> {
+export interface KeptFilter {
+  readonly projectId?: ProjectId;
+  /** Only those that nobody has been asked about yet. */
+  readonly isNew?: boolean;
+}
+
+export async function selectKeptBranches(sql: Sql, filter: KeptFilter = {}): Promise<KeptBranch[]> {
+  const { projectId = null, isNew = false } = filter;
   return sql<KeptBranch[]>`
     select b.id, b.project_id, p.tenant_uid, p.history_retention_seconds as retention_seconds, b.last_reset_at, b.history,
       exists (
@@ -25,6 +32,7 @@ export async function selectKeptBranches(sql: Sql, projectId: ProjectId | null =
     from branches b join projects p on p.id = b.project_id
     where b.current_state <> 'init' and b.deleting_at is null and p.deleting_at is null
       and (${projectId}::text is null or b.project_id = ${projectId})
+      and (not ${isNew} or b.history is null)
     order by b.id`;
 }
 

@@ -41,7 +41,7 @@ import { resizeCompute, sampleComputes } from './computes/sizes.ts';
 import { reloadServer, type ServerParts, startServer } from './computes/start.ts';
 import { inDiskWords } from './copy/room.ts';
 import { type DiskLog, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
-import { Histories } from './history/histories.ts';
+import { type BaseCopies, baseCopies, Histories } from './history/histories.ts';
 import { Recoveries } from './history/recoveries.ts';
 import type { Layout } from './home/layout.ts';
 import { removeLeftovers } from './home/leftovers.ts';
@@ -83,7 +83,13 @@ export class PrivilegedHost implements HostCalls {
   readonly #recoveries: Recoveries;
   readonly #log: DiskLog;
 
-  constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
+  constructor(
+    config: HostConfig,
+    layout: Layout,
+    log: DiskLog = () => undefined,
+    spareCount = 0,
+    copies: BaseCopies = baseCopies,
+  ) {
     this.#log = log;
     this.#spares = new Spares(spareCount);
     this.#layout = layout;
@@ -99,10 +105,11 @@ export class PrivilegedHost implements HostCalls {
     this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
     this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids, networks };
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups, networks };
-    this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids });
+    this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids, copies });
     this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
 
+  readonly historyWaitsFor: HostCalls['historyWaitsFor'] = (ref) => this.#histories.waitsFor(ref);
   readonly turnHistory: HostCalls['turnHistory'] = (...args) => this.#histories.turn(...args);
   readonly copyLog: HostCalls['copyLog'] = (...args) => this.#histories.copyUpTo(...args);
   readonly beginBase: HostCalls['beginBase'] = (...args) => inDiskWords(this.#histories.beginBase(...args));
@@ -199,7 +206,7 @@ export class PrivilegedHost implements HostCalls {
     return openPrivateServer(this.#privateParts, ref);
   }
 
-  closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void> {
+  closePrivateServer(ref: PrivateServer, kept: KeptFiles | null): Promise<void> {
     return closePrivateServer(this.#privateParts, ref, kept);
   }
 
