@@ -60,6 +60,8 @@ export interface HistoryTotals {
   readonly lagSeconds: number;
   /** Awake branches that are further behind than the given seconds. */
   readonly behind: number;
+  /** Looks into the past that have a compute, or are about to. */
+  readonly looks: number;
 }
 
 export async function sumHistories(sql: Sql, behindSeconds: number): Promise<HistoryTotals> {
@@ -79,7 +81,8 @@ export async function sumHistories(sql: Sql, behindSeconds: number): Promise<His
         coalesce(sum((history ->> 'logBytes')::float8), 0)::float8 as log_bytes,
         coalesce(sum(jsonb_array_length(history -> 'gaps')), 0)::int as gaps,
         coalesce(max(greatest(lag, 0)) filter (where counts), 0)::float8 as lag_seconds,
-        count(*) filter (where counts and lag > ${behindSeconds})::int as behind
+        count(*) filter (where counts and lag > ${behindSeconds})::int as behind,
+        (select count(*)::int from looks where state <> 'refused') as looks
       from kept`,
   );
 }
