@@ -185,6 +185,19 @@ export function describeHistory(bench: () => Bench): void {
     },
   );
 
+  test('a copy of a copy that was never started continues the history of the first', async () => {
+    const b = bench();
+    const { two } = await threeCommits(b);
+    const { branchId: snapshot } = await branchAt(b, atTime(two));
+    const { pgVersion } = b.subject;
+    const ref = { ...b.ref, branchId: newBranchId(), endpointId: newEndpointId() };
+    await b.driver.createBranch({ ...ref, pgVersion, source: { kind: 'branch', branchId: snapshot } });
+    const running = await b.start(1, ref);
+    await commit(b, running, 'own', ref);
+    expect(namesIn((await branchAt(b, aSecondAhead(), ref.branchId)).copy)).toEqual(['one', 'own', 'two']);
+    expect((await keep(b, ref.branchId)).gaps).toEqual([]);
+  });
+
   test('a repeated call finds the branch that was made', async () => {
     const b = bench();
     const { two } = await threeCommits(b);

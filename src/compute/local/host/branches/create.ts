@@ -75,8 +75,7 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const { dataDirectory: from, sourceOwner } = source;
     const clone = { source: from, target, owner: tenantUid, sourceOwner, keepsLog: true };
     const receipt = spare ?? (await cloneCluster(clone));
-    const build = spec.source.kind === 'template' ? parts.template.build : null;
-    const past = newPast(build, await parentOf(spec, source.past, target));
+    const past = spec.source.kind === 'template' ? newPast(parts.template.build, null) : await pastOf(spec, source);
     const record = { pgVersion: spec.pgVersion, receipt, past };
     const home = layout.branch(spec.projectId, spec.branchId);
     await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
@@ -132,12 +131,16 @@ async function findSource({ template, layout }: BranchParts, spec: BranchSpec): 
   };
 }
 
-/** What a copy of a branch that is asleep continues; the copy of one that was never started continues the same. */
-async function parentOf(spec: BranchSpec, past: BranchPast | null, data: string): Promise<ParentPast | null> {
-  if (spec.source.kind !== 'branch' || past === null) return null;
-  if (existsSync(join(data, 'recovery.signal'))) return past.parent ?? null;
+/**
+ * What a copy of a branch that is asleep continues. That of one that no server has run on since it was made, such as a
+ * snapshot, continues the same as that one did, so that nothing has to be kept of the latter.
+ */
+async function pastOf({ source }: BranchSpec, { dataDirectory: data, past }: Source): Promise<BranchPast> {
+  if (source.kind !== 'branch' || past === null) return newPast(null, null);
+  if (!existsSync(join(data, 'postmaster.opts'))) return newPast(past.template, past.parent ?? null);
   const { timeline, redo } = await readControlFile(data);
-  return { branchId: spec.source.branchId, historyId: past.historyId, timeline, until: lsnText(redo) };
+  const { historyId } = past;
+  return newPast(null, { branchId: source.branchId, historyId, timeline, until: lsnText(redo) });
 }
 
 /** Removes what an earlier attempt, cut off by a kill of Catnap, left behind. */

@@ -144,6 +144,8 @@ export class Recoveries {
       await clearOldLog(data, parent === null ? null : lsnBytes(parent.until));
       await discard(layout.replicationDirectory(spec.branchId), layout);
       await rm(join(directory, 'private'), { recursive: true, force: true });
+      // Left by the private server; without it, the data counts as never started.
+      await rm(join(data, 'postmaster.opts'), { force: true });
       const receipt = { ...copied, lsn: reached.lsn, durationMs: Math.round(performance.now() - startedAt) };
       await publishData({
         directory,
