@@ -119,10 +119,17 @@ it('answers SQL over HTTP, and over a WebSocket', async () => {
 it.skipIf(process.getuid?.() !== 0)(
   'runs under the uid of its project',
   async () => {
-    await ask(byTime(), 'select 1');
     const { uid } = await stat(join(program.home.path, 'projects', projectId, 'branches', branchId, 'pgdata'));
     expect(uid).toBeGreaterThan(0);
-    for (const pid of await lookPids()) expect((await stat(`/proc/${pid}`)).uid).toBe(uid);
+    const client = new pg.Client({ connectionString: byTime() });
+    await client.connect();
+    try {
+      await client.query('begin');
+      const { rows } = await client.query('select pg_backend_pid() as pid');
+      expect((await stat(`/proc/${rows[0].pid}`)).uid).toBe(uid);
+    } finally {
+      await client.end();
+    }
   },
   60_000,
 );

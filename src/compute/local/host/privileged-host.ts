@@ -16,20 +16,12 @@ import type {
   ComputeRef,
   ComputeSample,
   ComputeSpec,
-  KeptFiles,
   ResizeOutcome,
   TenantRef,
 } from '../../interface/driver.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
 import type { LimitsProblem, TemporaryDiskEnforcement } from '../../interface/driver-host.ts';
-import type {
-  BackupEnd,
-  EndpointRef,
-  HostCalls,
-  HostedCompute,
-  LiveClone,
-  PrivateServer,
-} from '../channel/host-calls.ts';
+import type { BackupEnd, EndpointRef, HostCalls, HostedCompute, LiveClone } from '../channel/host-calls.ts';
 import { createBranchDirectory } from './branches/create.ts';
 import { LiveClones } from './branches/live-clones.ts';
 import { closePrivateServer, openPrivateServer, type PrivateServerParts } from './branches/private-server.ts';
@@ -109,6 +101,9 @@ export class PrivilegedHost implements HostCalls {
     this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
 
+  readonly openPrivateServer: HostCalls['openPrivateServer'] = (ref) => openPrivateServer(this.#privateParts, ref);
+  readonly closePrivateServer: HostCalls['closePrivateServer'] = (...args) =>
+    closePrivateServer(this.#privateParts, ...args);
   readonly historyWaitsFor: HostCalls['historyWaitsFor'] = (ref) => this.#histories.waitsFor(ref);
   readonly turnHistory: HostCalls['turnHistory'] = (...args) => this.#histories.turn(...args);
   readonly copyLog: HostCalls['copyLog'] = (...args) => this.#histories.copyUpTo(...args);
@@ -200,14 +195,6 @@ export class PrivilegedHost implements HostCalls {
 
   abandonLiveClone(token: string): Promise<void> {
     return this.#liveClones.abandon(token);
-  }
-
-  openPrivateServer(ref: PrivateServer): Promise<string | null> {
-    return openPrivateServer(this.#privateParts, ref);
-  }
-
-  closePrivateServer(ref: PrivateServer, kept: KeptFiles | null): Promise<void> {
-    return closePrivateServer(this.#privateParts, ref, kept);
   }
 
   removeBranch(ref: BranchRef): Promise<void> {
