@@ -1,4 +1,4 @@
-/** Settings of a project: name, new computes, who may connect, replication, updates, quotas; and its deletion. */
+/** Settings of a project: name, new computes, who may connect, replication, history, updates, quotas; its deletion. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -12,6 +12,7 @@ import { ConfirmDialog } from '../ui/dialog.tsx';
 import { CheckField, Field, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { Loaded } from '../ui/states.tsx';
+import { HistoryRetention } from './history-retention.tsx';
 import { LogicalReplication } from './logical-replication.tsx';
 import { MaintenanceWindow } from './maintenance-window.tsx';
 import { Quotas } from './quotas.tsx';
@@ -52,6 +53,7 @@ function Settings({ project }: { readonly project: Project }) {
       <AllowedAddresses project={project} />
       <OutboundConnections project={project} />
       <LogicalReplication project={project} />
+      <HistoryRetention project={project} />
       <MaintenanceWindow project={project} />
       <Quotas project={project} />
       {canDelete && <DeleteProject project={project} />}

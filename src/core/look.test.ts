@@ -11,7 +11,9 @@ import { buildVerifier } from '../lib/scram-verifier.ts';
 import { looks as reconciler } from '../reconcilers/looks.ts';
 import { deleteBranch } from './branch.ts';
 import { createBranch } from './branch-create.ts';
+import { readScope } from './context.ts';
 import { createLooks, findLookRoute, type LookRequest, looksPerProjectMax, requestLook } from './look.ts';
+import { readHistoryTotals } from './moments.ts';
 
 let domain: TestCore;
 beforeAll(async () => {
@@ -65,6 +67,7 @@ describe('opening', () => {
     expect(await s.open({ name: s.endpoint.id })).toBe(id);
     expect(s.driver.computes.get(id)).toMatchObject({ frozen: true, process: { generation: 2 } });
     expect(await findLookRoute(domain.core, id)).toMatchObject({ kind: 'unix', sessions: expect.any(Number) });
+    expect(await readHistoryTotals(readScope(domain.core))).toMatchObject({ looks: 1 });
     const earlier = new Date(Date.parse(s.timestamp) - 3_600_000).toISOString();
     await expect(s.ask({ moment: { timestamp: earlier } })).rejects.toThrow('neon_timestamp is outside the history');
   });

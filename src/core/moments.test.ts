@@ -126,10 +126,21 @@ describe('the history of the branch itself', () => {
     }
   });
 
-  test('before there is any, that is said', async () => {
+  test('before any was reported, the driver has the word; if there is none, that is said', async () => {
     const child = await childOf(root, 5, null);
-    await expect(resolve(child, { timestamp: at(1) })).rejects.toThrow(/has no history yet/);
+    expect(await ownerAt(child, 1)).toEqual([child.id, child.id]);
     expect(await historyWindow(scope, child)).toBeNull();
+    const none = { ...historyOf(0, 0), from: null, until: null };
+    await expect(resolve(await withHistory(child, none), { timestamp: at(1) })).rejects.toThrow(/has no history yet/);
+    const unmade = await withHistory(child, null, { currentState: 'init' });
+    await expect(resolve(unmade, { timestamp: at(1) })).rejects.toThrow(/has no history yet/);
+  });
+
+  test('before the root branch, the message says when its history begins', async () => {
+    const { branch } = await makeProject(made, 'fresh');
+    const fresh = await withHistory(branch, null);
+    const begins = `which begins with the branch, at ${fresh.createdAt.toISOString()}`;
+    await expect(resolve(fresh, { timestamp: at(60 * 24 * 400) })).rejects.toThrow(begins);
   });
 });
 
@@ -143,11 +154,14 @@ describe('before the branch began', () => {
     expect(await historyWindow(scope, grandchild)).toEqual({ from: new Date(at(600)), until: now });
   });
 
-  test('between its copy and its first base image there is nothing', async () => {
+  test('while it was copied, it held what its parent did where the two parted', async () => {
     const child = await childOf(root, 300, historyOf(200, 0));
-    for (const input of [{ timestamp: at(250) }, { lsn: lsn(250) }]) {
-      await expect(resolve(child, input)).rejects.toThrow(/parted from its parent at .*its own history begins at/);
-    }
+    const parted = { branchId: root.id, moment: { kind: 'lsn', lsn: lsn(300) } };
+    expect(await resolve(child, { timestamp: at(250) })).toEqual(parted);
+    const refusal = /parted from its parent at .*its own history begins at/;
+    await expect(resolve(child, { lsn: lsn(250) })).rejects.toThrow(refusal);
+    const restored = await withHistory(child, historyOf(200, 0), { lastResetAt: new Date(at(200)) });
+    await expect(resolve(restored, { timestamp: at(250) })).rejects.toThrow(refusal);
   });
 
   test('a schema-only branch has no past', async () => {

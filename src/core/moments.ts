@@ -62,10 +62,16 @@ export async function resolveMoment(
   const oldest = scope.clock.now().getTime() - retentionSeconds * 1_000;
   if (moment.kind === 'time' && Date.parse(moment.at) < oldest) throw await outside();
   const owner = await ownerOf(scope, branch, moment, field);
+  // Nobody has asked about data that was just made; the driver finds out what it can give.
+  if (owner.history === null && owner.currentState === 'ready') return { branchId: owner.id, moment };
   if (owner.history?.from == null || owner.history.until === null) {
     throw refused(`${field} cannot be given: the branch ${owner.name} has no history yet, try again in a minute`);
   }
-  if (!reaches(owner.history, moment)) throw beforeOwn(owner, owner.history.from, moment, field) ?? (await outside());
+  if (!reaches(owner.history, moment)) {
+    const parted = whileCopied(owner, owner.history.from, moment);
+    if (parted === null) throw beforeOwn(owner, owner.history.from, moment, field) ?? (await outside());
+    return resolveMoment(scope, owner, parted, fields);
+  }
   const gap = owner.history.gaps.find(({ from, until }) => compare(moment, from) > 0 && compare(moment, until) < 0);
   if (gap !== undefined) {
     throw refused(`${field} is in a gap of the history: nothing between ${spanText(gap.from, gap.until)} can be given`);
@@ -122,7 +128,17 @@ function reaches({ from, until }: BranchHistory, moment: Moment): boolean {
   return moment.kind === 'time' || lsnBytes(moment.lsn) <= lsnBytes(until.lsn) + writtenSinceReportMax;
 }
 
-/** Nothing is known of a branch between the copy of its parent and its first base image. */
+/**
+ * While its data was copied, a new branch held what its parent did at the point where the two parted. A branch that was
+ * restored had other data then.
+ */
+function whileCopied(branch: BranchRow, from: LogPosition, moment: Moment): MomentInput | null {
+  const { parentId, parentLsn, initSource, lastResetAt } = branch;
+  if (parentId === null || parentLsn === null || initSource === 'schema-only' || lastResetAt !== null) return null;
+  return moment.kind === 'time' && compare(moment, from) < 0 ? { lsn: parentLsn } : null;
+}
+
+/** Of a branch that was restored, nothing is known between the copy of its source and the exchange of its data. */
 function beforeOwn(branch: BranchRow, from: LogPosition, moment: Moment, field: string): CatnapError | null {
   const { parentId, parentTimestamp, initSource } = branch;
   if (parentId === null || parentTimestamp === null || initSource === 'schema-only') return null;
@@ -161,8 +177,9 @@ export async function historyWindow(scope: Scope, branch: BranchRow): Promise<Hi
   };
 }
 
-function windowText({ history }: BranchRow, window: HistoryWindow | null): string {
-  if (window === null || !history?.from || !history.until) return 'which does not exist yet';
+function windowText({ history, createdAt }: BranchRow, window: HistoryWindow | null): string {
+  if (window === null || !history?.from || !history.until)
+    return `which begins with the branch, at ${createdAt.toISOString()}`;
   const lsns = `by LSN from ${history.from.lsn} to ${history.until.lsn}`;
   return `which reaches from ${window.from.toISOString()} to ${window.until.toISOString()}, ${lsns}`;
 }

@@ -15,7 +15,14 @@ export interface KeptBranch {
   readonly history: BranchHistory | null;
 }
 
-export async function selectKeptBranches(sql: Sql, projectId: ProjectId | null = null): Promise<KeptBranch[]> {
+export interface KeptFilter {
+  readonly projectId?: ProjectId;
+  /** Only those that nobody has been asked about yet. */
+  readonly isNew?: boolean;
+}
+
+export async function selectKeptBranches(sql: Sql, filter: KeptFilter = {}): Promise<KeptBranch[]> {
+  const { projectId = null, isNew = false } = filter;
   return sql<KeptBranch[]>`
     select b.id, b.project_id, p.tenant_uid, p.history_retention_seconds as retention_seconds, b.last_reset_at, b.history,
       exists (
@@ -25,6 +32,7 @@ export async function selectKeptBranches(sql: Sql, projectId: ProjectId | null =
     from branches b join projects p on p.id = b.project_id
     where b.current_state <> 'init' and b.deleting_at is null and p.deleting_at is null
       and (${projectId}::text is null or b.project_id = ${projectId})
+      and (not ${isNew} or b.history is null)
     order by b.id`;
 }
 
@@ -52,6 +60,8 @@ export interface HistoryTotals {
   readonly lagSeconds: number;
   /** Awake branches that are further behind than the given seconds. */
   readonly behind: number;
+  /** Looks into the past that have a compute, or are about to. */
+  readonly looks: number;
 }
 
 export async function sumHistories(sql: Sql, behindSeconds: number): Promise<HistoryTotals> {
@@ -71,7 +81,8 @@ export async function sumHistories(sql: Sql, behindSeconds: number): Promise<His
         coalesce(sum((history ->> 'logBytes')::float8), 0)::float8 as log_bytes,
         coalesce(sum(jsonb_array_length(history -> 'gaps')), 0)::int as gaps,
         coalesce(max(greatest(lag, 0)) filter (where counts), 0)::float8 as lag_seconds,
-        count(*) filter (where counts and lag > ${behindSeconds})::int as behind
+        count(*) filter (where counts and lag > ${behindSeconds})::int as behind,
+        (select count(*)::int from looks where state <> 'refused') as looks
       from kept`,
   );
 }

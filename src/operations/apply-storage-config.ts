@@ -4,7 +4,7 @@ import type { BranchHistory } from '../lib/model.ts';
 import { done, type Job, nothingToUndo, type Step } from './step.ts';
 
 const keep: Step = async ({ core, driver, operation }) => {
-  const branches = await selectKeptBranches(core.database.sql, operation.projectId);
+  const branches = await selectKeptBranches(core.database.sql, { projectId: operation.projectId });
   const kept: { readonly branch: KeptBranch; readonly history: BranchHistory }[] = [];
   for (const branch of branches) {
     const { id: branchId, projectId, tenantUid, retentionSeconds } = branch;

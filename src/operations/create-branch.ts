@@ -8,6 +8,7 @@ import { recordCatalog } from '../core/catalog.ts';
 import { projectKey } from '../core/operation.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
+import { updateHistory } from '../db/histories.ts';
 import { releaseShared } from '../db/operations.ts';
 import { recallPasswords } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
@@ -104,7 +105,11 @@ const empty: Step = async (context) => {
   if (target === undefined || target.branch.deletingAt !== null) return skip('the branch is gone');
   const { pgVersion } = target.project;
   await context.driver.emptyBranch({ ...target.ref, pgVersion, adminSecret: adminSecretOf(context, target.project) });
+  // It has no past to continue, so its own begins before its first start.
+  const { historyRetentionSeconds: retentionSeconds } = target.project;
+  const history = await context.driver.keepHistory(target.ref, { retentionSeconds });
   return done(async (tx) => {
+    await updateHistory(tx, target.branch.id, history);
     await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null });
   });
 };

@@ -11,7 +11,7 @@ import { deletedThings } from '../reconcilers/deleted-things.ts';
 import { makeDiskRoom } from '../reconcilers/disk-room.ts';
 import { expiredBranches } from '../reconcilers/expired-branches.ts';
 import { expiredSnapshots } from '../reconcilers/expired-snapshots.ts';
-import { makeHistory } from '../reconcilers/history.ts';
+import { makeHistory, makeNewHistories } from '../reconcilers/history.ts';
 import { idleComputes } from '../reconcilers/idle-computes.ts';
 import { looks } from '../reconcilers/looks.ts';
 import { lostComputes } from '../reconcilers/lost-computes.ts';
@@ -61,6 +61,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     makeMaintenance(init.releases),
     branchSizes,
     makeHistory(),
+    makeNewHistories(),
     looks,
     quotas,
     makeSizeQuotas(),

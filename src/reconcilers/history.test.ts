@@ -12,7 +12,7 @@ import { updateProject } from '../db/projects.ts';
 import { minuteMs } from '../lib/clock.ts';
 import type { BranchId } from '../lib/ids.ts';
 import { createLogger } from '../lib/log.ts';
-import { makeHistory } from './history.ts';
+import { makeHistory, makeNewHistories } from './history.ts';
 
 let domain: TestCore;
 beforeAll(async () => {
@@ -69,6 +69,26 @@ describe('which branches', () => {
     expect((await s.turnAfter(0)).toSorted()).toEqual([s.branch.id, branch.id].toSorted());
     await domain.core.database.sql`update projects set deleting_at = now()`;
     expect(await s.turnAfter(9)).toEqual([]);
+  });
+
+  test('new data is asked about once by a loop of its own, and again after a restore', async () => {
+    const s = await stage();
+    const { sql } = domain.core.database;
+    const { turn } = makeNewHistories();
+    const log = createLogger({ level: 'silent', process: 'test' });
+    const asked = async () => {
+      const before = s.driver.calls.length;
+      await turn({ core: domain.core, driver: s.driver, log });
+      return s.driver.calls.slice(before).map(({ method, subject }) => `${method} ${subject}`);
+    };
+    s.driver.failNext('keepHistory', new Error('not yet'));
+    expect(await asked()).toEqual([`keepHistory ${s.branch.id}`]);
+    expect(await asked()).toEqual([]);
+    expect(await s.onRecord()).toBeNull();
+    await sql`update branches set last_reset_at = date_trunc('milliseconds', now())`;
+    expect(await asked()).toEqual([`keepHistory ${s.branch.id}`]);
+    expect(await s.onRecord()).toMatchObject({ from: { at: expect.any(String) } });
+    expect(await asked()).toEqual([]);
   });
 
   test('one that is slow does not hold up the others', async () => {

@@ -8,9 +8,10 @@ import { type KeptBranch, recordHistory, selectKeptBranches } from '../db/histor
 import { delay, minuteMs } from '../lib/clock.ts';
 import type { BranchId } from '../lib/ids.ts';
 import type { BranchHistory } from '../lib/model.ts';
-import type { Reconciler, ReconcilerParts } from './reconciler.ts';
+import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 const everyMs = 10_000;
+const newEveryMs = 1_000;
 const asleepEveryMs = 5 * minuteMs;
 /** What a branch that is awake may be behind before somebody is told. */
 const behindMsMax = minuteMs;
@@ -30,6 +31,25 @@ interface Watched {
   /** What was told already, so that it is told once. */
   isBehind: boolean;
   isFailing: boolean;
+}
+
+/** Asks about new data once, so that its past is known before anybody looks for it; the other loop goes on with it. */
+export function makeNewHistories(): Reconciler {
+  const asked = new Set<string>();
+  return makeReconciler('new histories', newEveryMs, async (parts) => {
+    const found = await selectKeptBranches(parts.core.database.sql, { isNew: true });
+    const keys = found.map(({ id, lastResetAt }) => `${id} ${lastResetAt?.getTime()}`);
+    for (const key of asked) if (!keys.includes(key)) asked.delete(key);
+    const fresh = found.filter((_, index) => !asked.has(keys[index] ?? ''));
+    for (const key of keys) asked.add(key);
+    return fresh.map((branch) => ({ subject: branch.id, work: () => keepOnce(parts, branch) }));
+  });
+}
+
+async function keepOnce({ core, driver }: ReconcilerParts, branch: KeptBranch): Promise<void> {
+  const { id: branchId, projectId, tenantUid, retentionSeconds } = branch;
+  const history = await driver.keepHistory({ projectId, branchId, tenantUid }, { retentionSeconds });
+  if (history !== null) await recordHistory(core.database.sql, branch, history);
 }
 
 export function makeHistory(timing: { readonly slowMs?: number } = {}): Reconciler {

@@ -17,9 +17,9 @@ let uri: string;
 const branches = () => `/projects/${projectId}/branches`;
 const uriOf = (endpoint: string) => uri.replaceAll(endpointId, endpoint);
 /** The time and the position of the server itself, between two commits. */
-const moment = async () => ({
-  at: await ask(uri, `select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`),
-  lsn: await ask(uri, 'select pg_current_wal_insert_lsn()'),
+const moment = async (of = uri) => ({
+  at: await ask(of, `select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`),
+  lsn: await ask(of, 'select pg_current_wal_insert_lsn()'),
 });
 const historyOf = async (id: string) => (await program.api('GET', `${branches()}/${id}/history`)).body.history;
 
@@ -40,7 +40,6 @@ beforeAll(async () => {
   endpointId = body.endpoints[0].id;
   uri = body.connection_uris[0].connection_uri;
   await program.settle(projectId);
-  await eventually(async () => expect((await historyOf(rootId)).from).toBeDefined());
 }, 240_000);
 afterAll(() => program.destroy());
 
@@ -78,11 +77,29 @@ it('gives any moment as a branch, its schema, and the branch back as it was', as
   expect(await ask(uri, 'select count(*) from t')).toBe('2');
 }, 240_000);
 
-/** The restored branch has begun a new history. */
-const untilKept = () => eventually(async () => expect((await historyOf(rootId)).from).toBeDefined());
+it('gives the first moment of a branch that was restored, and of one that was copied, at once', async () => {
+  const restored = await moment();
+  await ask(uri, 'create table after_restore ()');
+  const copied = await branchFrom({ name: 'copied' });
+  const first = await moment(copied.uri);
+  await ask(copied.uri, 'create table after_copy ()');
+  const [ofRestored, ofCopied] = [
+    await branchFrom({ name: 'of_restored', parent_timestamp: restored.at }),
+    await branchFrom({ name: 'of_copied', parent_id: copied.id, parent_lsn: first.lsn }),
+  ];
+  const tables = "select coalesce(string_agg(relname, ' ' order by relname), '') from pg_stat_user_tables";
+  expect(await ask(ofRestored.uri, tables)).toBe('t');
+  expect(await ask(ofCopied.uri, tables)).toBe('after_restore t');
+  // Also where nobody has ever started a server.
+  const asleep = await program.api('POST', branches(), { branch: { name: 'asleep', parent_id: copied.id } });
+  await program.settle(projectId, 60_000);
+  const now = new Date().toISOString();
+  const ofAsleep = await branchFrom({ name: 'of_asleep', parent_id: asleep.body.branch.id, parent_timestamp: now });
+  expect(await ask(ofAsleep.uri, tables)).toBe('after_copy after_restore t');
+}, 240_000);
 
 it('refuses what it does not have, with the window', async () => {
-  await untilKept();
+  await eventually(async () => expect((await historyOf(rootId)).from).toBeDefined());
   const reply = await program.api('POST', branches(), { branch: { parent_timestamp: '2020-01-01T00:00:00Z' } });
   expect([reply.status, reply.body.message]).toEqual([422, expect.stringContaining('which reaches from')]);
 });
@@ -90,7 +107,6 @@ it('refuses what it does not have, with the window', async () => {
 it.skipIf(!hasForeignClis)(
   'is what neonctl means by --parent MOMENT and ^self@MOMENT',
   async () => {
-    await untilKept();
     await ask(uri, 'create table u as select 7 as n');
     const { at, lsn } = await moment();
     await ask(uri, 'drop table u');

@@ -1,13 +1,14 @@
 /** A look into the past through the front door: rows as of then, beside those of now, until nobody looks any more. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { neon, neonConfig } from '@neondatabase/serverless';
+import { Client, neon, neonConfig } from '@neondatabase/serverless';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { eventually } from '../helpers/eventually.ts';
 import { type ForeignCli, foreignClis, hasForeignClis, runCli } from '../helpers/foreign.ts';
 import { Program } from '../helpers/program.ts';
@@ -100,11 +101,38 @@ it.skipIf(!hasPsql)(
   120_000,
 );
 
-it('answers SQL over HTTP', async () => {
+it('answers SQL over HTTP, and over a WebSocket', async () => {
   neonConfig.fetchEndpoint = `http://127.0.0.1:${program.httpPort}/sql`;
   const sql = neon(byTime());
   expect(await sql`select name from t`).toEqual([{ name: 'old' }]);
+  const client = new Client(byTime());
+  const wsProxy = `127.0.0.1:${program.httpPort}/v2`;
+  Object.assign(client.neonConfig, { webSocketConstructor: WebSocket, wsProxy, useSecureWebSocket: false });
+  await client.connect();
+  try {
+    expect((await client.query('select name from t')).rows).toEqual([{ name: 'old' }]);
+  } finally {
+    await client.end();
+  }
 }, 60_000);
+
+it.skipIf(process.getuid?.() !== 0)(
+  'runs under the uid of its project',
+  async () => {
+    const { uid } = await stat(join(program.home.path, 'projects', projectId, 'branches', branchId, 'pgdata'));
+    expect(uid).toBeGreaterThan(0);
+    const client = new pg.Client({ connectionString: byTime() });
+    await client.connect();
+    try {
+      await client.query('begin');
+      const { rows } = await client.query('select pg_backend_pid() as pid');
+      expect((await stat(`/proc/${rows[0].pid}`)).uid).toBe(uid);
+    } finally {
+      await client.end();
+    }
+  },
+  60_000,
+);
 
 it('lets the password of now in, and no role that came later', async () => {
   await ask(uri, "create role late login password 'npg_late_enough'");
@@ -149,11 +177,18 @@ it.skipIf(!hasForeignClis || !hasPsql)(
 it('goes away by itself, after a kill too', async () => {
   await ask(withOptions(`neon_lsn:${moment.lsn}`), 'select 1');
   expect((await lookPids()).length).toBeGreaterThan(0);
+  // The schema of a moment is read from a server of its own, which must not outlive the kill either.
+  const folders = () => readdir(join(program.home.path, 'projects', projectId, 'branches'));
+  const before = new Set(await folders());
+  const path = `/projects/${projectId}/branches/${branchId}/schema?db_name=neondb&timestamp=${moment.at}`;
+  const reading = program.api('GET', path).catch(() => null);
+  await eventually(async () => expect((await folders()).some((name) => !before.has(name))).toBe(true));
   await program.killHard();
+  await reading;
   await program.start();
   await eventually(async () => expect(await lookPids()).toEqual([]));
   await program.settle(projectId);
-  const folders = await readdir(join(program.home.path, 'projects', projectId, 'branches'));
-  expect(folders).toEqual([branchId]);
+  await eventually(async () => expect(await folders()).toEqual([branchId]));
+  expect(await program.serverPids(`/${projectId}/branches/.`)).toEqual([]);
   expect(await ask(uri, 'select count(*) from t')).toBe('2');
-}, 240_000);
+});

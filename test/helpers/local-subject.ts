@@ -5,6 +5,7 @@ import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { DriverSubject } from '../../src/compute/contract/bench.ts';
 import { LocalDriver } from '../../src/compute/local/driver/local-driver.ts';
+import type { BaseCopies } from '../../src/compute/local/host/history/histories.ts';
 import type { Layout } from '../../src/compute/local/host/home/layout.ts';
 import { PrivilegedHost } from '../../src/compute/local/host/privileged-host.ts';
 import type { Login } from '../../src/compute/server/admin-session.ts';
@@ -18,7 +19,7 @@ export interface LocalSubject extends DriverSubject {
   readonly config: Config;
   readonly layout: Layout;
   /** The privileged half, as a new start of Catnap would make it. */
-  openHost(): PrivilegedHost;
+  openHost(copies?: BaseCopies): PrivilegedHost;
   readonly query: NonNullable<DriverSubject['query']>;
 }
 
@@ -26,7 +27,7 @@ export async function makeLocalSubject(pgVersion: number, under?: string): Promi
   const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
   const { config } = home;
   const layout = await ensureHome(config);
-  const openHost = () => new PrivilegedHost(config, layout);
+  const openHost = (copies?: BaseCopies) => new PrivilegedHost(config, layout, undefined, undefined, copies);
   const host = openHost();
   await host.prepare(pgVersion, () => undefined);
   let lastUid = config.uids?.firstTenant ?? null;

@@ -19,6 +19,7 @@ const gauges: readonly AskedGauge<HistoryTotals>[] = [
     ({ lagSeconds }) => lagSeconds,
   ],
   ['catnap_history_behind', 'Awake branches whose history is more than a minute behind.', ({ behind }) => behind],
+  ['catnap_looks', 'Looks into the past that are open, or being opened or closed.', ({ looks }) => looks],
 ];
 
 export function useHistoryMetrics(registry: Registry, scope: Scope): void {

@@ -13,6 +13,9 @@ const atLsn = ({ lsn }: LogPosition): Moment => ({ kind: 'lsn', lsn });
 /** After everything committed so far, whatever the resolution of the clocks. */
 const aSecondAhead = (): Moment => ({ kind: 'time', at: new Date(Date.now() + 1_000).toISOString() });
 
+/** Between the clock of this test and that of the driver. */
+const clockSlackMs = 200;
+
 /** With a base image: the first calls may find the driver still at it. */
 async function keep(b: Bench, branchId = b.ref.branchId, retentionSeconds = daySeconds) {
   const kept = async () => {
@@ -26,8 +29,8 @@ async function keep(b: Bench, branchId = b.ref.branchId, retentionSeconds = dayS
 const roles = (names: readonly string[]) => ({ ...noChange, roles: names.map((name) => ({ name, verifier: null })) });
 
 /** Something committed, as a role and, where there is SQL, as a row. */
-async function commit(b: Bench, running: ComputeObservation, name: string): Promise<void> {
-  await b.driver.configure(b.ref, roles([name]));
+async function commit(b: Bench, running: ComputeObservation, name: string, ref = b.ref): Promise<void> {
+  await b.driver.configure(ref, roles([name]));
   await b.query(running, `INSERT INTO t VALUES ('${name}')`);
 }
 
@@ -151,6 +154,48 @@ export function describeHistory(bench: () => Bench): void {
     const { until } = await keep(b);
     await commit(b, running, 'too_late');
     await contentOf(b, (await branchAt(b, atLsn(until))).branchId, ['one', 'two', 'later']);
+  });
+
+  test.each(['a branch that is awake', 'a branch that is asleep', 'a moment of the past'])(
+    'a copy of %s has a past from its first moment on',
+    async (kind) => {
+      const b = bench();
+      const { two } = await threeCommits(b);
+      const isPast = kind === 'a moment of the past';
+      if (kind === 'a branch that is asleep') await b.driver.suspend(b.ref, 1);
+      const copyId = newBranchId();
+      if (isPast) await branchAt(b, atTime(two), b.ref.branchId, copyId);
+      else await b.copyBranch(copyId);
+      const ref = { ...b.ref, branchId: copyId, endpointId: newEndpointId() };
+      const running = await b.start(1, ref);
+      const first = new Date();
+      await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(first.getTime() + clockSlackMs));
+      await commit(b, running, 'own', ref);
+      // Nobody has been asked to keep its history so far.
+      const copied = isPast ? ['one', 'two'] : ['one', 'two', 'three'];
+      const begin: Moment = { kind: 'time', at: first.toISOString() };
+      await contentOf(b, (await branchAt(b, begin, copyId)).branchId, copied);
+      expect(namesIn((await branchAt(b, aSecondAhead(), copyId)).copy)).toEqual([...copied, 'own'].sort());
+      // Nor do later base images of its own take that moment away.
+      for (const _ of [1, 2, 3]) await keep(b, copyId);
+      expect(Date.parse((await keep(b, copyId)).from.at)).toBeLessThanOrEqual(first.getTime());
+      const again = await branchAt(b, begin, copyId);
+      expect(namesIn(again.copy)).toEqual([...copied].sort());
+      expect(namesIn((await branchAt(b, aSecondAhead(), again.branchId)).copy)).toEqual([...copied].sort());
+    },
+  );
+
+  test('a copy of a copy that was never started continues the history of the first', async () => {
+    const b = bench();
+    const { two } = await threeCommits(b);
+    const { branchId: snapshot } = await branchAt(b, atTime(two));
+    const { pgVersion } = b.subject;
+    const ref = { ...b.ref, branchId: newBranchId(), endpointId: newEndpointId() };
+    await b.driver.createBranch({ ...ref, pgVersion, source: { kind: 'branch', branchId: snapshot } });
+    const running = await b.start(1, ref);
+    await commit(b, running, 'own', ref);
+    expect(namesIn((await branchAt(b, aSecondAhead(), ref.branchId)).copy)).toEqual(['one', 'own', 'two']);
+    expect((await keep(b, ref.branchId)).gaps).toEqual([]);
   });
 
   test('a repeated call finds the branch that was made', async () => {

@@ -35,6 +35,11 @@ const bytesPerVersion = 256;
 
 export const newLog = (lsn = 0x100_0000n): FakeLog => ({ lsn, versions: [], gaps: [] });
 
+/** The data of a branch was made or exchanged: its history begins with that. */
+export function beginLog(log: FakeLog, content: FakeContent): void {
+  log.versions = [versionOf(log, content)];
+}
+
 /** As after a commit in the branch's server. */
 export function commitTo(log: FakeLog, content: FakeContent): void {
   log.lsn += BigInt(bytesPerVersion);
@@ -46,7 +51,7 @@ export function keepLog(log: FakeLog, content: FakeContent, retentionSeconds: nu
     log.versions = [];
     log.gaps = [];
   } else {
-    if (log.versions.length === 0) log.versions = [versionOf(log, content)];
+    if (log.versions.length === 0) beginLog(log, content);
     catchUp(log, content);
     const oldest = nowMicros() - retentionSeconds * 1e6;
     const base = log.versions.findLastIndex(({ micros }) => micros <= oldest);

@@ -13,7 +13,7 @@ import type {
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
 import { catalogOf, type FakeBranch } from './branch.ts';
-import { newLog, versionAt } from './history.ts';
+import { beginLog, newLog, versionAt } from './history.ts';
 
 export interface FakeCompute {
   ref: ComputeRef;
@@ -143,6 +143,7 @@ export function copyIn(world: FakeWorld, spec: BranchSpec, bytes: number): Branc
     log,
     slots: [],
   };
+  beginLog(log, made);
   world.branches.set(spec.branchId, made);
   if (past !== null) return { receipt, source: { catalog: catalogOf(made), bytes, isExact: true } };
   const servers = [...world.computes.values()].filter(({ process, readOnly }) => process !== null && !readOnly);
@@ -171,6 +172,7 @@ export function replaceIn(
     if (compute.readOnly) replicas.delete(id);
   }
   if (old && keepAs !== null) branches.set(keepAs, old);
+  beginLog(staged.log, staged);
   branches.set(ref.branchId, staged);
   branches.delete(stagingId);
 }

@@ -50,7 +50,7 @@ export async function restoreData(
   await publishData({
     home,
     directory,
-    record: { pgVersion, receipt, past: newPast(null) },
+    record: { pgVersion, receipt, past: newPast(null, null) },
     firstSecret: null,
     tenantUid,
   });

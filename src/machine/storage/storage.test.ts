@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { chown, cp, lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chown, cp, link, lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
@@ -75,6 +75,12 @@ describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'refli
     expect((await lstat(join(home, 'storage.img'))).blocks * 512).toBeLessThan(bytes / 4);
     await mkdir(join(layout.root, 'history/wild-bird-1/h1/log'), { recursive: true });
     await writeFile(join(layout.root, 'history/wild-bird-1/h1/log/segment'), 'x'.repeat(8192), { flush: true });
+    // A history that continues another has the same files, and one that begins with the template has the template's.
+    await mkdir(join(layout.root, 'history/wild-bird-1/h2/log'), { recursive: true });
+    const segment = join(layout.root, 'history/wild-bird-1/h1/log/segment');
+    await link(segment, join(layout.root, 'history/wild-bird-1/h2/log/segment'));
+    await writeFile(join(layout.root, 'of-the-template'), 'x'.repeat(8192), { flush: true });
+    await link(join(layout.root, 'of-the-template'), join(layout.root, 'history/wild-bird-1/h2/file'));
     // Of a branch that is deleted, without its history: that is another one's.
     const [, project = '', , deleted = ''] = branch.split('/');
     const status = await storageStatus(place.config, async () => [{ project, branch: deleted }]);

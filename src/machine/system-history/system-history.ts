@@ -127,10 +127,12 @@ export class SystemHistory {
       return this.#beginAnew(state, flushed);
     }
     const retentionSeconds = await this.#parts.retentionSeconds();
-    const question = { last, copied: flushed, isAwake: true, isShared: false, now: new Date(), retentionSeconds };
-    if (!isBaseDue(question)) return;
+    const { timeline } = flushed;
+    const asks = { last, copied: flushed, timeline, isAwake: true, isShared: false, now: new Date(), retentionSeconds };
+    if (!isBaseDue(asks)) return;
     await this.#addBase();
-    await prune(this.#paths, { retentionSeconds, layout: this.#parts.layout, group: this.#parts.group });
+    const { layout, group } = this.#parts;
+    await prune(this.#paths, { retentionSeconds, layout, group, isRead: false });
   }
 
   /** After a clean stop of the server: its last records, among them the checkpoint that ends it. */

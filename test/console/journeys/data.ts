@@ -121,9 +121,13 @@ export function data(): void {
     await button('Save addresses').click();
     await page.getByLabel('Largest size').or(page.getByLabel('Size')).first().press('ArrowRight');
     await button('Save defaults').click();
+    await page.getByText(/It takes [\d.]+ \w+ now\./).waitFor();
+    await page.getByLabel('Kept for').selectOption('7 days');
+    await button('Save history').click();
     await eventually(async () =>
       expect((await program.api('GET', at())).body.project).toMatchObject({
         name: project.name,
+        history_retention_seconds: 604_800,
         settings: { allowed_ips: { ips: ['127.0.0.1', '10.0.0.0/8'] }, block_public_connections: true },
         default_endpoint_settings: { autoscaling_limit_min_cu: 0.5 },
       }),

@@ -101,6 +101,8 @@ export interface Recovery {
 
 export interface PrivateServer extends BranchRef {
   readonly pgVersion: number;
+  /** Data that is emptied has no past before itself. */
+  readonly purpose: 'empty' | 'detach';
 }
 
 export interface HostCalls {
@@ -115,8 +117,10 @@ export interface HostCalls {
   abandonLiveClone(token: string): Promise<void>;
   /** Starts a server for Catnap's login only; returns its socket path, or null for a branch that is still empty. */
   openPrivateServer(ref: PrivateServer): Promise<string | null>;
-  /** Stops it, and removes files that may hold old contents; with a list, also the files that are not in it. */
-  closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void>;
+  /** Stops it, and empties what may hold old contents; with a list, also removes the files that are not in it. */
+  closePrivateServer(ref: PrivateServer, kept: KeptFiles | null): Promise<void>;
+  /** The branch whose log has to be copied before this one's history can begin; null for none. */
+  historyWaitsFor(ref: BranchRef): Promise<BranchId | null>;
   /** Does for a history what needs no server; null for a branch without data. */
   turnHistory(ref: BranchRef, policy: HistoryPolicy): Promise<HistoryTurn | null>;
   copyLog(ref: BranchRef, end: LogEnd): Promise<void>;
@@ -179,6 +183,7 @@ export const hostMethods = [
   'abandonLiveClone',
   'openPrivateServer',
   'closePrivateServer',
+  'historyWaitsFor',
   'turnHistory',
   'copyLog',
   'beginBase',

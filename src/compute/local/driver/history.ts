@@ -1,4 +1,5 @@
 /** The driver's part of keeping a history: questions to the running server, and the backup that a base image needs. */
+import type { BackgroundWork } from '../../../lib/background-work.ts';
 import type { BranchHistory } from '../../../lib/model.ts';
 import type { BranchRef, HistoryPolicy } from '../../interface/driver.ts';
 import { historySlot } from '../../interface/own-logins.ts';
@@ -9,23 +10,40 @@ import type { HostCalls } from '../channel/host-calls.ts';
 import { beginBackup, checkpointMsMax, endBackup } from './live-clone.ts';
 import { addressOf } from './observation.ts';
 
+export interface HistoryKeeper {
+  readonly host: HostCalls;
+  /** Base images of running servers, by branch. */
+  readonly bases: BackgroundWork;
+}
+
+/** A base image that takes long is made behind the caller's back: log goes on being copied by later calls. */
 export async function keepHistory(
-  host: HostCalls,
+  { host, bases }: HistoryKeeper,
   ref: BranchRef,
   policy: HistoryPolicy,
 ): Promise<BranchHistory | null> {
+  if (policy.retentionSeconds > 0) await bringInParent(host, ref);
   const turn = await host.turnHistory(ref, policy);
   if (turn?.keepsLog) await onServer(host, ref, (sql) => dropSlot(sql, historySlot));
   if (!turn?.wantsLog) return turn?.history ?? null;
-  const wasHelped = await onServer(host, ref, async (sql) => {
-    await copyLog(host, ref, sql);
-    if (turn.wantsBase) await makeBase(host, ref, sql);
-  });
-  return wasHelped ? ((await host.turnHistory(ref, policy))?.history ?? null) : turn.history;
+  const wasHelped = await onServer(host, ref, (sql) => copyLog(host, ref, sql));
+  if (!wasHelped) return turn.history;
+  const makeBaseOfServer = async () => {
+    await onServer(host, ref, (sql) => makeBase(host, ref, sql));
+  };
+  if (turn.wantsBase) await bases.run(ref.branchId, makeBaseOfServer);
+  return (await host.turnHistory(ref, policy))?.history ?? null;
+}
+
+/** A history that has not begun continues that of the branch that it was copied from. */
+async function bringInParent(host: HostCalls, ref: BranchRef): Promise<void> {
+  const branchId = await host.historyWaitsFor(ref);
+  if (branchId !== null) await copyWholeLog(host, { ...ref, branchId });
 }
 
 /** Copies all that is committed by now, with a commit after it, for a recovery to any moment until now. */
 export async function copyWholeLog(host: HostCalls, ref: BranchRef): Promise<void> {
+  await bringInParent(host, ref);
   await onServer(host, ref, async (sql) => {
     await writeCommit(sql);
     await copyLog(host, ref, sql);

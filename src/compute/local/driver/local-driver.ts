@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import { BackgroundWork } from '../../../lib/background-work.ts';
 import { delay } from '../../../lib/clock.ts';
 import type {
   BranchHistory,
@@ -73,11 +74,14 @@ interface RunningServer {
 }
 
 const reloadMsMax = 5_000;
+/** A base image that takes longer is finished behind its caller's back. */
+const baseWaitMs = 1_000;
 
 export class LocalDriver implements ComputeDriver {
   readonly #host: HostCalls;
   /** Pids of servers that are known to accept logins, so that a listing does not probe hundreds of them each time. */
   readonly #answered = new Map<string, number>();
+  readonly #bases = new BackgroundWork(baseWaitMs);
 
   constructor(host: HostCalls) {
     this.#host = host;
@@ -114,7 +118,7 @@ export class LocalDriver implements ComputeDriver {
   }
 
   keepHistory(ref: BranchRef, policy: HistoryPolicy): Promise<BranchHistory | null> {
-    return keepHistory(this.#host, ref, policy);
+    return keepHistory({ host: this.#host, bases: this.#bases }, ref, policy);
   }
 
   buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {

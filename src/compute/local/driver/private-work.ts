@@ -5,14 +5,14 @@ import { adminDatabase } from '../../interface/own-logins.ts';
 import { adminLogin, isNotReady, type Session, shielded, withSession } from '../../server/admin-session.ts';
 import { emptyTables, listFiles } from '../../server/empty-tables.ts';
 import { detachSubscriptions } from '../../server/logical-replication.ts';
-import type { HostCalls } from '../channel/host-calls.ts';
+import type { HostCalls, PrivateServer } from '../channel/host-calls.ts';
 
 /** Allows for recovery of a copy of a busy source, and for a statement over all tables of a large schema. */
 const startMsMax = 600_000;
 const statementMs = 1_800_000;
 
 export async function detachBranch(host: HostCalls, spec: DetachSpec): Promise<void> {
-  await inPrivate(host, spec, async (enter) => {
+  await inPrivate(host, spec, 'detach', async (enter) => {
     await enter(adminDatabase, detachSubscriptions);
     return null;
   });
@@ -20,21 +20,22 @@ export async function detachBranch(host: HostCalls, spec: DetachSpec): Promise<v
 
 /** Two rounds: the second removes the WAL that the first one wrote, and the WAL from before it. */
 export async function emptyBranch(host: HostCalls, spec: EmptySpec): Promise<void> {
-  await inPrivate(host, spec, async (enter) => {
+  await inPrivate(host, spec, 'empty', async (enter) => {
     await enter(adminDatabase, detachSubscriptions);
     await emptyTables(enter);
     return null;
   });
-  await inPrivate(host, spec, listFiles);
+  await inPrivate(host, spec, 'empty', listFiles);
 }
 
 async function inPrivate(
   host: HostCalls,
   spec: EmptySpec,
+  purpose: PrivateServer['purpose'],
   work: (enter: Enter) => Promise<KeptFiles | null>,
 ): Promise<void> {
   const { projectId, tenantUid, branchId, pgVersion } = spec;
-  const ref = { projectId, tenantUid, branchId, pgVersion };
+  const ref = { projectId, tenantUid, branchId, pgVersion, purpose };
   const socketPath = await host.openPrivateServer(ref);
   if (socketPath === null) return;
   const login = adminLogin(spec.adminSecret);

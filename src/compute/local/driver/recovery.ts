@@ -3,6 +3,7 @@ import { delay } from '../../../lib/clock.ts';
 import type { BranchCopy, BranchSource, BranchSpec, SourceState } from '../../interface/driver.ts';
 import { adminLogin, isNotReady, isRefused, type Session, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
+import { keepLogForHistory, readLogEnd, releaseLog } from '../../server/history.ts';
 import { readSize } from '../../server/work.ts';
 import type { HostCalls, Recovery } from '../channel/host-calls.ts';
 import { copyWholeLog } from './history.ts';
@@ -74,5 +75,8 @@ async function readOver(socketPath: string, secret: string) {
 async function readState(sql: Session): Promise<Omit<Recovered, 'hasFirstSecret'>> {
   const [row] = await sql<{ lsn: string | null }[]>`SELECT pg_last_wal_replay_lsn()::text AS lsn`;
   const state = { catalog: await readCatalog(sql), bytes: await readSize(sql), isExact: true };
+  // From its first start on, the branch keeps the log that its history does not have yet.
+  await keepLogForHistory(sql);
+  await releaseLog(sql, (await readLogEnd(sql)).lsn);
   return { lsn: row?.lsn ?? null, state };
 }

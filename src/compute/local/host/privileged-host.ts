@@ -16,13 +16,12 @@ import type {
   ComputeRef,
   ComputeSample,
   ComputeSpec,
-  KeptFiles,
   ResizeOutcome,
   TenantRef,
 } from '../../interface/driver.ts';
 import { StaleGenerationError } from '../../interface/driver.ts';
 import type { LimitsProblem, TemporaryDiskEnforcement } from '../../interface/driver-host.ts';
-import type { EndpointRef, HostCalls, HostedCompute, PrivateServer } from '../channel/host-calls.ts';
+import type { EndpointRef, HostCalls, HostedCompute } from '../channel/host-calls.ts';
 import { createBranchDirectory } from './branches/create.ts';
 import { LiveClones } from './branches/live-clones.ts';
 import { closePrivateServer, openPrivateServer, type PrivateServerParts } from './branches/private-server.ts';
@@ -34,7 +33,7 @@ import { resizeCompute, sampleComputes } from './computes/sizes.ts';
 import { reloadServer, type ServerParts, startServer } from './computes/start.ts';
 import { inDiskWords } from './copy/room.ts';
 import { type DiskLog, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
-import { Histories } from './history/histories.ts';
+import { type BaseCopies, baseCopies, Histories } from './history/histories.ts';
 import { Recoveries } from './history/recoveries.ts';
 import type { Layout } from './home/layout.ts';
 import { removeLeftovers } from './home/leftovers.ts';
@@ -79,7 +78,13 @@ export class PrivilegedHost implements HostCalls {
   readonly #logs: LogKeeper;
   readonly #log: DiskLog;
 
-  constructor(config: HostConfig, layout: Layout, log: DiskLog = () => undefined, spareCount = 0) {
+  constructor(
+    config: HostConfig,
+    layout: Layout,
+    log: DiskLog = () => undefined,
+    spareCount = 0,
+    copies: BaseCopies = baseCopies,
+  ) {
     this.#log = log;
     this.#spares = new Spares(spareCount);
     this.#layout = layout;
@@ -97,7 +102,7 @@ export class PrivilegedHost implements HostCalls {
     this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
     this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids, networks };
     this.#serverParts = { layout, uids, tenants, majors, disks, cgroups, networks };
-    this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids });
+    this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids, copies });
     this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
 
@@ -106,6 +111,10 @@ export class PrivilegedHost implements HostCalls {
   readonly abandonLiveClone: HostCalls['abandonLiveClone'] = (token) => this.#liveClones.abandon(token);
   readonly observeRoom: HostCalls['observeRoom'] = () => this.#room.observe();
   readonly readLog: HostCalls['readLog'] = (ref) => this.#logs.read(ref);
+  readonly openPrivateServer: HostCalls['openPrivateServer'] = (ref) => openPrivateServer(this.#privateParts, ref);
+  readonly closePrivateServer: HostCalls['closePrivateServer'] = (...args) =>
+    closePrivateServer(this.#privateParts, ...args);
+  readonly historyWaitsFor: HostCalls['historyWaitsFor'] = (ref) => this.#histories.waitsFor(ref);
   readonly turnHistory: HostCalls['turnHistory'] = (...args) => this.#histories.turn(...args);
   readonly copyLog: HostCalls['copyLog'] = (...args) => this.#histories.copyUpTo(...args);
   readonly beginBase: HostCalls['beginBase'] = (...args) => inDiskWords(this.#histories.beginBase(...args));
@@ -185,14 +194,6 @@ export class PrivilegedHost implements HostCalls {
     const { projectId, branchId, tenantUid } = ref;
     const endpointId = (await this.#holder({ projectId, branchId, tenantUid }))?.endpointId;
     return endpointId ? this.inspect({ ...ref, endpointId: asEndpointId(endpointId) }) : null;
-  }
-
-  openPrivateServer(ref: PrivateServer): Promise<string | null> {
-    return openPrivateServer(this.#privateParts, ref);
-  }
-
-  closePrivateServer(ref: BranchRef, kept: KeptFiles | null): Promise<void> {
-    return closePrivateServer(this.#privateParts, ref, kept);
   }
 
   removeBranch(ref: BranchRef): Promise<void> {

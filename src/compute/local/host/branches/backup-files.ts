@@ -21,6 +21,8 @@ export interface BackupPaths {
   readonly source: string;
   readonly target: string;
   readonly owner: number | null;
+  /** As for a clone. */
+  readonly keepsLog?: boolean;
 }
 
 /** A copy that does not belong to the tenant. */
@@ -40,8 +42,8 @@ export function requireBackupEnd(end: BackupEnd): void {
 
 /** Everything but the WAL, while the server runs. */
 export async function copyRunning(paths: BackupPaths | KeptPaths): Promise<CopyResult> {
-  const { source, target, owner } = paths;
-  const skip = (path: string) => path === 'pg_wal' || isTransient(path);
+  const { source, target, owner, keepsLog } = paths;
+  const skip = (path: string) => path === 'pg_wal' || isTransient(path, keepsLog);
   const kept = 'group' in paths ? { group: paths.group, sourceOwner: paths.sourceOwner } : { sourceOwner: owner };
   const result = await copyTree(source, target, { owner, ...kept, live: true, skip });
   await copyControlFile(paths);

@@ -2,6 +2,7 @@
 import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { BranchReceipt } from '../../../interface/driver.ts';
+import { historySlot } from '../../../interface/own-logins.ts';
 import { type CopyResult, copyTree } from '../copy/tree.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import { isSegment, segmentsOf } from '../postgres/wal-segments.ts';
@@ -17,6 +18,8 @@ export interface CloneSpec {
   readonly sourceOwner: number | null;
   /** A group that may read the copy. */
   readonly group?: number | null;
+  /** The copy is a branch: from its first start on, its server keeps the log that its history has not copied yet. */
+  readonly keepsLog?: boolean;
 }
 
 /** These belong to a running server or to its replicas; the directories are kept, their contents are not. */
@@ -32,7 +35,7 @@ export async function cloneCluster(spec: CloneSpec): Promise<BranchReceipt> {
     owner: spec.owner,
     sourceOwner: spec.sourceOwner,
     group: spec.group,
-    skip: (path) => isTransient(path) || isUnneeded(path),
+    skip: (path) => isTransient(path, spec.keepsLog) || isUnneeded(path),
   });
   const { shutDown, checkpointLsn } = await readControlFile(spec.target);
   // After an unclean exit the data continues past the last checkpoint, and only recovery finds out how far.
@@ -72,7 +75,8 @@ const exists = (path: string) =>
     () => false,
   );
 
-/** `path` is relative to the data directory. */
-export function isTransient(path: string): boolean {
+/** `path` is relative to the data directory. The slot of the history is the one that a branch takes along. */
+export function isTransient(path: string, keepsLog = false): boolean {
+  if (keepsLog && `${path}/`.startsWith(`pg_replslot/${historySlot}/`)) return false;
   return leftOut.includes(path) || emptied.some((directory) => path.startsWith(`${directory}/`));
 }

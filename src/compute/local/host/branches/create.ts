@@ -1,8 +1,10 @@
 /** Creates a branch's directory: a clone, its record, and the template's secret that its server still has. */
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
+import { lsnText } from '../../../../lib/moments.ts';
 import type { BranchReceipt, BranchSpec } from '../../../interface/driver.ts';
 import { renameDurably, syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
@@ -10,12 +12,14 @@ import { branchLock } from '../home/lock-names.ts';
 import {
   type BranchPast,
   type BranchRecord,
+  type ParentPast,
   readBranchRecord,
   readFirstSecret,
   writeBranchRecord,
   writeFirstSecret,
 } from '../home/records.ts';
 import type { TenantDirectories } from '../home/tenant-directories.ts';
+import { readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { isWorkedIn } from '../postgres/process-info.ts';
 import type { Template } from '../postgres/template.ts';
@@ -34,6 +38,8 @@ interface Source {
   readonly dataDirectory: string;
   readonly sourceOwner: number | null;
   readonly firstSecret: string | null;
+  /** Null for the template. */
+  readonly past: BranchPast | null;
 }
 
 /** Copies the template, or a branch that is asleep and is kept asleep. */
@@ -67,9 +73,10 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const target = dataDirectory(unfinished);
     const spare = spec.source.kind === 'template' ? await parts.spares.take(parts.template, target, tenantUid) : null;
     const { dataDirectory: from, sourceOwner } = source;
-    const receipt = spare ?? (await cloneCluster({ source: from, target, owner: tenantUid, sourceOwner }));
-    const build = spec.source.kind === 'template' ? parts.template.build : null;
-    const record = { pgVersion: spec.pgVersion, receipt, past: newPast(build) };
+    const clone = { source: from, target, owner: tenantUid, sourceOwner, keepsLog: true };
+    const receipt = spare ?? (await cloneCluster(clone));
+    const past = spec.source.kind === 'template' ? newPast(parts.template.build, null) : await pastOf(spec, source);
+    const record = { pgVersion: spec.pgVersion, receipt, past };
     const home = layout.branch(spec.projectId, spec.branchId);
     await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
     return receipt;
@@ -108,7 +115,7 @@ export async function publishData(making: {
 async function findSource({ template, layout }: BranchParts, spec: BranchSpec): Promise<Source> {
   if (spec.source.kind === 'history') throw new Error('BUG: a moment of the past is recovered, not copied');
   if (spec.source.kind === 'template') {
-    return { dataDirectory: template.dataDirectory, sourceOwner: null, firstSecret: template.secret };
+    return { dataDirectory: template.dataDirectory, sourceOwner: null, firstSecret: template.secret, past: null };
   }
   const home = layout.branch(spec.projectId, spec.source.branchId);
   const record = await readBranchRecord(home);
@@ -120,7 +127,20 @@ async function findSource({ template, layout }: BranchParts, spec: BranchSpec): 
     dataDirectory: dataDirectory(home),
     sourceOwner: spec.tenantUid,
     firstSecret: await readFirstSecret(home),
+    past: record.past ?? null,
   };
+}
+
+/**
+ * What a copy of a branch that is asleep continues. That of one that no server has run on since it was made, such as a
+ * snapshot, continues the same as that one did, so that nothing has to be kept of the latter.
+ */
+async function pastOf({ source }: BranchSpec, { dataDirectory: data, past }: Source): Promise<BranchPast> {
+  if (source.kind !== 'branch' || past === null) return newPast(null, null);
+  if (!existsSync(join(data, 'postmaster.opts'))) return newPast(past.template, past.parent ?? null);
+  const { timeline, redo } = await readControlFile(data);
+  const { historyId } = past;
+  return newPast(null, { branchId: source.branchId, historyId, timeline, until: lsnText(redo) });
 }
 
 /** Removes what an earlier attempt, cut off by a kill of Catnap, left behind. */
@@ -134,8 +154,9 @@ export async function removeUnfinished(folder: string, branchId: string): Promis
   }
 }
 
-export const newPast = (template: string | null): BranchPast => ({
+export const newPast = (template: string | null, parent: ParentPast | null): BranchPast => ({
   historyId: randomBytes(8).toString('hex'),
   madeAt: new Date().toISOString(),
   template,
+  ...(parent !== null && { parent }),
 });

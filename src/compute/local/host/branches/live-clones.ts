@@ -8,15 +8,17 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
+import { lsnText } from '../../../../lib/moments.ts';
 import { type BranchReceipt, StaleGenerationError } from '../../../interface/driver.ts';
 import type { BackupEnd, LiveClone } from '../../channel/host-calls.ts';
 import { type CopyResult, syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock, endpointLock } from '../home/lock-names.ts';
-import { readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { type ParentPast, readBranchRecord, readEndpointRecord } from '../home/records.ts';
 import { dataHome } from '../home/server-data.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
+import { parseSegment, segmentBytes } from '../postgres/wal-segments.ts';
 import { addBackupFiles, copyRunning, requireBackupEnd } from './backup-files.ts';
 import { receiptOf } from './clone.ts';
 import { makeUnfinished, newPast, publishData } from './create.ts';
@@ -84,7 +86,8 @@ export class LiveClones {
           throw new Error('the server was restarted during the copy');
         const wal = await addBackupFiles(this.#paths(clone, directory), end, clone.replica ? 'standby' : 'recovery');
         const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
-        const record = { pgVersion: clone.pgVersion, receipt, past: newPast(null) };
+        const past = newPast(null, await this.#parentOf(clone, end));
+        const record = { pgVersion: clone.pgVersion, receipt, past };
         const home = this.#home(clone);
         if (clone.replica) await discard(home, this.#parts.layout);
         await publishData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid });
@@ -142,7 +145,16 @@ export class LiveClones {
 
   #paths(clone: LiveClone, directory: string) {
     const source = dataDirectory(this.#parts.layout.branch(clone.projectId, clone.sourceId));
-    return { source, target: dataDirectory(directory), owner: clone.tenantUid };
+    return { source, target: dataDirectory(directory), owner: clone.tenantUid, keepsLog: clone.replica === null };
+  }
+
+  /** The end of a backup fills its segment, so the copy has all of the source's log up to there. */
+  async #parentOf({ projectId, sourceId, replica }: LiveClone, end: BackupEnd): Promise<ParentPast | null> {
+    const past = (await readBranchRecord(this.#parts.layout.branch(projectId, sourceId)))?.past;
+    if (replica !== null || past === undefined) return null;
+    const { timeline, at } = parseSegment(end.lastSegment);
+    const until = lsnText(BigInt(at + 1) * segmentBytes);
+    return { branchId: sourceId, historyId: past.historyId, timeline, until };
   }
 
   /** Forgets an earlier attempt whose worker is gone; `makeUnfinished` removes its directory. */

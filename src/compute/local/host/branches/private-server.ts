@@ -8,13 +8,13 @@ import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
-import type { BranchRef, KeptFiles } from '../../../interface/driver.ts';
+import type { KeptFiles } from '../../../interface/driver.ts';
 import { adminRole } from '../../../interface/own-logins.ts';
 import type { PrivateServer } from '../../channel/host-calls.ts';
 import { syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout, socketFile } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
-import { readBranchRecord, readFirstSecret } from '../home/records.ts';
+import { readBranchRecord, readFirstSecret, writeBranchRecord } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import type { Networks } from '../network/networks.ts';
 import { readControlFile } from '../postgres/control-file.ts';
@@ -62,14 +62,23 @@ export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateS
     if ((await readBranchRecord(home))?.pgVersion !== ref.pgVersion)
       throw new Error(`branch ${ref.branchId} has no data`);
     if ((await readFirstSecret(home)) !== null) return null;
-    return startPrivateServer(parts, { ...ref, home, purpose: 'work', arguments: [] });
+    if (ref.purpose === 'empty') await forgetParent(home);
+    return startPrivateServer(parts, { ...ref, home, settings: 'work', arguments: [] });
   });
 }
 
-export interface PrivateStart extends PrivateServer {
+/** What is taken out of a copy must not be found in a past that it shares with its source. */
+async function forgetParent(home: string): Promise<void> {
+  const record = await readBranchRecord(home);
+  if (!record?.past?.parent) return;
+  const { parent: _, ...past } = record.past;
+  await writeBranchRecord(home, { ...record, past });
+}
+
+export interface PrivateStart extends Omit<PrivateServer, 'purpose'> {
   /** The directory that holds `pgdata`. */
   readonly home: string;
-  readonly purpose: keyof typeof settingsFor;
+  readonly settings: keyof typeof settingsFor;
   /** For this one start. */
   readonly arguments: readonly string[];
 }
@@ -101,7 +110,7 @@ export async function startPrivateServer(parts: PrivateServerParts, start: Priva
   };
   await writeForServer(
     configFile,
-    renderServerConfig(facts, { ...settingsFor[start.purpose], ...withoutEventTriggers(pgVersion) }),
+    renderServerConfig(facts, { ...settingsFor[start.settings], ...withoutEventTriggers(pgVersion) }),
     tenantUid,
   );
   await writeForServer(hbaFile, `local all ${adminRole} scram-sha-256\nlocal all all reject\n`, tenantUid);
@@ -117,10 +126,10 @@ export async function startPrivateServer(parts: PrivateServerParts, start: Priva
   return socketFile(socketDirectory);
 }
 
-/** Stops it and removes whatever may hold old contents: earlier WAL, statistics, and files that no table owns. */
+/** Stops it. Of data that was emptied, whatever may hold old contents goes: log, statistics, files of no table. */
 export async function closePrivateServer(
   { layout, tenants, locks }: PrivateServerParts,
-  ref: BranchRef,
+  ref: PrivateServer,
   kept: KeptFiles | null,
 ): Promise<void> {
   await tenants.check(ref);
@@ -128,8 +137,10 @@ export async function closePrivateServer(
     const home = layout.branch(ref.projectId, ref.branchId);
     const data = dataDirectory(home);
     await stopPostmaster(data, ref.tenantUid);
-    await clearOldLog(data);
-    await removeFrom(join(data, 'pg_stat'), () => true);
+    if (ref.purpose === 'empty') {
+      await clearOldLog(data);
+      await removeFrom(join(data, 'pg_stat'), () => true);
+    }
     if (kept !== null) await removeStrayFiles(join(data, 'base'), kept);
     await rm(join(home, 'private'), { recursive: true, force: true });
     await discard(layout.replicationDirectory(ref.branchId), layout);
@@ -137,11 +148,11 @@ export async function closePrivateServer(
   });
 }
 
-/** Removes the log that a server, shut down in order, does not need for its next start. */
-export async function clearOldLog(data: string): Promise<void> {
+/** Removes the log before `from` that a server, shut down in order, does not need for its next start. */
+export async function clearOldLog(data: string, from: bigint | null = null): Promise<void> {
   const { shutDown, timeline, redo, checkpoint } = await readControlFile(data);
   if (!shutDown) throw new Error(`the server on ${data} was not shut down cleanly`);
-  const needed = segmentsOf(timeline, redo, checkpoint);
+  const needed = segmentsOf(timeline, from !== null && from < redo ? from : redo, checkpoint);
   await removeFrom(join(data, 'pg_wal'), (name) => isSegment(name.slice(0, 24)) && !needed.has(name));
 }
 

@@ -9,13 +9,14 @@ import { join } from 'node:path';
 import { asEndpointId } from '../../../../lib/ids.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import type { BranchRef, BranchReplacement } from '../../../interface/driver.ts';
+import { historySlot } from '../../../interface/own-logins.ts';
 import type { EndpointRef } from '../../channel/host-calls.ts';
 import type { Cgroups } from '../cgroups/compute-groups.ts';
 import { renameDurably } from '../copy/tree.ts';
 import { diskLocationOf, type TemporaryDisks } from '../disks/temporary.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock, endpointLock } from '../home/lock-names.ts';
-import { type BranchRecord, readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { type BranchRecord, readBranchRecord, readEndpointRecord, writeBranchRecord } from '../home/records.ts';
 import { type DataRef, dataDirectoryOf } from '../home/server-data.ts';
 import { discard, idsIn, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
@@ -115,10 +116,18 @@ async function exchange(layout: Layout, { projectId, branchId }: BranchRef, by: 
       await renameDurably(home, layout.branch(projectId, by.keepAs));
     }
   }
+  await beginAnew(layout.branch(projectId, by.stagingId));
   await renameDurably(layout.branch(projectId, by.stagingId), home);
   if (by.keepAs === null) await discardPast(layout, { projectId }, old);
   // Last, because it may take long; what a killed Catnap leaves in the trash is removed at the next start.
   await rm(leaving, { recursive: true, force: true });
+}
+
+/** Until now the branch had other data, so this is the first moment that the staged data can give of it. */
+async function beginAnew(staged: string): Promise<void> {
+  const record = await readBranchRecord(staged);
+  if (!record?.past) return;
+  await writeBranchRecord(staged, { ...record, past: { ...record.past, madeAt: new Date().toISOString() } });
 }
 
 /** The past goes with the data; what a kill in between leaves is removed at the next start. */
@@ -133,5 +142,6 @@ async function discardPast(
 /** Removes the slots of replicas that follow other data from now on: they would retain WAL here forever. */
 async function forgetReplicas(home: string, layout: Layout): Promise<void> {
   const slots = join(dataDirectory(home), 'pg_replslot');
-  for (const name of await readdir(slots)) await discard(join(slots, name), layout);
+  const names = (await readdir(slots)).filter((name) => name !== historySlot);
+  for (const name of names) await discard(join(slots, name), layout);
 }

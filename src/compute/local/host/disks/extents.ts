@@ -2,7 +2,7 @@
  * Where the blocks of files are, as the filesystem reports it (FIEMAP, which Node cannot call, but `filefrag` of
  * e2fsprogs can). This shows how much of a branch is shared with others, and how fragmented its files are.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runProgram } from '../../../../lib/run-program.ts';
@@ -23,12 +23,14 @@ export interface Extents {
   readonly piecesMax: number;
 }
 
-/** Extents of all plain files under a directory; null where the program is missing. */
+/**
+ * Extents of all plain files under a directory; null where the program is missing. A file with several names counts
+ * once, and one that has a name elsewhere too takes nothing here.
+ */
 export async function measureExtents(directory: string): Promise<Extents | null> {
   const program = programs.find((path) => existsSync(path));
   if (program === undefined) return null;
-  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = await filesOf(directory);
   const found: Extents[] = [];
   for (let at = 0; at < files.length; at += filesAtOnce) {
     // A file that a server has just removed makes the program fail, after it has printed the others.
@@ -37,6 +39,18 @@ export async function measureExtents(directory: string): Promise<Extents | null>
     found.push(parseExtents(await runProgram('sh', args)));
   }
   return found.reduce(together, { bytes: 0, shared: [], sharedBytes: 0, piecesMax: 0 });
+}
+
+async function filesOf(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = new Map<number, { readonly path: string; readonly names: number; readonly nlink: number }>();
+  for (const path of paths) {
+    // A server may have just removed it. Not awaited one by one, because there are many.
+    const facts = lstatSync(path, { throwIfNoEntry: false });
+    if (facts) files.set(facts.ino, { path, names: (files.get(facts.ino)?.names ?? 0) + 1, nlink: facts.nlink });
+  }
+  return [...files.values()].filter(({ names, nlink }) => names >= nlink).map(({ path }) => path);
 }
 
 export function parseExtents(text: string): Extents {

@@ -1,7 +1,7 @@
 /**
  * Base images: copies of a data directory from which recovery begins. A sleeping branch is copied without a lock, so
  * that its start never waits; the copy counts only if nothing has started meanwhile. A running server is copied while
- * the driver's session holds a backup open. The template, which never changes, is not copied at all but linked.
+ * the driver's session holds a backup open. What never changes, the template and other base images, is linked.
  */
 import { link, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,6 +19,8 @@ import {
   type HistoryPaths,
   makeReadable,
   newBaseName,
+  readBases,
+  readState,
   unfinishedBase,
   writeBaseRecord,
 } from './files.ts';
@@ -36,7 +38,8 @@ export async function makeBaseAsleep(paths: HistoryPaths, source: BaseSource): P
   const before = await readAsleep(source);
   if (before === null) return null;
   const control = await readControlFile(source.data);
-  const at = new Date(control.writtenAt.getTime() + 1_000).toISOString();
+  // The file has whole seconds. What was shut down is older than now.
+  const at = new Date(Math.min(control.writtenAt.getTime() + 1_000, Date.now())).toISOString();
   const name = newBaseName(at);
   return inUnfinished(
     paths,
@@ -54,6 +57,14 @@ export async function makeBaseAsleep(paths: HistoryPaths, source: BaseSource): P
   );
 }
 
+/** A base image of what the data still is, which a kill kept from being used; null for none. */
+export async function findUnusedBase({ data, paths }: { readonly data: string; readonly paths: HistoryPaths }) {
+  const [state, last] = [await readState(paths), (await readBases(paths)).at(-1)];
+  if (state === null || state.copied !== null || last === undefined || last.isLive) return null;
+  const { timeline, checkpointLsn, shutDown } = await readControlFile(data);
+  return shutDown && last.timeline === timeline && last.lsn === checkpointLsn ? last : null;
+}
+
 /** The control file of a directory in which no server runs and that was left in order; null for any other. */
 async function readAsleep({ data, tenantUid }: BaseSource): Promise<Buffer | null> {
   if (await findPostmaster(data, tenantUid)) return null;
@@ -68,27 +79,33 @@ const positionOf = ({ timeline, redo, checkpoint }: ControlFacts) => ({
   lsn: lsnText(checkpoint),
 });
 
-/** For a branch that began as a copy of the template: its files, by other names. */
-export async function makeBaseOfTemplate(
-  paths: HistoryPaths,
-  template: { readonly dataDirectory: string; readonly secret: string },
-  { at, group }: { readonly at: string; readonly group: number | null },
-): Promise<BaseRecord> {
-  const name = newBaseName(at);
-  const made = await inUnfinished(
+export interface LinkedBase {
+  /** Files that never change: of the template, or of another base image. */
+  readonly data: string;
+  readonly firstSecret: string | null;
+  readonly facts: Omit<BaseRecord, 'name' | 'isLinked'>;
+  readonly group: number | null;
+}
+
+/** The same files by other names. */
+export async function makeLinkedBase(paths: HistoryPaths, linked: LinkedBase): Promise<BaseRecord> {
+  const { data, firstSecret, facts, group } = linked;
+  const name = newBaseName(facts.at);
+  const record = { name, ...facts, isLinked: true };
+  await inUnfinished(
     paths,
     name,
     async (directory) => {
-      await linkTree(template.dataDirectory, dataDirectory(directory), group);
-      await writeFile(join(directory, 'first-secret'), template.secret, { mode: 0o600 });
-      makeReadable(join(directory, 'first-secret'), 0o640, group);
-      const control = await readControlFile(template.dataDirectory);
-      return { name, at, ...positionOf(control), bytes: 0, bytesShared: 0, isLive: false };
+      await linkTree(data, dataDirectory(directory), group);
+      if (firstSecret !== null) {
+        await writeFile(join(directory, 'first-secret'), firstSecret, { mode: 0o600 });
+        makeReadable(join(directory, 'first-secret'), 0o640, group);
+      }
+      return record;
     },
     group,
   );
-  if (made === null) throw new Error('BUG: a base image of the template was refused');
-  return made;
+  return record;
 }
 
 async function linkTree(source: string, target: string, group: number | null): Promise<void> {

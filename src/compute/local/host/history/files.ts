@@ -5,6 +5,7 @@
  *   history.json                 how far the log has been copied
  *   marks                        when the log had reached which position, a line each
  *   log/<segment>                the log; the copy of the newest segment grows
+ *   log/<timeline>.history       which timelines the log was on before
  *   bases/<name>/                base.json, pgdata, and first-secret where the data still has the template's
  */
 import { randomBytes } from 'node:crypto';
@@ -13,8 +14,9 @@ import { appendFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../../../../lib/make-folder.ts';
 import type { BranchHistory } from '../../../../lib/model.ts';
-import type { LogPosition } from '../../../../lib/moments.ts';
+import { type LogPosition, lsnBytes } from '../../../../lib/moments.ts';
 import { unfinishedPrefix } from '../home/layout.ts';
+import { readEndedTimelines } from '../postgres/timelines.ts';
 
 export interface HistoryState {
   readonly branchId: string;
@@ -39,6 +41,8 @@ export interface BaseRecord {
   readonly bytesShared: number;
   /** The copy of a server that ran, with a backup label. */
   readonly isLive: boolean;
+  /** Its files are those of the template or of another base image, by other names. */
+  readonly isLinked?: boolean;
 }
 
 export interface HistoryPaths {
@@ -85,7 +89,8 @@ export async function readBases({ bases }: HistoryPaths): Promise<BaseRecord[]> 
   const names = (await readdir(bases).catch(() => [] as string[])).filter((name) => !name.startsWith('.'));
   const texts = await Promise.all(names.map((name) => readText(join(bases, name, 'base.json'))));
   const records = texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as BaseRecord]));
-  return records.sort((a, b) => (a.at < b.at ? -1 : 1));
+  // By position: a clock may have gone backwards between two of them.
+  return records.sort((a, b) => a.timeline - b.timeline || (lsnBytes(a.lsn) < lsnBytes(b.lsn) ? -1 : 1));
 }
 
 export function writeBaseRecord(directory: string, record: BaseRecord, group: number | null): void {
@@ -115,6 +120,14 @@ export function writeMarks({ marks }: HistoryPaths, positions: readonly LogPosit
   writeFileSync(`${marks}.new`, positions.map(({ at, lsn }) => `${at} ${lsn}\n`).join(''), { mode: 0o600 });
   makeReadable(`${marks}.new`, 0o640, group);
   renameSync(`${marks}.new`, marks);
+}
+
+/** All that a recovery is planned from; null where there is no history. */
+export async function readFacts(paths: HistoryPaths) {
+  const state = await readState(paths);
+  if (state === null) return null;
+  const ended = await readEndedTimelines(paths.log, state.timeline);
+  return { state, bases: await readBases(paths), marks: await readMarks(paths), ended };
 }
 
 async function readText(path: string): Promise<string | null> {

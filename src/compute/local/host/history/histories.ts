@@ -1,43 +1,41 @@
 /**
  * Keeps the histories of branches: copies their log, makes base images when they are due, gives up what is too old. One
- * thing at a time for each history, and never under the lock of a branch, so that no start or stop waits for it.
+ * thing at a time for each history, and never under the lock of a branch, so that no start or stop waits for it. What
+ * takes long, a base image and a recovery, holds no lock at all, so that log goes on being copied.
  */
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { BackgroundWork } from '../../../../lib/background-work.ts';
 import type { Uids } from '../../../../lib/config.ts';
+import type { BranchId } from '../../../../lib/ids.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
-import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
+import { lsnBytes } from '../../../../lib/moments.ts';
 import type { BranchRef, HistoryPolicy } from '../../../interface/driver.ts';
 import type { BackupEnd, HistoryTurn, LogEnd } from '../../channel/host-calls.ts';
 import { newPast } from '../branches/create.ts';
 import { detectCloneMethod } from '../copy/method.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
-import { type BranchPast, type BranchRecord, readBranchRecord, writeBranchRecord } from '../home/records.ts';
+import {
+  type BranchPast,
+  type BranchRecord,
+  type ParentPast,
+  readBranchRecord,
+  writeBranchRecord,
+} from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
-import { readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
-import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
+import { abandonBase, type BaseBegun, beginLiveBase, findUnusedBase, finishLiveBase, makeBaseAsleep } from './bases.ts';
+import { beginHistory, type ParentHistory } from './begin.ts';
 import {
-  abandonBase,
-  type BaseBegun,
-  beginLiveBase,
-  finishLiveBase,
-  makeBaseAsleep,
-  makeBaseOfTemplate,
-} from './bases.ts';
-import { copyLog, LogLostError } from './copy-log.ts';
-import {
-  appendMark,
   type BaseRecord,
   type HistoryPaths,
   historyPaths,
   makeHistoryFolder,
   readBases,
-  readMarks,
+  readFacts,
   readState,
   writeState,
 } from './files.ts';
+import { copyAsleep, copyUpTo, type KeptLog, newestWrite } from './keep-log.ts';
 import { isBaseDue } from './policy.ts';
 import { noHistory, Pruner } from './prune.ts';
 
@@ -46,7 +44,18 @@ export interface HistoryParts {
   readonly tenants: TenantDirectories;
   readonly locks: KeyedLock;
   readonly uids: Uids | null;
+  readonly copies: BaseCopies;
 }
+
+/** How base images are copied; a test may make it slow. */
+export interface BaseCopies {
+  readonly ofRunning: typeof beginLiveBase;
+  readonly ofSleeping: typeof makeBaseAsleep;
+  /** A base image of a sleeping branch that takes longer is finished behind its caller's back. */
+  readonly waitMs: number;
+}
+
+export const baseCopies: BaseCopies = { ofRunning: beginLiveBase, ofSleeping: makeBaseAsleep, waitMs: 1_000 };
 
 /** A branch's data, and the history that belongs to it. */
 export interface Kept {
@@ -56,9 +65,6 @@ export interface Kept {
   readonly paths: HistoryPaths;
 }
 
-/** The shutdown record, behind which nothing was written. */
-const recordBytesMax = 8_192n;
-
 export class Histories {
   readonly #parts: HistoryParts;
   readonly #begun = new Map<string, BaseBegun & { readonly historyId: string }>();
@@ -67,9 +73,14 @@ export class Histories {
   /** Servers that were told to keep no log for a history that is not kept, by their pid. */
   readonly #released = new Map<string, number>();
   readonly #pruner = new Pruner();
+  /** How many recoveries read a history. */
+  readonly #readers = new Map<string, number>();
+  /** Base images of branches that are asleep. */
+  readonly #bases: BackgroundWork;
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
+    this.#bases = new BackgroundWork(parts.copies.waitMs);
   }
 
   get #group(): number | null {
@@ -89,18 +100,35 @@ export class Histories {
       return { history: noHistory, wantsLog: false, wantsBase: false, keepsLog };
     }
     this.#released.delete(kept.historyId);
+    const { isAwake, isBaseDue } = await this.#locked(kept.historyId, () => this.#bringUpToDate(ref, kept, policy));
+    if (isBaseDue && !isAwake) await this.#bases.run(kept.historyId, () => this.#makeBaseAsleep(ref, kept));
     return this.#locked(kept.historyId, async () => {
-      await this.#begin(ref, kept);
-      const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
-      if (!isAwake) await this.#copyAsleep(ref, kept);
-      const wantsBase = await this.#isBaseDue(kept, policy, isAwake);
-      if (wantsBase && !isAwake) await this.#makeBaseAsleep(ref, kept);
-      const pruning = { ...policy, layout: this.#parts.layout, group: this.#group };
+      const isRead = this.#readers.has(kept.historyId);
+      const pruning = { ...policy, layout: this.#parts.layout, group: this.#group, isRead };
       const history = await this.#pruner.tell(kept.historyId, kept.paths, pruning);
-      const wantsLog = isAwake && (await this.#hasNewLog(kept));
-      const needs = { wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
-      return { history, ...needs, keepsLog: false };
+      const wantsBase = isAwake && isBaseDue;
+      return { history, wantsLog: wantsBase || (isAwake && (await this.#hasNewLog(kept))), wantsBase, keepsLog: false };
     });
+  }
+
+  async #bringUpToDate(ref: BranchRef, kept: Kept, policy: HistoryPolicy) {
+    await this.#begin(ref, kept);
+    const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
+    if (!isAwake) await copyAsleep(this.#logOf(ref, kept));
+    return { isAwake, isBaseDue: await this.#isBaseDue(kept, policy, isAwake) };
+  }
+
+  /** A running parent, whose log has to be copied up to where this one's begins before this history can continue it. */
+  async waitsFor(ref: BranchRef): Promise<BranchId | null> {
+    const kept = await this.find(ref);
+    const of = kept?.record.past?.parent;
+    if (!kept || of === undefined || (await readState(kept.paths)) !== null) return null;
+    const parent = await this.find({ ...ref, branchId: of.branchId });
+    if (parent?.historyId !== of.historyId || !(await findPostmaster(parent.data, ref.tenantUid))) return null;
+    const state = await readState(parent.paths);
+    if (state === null) return of.branchId;
+    const isBehind = state.copied !== null && lsnBytes(state.copied.lsn) < lsnBytes(of.until);
+    return isBehind ? of.branchId : null;
   }
 
   /** Copies the log of a running server up to a position that it has flushed. */
@@ -109,8 +137,8 @@ export class Histories {
     requireLogEnd(end);
     await this.#locked(kept.historyId, async () => {
       await this.#begin(ref, kept);
-      const writtenAt = await this.#newestWrite(kept);
-      await this.#copy(ref, kept, end);
+      const writtenAt = await newestWrite(kept);
+      await copyUpTo(this.#logOf(ref, kept), end);
       this.#seen.set(kept.historyId, writtenAt);
     });
   }
@@ -119,17 +147,18 @@ export class Histories {
   async catchUp(ref: BranchRef): Promise<void> {
     const kept = await this.find(ref);
     if (kept === null || (await readState(kept.paths)) === null) return;
-    await this.#locked(kept.historyId, () => this.#copyAsleep(ref, kept));
+    await this.#locked(kept.historyId, () => copyAsleep(this.#logOf(ref, kept)));
   }
 
+  /** Without the lock: a large copy takes long, and log goes on being copied meanwhile. */
   async beginBase(ref: BranchRef): Promise<string> {
     const kept = await this.#require(ref);
-    return this.#locked(kept.historyId, async () => {
-      const group = this.#group;
-      const begun = await beginLiveBase(kept.paths, { data: kept.data, tenantUid: ref.tenantUid, group });
-      this.#begun.set(begun.name, { ...begun, historyId: kept.historyId });
-      return begun.name;
-    });
+    for (const [token, { historyId }] of this.#begun)
+      if (historyId === kept.historyId) await this.abandonBase(ref, token);
+    const source = { data: kept.data, tenantUid: ref.tenantUid, group: this.#group };
+    const begun = await this.#parts.copies.ofRunning(kept.paths, source);
+    this.#begun.set(begun.name, { ...begun, historyId: kept.historyId });
+    return begun.name;
   }
 
   async finishBase(ref: BranchRef, token: string, end: BackupEnd & LogEnd): Promise<void> {
@@ -140,7 +169,7 @@ export class Histories {
     await this.#locked(kept.historyId, async () => {
       const base = await finishLiveBase(kept.paths, begun, end, this.#group);
       await this.#continueFrom(ref, kept, base);
-      await this.#copy(ref, kept, end);
+      await copyUpTo(this.#logOf(ref, kept), end);
     });
   }
 
@@ -162,14 +191,30 @@ export class Histories {
   /** Brings the history of a branch up to its end if it is asleep, for a recovery that is about to read it. */
   async facts(ref: BranchRef, kept: Kept) {
     const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
-    if (!isAwake) await this.catchUp(ref);
-    const state = await readState(kept.paths);
-    return state === null ? null : { state, bases: await readBases(kept.paths), marks: await readMarks(kept.paths) };
+    if (!isAwake) {
+      await this.#locked(kept.historyId, async () => {
+        await this.#begin(ref, kept);
+        await copyAsleep(this.#logOf(ref, kept));
+      });
+      if ((await readBases(kept.paths)).length === 0) await this.#makeBaseAsleep(ref, kept);
+    }
+    return readFacts(kept.paths);
   }
 
-  /** While it is read nothing is pruned. */
-  reading<T>(historyId: string, work: () => Promise<T>): Promise<T> {
-    return this.#parts.locks.shared(`history ${historyId}`, work);
+  /** While it is read nothing is given up of it; log goes on being copied. */
+  async reading<T>(historyId: string, work: () => Promise<T>): Promise<T> {
+    await this.#locked(historyId, async () => this.#countReader(historyId, 1));
+    try {
+      return await work();
+    } finally {
+      this.#countReader(historyId, -1);
+    }
+  }
+
+  #countReader(historyId: string, change: 1 | -1): void {
+    const count = (this.#readers.get(historyId) ?? 0) + change;
+    if (count > 0) this.#readers.set(historyId, count);
+    else this.#readers.delete(historyId);
   }
 
   async #require(ref: BranchRef): Promise<Kept> {
@@ -177,6 +222,10 @@ export class Histories {
     const kept = await this.find(ref);
     if (kept === null) throw new Error(`branch ${ref.branchId} has no data`);
     return kept;
+  }
+
+  #logOf({ branchId, tenantUid }: BranchRef, { data, paths }: Kept): KeptLog {
+    return { branchId, tenantUid, data, paths, group: this.#group };
   }
 
   #locked<T>(historyId: string, work: () => Promise<T>): Promise<T> {
@@ -190,13 +239,12 @@ export class Histories {
       const home = layout.branch(ref.projectId, ref.branchId);
       const record = await readBranchRecord(home);
       if (record === null) throw new Error(`branch ${ref.branchId} has no data`);
-      const past = change(record.past ?? newPast(null));
+      const past = change(record.past ?? newPast(null, null));
       await writeBranchRecord(home, { ...record, past });
       return past;
     });
   }
 
-  /** Makes the folders of a history, with the template as its first base image if the branch began as its copy. */
   async #begin(ref: BranchRef, { record, paths, data }: Kept): Promise<void> {
     if ((await readState(paths)) !== null) return;
     const { layout } = this.#parts;
@@ -204,60 +252,26 @@ export class Histories {
     for (const folder of [layout.historiesOf(ref.projectId), paths.directory, paths.log, paths.bases]) {
       makeHistoryFolder(folder, group);
     }
-    const { pgVersion, past } = record;
-    const blank = { branchId: ref.branchId, pgVersion, timeline: 1, copied: null, gaps: [], lostSince: null };
-    const base = past?.template ? await this.#linkTemplate(record, paths, data) : null;
-    const copied = base === null ? null : { at: base.at, lsn: base.start };
-    writeState(paths, { ...blank, copied, timeline: base?.timeline ?? 1 }, group);
+    const of = record.past?.parent;
+    const begin = (parent: ParentHistory | null) =>
+      beginHistory({ branchId: ref.branchId, paths, record, data, layout, group, parent });
+    if (of === undefined) return begin(null);
+    return this.reading(of.historyId, async () => begin(await this.#parentHistory(ref, of)));
   }
 
-  async #linkTemplate(
-    { pgVersion, past }: BranchRecord,
-    paths: HistoryPaths,
-    data: string,
-  ): Promise<BaseRecord | null> {
-    if (!past?.template) return null;
-    const template = this.#parts.layout.template(pgVersion, past.template);
-    const facts = await readControlFile(dataDirectory(template)).catch(() => null);
-    // After a sleep or two the log since then may be gone.
-    const first = facts && segmentName(facts.timeline, Number(facts.redo / segmentBytes));
-    if (first === null || !(await stat(join(data, 'pg_wal', first)).catch(() => null))) return null;
-    const secret = await readFile(join(template, 'secret'), 'utf8');
-    const given = { dataDirectory: dataDirectory(template), secret };
-    return makeBaseOfTemplate(paths, given, { at: past.madeAt, group: this.#group });
-  }
-
-  async #copyAsleep(ref: BranchRef, kept: Kept): Promise<void> {
-    const state = await readState(kept.paths);
-    const control = await readControlFile(kept.data).catch(() => null);
-    if (state?.copied == null || !control?.shutDown) return;
-    if (control.timeline === state.timeline && lsnBytes(state.copied.lsn) >= control.checkpoint) return;
-    // The file has whole seconds, and may seem older than what was copied before.
-    const writtenAt = control.writtenAt.toISOString();
-    const at = writtenAt > state.copied.at ? writtenAt : state.copied.at;
-    await this.#copy(ref, kept, { timeline: control.timeline, lsn: control.checkpointLsn, at }, recordBytesMax);
-  }
-
-  /** `beyond` bytes are copied too, and copied again when the log continues. */
-  async #copy(ref: BranchRef, { data, paths }: Kept, end: LogEnd, beyond = 0n): Promise<void> {
-    const state = await readState(paths);
-    if (state?.copied == null) return;
-    const [from, to] = [lsnBytes(state.copied.lsn), lsnBytes(end.lsn)];
-    if (end.timeline === state.timeline && to < from) return;
-    const position = { at: new Date(end.at).toISOString(), lsn: lsnText(to) };
-    const group = this.#group;
-    try {
-      if (end.timeline !== state.timeline) throw new LogLostError(`of timeline ${state.timeline}`);
-      const copy = { source: join(data, 'pg_wal'), target: paths.log, sourceOwner: ref.tenantUid, group };
-      await copyLog(copy, { timeline: end.timeline, from, to: withinSegment(to, beyond) });
-    } catch (error) {
-      if (!(error instanceof LogLostError)) throw error;
-      writeState(paths, { ...state, copied: null, lostSince: state.copied }, group);
-      return;
+  /** As far as it reaches by now; that of a parent that is asleep is brought up to its end first. */
+  async #parentHistory(ref: BranchRef, of: ParentPast): Promise<ParentHistory | null> {
+    const parentRef = { ...ref, branchId: of.branchId };
+    const kept = await this.find(parentRef);
+    if (kept?.historyId === of.historyId) {
+      await this.#locked(of.historyId, async () => {
+        await this.#begin(parentRef, kept);
+        if (!(await findPostmaster(kept.data, ref.tenantUid))) await copyAsleep(this.#logOf(parentRef, kept));
+      });
     }
-    if (to === from && state.copied.at >= position.at) return;
-    writeState(paths, { ...state, branchId: ref.branchId, copied: position }, group);
-    await appendMark(paths, position, group);
+    const paths = historyPaths(this.#parts.layout.history(ref.projectId, of.historyId));
+    const facts = await readFacts(paths);
+    return facts && { paths, ...facts };
   }
 
   /** The log is copied from a new base image on, if it was interrupted. */
@@ -284,9 +298,10 @@ export class Histories {
   async #isBaseDue({ paths }: Kept, { retentionSeconds }: HistoryPolicy, isAwake: boolean): Promise<boolean> {
     const [state, bases] = [await readState(paths), await readBases(paths)];
     const last = bases.at(-1);
-    const copies = bases.filter(({ bytes }) => bytes > 0).at(-1);
+    const copies = bases.findLast(({ isLinked }) => !isLinked);
     const isShared = copies === undefined ? await this.#sharesBlocks() : copies.bytesShared > 0;
-    return isBaseDue({ last, copied: state?.copied ?? null, isAwake, isShared, now: new Date(), retentionSeconds });
+    const { copied = null, timeline = 1 } = state ?? {};
+    return isBaseDue({ last, copied, timeline, isAwake, isShared, now: new Date(), retentionSeconds });
   }
 
   #shares: Promise<boolean> | undefined;
@@ -297,10 +312,12 @@ export class Histories {
 
   async #makeBaseAsleep(ref: BranchRef, kept: Kept): Promise<void> {
     const source = { data: kept.data, tenantUid: ref.tenantUid, group: this.#group };
-    const base = await makeBaseAsleep(kept.paths, source);
+    const base = (await findUnusedBase(kept)) ?? (await this.#parts.copies.ofSleeping(kept.paths, source));
     if (base === null) return;
-    await this.#continueFrom(ref, kept, base);
-    await this.#copyAsleep(ref, kept);
+    await this.#locked(kept.historyId, async () => {
+      await this.#continueFrom(ref, kept, base);
+      await copyAsleep(this.#logOf(ref, kept));
+    });
   }
 
   async #drop(ref: BranchRef, { historyId, record }: Kept): Promise<void> {
@@ -308,34 +325,17 @@ export class Histories {
     await this.#locked(historyId, () => discard(layout.history(ref.projectId, historyId), layout));
     this.#seen.delete(historyId);
     this.#pruner.forget(historyId);
-    // A history that is kept again later begins then, and not with the template.
-    if (record.past?.template) await this.#updatePast(ref, (past) => ({ ...past, template: null }));
+    // A history that is kept again later begins then.
+    if (record.past?.template || record.past?.parent) {
+      await this.#updatePast(ref, ({ historyId: id, madeAt }) => ({ historyId: id, madeAt, template: null }));
+    }
   }
 
   async #hasNewLog(kept: Kept): Promise<boolean> {
     const seen = this.#seen.get(kept.historyId);
-    const newest = await this.#newestWrite(kept);
+    const newest = await newestWrite(kept);
     return seen === undefined || newest > seen || newest === Number.POSITIVE_INFINITY;
   }
-
-  /** The server writes to the segment that was copied last, or has gone on to the next, or has left both behind. */
-  async #newestWrite({ data, paths }: Kept): Promise<number> {
-    const state = await readState(paths);
-    if (state?.copied == null) return Number.POSITIVE_INFINITY;
-    const at = Number(lsnBytes(state.copied.lsn) / segmentBytes);
-    const writtenAt = (number: number, ifGone: number) =>
-      stat(join(data, 'pg_wal', segmentName(state.timeline, number))).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => ifGone,
-      );
-    return Math.max(await writtenAt(at, Number.POSITIVE_INFINITY), await writtenAt(at + 1, 0));
-  }
-}
-
-/** The end of the log that was written, but not of the next segment, which may not exist. */
-function withinSegment(to: bigint, beyond: bigint): bigint {
-  const end = (to / segmentBytes + 1n) * segmentBytes;
-  return to + beyond < end ? to + beyond : end;
 }
 
 function requireLogEnd(end: LogEnd): void {

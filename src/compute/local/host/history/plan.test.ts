@@ -48,6 +48,23 @@ describe('a recovery', () => {
     expect(planRecovery(facts, lsn('0/5000000')).base).toEqual(facts.bases[0]);
   });
 
+  test('over a change of timeline takes the segment of that change from the new one', () => {
+    const ended = [{ timeline: 1, end: 0x700_0400n }];
+    const changed = { ...facts, state: { ...state, timeline: 2 }, ended };
+    const expected = [...segments(5, 6), ...[7, 8, 9].map((n) => `00000002000000000000000${n}`)];
+    expect(planRecovery(changed, time(60)).segments).toEqual(expected);
+    // At the boundary of two segments the first one belongs to the old timeline.
+    const atBoundary = { ...changed, ended: [{ timeline: 1, end: 0x700_0000n }] };
+    expect(planRecovery(atBoundary, time(60)).segments).toEqual(expected);
+  });
+
+  test('to a time that the clock showed twice reads the log behind the base image', () => {
+    const marks = [20, 45, 35, 50].map((n, index) => ({ at: second(n), lsn: `0/${index + 3}000800` }));
+    const twice = { ...facts, bases: [base('early', 10, 2), base('late', 30, 5)], marks };
+    // The mark of second 45 is older than the base image of second 30, which was made after the clock had gone back.
+    expect(planRecovery(twice, time(40))).toMatchObject({ base: { name: 'late' }, segments: segments(5, 6) });
+  });
+
   test('to the end has no target', () => {
     for (const moment of [time(51), time(99), lsn('0/9000800')]) {
       expect(planRecovery(facts, moment)).toMatchObject({ segments: segments(5, 9), target: {} });

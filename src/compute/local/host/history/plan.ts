@@ -1,7 +1,8 @@
 /** How a moment is reached: from which base image, with which part of the log, and where recovery stops. Pure. */
 import { type LogPosition, lsnBytes, lsnText, type Moment } from '../../../../lib/moments.ts';
 import { NoSuchMomentError } from '../../../interface/driver.ts';
-import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
+import { type EndedTimeline, segmentsAcross } from '../postgres/timelines.ts';
+import { segmentBytes } from '../postgres/wal-segments.ts';
 import type { BaseRecord, HistoryState } from './files.ts';
 
 export interface RecoveryPlan {
@@ -17,6 +18,8 @@ export interface RecoveryFacts {
   /** Oldest first. */
   readonly bases: readonly BaseRecord[];
   readonly marks: readonly LogPosition[];
+  /** The timelines that the log was on before. */
+  readonly ended?: readonly EndedTimeline[];
 }
 
 export function planRecovery(facts: RecoveryFacts, moment: Moment): RecoveryPlan {
@@ -24,9 +27,12 @@ export function planRecovery(facts: RecoveryFacts, moment: Moment): RecoveryPlan
   const base = facts.bases.findLast((one) => isReached(one, moment));
   if (base === undefined || end === null) throw new NoSuchMomentError(tooEarly(facts));
   requireNoGap(facts, moment);
-  const stop = stopOf(facts, moment, end);
+  const stop = stopOf(facts, base, moment, end);
   const last = lsnBytes(stop.lsn) > lsnBytes(base.lsn) ? lsnBytes(stop.lsn) : lsnBytes(base.lsn);
-  return { base, segments: segmentsFrom(base, last), target: stop.target };
+  const { timeline, start } = base;
+  const { state, ended = [] } = facts;
+  const span = { timeline, from: lsnBytes(start), to: last, lastTimeline: state.timeline, ended };
+  return { base, segments: segmentsAcross(span), target: stop.target };
 }
 
 function isReached(base: BaseRecord, moment: Moment): boolean {
@@ -54,9 +60,10 @@ const endSlackMs = 1_000;
 
 /**
  * A target beyond the end of the log is no target: recovery would fail for not reaching it. Before that, a time is
- * reached somewhere before the first position that the log had reached later, so no more log is needed.
+ * reached somewhere before the first position that the log had reached later, so no more log is needed. Times before
+ * the base image do not count: where the clock went backwards, they may be later.
  */
-function stopOf({ marks }: RecoveryFacts, moment: Moment, end: LogPosition) {
+function stopOf({ marks }: RecoveryFacts, base: BaseRecord, moment: Moment, end: LogPosition) {
   if (moment.kind === 'lsn') {
     if (lsnBytes(moment.lsn) > lsnBytes(end.lsn))
       throw new NoSuchMomentError(`the log of the branch ends at ${end.lsn} (${end.at})`);
@@ -68,19 +75,13 @@ function stopOf({ marks }: RecoveryFacts, moment: Moment, end: LogPosition) {
     return { lsn: last < lsnBytes(end.lsn) ? lsnText(last) : end.lsn, target };
   }
   if (Date.parse(moment.at) >= Date.parse(end.at) + endSlackMs) return { lsn: end.lsn, target: {} };
-  const next = marks.find((mark) => mark.at > inUtc(moment.at));
+  const isLater = ({ at, lsn }: LogPosition) => at > inUtc(moment.at) && lsnBytes(lsn) > lsnBytes(base.lsn);
+  const next = marks.find(isLater);
   return { lsn: next?.lsn ?? end.lsn, target: { recovery_target_time: withOffset(moment.at) } };
 }
 
 /** While a server reads its settings it knows no names of time zones, not even Z. */
 const withOffset = (at: string) => at.replace(/z$/i, '+00');
-
-function segmentsFrom(base: BaseRecord, last: bigint): string[] {
-  const [first, end] = [lsnBytes(base.start) / segmentBytes, last / segmentBytes];
-  const names: string[] = [];
-  for (let at = first; at <= end; at++) names.push(segmentName(base.timeline, Number(at)));
-  return names;
-}
 
 function tooEarly({ bases }: RecoveryFacts): string {
   const [first] = bases;

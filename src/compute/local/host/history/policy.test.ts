@@ -24,7 +24,7 @@ describe('a base image is due', () => {
   const ask = (change: Partial<BaseQuestion> & { readonly written: number }) => {
     const { written, ...rest } = change;
     const copied = { at: hour(2), lsn: atMegabyte(17 + written) };
-    const usual = { last: base(), copied, isAwake: true, isShared: true, now: new Date(hour(2)) };
+    const usual = { last: base(), copied, timeline: 1, isAwake: true, isShared: true, now: new Date(hour(2)) };
     return isBaseDue({ ...usual, retentionSeconds: 86_400, ...rest });
   };
 
@@ -60,6 +60,13 @@ describe('a base image is due', () => {
   });
 });
 
+test('a base image is due when the log has gone on to another timeline', () => {
+  const copied = { at: hour(2), lsn: atMegabyte(17) };
+  const usual = { last: base(), copied, isAwake: true, isShared: false, now: new Date(hour(2)) };
+  expect(isBaseDue({ ...usual, timeline: 1, retentionSeconds: 86_400 })).toBe(false);
+  expect(isBaseDue({ ...usual, timeline: 2, retentionSeconds: 86_400 })).toBe(true);
+});
+
 describe('what is given up', () => {
   const bases = [1, 5, 9].map((n) => base({ name: `b${n}`, at: hour(n), start: atMegabyte(16 * n) }));
   const names = (found: readonly BaseRecord[]) => found.map(({ name }) => name);
@@ -70,6 +77,12 @@ describe('what is given up', () => {
     expect(names(basesToDrop(bases, hour(6)))).toEqual(['b1']);
     expect(names(basesToDrop(bases, hour(9)))).toEqual(['b1', 'b5']);
     expect(names(basesToDrop(bases, hour(20)))).toEqual(['b1', 'b5']);
+  });
+
+  test('where the clock has gone back, base images before it in the log, whatever their time', () => {
+    const ahead = base({ name: 'ahead', at: hour(30), start: atMegabyte(32) });
+    const [b1, ...later] = bases as [BaseRecord, BaseRecord, BaseRecord];
+    expect(names(basesToDrop([b1, ahead, ...later], hour(6)))).toEqual(['b1', 'ahead']);
   });
 
   test('log before every base image that is left', () => {

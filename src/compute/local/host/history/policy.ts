@@ -21,6 +21,8 @@ export interface BaseQuestion {
   /** The newest base image; undefined when there is none. */
   readonly last: BaseRecord | undefined;
   readonly copied: LogPosition | null;
+  /** Of the log. */
+  readonly timeline: number;
   readonly isAwake: boolean;
   /** Whether base images share their blocks with the data. */
   readonly isShared: boolean;
@@ -28,8 +30,11 @@ export interface BaseQuestion {
   readonly retentionSeconds: number;
 }
 
-export function isBaseDue({ last, copied, isAwake, isShared, now, retentionSeconds }: BaseQuestion): boolean {
+export function isBaseDue(question: BaseQuestion): boolean {
+  const { last, copied, timeline, isAwake, isShared, now, retentionSeconds } = question;
   if (last === undefined || copied === null) return true;
+  // Of an earlier timeline: it serves until there is one of this, which alone goes off the machine.
+  if (last.timeline !== timeline) return true;
   const written = Number(lsnBytes(copied.lsn) - lsnBytes(last.lsn));
   const isOld = now.getTime() - Date.parse(last.at) > retentionSeconds * 1_000;
   if (isShared) return written >= (isAwake && !isOld ? sharedLogBytesMax : asleepLogBytesMin);
@@ -39,8 +44,8 @@ export function isBaseDue({ last, copied, isAwake, isShared, now, retentionSecon
 
 /** The base images that no moment of the window needs any more. */
 export function basesToDrop(bases: readonly BaseRecord[], keepFrom: string): BaseRecord[] {
-  const needed = bases.findLast(({ at }) => at <= keepFrom);
-  return needed === undefined ? [] : bases.filter(({ at }) => at < needed.at);
+  const needed = bases.findLastIndex(({ at }) => at <= keepFrom);
+  return bases.slice(0, Math.max(needed, 0));
 }
 
 /** Whether every moment that the remaining base images give is after this segment. */

@@ -3,7 +3,7 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BranchHistory } from '../../../../lib/model.ts';
 import { lsnBytes } from '../../../../lib/moments.ts';
-import type { Layout } from '../home/layout.ts';
+import { dataDirectory, type Layout } from '../home/layout.ts';
 import { discard } from '../home/tenant-directories.ts';
 import { isSegment } from '../postgres/wal-segments.ts';
 import {
@@ -22,6 +22,8 @@ export interface Pruning {
   readonly retentionSeconds: number;
   readonly layout: Layout;
   readonly group: number | null;
+  /** By a recovery, which may need what is too old for others. */
+  readonly isRead: boolean;
 }
 
 export const noHistory: BranchHistory = {
@@ -67,25 +69,40 @@ function withEnd(history: BranchHistory, state: HistoryState | null): BranchHist
 }
 
 /** Base images first: a kill in between leaves log that nothing needs, and never a base image without its log. */
-export async function prune(paths: HistoryPaths, { retentionSeconds, layout, group }: Pruning): Promise<BranchHistory> {
+export async function prune(paths: HistoryPaths, pruning: Pruning): Promise<BranchHistory> {
+  const { retentionSeconds, layout, group, isRead } = pruning;
   const keepFrom = new Date(Date.now() - retentionSeconds * 1_000).toISOString();
   const found = await readBases(paths);
-  const dropped = new Set(basesToDrop(found, keepFrom));
+  const dropped = new Set(isRead ? [] : basesToDrop(found, keepFrom));
   for (const { name } of dropped) await discard(join(paths.bases, name), layout);
   const bases = found.filter((base) => !dropped.has(base));
   const names = (await readdir(paths.log)).filter(isSegment);
-  const unneeded = names.filter((name) => isLogUnneeded(name, bases));
+  const unneeded = isRead ? [] : names.filter((name) => isLogUnneeded(name, bases));
   for (const name of unneeded) await rm(join(paths.log, name), { force: true });
   const state = await pruneMarks(paths, bases, { isDue: dropped.size > 0, group });
   const left = names.filter((name) => !unneeded.includes(name));
-  const sizes = await Promise.all(left.map((name) => stat(join(paths.log, name)).then(({ size }) => size)));
+  const shares = await Promise.all(left.map((name) => shareOf(join(paths.log, name))));
+  const costs = await Promise.all(bases.map((base) => costOf(paths, base)));
   return {
     ...windowOf({ state, bases, keepFrom, marks: await readMarks(paths) }),
     gaps: state.gaps,
     baseCount: bases.length,
-    baseBytes: bases.reduce((sum, { bytes, bytesShared }) => sum + bytes - bytesShared, 0),
-    logBytes: sizes.reduce((sum, size) => sum + size, 0),
+    baseBytes: Math.round(costs.reduce((sum, cost) => sum + cost, 0)),
+    logBytes: Math.round(shares.reduce((sum, { size, share }) => sum + size * share, 0)),
   };
+}
+
+/** A file that several histories have is divided among them. */
+async function shareOf(path: string): Promise<{ readonly size: number; readonly share: number }> {
+  const { size, nlink } = await stat(path);
+  return { size, share: 1 / nlink };
+}
+
+/** Beyond the blocks that it shares with the data. All files of a base image have as many names as the first. */
+async function costOf({ bases }: HistoryPaths, { name, bytes, bytesShared }: BaseRecord): Promise<number> {
+  if (bytes === bytesShared) return 0;
+  const { share } = await shareOf(join(dataDirectory(join(bases, name)), 'PG_VERSION'));
+  return (bytes - bytesShared) * share;
 }
 
 async function pruneMarks(

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, chown, copyFile, lchown, mkdir, open, readFile, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
 import { type BranchReceipt, NoSuchMomentError } from '../../../interface/driver.ts';
 import type { Recovery, RecoverySpec } from '../../channel/host-calls.ts';
 import { cloneCluster } from '../branches/clone.ts';
@@ -15,9 +16,11 @@ import { clearOldLog, type PrivateServerParts, startPrivateServer } from '../bra
 import { requireRoom } from '../copy/room.ts';
 import { dataDirectory } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
-import { readBranchRecord } from '../home/records.ts';
+import { type ParentPast, readBranchRecord } from '../home/records.ts';
 import { discard } from '../home/tenant-directories.ts';
+import { readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
+import { readEndedTimelines, timelineFilesIn } from '../postgres/timelines.ts';
 import { segmentBytes } from '../postgres/wal-segments.ts';
 import type { Histories, Kept } from './histories.ts';
 import { planRecovery, type RecoveryPlan } from './plan.ts';
@@ -30,6 +33,8 @@ interface Pending {
   readonly receipt: BranchReceipt;
   readonly startedAt: number;
   readonly firstSecret: string | null;
+  /** The history that it was recovered from. */
+  readonly historyId: string;
 }
 
 const segmentSize = Number(segmentBytes);
@@ -69,7 +74,11 @@ export class Recoveries {
     return planRecovery(facts, spec.moment);
   }
 
-  async #build(spec: RecoverySpec, { paths }: Kept, { base, segments, target }: RecoveryPlan): Promise<Recovery> {
+  async #build(
+    spec: RecoverySpec,
+    { paths, historyId }: Kept,
+    { base, segments, target }: RecoveryPlan,
+  ): Promise<Recovery> {
     const startedAt = performance.now();
     const { layout } = this.#parts;
     const { tenantUid } = spec;
@@ -88,7 +97,7 @@ export class Recoveries {
       const firstSecret = await readFile(join(from, 'first-secret'), 'utf8').catch(() => null);
       const socketPath = await this.#startTo(spec, directory, target);
       const token = randomBytes(16).toString('hex');
-      this.#pending.set(token, { spec, directory, socketPath, receipt, startedAt, firstSecret });
+      this.#pending.set(token, { spec, directory, socketPath, receipt, startedAt, firstSecret, historyId });
       return { token, socketPath, firstSecret };
     } catch (error) {
       await this.#discard(spec);
@@ -109,7 +118,7 @@ export class Recoveries {
   #start(spec: RecoverySpec, directory: string, target: RecoveryPlan['target']): Promise<string> {
     const settings = { ...target, ...(Object.keys(target).length > 0 && { recovery_target_action: 'promote' }) };
     const words = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    return startPrivateServer(this.#parts, { ...spec, home: directory, purpose: 'recovery', arguments: words });
+    return startPrivateServer(this.#parts, { ...spec, home: directory, settings: 'recovery', arguments: words });
   }
 
   async whyEnded(token: string): Promise<string | null> {
@@ -124,20 +133,24 @@ export class Recoveries {
   }
 
   async finish(token: string, reached: { lsn: string | null; hasFirstSecret: boolean }): Promise<BranchReceipt> {
-    const { spec, directory, receipt: copied, startedAt, firstSecret } = this.#require(token);
+    const { spec, directory, receipt: copied, startedAt, firstSecret, historyId } = this.#require(token);
     const { layout, locks } = this.#parts;
     return locks.exclusive(branchLock(spec), async () => {
       // Checked again: another attempt may have begun while this one waited for the lock.
       if (!this.#pending.delete(token)) throw new Error('the recovery is gone: another attempt has taken its place');
-      await stopPostmaster(dataDirectory(directory), spec.tenantUid);
-      await clearOldLog(dataDirectory(directory));
+      const data = dataDirectory(directory);
+      await stopPostmaster(data, spec.tenantUid);
+      const parent = await parentOf(data, spec.tenantUid, { branchId: spec.sourceId, historyId });
+      await clearOldLog(data, parent === null ? null : lsnBytes(parent.until));
       await discard(layout.replicationDirectory(spec.branchId), layout);
       await rm(join(directory, 'private'), { recursive: true, force: true });
+      // Left by the private server; without it, the data counts as never started.
+      await rm(join(data, 'postmaster.opts'), { force: true });
       const receipt = { ...copied, lsn: reached.lsn, durationMs: Math.round(performance.now() - startedAt) };
       await publishData({
         directory,
         home: layout.branch(spec.projectId, spec.branchId),
-        record: { pgVersion: spec.pgVersion, receipt, past: newPast(null) },
+        record: { pgVersion: spec.pgVersion, receipt, past: newPast(null, parent) },
         firstSecret: reached.hasFirstSecret ? firstSecret : null,
         tenantUid: spec.tenantUid,
       });
@@ -163,6 +176,17 @@ export class Recoveries {
   }
 }
 
+/** The log of the recovered data parts from its source's where recovery ended. */
+async function parentOf(
+  data: string,
+  owner: number | null,
+  of: Pick<ParentPast, 'branchId' | 'historyId'>,
+): Promise<ParentPast | null> {
+  const { timeline } = await readControlFile(data);
+  const last = (await readEndedTimelines(join(data, 'pg_wal'), timeline, owner)).at(-1);
+  return last === undefined ? null : { ...of, timeline: last.timeline, until: lsnText(last.end) };
+}
+
 async function lastWords(directory: string): Promise<string> {
   const log = await readFile(join(directory, 'private', 'server.log'), 'utf8').catch(() => '');
   return log.slice(-lastWordsBytes).trim();
@@ -185,6 +209,11 @@ async function placeLog(from: string, to: string, names: readonly string[], owne
     await truncate(target, segmentSize);
     await chmod(target, 0o600);
     if (owner !== null) await lchown(target, owner, owner);
+  }
+  for (const name of await timelineFilesIn(from)) {
+    await copyFile(join(from, name), join(to, name));
+    await chmod(join(to, name), 0o600);
+    if (owner !== null) await lchown(join(to, name), owner, owner);
   }
   await mkdir(join(to, 'archive_status'), { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;

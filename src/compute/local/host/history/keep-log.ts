@@ -1,0 +1,74 @@
+/** Keeps the log of a history up to date: from where it was copied last to a position that the server has flushed. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
+import type { BranchRef } from '../../../interface/driver.ts';
+import type { LogEnd } from '../../channel/host-calls.ts';
+import { readControlFile } from '../postgres/control-file.ts';
+import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
+import { enterTimeline } from './begin.ts';
+import { copyLog, LogLostError } from './copy-log.ts';
+import { appendMark, type HistoryPaths, readState, writeState } from './files.ts';
+
+/** The log of a data directory, and where its copy is. */
+export interface KeptLog extends Pick<BranchRef, 'branchId' | 'tenantUid'> {
+  readonly data: string;
+  readonly paths: HistoryPaths;
+  readonly group: number | null;
+}
+
+/** The shutdown record, behind which nothing was written. */
+const recordBytesMax = 8_192n;
+
+/** The rest of the log of a server that was shut down. */
+export async function copyAsleep(log: KeptLog): Promise<void> {
+  const state = await readState(log.paths);
+  const control = await readControlFile(log.data).catch(() => null);
+  if (state?.copied == null || !control?.shutDown) return;
+  if (control.timeline === state.timeline && lsnBytes(state.copied.lsn) >= control.checkpoint) return;
+  // The file has whole seconds, and may seem older than what was copied before.
+  const writtenAt = control.writtenAt.toISOString();
+  const at = writtenAt > state.copied.at ? writtenAt : state.copied.at;
+  await copyUpTo(log, { timeline: control.timeline, lsn: control.checkpointLsn, at }, recordBytesMax);
+}
+
+/** `beyond` bytes are copied too, and copied again when the log continues. */
+export async function copyUpTo(log: KeptLog, end: LogEnd, beyond = 0n): Promise<void> {
+  const { branchId, tenantUid, data, paths, group } = log;
+  const state = await readState(paths);
+  if (state?.copied == null) return;
+  const [from, to] = [lsnBytes(state.copied.lsn), lsnBytes(end.lsn)];
+  if (end.timeline === state.timeline && to < from) return;
+  const position = { at: new Date(end.at).toISOString(), lsn: lsnText(to) };
+  const copy = { source: join(data, 'pg_wal'), target: paths.log, sourceOwner: tenantUid, group };
+  try {
+    const begin = end.timeline === state.timeline ? from : await enterTimeline(copy, end.timeline, state);
+    await copyLog(copy, { timeline: end.timeline, from: begin, to: withinSegment(to, beyond) });
+  } catch (error) {
+    if (!(error instanceof LogLostError)) throw error;
+    writeState(paths, { ...state, copied: null, lostSince: state.copied }, group);
+    return;
+  }
+  if (to === from && state.copied.at >= position.at) return;
+  writeState(paths, { ...state, branchId, timeline: end.timeline, copied: position }, group);
+  await appendMark(paths, position, group);
+}
+
+/** The end of the log that was written, but not of the next segment, which may not exist. */
+function withinSegment(to: bigint, beyond: bigint): bigint {
+  const end = (to / segmentBytes + 1n) * segmentBytes;
+  return to + beyond < end ? to + beyond : end;
+}
+
+/** The server writes to the segment that was copied last, or has gone on to the next, or has left both behind. */
+export async function newestWrite({ data, paths }: Pick<KeptLog, 'data' | 'paths'>): Promise<number> {
+  const state = await readState(paths);
+  if (state?.copied == null) return Number.POSITIVE_INFINITY;
+  const at = Number(lsnBytes(state.copied.lsn) / segmentBytes);
+  const writtenAt = (number: number, ifGone: number) =>
+    stat(join(data, 'pg_wal', segmentName(state.timeline, number))).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => ifGone,
+    );
+  return Math.max(await writtenAt(at, Number.POSITIVE_INFINITY), await writtenAt(at + 1, 0));
+}
