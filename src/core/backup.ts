@@ -102,13 +102,17 @@ function lateness(late: readonly HistoryBackup[]): string[] {
   const none = late.filter(({ baseCount }) => baseCount === 0).length;
   const worst = Math.max(0, ...late.map(({ behindSeconds: behind }) => behind ?? 0));
   return [
-    ...(none === 0 ? [] : [`${none} branches have no base image in the store yet, and cannot be restored from it.`]),
+    ...(none === 0
+      ? []
+      : [`${none} branches or snapshots have no base image in the store yet, and cannot be restored from it.`]),
     ...(none === late.length ? [] : [`${late.length - none} branches are behind, the worst by ${worst} seconds.`]),
   ];
 }
 
-function problemOf({ problem, gapCount, branchName, branchId, projectName, projectId }: HistoryBackup): string[] {
-  const where = `${projectName ?? projectId} / ${branchName ?? branchId}`;
+function problemOf({ problem, gapCount, ...names }: HistoryBackup): string[] {
+  const { branchName, branchId, projectName, projectId, snapshotId, snapshotName } = names;
+  const own = snapshotId === null ? (branchName ?? branchId) : `snapshot ${snapshotName ?? snapshotId}`;
+  const where = `${projectName ?? projectId} / ${own}`;
   if (problem !== null) return [`${where}: ${problem}`];
   return gapCount === 0 ? [] : [`${where}: some moments were lost before they could be uploaded (${gapCount} gaps).`];
 }
@@ -126,11 +130,12 @@ export async function recordBackup(
     readonly histories: readonly BackupReport[];
     readonly gone: readonly GoneHistory[];
     readonly problem: string | null;
+    readonly now: Date;
   },
 ): Promise<readonly GoneHistory[]> {
   await recordBackupState(sql, url, report.problem);
   await recordBackupHistories(sql, report.histories);
-  const removable = await recordGoneHistories(sql, report.gone, keepGoneSeconds);
+  const removable = await recordGoneHistories(sql, report.gone, { now: report.now, keepSeconds: keepGoneSeconds });
   await deleteBackupHistories(
     sql,
     removable.map(({ historyId }) => historyId),

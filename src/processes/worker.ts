@@ -23,6 +23,7 @@ import { retention } from '../reconcilers/retention.ts';
 import { makeSizeQuotas } from '../reconcilers/size-quotas.ts';
 import { snapshotSchedules } from '../reconcilers/snapshot-schedules.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
+import { makeStoredSnapshots } from '../reconcilers/stored-snapshots.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
 import { UsersSync } from '../reconcilers/users-sync.ts';
@@ -60,6 +61,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     makeMaintenance(init.releases),
     branchSizes,
     makeHistory(),
+    makeStoredSnapshots(),
     looks,
     quotas,
     makeSizeQuotas(),

@@ -13,7 +13,7 @@ import { appendFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../../../../lib/make-folder.ts';
 import type { BranchHistory } from '../../../../lib/model.ts';
-import type { LogPosition } from '../../../../lib/moments.ts';
+import { byAge, type LogPosition } from '../../../../lib/moments.ts';
 import { unfinishedPrefix } from '../home/layout.ts';
 
 export interface HistoryState {
@@ -57,6 +57,15 @@ export function historyPaths(directory: string): HistoryPaths {
   };
 }
 
+/**
+ * A time, but none before what is known already: a clock that was set back, or that has whole seconds only, must not
+ * make the log go back in time.
+ */
+export function notBefore(state: HistoryState | null, at: string): string {
+  const [known = '', found] = [(state?.copied ?? state?.lostSince)?.at, new Date(at).toISOString()];
+  return found > known ? found : known;
+}
+
 /** Names sort by age. */
 export const newBaseName = (at: string) => `${at.replaceAll(/\D/g, '').slice(0, 17)}-${randomBytes(3).toString('hex')}`;
 
@@ -85,7 +94,7 @@ export async function readBases({ bases }: HistoryPaths): Promise<BaseRecord[]> 
   const names = (await readdir(bases).catch(() => [] as string[])).filter((name) => !name.startsWith('.'));
   const texts = await Promise.all(names.map((name) => readText(join(bases, name, 'base.json'))));
   const records = texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as BaseRecord]));
-  return records.sort((a, b) => (a.at < b.at ? -1 : 1));
+  return records.sort(byAge);
 }
 
 export function writeBaseRecord(directory: string, record: BaseRecord, group: number | null): void {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
+import { createSteadyTime } from '../../../../lib/steady-time.ts';
 import type { BranchRef, HistoryPolicy } from '../../../interface/driver.ts';
 import type { BackupEnd, HistoryTurn, LogEnd } from '../../channel/host-calls.ts';
 import { newPast } from '../branches/create.ts';
@@ -26,13 +27,14 @@ import {
   makeBaseAsleep,
   makeBaseOfTemplate,
 } from './bases.ts';
-import { copyLog, LogLostError } from './copy-log.ts';
+import { copyLog, LogLostError, requireLogEnd, withinSegment } from './copy-log.ts';
 import {
   appendMark,
   type BaseRecord,
   type HistoryPaths,
   historyPaths,
   makeHistoryFolder,
+  notBefore,
   readBases,
   readMarks,
   readState,
@@ -40,6 +42,7 @@ import {
 } from './files.ts';
 import { isBaseDue } from './policy.ts';
 import { noHistory, Pruner } from './prune.ts';
+import { keepSnapshot } from './snapshots.ts';
 
 export interface HistoryParts {
   readonly layout: Layout;
@@ -67,6 +70,7 @@ export class Histories {
   /** Servers that were told to keep no log for a history that is not kept, by their pid. */
   readonly #released = new Map<string, number>();
   readonly #pruner = new Pruner();
+  readonly #time = createSteadyTime();
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
@@ -89,17 +93,27 @@ export class Histories {
       return { history: noHistory, wantsLog: false, wantsBase: false, keepsLog };
     }
     this.#released.delete(kept.historyId);
+    if (policy.isSnapshot) return this.#keepSnapshot(ref, kept.historyId);
     return this.#locked(kept.historyId, async () => {
       await this.#begin(ref, kept);
       const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
       if (!isAwake) await this.#copyAsleep(ref, kept);
       const wantsBase = await this.#isBaseDue(kept, policy, isAwake);
       if (wantsBase && !isAwake) await this.#makeBaseAsleep(ref, kept);
-      const pruning = { ...policy, layout: this.#parts.layout, group: this.#group };
+      const pruning = { ...policy, now: this.#time.now(), layout: this.#parts.layout, group: this.#group };
       const history = await this.#pruner.tell(kept.historyId, kept.paths, pruning);
       const wantsLog = isAwake && (await this.#hasNewLog(kept));
       const needs = { wantsLog: wantsLog || (isAwake && wantsBase), wantsBase: isAwake && wantsBase };
       return { history, ...needs, keepsLog: false };
+    });
+  }
+
+  /** Looked for again under the lock: it may have been deleted meanwhile. */
+  #keepSnapshot(ref: BranchRef, historyId: string): Promise<HistoryTurn | null> {
+    return this.#locked(historyId, async () => {
+      const kept = await this.find(ref);
+      const history = kept && (await keepSnapshot(this.#parts.layout, ref, kept, this.#group));
+      return history && { history, wantsLog: false, wantsBase: false, keepsLog: false };
     });
   }
 
@@ -138,7 +152,8 @@ export class Histories {
     if (begun?.historyId !== kept.historyId || !this.#begun.delete(token)) throw new Error('no such base image');
     requireLogEnd(end);
     await this.#locked(kept.historyId, async () => {
-      const base = await finishLiveBase(kept.paths, begun, end, this.#group);
+      const at = notBefore(await readState(kept.paths), end.at);
+      const base = await finishLiveBase(kept.paths, begun, { ...end, at }, this.#group);
       await this.#continueFrom(ref, kept, base);
       await this.#copy(ref, kept, end);
     });
@@ -232,9 +247,7 @@ export class Histories {
     const control = await readControlFile(kept.data).catch(() => null);
     if (state?.copied == null || !control?.shutDown) return;
     if (control.timeline === state.timeline && lsnBytes(state.copied.lsn) >= control.checkpoint) return;
-    // The file has whole seconds, and may seem older than what was copied before.
-    const writtenAt = control.writtenAt.toISOString();
-    const at = writtenAt > state.copied.at ? writtenAt : state.copied.at;
+    const at = control.writtenAt.toISOString();
     await this.#copy(ref, kept, { timeline: control.timeline, lsn: control.checkpointLsn, at }, recordBytesMax);
   }
 
@@ -244,7 +257,7 @@ export class Histories {
     if (state?.copied == null) return;
     const [from, to] = [lsnBytes(state.copied.lsn), lsnBytes(end.lsn)];
     if (end.timeline === state.timeline && to < from) return;
-    const position = { at: new Date(end.at).toISOString(), lsn: lsnText(to) };
+    const position = { at: notBefore(state, end.at), lsn: lsnText(to) };
     const group = this.#group;
     try {
       if (end.timeline !== state.timeline) throw new LogLostError(`of timeline ${state.timeline}`);
@@ -297,7 +310,7 @@ export class Histories {
 
   async #makeBaseAsleep(ref: BranchRef, kept: Kept): Promise<void> {
     const source = { data: kept.data, tenantUid: ref.tenantUid, group: this.#group };
-    const base = await makeBaseAsleep(kept.paths, source);
+    const base = await makeBaseAsleep(kept.paths, source, await readState(kept.paths));
     if (base === null) return;
     await this.#continueFrom(ref, kept, base);
     await this.#copyAsleep(ref, kept);
@@ -329,18 +342,5 @@ export class Histories {
         () => ifGone,
       );
     return Math.max(await writtenAt(at, Number.POSITIVE_INFINITY), await writtenAt(at + 1, 0));
-  }
-}
-
-/** The end of the log that was written, but not of the next segment, which may not exist. */
-function withinSegment(to: bigint, beyond: bigint): bigint {
-  const end = (to / segmentBytes + 1n) * segmentBytes;
-  return to + beyond < end ? to + beyond : end;
-}
-
-function requireLogEnd(end: LogEnd): void {
-  lsnBytes(end.lsn);
-  if (!Number.isInteger(end.timeline) || end.timeline < 1 || Number.isNaN(Date.parse(end.at))) {
-    throw new Error('not a position in the log');
   }
 }
