@@ -60,7 +60,7 @@ export async function readBackupStatus(scope: Scope): Promise<BackupStatus> {
   const late = histories.filter((one) => isLate(one, backup.delaySeconds));
   const alerts = [
     ...trouble,
-    ...verdict(uploader),
+    ...verdict(uploader, backup.verifySeconds, now),
     ...lateness(late),
     ...histories.filter((one) => one.goneSince === null).flatMap(problemOf),
   ];
@@ -84,9 +84,13 @@ function whyFailing(uploader: BackupStateRow | null, now: Date): string[] {
   return problem === null ? [] : [`Backups fail since ${problemSince?.toISOString()}: ${problem}`];
 }
 
-function verdict(uploader: BackupStateRow | null): string[] {
-  if (uploader?.verifiedOk !== false) return [];
-  return [`The last verification, at ${uploader.verifiedAt?.toISOString()}, failed: ${uploader.verification}`];
+function verdict(uploader: BackupStateRow | null, everySeconds: number | undefined, now: Date): string[] {
+  if (uploader === null || uploader.verifiedAt === null) return [];
+  const { verifiedAt, verifiedOk, verification } = uploader;
+  if (verifiedOk === false) return [`The last verification, at ${verifiedAt.toISOString()}, failed: ${verification}`];
+  const isLate = everySeconds !== undefined && now.getTime() - verifiedAt.getTime() > 2 * everySeconds * 1_000;
+  const words = 'too long ago for CATNAP_BACKUP_VERIFY: the log says why not since';
+  return isLate ? [`The backup was last verified at ${verifiedAt.toISOString()}, ${words}.`] : [];
 }
 
 function isLate(

@@ -125,6 +125,7 @@ async function takeSnapshots(projectId: string): Promise<string[]> {
 describe('a lost machine', () => {
   /** By project, the moment up to which the store was known to have everything. */
   const stored = new Map<string, number>();
+  const writers: Promise<void>[] = [];
   let snapshots: string[];
 
   it('has projects, and snapshots of a branch that is deleted', async () => {
@@ -134,7 +135,7 @@ describe('a lost machine', () => {
   });
 
   it('has its projects, under load, in the store', async () => {
-    const writers = projects.map(writeUntilTheEnd);
+    writers.push(...projects.map(writeUntilTheEnd));
     await eventually(
       async () => {
         expect(projects.every(({ acknowledged }) => acknowledged.length > 100)).toBe(true);
@@ -152,6 +153,10 @@ describe('a lost machine', () => {
       { deadlineMs: 150_000, everyMs: 500 },
     );
     keyLine = (await catnap(['backup', 'key'])).stdout.trim();
+    expect(keyLine).not.toBe('');
+  });
+
+  it('is verified, and then lost', async () => {
     const verified = JSON.parse((await catnap(['--json', 'backup', 'verify', '--all'])).stdout);
     expect(verified).toMatchObject({ isOk: true });
     const rowsOf = new Map<string, number>();

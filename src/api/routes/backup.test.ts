@@ -109,6 +109,8 @@ describe('with a store', () => {
     await api.core.database.sql`
       update backup_state set verified_at = now(), verified_ok = false, verification = 'a table is damaged'`;
     expect((await read()).alerts).toEqual([expect.stringContaining('a table is damaged')]);
+    const { body } = await api.app.inject({ method: 'GET', url: '/metrics' });
+    expect(body).toMatch(/^catnap_backup_verified_ok 0$/m);
   });
 
   test('only the operator is told', async () => {
