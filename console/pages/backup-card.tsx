@@ -47,7 +47,7 @@ export function BackupCard() {
         )}
       </dl>
       {backup.alerts.length > 0 && (
-        <ul>
+        <ul className="alerts">
           {backup.alerts.map((alert) => (
             <li key={alert}>{alert}</li>
           ))}

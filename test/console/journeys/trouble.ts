@@ -59,7 +59,7 @@ export function trouble(): void {
     await page.route('**/api/v2/backup', (route) => route.fulfill({ json: { ...body, ...failing } }));
     await open('/about');
     const banner = page.getByRole('status').filter({ hasText: 'no space is left' });
-    await banner.getByText('And 1 more.').waitFor();
+    await banner.getByText('(and 1 more)').waitFor();
     await page.getByText('1 branch, 1 snapshot').waitFor();
     await page.getByText('not in order').waitFor();
     expect(await page.getByRole('listitem').filter({ hasText: 'The last verification failed' }).count()).toBe(1);
