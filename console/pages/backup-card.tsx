@@ -6,9 +6,14 @@ import { bytes } from '../ui/format.ts';
 
 const tones = { off: 'plain', ok: 'good', behind: 'warn', failing: 'bad' } as const;
 
+const counted = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`;
+
 export function BackupCard() {
   const { data: backup } = useQuery(backupQuery);
   if (backup === undefined) return null;
+  const whole = backup.histories.filter((one) => one.base_count > 0 && one.project_id !== 'system');
+  const snapshots = whole.filter((one) => one.snapshot_id !== null);
+  const branches = whole.filter((one) => one.snapshot_id === null);
   const behind = Math.max(0, ...backup.histories.map((one) => one.behind_seconds ?? 0));
   return (
     <Card title="Backup">
@@ -29,14 +34,20 @@ export function BackupCard() {
               {behind} s at most, {bytes(backup.waiting_bytes)} not uploaded yet
             </dd>
             <dt>In the store</dt>
-            <dd>{bytes(backup.stored_bytes)}</dd>
+            <dd>
+              {bytes(backup.stored_bytes)}: {counted(branches.length, 'branch', 'branches')},{' '}
+              {counted(snapshots.length, 'snapshot', 'snapshots')}
+            </dd>
             <dt>Last verified</dt>
-            <dd>{backup.verified_at === null ? 'never' : <Ago at={backup.verified_at} />}</dd>
+            <dd>
+              {backup.verified_at === null ? 'never' : <Ago at={backup.verified_at} />}{' '}
+              {backup.verified_ok === false && <Badge tone="bad">not in order</Badge>}
+            </dd>
           </>
         )}
       </dl>
       {backup.alerts.length > 0 && (
-        <ul>
+        <ul className="alerts">
           {backup.alerts.map((alert) => (
             <li key={alert}>{alert}</li>
           ))}

@@ -10,7 +10,7 @@ export function BackupBanner() {
   const more = data.alerts.length - 1;
   return (
     <p className="offline" role="status">
-      {first} {more > 0 && `There is more: ${more}.`} <Link to="/about">Backup</Link>
+      {first} {more > 0 && `(and ${more} more)`} <Link to="/about">See the state of backups</Link>
     </p>
   );
 }

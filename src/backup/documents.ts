@@ -9,8 +9,8 @@ import { NoSuchObjectError, type ObjectStore, type StoredObject } from './store/
 /** Raised when an older Catnap could not read what a newer one has written. */
 const format = 1;
 
-/** A base image that the store has, as `base.json` describes it on the machine. */
-export interface StoredBase {
+/** A base image, as `base.json` describes it on the machine. */
+export interface BaseImage {
   readonly name: string;
   readonly timeline: number;
   /** Where its recovery begins to read the log. */
@@ -24,6 +24,12 @@ export interface StoredBase {
   readonly isLive: boolean;
   /** The password of Catnap's login where the data still has that of its template; null where it has its own. */
   readonly firstSecret: string | null;
+}
+
+/** A base image that the store has. */
+export interface StoredBase extends BaseImage {
+  /** How many objects it is, each an archive of some of its files. */
+  readonly parts: number;
 }
 
 export interface HistoryDocument extends HistoryRef {
@@ -49,11 +55,22 @@ export interface ManifestBranch {
   readonly histories: readonly string[];
 }
 
+export interface ManifestSnapshot {
+  readonly id: string;
+  readonly name: string;
+  readonly sourceBranchId: string;
+  /** The moment that it holds. */
+  readonly takenAt: string | null;
+  /** One base image without log; empty while it is not in the store. */
+  readonly histories: readonly string[];
+}
+
 export interface ManifestProject {
   readonly id: string;
   readonly name: string;
   readonly pgVersion: number;
   readonly branches: readonly ManifestBranch[];
+  readonly snapshots: readonly ManifestSnapshot[];
 }
 
 export interface Manifest {

@@ -8,10 +8,64 @@ import { extract, type Pack, pack } from 'tar-stream';
 
 type EntryHeader = Parameters<Pack['entry']>[0];
 
-/** The folder's contents, without the folder itself. Fails if a file becomes shorter while it is read. */
-export function packFolder(folder: string): Readable {
+export interface FolderEntry {
+  /** Below the folder. */
+  readonly name: string;
+  readonly type: 'file' | 'directory';
+  readonly mode: number;
+  readonly mtime: Date;
+  /** 0 for a folder. */
+  readonly size: number;
+}
+
+/** The folder's contents, without the folder itself, each folder before what is in it, always in the same order. */
+export async function listFolder(folder: string, below = ''): Promise<FolderEntry[]> {
+  const entries: FolderEntry[] = [];
+  for (const entry of (await readdir(join(folder, below))).sort()) {
+    const name = below === '' ? entry : `${below}/${entry}`;
+    const path = join(folder, name);
+    const facts = await lstat(path);
+    // Readers of a history on the machine may be in its group; a server wants its data for itself.
+    const shared = { name, mode: facts.mode & 0o700, mtime: facts.mtime };
+    if (facts.isDirectory()) {
+      entries.push({ ...shared, type: 'directory', size: 0 }, ...(await listFolder(folder, name)));
+    } else if (facts.isFile()) {
+      entries.push({ ...shared, type: 'file', size: facts.size });
+    } else if (facts.isSymbolicLink()) {
+      throw new Error(`${path} is a link to ${await readlink(path)}; data directories hold files and folders only`);
+    }
+    // Sockets and the like belong to a server that runs, and mean nothing elsewhere.
+  }
+  return entries;
+}
+
+/** In their order; one that is larger than `bytesMax` is a part of its own. There is always one part. */
+export function intoParts(entries: readonly FolderEntry[], bytesMax: number): FolderEntry[][] {
+  const parts: FolderEntry[][] = [[]];
+  let bytes = 0;
+  for (const entry of entries) {
+    // A header, and what fills the last block.
+    const size = entry.size + 1_024;
+    if (bytes > 0 && bytes + size > bytesMax) {
+      parts.push([]);
+      bytes = 0;
+    }
+    parts.at(-1)?.push(entry);
+    bytes += size;
+  }
+  return parts;
+}
+
+/** All of a folder, or some of its entries. Fails if a file becomes shorter while it is read. */
+export function packFolder(folder: string, entries?: readonly FolderEntry[]): Readable {
   const packed = pack();
-  walk(packed, folder, '').then(
+  const write = async () => {
+    for (const { size, ...header } of entries ?? (await listFolder(folder))) {
+      if (header.type === 'directory') await written(packed, header);
+      else await writeFile(packed, { ...header, size }, join(folder, header.name));
+    }
+  };
+  write().then(
     () => packed.finalize(),
     (error: Error) => packed.destroy(error),
   );
@@ -34,25 +88,6 @@ export function packFiles(files: readonly SmallFile[]): Readable {
 /** The library's streams are not Node's own, which `pipeline` takes but types do not. */
 const asReadable = (packed: Pack) => Readable.from(packed, { objectMode: false });
 
-async function walk(packed: Pack, folder: string, below: string): Promise<void> {
-  for (const entry of (await readdir(join(folder, below))).sort()) {
-    const name = below === '' ? entry : `${below}/${entry}`;
-    const path = join(folder, name);
-    const facts = await lstat(path);
-    // Readers of a history on the machine may be in its group; a server wants its data for itself.
-    const shared = { name, mode: facts.mode & 0o700, mtime: facts.mtime };
-    if (facts.isDirectory()) {
-      await written(packed, { ...shared, type: 'directory' });
-      await walk(packed, folder, name);
-    } else if (facts.isFile()) {
-      await writeFile(packed, { ...shared, type: 'file', size: facts.size }, path);
-    } else if (facts.isSymbolicLink()) {
-      throw new Error(`${path} is a link to ${await readlink(path)}; data directories hold files and folders only`);
-    }
-    // Sockets and the like belong to a server that runs, and mean nothing elsewhere.
-  }
-}
-
 function written(packed: Pack, header: EntryHeader): Promise<void> {
   return new Promise((resolve, reject) => {
     packed.entry(header, (error) => (error ? reject(error) : resolve()));
@@ -70,8 +105,8 @@ async function writeFile(packed: Pack, header: EntryHeader, path: string): Promi
 }
 
 /**
- * Into a folder that exists and is empty. Every file is on the disk when it returns, unless the caller sees to that at
- * once for all of them, which is much quicker.
+ * Into a folder that exists and has none of these files. Every file is on the disk when it returns, unless the caller
+ * sees to that at once for all of them, which is much quicker.
  */
 export async function unpackFolder(packed: Readable, folder: string, { flush = true } = {}): Promise<void> {
   const unpacked = extract();

@@ -60,7 +60,7 @@ export async function readBackupStatus(scope: Scope): Promise<BackupStatus> {
   const late = histories.filter((one) => isLate(one, backup.delaySeconds));
   const alerts = [
     ...trouble,
-    ...verdict(uploader),
+    ...verdict(uploader, backup.verifySeconds, now),
     ...lateness(late),
     ...histories.filter((one) => one.goneSince === null).flatMap(problemOf),
   ];
@@ -84,9 +84,13 @@ function whyFailing(uploader: BackupStateRow | null, now: Date): string[] {
   return problem === null ? [] : [`Backups fail since ${problemSince?.toISOString()}: ${problem}`];
 }
 
-function verdict(uploader: BackupStateRow | null): string[] {
-  if (uploader?.verifiedOk !== false) return [];
-  return [`The last verification, at ${uploader.verifiedAt?.toISOString()}, failed: ${uploader.verification}`];
+function verdict(uploader: BackupStateRow | null, everySeconds: number | undefined, now: Date): string[] {
+  if (uploader === null || uploader.verifiedAt === null) return [];
+  const { verifiedAt, verifiedOk, verification } = uploader;
+  if (verifiedOk === false) return [`The last verification, at ${verifiedAt.toISOString()}, failed: ${verification}`];
+  const isLate = everySeconds !== undefined && now.getTime() - verifiedAt.getTime() > 2 * everySeconds * 1_000;
+  const words = 'too long ago for CATNAP_BACKUP_VERIFY: the log says why not since';
+  return isLate ? [`The backup was last verified at ${verifiedAt.toISOString()}, ${words}.`] : [];
 }
 
 function isLate(
@@ -102,13 +106,17 @@ function lateness(late: readonly HistoryBackup[]): string[] {
   const none = late.filter(({ baseCount }) => baseCount === 0).length;
   const worst = Math.max(0, ...late.map(({ behindSeconds: behind }) => behind ?? 0));
   return [
-    ...(none === 0 ? [] : [`${none} branches have no base image in the store yet, and cannot be restored from it.`]),
+    ...(none === 0
+      ? []
+      : [`${none} branches or snapshots have no base image in the store yet, and cannot be restored from it.`]),
     ...(none === late.length ? [] : [`${late.length - none} branches are behind, the worst by ${worst} seconds.`]),
   ];
 }
 
-function problemOf({ problem, gapCount, branchName, branchId, projectName, projectId }: HistoryBackup): string[] {
-  const where = `${projectName ?? projectId} / ${branchName ?? branchId}`;
+function problemOf({ problem, gapCount, ...names }: HistoryBackup): string[] {
+  const { branchName, branchId, projectName, projectId, snapshotId, snapshotName } = names;
+  const own = snapshotId === null ? (branchName ?? branchId) : `snapshot ${snapshotName ?? snapshotId}`;
+  const where = `${projectName ?? projectId} / ${own}`;
   if (problem !== null) return [`${where}: ${problem}`];
   return gapCount === 0 ? [] : [`${where}: some moments were lost before they could be uploaded (${gapCount} gaps).`];
 }
@@ -126,11 +134,12 @@ export async function recordBackup(
     readonly histories: readonly BackupReport[];
     readonly gone: readonly GoneHistory[];
     readonly problem: string | null;
+    readonly now: Date;
   },
 ): Promise<readonly GoneHistory[]> {
   await recordBackupState(sql, url, report.problem);
   await recordBackupHistories(sql, report.histories);
-  const removable = await recordGoneHistories(sql, report.gone, keepGoneSeconds);
+  const removable = await recordGoneHistories(sql, report.gone, { now: report.now, keepSeconds: keepGoneSeconds });
   await deleteBackupHistories(
     sql,
     removable.map(({ historyId }) => historyId),

@@ -9,6 +9,10 @@ export interface BackupHistoryRow {
   /** Null where the branch or its project is gone, and for the system database. */
   readonly projectName: string | null;
   readonly branchName: string | null;
+  /** Of a snapshot, whose branch is the one that it was taken of; null for the past of a branch. */
+  readonly snapshotId: string | null;
+  /** Null where the snapshot is gone. */
+  readonly snapshotName: string | null;
   readonly localAt: Date | null;
   readonly localLsn: string | null;
   readonly storedFrom: Date | null;
@@ -85,17 +89,17 @@ export interface GoneHistory {
 export async function recordGoneHistories(
   sql: Sql,
   gone: readonly GoneHistory[],
-  keepSeconds: number,
+  { now, keepSeconds }: { readonly now: Date; readonly keepSeconds: number },
 ): Promise<GoneHistory[]> {
   if (gone.length === 0) return [];
   const rows = await sql<(GoneHistory & { readonly isOver: boolean })[]>`
     insert into backup_histories (history_id, project_id, branch_id, base_count, stored_bytes, waiting_bytes, gap_count,
       reported_at, gone_since)
-    select r."historyId", r."projectId", '', 0, 0, 0, 0, now(), now()
+    select r."historyId", r."projectId", '', 0, 0, 0, 0, now(), ${now}
     from jsonb_to_recordset(${JSON.stringify(gone)}::text::jsonb) as r("historyId" text, "projectId" text)
     on conflict (history_id) do update set reported_at = now(), waiting_bytes = 0, problem = null,
-      gone_since = coalesce(backup_histories.gone_since, now())
-    returning project_id, history_id, gone_since < now() - ${keepSeconds}::int * interval '1 second' as is_over`;
+      gone_since = coalesce(backup_histories.gone_since, ${now})
+    returning project_id, history_id, gone_since < ${now}::timestamptz - ${keepSeconds}::int * interval '1 second' as is_over`;
   return rows.filter((row) => row.isOver).map(({ projectId, historyId }) => ({ projectId, historyId }));
 }
 
@@ -121,13 +125,16 @@ export async function selectBackupState(sql: Sql): Promise<BackupStateRow | unde
 
 export async function selectBackupHistories(sql: Sql): Promise<BackupHistoryRow[]> {
   return sql<BackupHistoryRow[]>`
-    select h.history_id, h.project_id, h.branch_id, p.name as project_name, b.name as branch_name, h.local_at,
+    select h.history_id, h.project_id, coalesce(s.source_branch_id, h.branch_id) as branch_id, p.name as project_name,
+      b.name as branch_name, case when h.branch_id like 'snap-%' then h.branch_id end as snapshot_id,
+      s.name as snapshot_name, h.local_at,
       h.local_lsn, h.stored_from, h.stored_at, h.stored_lsn, h.base_count, h.stored_bytes, h.waiting_bytes, h.gap_count,
       h.problem, h.gone_since
     from backup_histories h
     left join projects p on p.id = h.project_id
-    left join branches b on b.id = h.branch_id and b.project_id = h.project_id
-    order by h.project_id, b.name, h.history_id`;
+    left join snapshots s on s.id = h.branch_id and s.project_id = h.project_id
+    left join branches b on b.id = coalesce(s.source_branch_id, h.branch_id) and b.project_id = h.project_id
+    order by h.project_id, b.name, snapshot_id nulls first, h.history_id`;
 }
 
 export interface BackupFactRow {
@@ -136,13 +143,22 @@ export interface BackupFactRow {
   readonly pgVersion: number;
   readonly retentionSeconds: number;
   readonly branches: readonly { readonly id: string; readonly name: string; readonly parentId: string | null }[];
+  readonly snapshots: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly sourceBranchId: string;
+    readonly takenAt: string | null;
+  }[];
 }
 
-/** Every project with its branches, for the manifest of the store. */
+/** Every project with its branches and snapshots, for the manifest of the store. */
 export async function selectBackupFacts(sql: Sql): Promise<BackupFactRow[]> {
   return sql<BackupFactRow[]>`
     select p.id, p.name, p.pg_version, p.history_retention_seconds as retention_seconds,
       coalesce((select jsonb_agg(jsonb_build_object('id', b.id, 'name', b.name, 'parentId', b.parent_id) order by b.id)
-        from branches b where b.project_id = p.id), '[]') as branches
+        from branches b where b.project_id = p.id), '[]') as branches,
+      coalesce((select jsonb_agg(jsonb_build_object('id', s.id, 'name', s.name, 'sourceBranchId', s.source_branch_id,
+          'takenAt', s.taken_at) order by s.id)
+        from snapshots s where s.project_id = p.id and s.current_state = 'ready'), '[]') as snapshots
     from projects p order by p.id`;
 }

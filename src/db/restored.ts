@@ -11,6 +11,7 @@ export interface DataOwner {
   readonly adminSecret: Uint8Array;
   readonly id: string;
   readonly name: string;
+  readonly isSnapshot: boolean;
   /** False for one that was deleted and may still be recovered. */
   readonly isListed: boolean;
 }
@@ -19,7 +20,7 @@ export interface DataOwner {
 export async function selectDataOwners(sql: Sql): Promise<DataOwner[]> {
   const branches = await sql<DataOwner[]>`
     select p.id as project_id, p.name as project_name, p.pg_version, p.tenant_uid, p.admin_secret, b.id, b.name,
-      p.deleting_at is null and b.deleting_at is null as is_listed
+      false as is_snapshot, p.deleting_at is null and b.deleting_at is null as is_listed
     from branches b join projects p on p.id = b.project_id
     where b.current_state <> 'init'
     order by (select max(e.last_active) from endpoints e where e.project_id = p.id) desc nulls last, p.id,
@@ -27,7 +28,7 @@ export async function selectDataOwners(sql: Sql): Promise<DataOwner[]> {
   if (!(await hasTable(sql, 'snapshots'))) return branches;
   const snapshots = await sql<DataOwner[]>`
     select p.id as project_id, p.name as project_name, p.pg_version, p.tenant_uid, p.admin_secret, s.id, s.name,
-      p.deleting_at is null and s.deleting_at is null as is_listed
+      true as is_snapshot, p.deleting_at is null and s.deleting_at is null as is_listed
     from snapshots s join projects p on p.id = s.project_id
     where s.current_state = 'ready' order by p.id, s.id`;
   return [...branches, ...snapshots];

@@ -69,6 +69,16 @@ export async function selectExpiredSnapshots(sql: Sql, now: Date): Promise<Pick<
     where s.expires_at <= ${now} and s.deleting_at is null order by s.expires_at`;
 }
 
+/** Those that have their data; a project that is deleted keeps what is kept of its own. */
+export async function selectReadySnapshots(
+  sql: Sql,
+): Promise<(Pick<SnapshotRow, 'id' | 'projectId'> & { readonly tenantUid: number | null })[]> {
+  return sql`
+    select s.id, s.project_id, p.tenant_uid
+    from snapshots s join projects p on p.id = s.project_id and p.deleting_at is null
+    where s.current_state = 'ready' and s.deleting_at is null order by s.created_at, s.id`;
+}
+
 export type SnapshotChange = Partial<
   Pick<SnapshotRow, 'name' | 'currentState' | 'lsn' | 'takenAt' | 'logicalSize' | 'expiresAt' | 'deletingAt'>
 > & { readonly receipt?: object; readonly catalog?: object };

@@ -39,3 +39,9 @@ export function lsnText(bytes: bigint): string {
   const hex = (value: bigint) => value.toString(16).toUpperCase();
   return `${hex(bytes >> 32n)}/${hex(bytes & 0xffff_ffffn)}`;
 }
+
+/** Oldest first. Two that a clock gives the same time are in the order of the log. */
+export function byAge(a: LogPosition, b: LogPosition): number {
+  if (a.at !== b.at) return a.at < b.at ? -1 : 1;
+  return lsnBytes(a.lsn) < lsnBytes(b.lsn) ? -1 : 1;
+}

@@ -1,4 +1,5 @@
 /** What `catnap restore` and `catnap backup verify` do on the machine, from the words of the command line. */
+import { StoreError } from '../backup/store/object-store.ts';
 import { adminSecretSealContext } from '../core/project.ts';
 import { recordVerification } from '../db/backups.ts';
 import { type Config, readRestoreSource } from '../lib/config.ts';
@@ -49,12 +50,18 @@ export async function verifyFromBackup(
   if (store === undefined) throw new Error('CATNAP_BACKUP_URL is not set: there is no store to verify');
   const keyLine = await readBackupKey(home);
   if (keyLine === undefined) throw new Error(`there is no backup key in ${home}: start Catnap once`);
-  const found = await verifyBackup(config, { store, keyLine, sample, say });
+  const record = (isOk: boolean, text: string) =>
+    withSystemDatabase(config, ({ sql }) => recordVerification(sql, store.url, isOk, text)).catch((error: unknown) =>
+      say(`the result is not recorded, because Catnap does not run: ${errorText(error)}`),
+    );
+  const found = await verifyBackup(config, { store, keyLine, sample, say }).catch(async (error: unknown) => {
+    // A store that is away says nothing about what is in it, and is an alert of its own.
+    if (!(error instanceof StoreError)) await record(false, errorText(error));
+    throw error;
+  });
   const bad = found.verified.filter(({ problems }) => problems.length > 0);
   const sentences = bad.map(({ projectId, branchId, problems }) => `${projectId} ${branchId}: ${problems.join('; ')}`);
   const text = [`${found.verified.length} of ${found.available} histories were restored and checked.`, ...sentences];
-  await withSystemDatabase(config, ({ sql }) => recordVerification(sql, store.url, found.isOk, text.join('\n'))).catch(
-    (error: unknown) => say(`the result is not recorded, because Catnap does not run: ${errorText(error)}`),
-  );
+  await record(found.isOk, text.join('\n'));
   return found;
 }

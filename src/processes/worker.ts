@@ -24,6 +24,7 @@ import { retention } from '../reconcilers/retention.ts';
 import { makeSizeQuotas } from '../reconcilers/size-quotas.ts';
 import { snapshotSchedules } from '../reconcilers/snapshot-schedules.ts';
 import { staleReplicas } from '../reconcilers/stale-replicas.ts';
+import { makeStoredSnapshots } from '../reconcilers/stored-snapshots.ts';
 import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
 import { UsersSync } from '../reconcilers/users-sync.ts';
@@ -62,6 +63,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     branchSizes,
     makeHistory(),
     makeNewHistories(),
+    makeStoredSnapshots(),
     looks,
     quotas,
     makeSizeQuotas(),

@@ -25,6 +25,14 @@ let store: string;
 let apiKey: string;
 const projects: Written[] = [];
 
+interface HistoryReply {
+  readonly project_id: string;
+  readonly snapshot_id: string | null;
+  readonly stored_until: string | null;
+  readonly base_count: number;
+  readonly gone_since: string | null;
+}
+
 interface Written {
   readonly id: string;
   readonly uri: string;
@@ -90,33 +98,81 @@ const catnap = (args: readonly string[], env: Record<string, string> = {}) =>
 const restore = (...more: string[]) =>
   catnap(['--json', 'restore', '--from', `file://${store}`, ...more], { CATNAP_BACKUP_KEY: keyLine });
 
+/** A branch with a row for each of two snapshots, one taken while it serves and one while it sleeps, then deleted. */
+async function takeSnapshots(projectId: string): Promise<string[]> {
+  const at = (path: string) => `/projects/${projectId}${path}`;
+  const send = async (method: string, path: string, body?: object) => {
+    const reply = await program.api(method, at(path), body);
+    expect([path, reply.body.message, reply.status < 300]).toEqual([path, undefined, true]);
+    await program.settle(projectId);
+    return reply.body;
+  };
+  const {
+    branch,
+    endpoints,
+    connection_uris: uris,
+  } = await send('POST', '/branches', {
+    branch: { name: 'side' },
+    endpoints: [{ type: 'read_write' }],
+  });
+  const uri = uris[0].connection_uri;
+  await ask(uri, "create table kept as select 'awake' as value");
+  const awake = await send('POST', `/branches/${branch.id}/snapshot?name=awake`);
+  await ask(uri, "insert into kept values ('asleep')");
+  await send('POST', `/endpoints/${endpoints[0].id}/suspend`);
+  const asleep = await send('POST', `/branches/${branch.id}/snapshot?name=asleep`);
+  await send('DELETE', `/branches/${branch.id}?hard_delete=true`);
+  return [awake.snapshot.id, asleep.snapshot.id];
+}
+
 describe('a lost machine', () => {
   /** By project, the moment up to which the store was known to have everything. */
   const stored = new Map<string, number>();
+  const writers: Promise<void>[] = [];
+  let snapshots: string[];
+
+  it('has projects, and snapshots of a branch that is deleted', async () => {
+    projects.push(await createProject('one'), await createProject('two'));
+    snapshots = await takeSnapshots(projects[0]?.id ?? '');
+    expect(snapshots).toHaveLength(2);
+  });
 
   it('has its projects, under load, in the store', async () => {
-    projects.push(await createProject('one'), await createProject('two'));
-    const writers = projects.map(writeUntilTheEnd);
+    writers.push(...projects.map(writeUntilTheEnd));
     await eventually(
       async () => {
         expect(projects.every(({ acknowledged }) => acknowledged.length > 100)).toBe(true);
         const { body } = await program.api('GET', '/backup');
-        const ends = body.histories.map((one: { stored_until: string | null }) => Date.parse(one.stored_until ?? ''));
-        expect(ends, JSON.stringify(body)).toHaveLength(3);
+        const here = (body.histories as HistoryReply[]).filter((one) => one.gone_since === null);
+        const kept = here.filter((one) => one.snapshot_id !== null);
+        expect(kept.map((one) => one.base_count)).toEqual([1, 1]);
+        expect(kept.map((one) => one.snapshot_id).toSorted()).toEqual(snapshots.toSorted());
+        const pasts = here.filter((one) => one.snapshot_id === null);
+        expect(pasts, JSON.stringify(body)).toHaveLength(3);
         const begun = Math.max(...projects.map(({ acknowledged }) => acknowledged[50]?.at ?? 0));
-        for (const end of ends) expect(end).toBeGreaterThan(begun);
-        for (const one of body.histories) stored.set(one.project_id, Date.parse(one.stored_until));
+        for (const one of pasts) expect(Date.parse(one.stored_until ?? '')).toBeGreaterThan(begun);
+        for (const one of pasts) stored.set(one.project_id, Date.parse(one.stored_until ?? ''));
       },
       // The system's own history too, and all of them for the first time.
       { deadlineMs: 2 * usualDeadlineMs, everyMs: 500 },
     );
     keyLine = (await catnap(['backup', 'key'])).stdout.trim();
+    expect(keyLine).not.toBe('');
+  });
+
+  it('is verified, and then lost', async () => {
     const verified = JSON.parse((await catnap(['--json', 'backup', 'verify', '--all'])).stdout);
-    expect(verified).toMatchObject({ isOk: true, available: 3 });
-    for (const { check } of verified.verified) expect(check).toMatchObject({ method: 'amcheck' });
-    expect(Math.min(...verified.verified.map((one: { check: { rows: number } }) => one.check.rows))).toBeGreaterThan(
-      50,
-    );
+    expect(verified).toMatchObject({ isOk: true });
+    const rowsOf = new Map<string, number>();
+    for (const { branchId, check } of verified.verified) {
+      expect(check).toMatchObject({ method: 'amcheck' });
+      rowsOf.set(branchId, check.rows);
+    }
+    for (const id of snapshots) expect(rowsOf.get(id)).toBeGreaterThan(0);
+    for (const { id } of projects) {
+      const { branches } = (await program.api('GET', `/projects/${id}/branches`)).body;
+      expect(rowsOf.get(branches[0].id)).toBeGreaterThan(50);
+    }
     expect((await program.api('GET', '/backup')).body).toMatchObject({ verified_ok: true });
     await program.killHard();
     for (const pid of await program.serverPids()) process.kill(pid, 'SIGKILL');
@@ -145,7 +201,7 @@ describe('a lost machine', () => {
     });
     await new Promise<void>((resolve) => {
       child.stderr.on('data', (chunk: Buffer) => {
-        if (/1 of 2: /.test(chunk.toString())) child.kill('SIGKILL');
+        if (/1 of 4: /.test(chunk.toString())) child.kill('SIGKILL');
       });
       child.on('exit', () => resolve());
     });
@@ -156,10 +212,11 @@ describe('a lost machine', () => {
 
   it('is restored with everything that was in the store', async () => {
     const startedAt = Date.now();
-    const { stdout, stderr } = await restore();
+    // It exits with 1 if something is missing, and says what.
+    const { stdout, stderr } = await restore().catch((error: { stdout: string; stderr: string }) => error);
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ missing: [], isComplete: true });
-    expect(stderr).toMatch(/continuing the restore[\s\S]*restored before[\s\S]*2 of 2: project /);
+    expect(stderr).toMatch(/continuing the restore[\s\S]*restored before[\s\S]*4 of 4: project /);
     await program.start();
     expect(await program.apiKey()).toBe(apiKey);
     for (const { id, uri, acknowledged } of projects) {
@@ -174,5 +231,22 @@ describe('a lost machine', () => {
     }
     const seconds = ((Date.now() - startedAt) / 1_000).toFixed(1);
     process.stdout.write(`drill: ${seconds} s until every project answers; recovery point ${report.until}\n`);
+  });
+
+  it('has its snapshots again, and they become branches', async () => {
+    const { id = '', uri = '' } = projects[0] ?? {};
+    const listed = (await program.api('GET', `/projects/${id}/snapshots`)).body.snapshots;
+    expect(listed.map((one: { id: string }) => one.id).toSorted()).toEqual(snapshots.toSorted());
+    const values: (string | null)[] = [];
+    for (const snapshot of snapshots) {
+      const { status, body } = await program.api('POST', `/projects/${id}/snapshots/${snapshot}/restore`, {});
+      expect([body.message, status]).toEqual([undefined, 200]);
+      await program.settle(id);
+      const { body: main } = await program.api('GET', `/projects/${id}/endpoints`);
+      const [made] = main.endpoints.filter((one: { branch_id: string }) => one.branch_id === body.branch.id);
+      const own = uri.replaceAll(/ep-\w+-\w+-\w+/g, made.id);
+      values.push(await ask(own, "select string_agg(value, ' ' order by value) from kept"));
+    }
+    expect(values).toEqual(['awake', 'asleep awake']);
   });
 });

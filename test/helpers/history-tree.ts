@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StoredBase } from '../../src/backup/documents.ts';
+import type { BaseImage } from '../../src/backup/documents.ts';
 import { segmentAt, segmentBytes } from '../../src/backup/log-segments.ts';
 import { lsnBytes, lsnText } from '../../src/lib/moments.ts';
 
@@ -12,9 +12,9 @@ export interface HistoryTree {
   /** Appends that many bytes of log, at that time. */
   write(bytes: number, at?: Date): Promise<void>;
   /** A base image of the present end. */
-  makeBase(at?: Date): Promise<StoredBase>;
+  makeBase(at?: Date): Promise<BaseImage>;
   /** What the driver does once the window has moved on. */
-  dropBase(base: StoredBase): Promise<void>;
+  dropBase(base: BaseImage): Promise<void>;
   dropLog(segment: string): Promise<void>;
   /** Where the log ends. */
   end(): string;

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { claimStore } from '../../src/backup/claim.ts';
 import { writeHistoryDocument, writeManifest } from '../../src/backup/documents.ts';
-import { baseKey, type HistoryRef, homeKey, logKey } from '../../src/backup/layout.ts';
+import { basePartKey, type HistoryRef, homeKey, logKey } from '../../src/backup/layout.ts';
 import { newBackupKeyLine, parseBackupKey } from '../../src/backup/seal/backup-key.ts';
 import { seal } from '../../src/backup/seal/seal.ts';
 import { FileStore } from '../../src/backup/store/file-store.ts';
@@ -40,7 +40,7 @@ export async function makeTestStore(folder: string): Promise<TestStore> {
       if (state === null) throw new Error(`${paths.directory} has no history`);
       const bases = await readBases(paths);
       for (const { name } of bases) {
-        const object = baseKey(ref, name);
+        const object = basePartKey(ref, name, 1, 1);
         await store.put(object, await seal(key, object, packFolder(join(paths.bases, name, 'pgdata'))));
       }
       for (const file of await readdir(paths.log)) {
@@ -55,7 +55,7 @@ export async function makeTestStore(folder: string): Promise<TestStore> {
         timeline,
         until,
         gaps,
-        bases: bases.map((base) => ({ ...base, firstSecret: null })),
+        bases: bases.map((base) => ({ ...base, firstSecret: null, parts: 1 })),
         marks: await readMarks(paths),
         writtenAt: new Date().toISOString(),
       });

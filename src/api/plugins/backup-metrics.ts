@@ -41,6 +41,11 @@ const gauges: readonly AskedGauge<BackupStatus>[] = [
     'When a restore was last tried out; 0 for never.',
     ({ uploader }) => seconds(uploader?.verifiedAt),
   ],
+  [
+    'catnap_backup_verified_ok',
+    'Whether the last restore that was tried out was in order: 1 or 0; 1 before the first.',
+    ({ uploader }) => (uploader?.verifiedOk === false ? 0 : 1),
+  ],
 ];
 
 /** Without a store there is nothing to measure. */

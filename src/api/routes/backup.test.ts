@@ -24,7 +24,7 @@ describe('with a store', () => {
   let api: TestApi;
   const read = async () => (await api.call('GET', '/api/v2/backup')).json();
   const record = (report: Partial<Parameters<typeof recordBackup>[2]>) =>
-    recordBackup(readScope(api.core), url, { histories: [], gone: [], problem: null, ...report });
+    recordBackup(readScope(api.core), url, { histories: [], gone: [], problem: null, now: new Date(), ...report });
 
   beforeAll(async () => {
     api = await makeApi({ backup });
@@ -83,11 +83,34 @@ describe('with a store', () => {
     expect((await read()).histories).toEqual([]);
   });
 
+  test('a snapshot is listed with its name and the branch that it was taken of', async () => {
+    const { project, branch } = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+    const path = `/api/v2/projects/${project.id}/branches/${branch.id}/snapshot?name=before`;
+    const { snapshot } = (await api.call('POST', path)).json();
+    const ids = { projectId: project.id, branchId: snapshot.id };
+    await record({ histories: [{ ...history, ...ids, historyId: '55ee66ff' }] });
+    const [found] = (await read()).histories;
+    expect(found).toMatchObject({
+      history_id: '55ee66ff',
+      branch_id: branch.id,
+      branch_name: branch.name,
+      snapshot_id: snapshot.id,
+      snapshot_name: 'before',
+    });
+    await record({ histories: [{ ...history, ...ids, historyId: '55ee66ff', problem: 'no rights' }] });
+    expect((await read()).alerts).toEqual([expect.stringMatching(/ \/ snapshot before: no rights$/)]);
+    await api.core.database.sql`delete from snapshots`;
+    expect((await read()).histories).toMatchObject([{ snapshot_id: snapshot.id, snapshot_name: null }]);
+    await api.core.database.sql`delete from backup_histories`;
+  });
+
   test('a verification that failed is an alert', async () => {
     await record({});
     await api.core.database.sql`
       update backup_state set verified_at = now(), verified_ok = false, verification = 'a table is damaged'`;
     expect((await read()).alerts).toEqual([expect.stringContaining('a table is damaged')]);
+    const { body } = await api.app.inject({ method: 'GET', url: '/metrics' });
+    expect(body).toMatch(/^catnap_backup_verified_ok 0$/m);
   });
 
   test('only the operator is told', async () => {

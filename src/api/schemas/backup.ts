@@ -11,8 +11,10 @@ const HistoryBackup = Type.Object({
   history_id: Type.String({ description: 'Names the history in the store.' }),
   project_id: Type.String({ description: 'Its project, or `system` for the system database.' }),
   project_name: nullableText('Null where the project is gone, and for the system database.'),
-  branch_id: Type.String({ description: 'The branch whose past it is.' }),
+  branch_id: Type.String({ description: 'The branch whose past it is, or that the snapshot was taken of.' }),
   branch_name: nullableText('Null where the branch is gone, and for the system database.'),
+  snapshot_id: nullableText('The snapshot whose data it is; null for the past of a branch.'),
+  snapshot_name: nullableText('Null where the snapshot is gone, and for the past of a branch.'),
   stored_from: nullableTime('The first moment that the store can give; null while it can give none.'),
   stored_until: nullableTime('The last moment that the store can give.'),
   stored_lsn: nullableText('Where the log of the store ends.'),
@@ -39,6 +41,8 @@ export const BackupReply = Type.Object({
   verified_at: nullableTime('When a restore was last tried out.'),
   verified_ok: Type.Unsafe<boolean | null>({ type: ['boolean', 'null'], description: 'Whether everything was right.' }),
   verification: nullableText('What was checked and found.'),
-  histories: Type.Array(HistoryBackup, { description: 'Each branch’s past, and the system database’s.' }),
+  histories: Type.Array(HistoryBackup, {
+    description: 'Each branch’s past, each snapshot, and the system database’s past.',
+  }),
   read_at: time('When this was read.'),
 });

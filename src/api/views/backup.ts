@@ -33,6 +33,8 @@ function historyView(one: HistoryBackup): BackupView['histories'][number] {
     project_name: one.projectName,
     branch_id: one.branchId,
     branch_name: one.branchName,
+    snapshot_id: one.snapshotId,
+    snapshot_name: one.snapshotName,
     stored_from: timeOf(one.storedFrom),
     stored_until: timeOf(one.storedAt),
     stored_lsn: one.storedLsn,

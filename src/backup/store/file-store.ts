@@ -154,7 +154,7 @@ export class FileStore implements ObjectStore {
 }
 
 function advice(trouble: StoreTrouble): string {
-  if (trouble === 'full') return 'no space is left';
+  if (trouble === 'full') return 'no space is left; uploads go on by themselves when there is some';
   if (trouble === 'denied') return `uid ${process.getuid?.()} may not read and write there`;
   return trouble === 'unreachable' ? 'the folder is not there, or its disk does not answer' : 'the folder failed';
 }

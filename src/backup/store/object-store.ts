@@ -51,6 +51,8 @@ export class StoreError extends Error {
   }
 }
 
+export const isFull = (error: unknown) => error instanceof StoreError && error.trouble === 'full';
+
 export class NoSuchObjectError extends Error {
   constructor(key: string) {
     super(`the store has no object ${key}`);

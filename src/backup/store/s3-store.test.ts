@@ -4,9 +4,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
@@ -123,4 +125,32 @@ describe.runIf(real !== undefined || existsSync(mock))('a bucket', () => {
       expect(String(refused)).not.toContain(access.secretAccessKey);
     }
   });
+});
+
+test('a server that has no room is said to be full, whatever status it has for that', async () => {
+  let [status, code] = [507, 'InsufficientStorage'];
+  const full = createHttpServer((incoming, outgoing) => {
+    incoming.resume().on('end', () => {
+      outgoing.writeHead(status, { 'content-type': 'application/xml', connection: 'close' });
+      outgoing.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(full, 'listening');
+  const { port } = full.address() as AddressInfo;
+  const keys = { accessKeyId: 'key', secretAccessKey: 'secret', sessionToken: undefined };
+  const place = { endpoint: `http://127.0.0.1:${port}`, region: 'us-east-1', pathStyle: true };
+  const store = new S3Store({ bucket: 'any', prefix: '' }, { ...place, ...keys });
+  try {
+    await expect(store.put('a', Buffer.from('x'))).rejects.toMatchObject({ trouble: 'full' });
+    [status, code] = [403, 'QuotaExceeded'];
+    await expect(store.put('a', Buffer.from('x'))).rejects.toMatchObject({
+      trouble: 'full',
+      message: expect.stringMatching(/the store is full; uploads go on by themselves/),
+    });
+    [status, code] = [403, 'AccessDenied'];
+    await expect(store.put('a', Buffer.from('x'))).rejects.toMatchObject({ trouble: 'denied' });
+  } finally {
+    store.close();
+    full.close();
+  }
 });

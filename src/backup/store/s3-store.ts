@@ -169,8 +169,10 @@ export class S3Store implements ObjectStore {
     if (name === 'PreconditionFailed' || status === 412) return new ObjectExistsError(key);
     if (name === 'NoSuchBucket') return this.#trouble('no_bucket', 'there is no such bucket', error);
     if (name === 'NoSuchKey' || name === 'NotFound' || status === 404) return new NoSuchObjectError(key);
+    // Before refusals: Ceph answers a used up quota with 403.
+    if (status === 507 || fullNames.has(name))
+      return this.#trouble('full', `the store is full; uploads go on by themselves when it is not (${name})`, error);
     if (status === 401 || status === 403) return this.#trouble('denied', `the store refuses (${name})`, error);
-    if (status === 507 || fullNames.has(name)) return this.#trouble('full', `the store is full (${name})`, error);
     // Only failures of the network have no status: a body that cannot be read is passed on as it is.
     if (status === undefined && !networkNames.test(name)) return error;
     const trouble = status === undefined || status >= 500 ? 'unreachable' : 'other';

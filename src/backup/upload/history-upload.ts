@@ -1,26 +1,37 @@
 /**
  * The upload of one history. What the store has is known from its listing and from the history's document; the order of
  * writing makes that enough after a kill at any point: log goes up in order, a base image is named by the document only
- * after it is there, and is taken out of the document before it is removed.
+ * after all its parts are there, and is taken out of the document before they are removed. A part that is there is not
+ * uploaded again, so the upload of a large base image goes on where it was interrupted.
  */
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { minuteMs } from '../../lib/clock.ts';
-import type { LogPosition } from '../../lib/moments.ts';
-import { lsnBytes } from '../../lib/moments.ts';
-import { type HistoryDocument, type Sealed, type StoredBase, writeHistoryDocument } from '../documents.ts';
-import { baseKey, type HistoryRef, logKey, parseKey } from '../layout.ts';
+import { byAge, type LogPosition, lsnBytes } from '../../lib/moments.ts';
+import {
+  type BaseImage,
+  type HistoryDocument,
+  type Sealed,
+  type StoredBase,
+  writeHistoryDocument,
+} from '../documents.ts';
+import { basePartKeys, type HistoryRef, logKey, parseKey } from '../layout.ts';
 import { isTimelineHistory, segmentAt, segmentBytes } from '../log-segments.ts';
 import { seal } from '../seal/seal.ts';
-import type { StoredObject } from '../store/object-store.ts';
-import { packFolder } from '../tar.ts';
+import { isFull, type StoredObject } from '../store/object-store.ts';
+import { type FolderEntry, intoParts, listFolder, packFolder } from '../tar.ts';
 import { baseFolder, type LocalHistory, logPath } from './local-tree.ts';
 import { basesToDrop, logToDrop, planUpload } from './policy.ts';
-import { fromMachine } from './source.ts';
+import { fromMachine, SourceGoneError } from './source.ts';
 
 /** Enough to find a time within a few minutes of log; the document is written every few seconds. */
 const marksMax = 1_000;
 const idleMs = minuteMs;
-const gigabyte = 1024 ** 3;
+/**
+ * Of files, before they are compressed: what an interruption costs at most, unless one file is larger (those of
+ * Postgres have 1 GB at most). With another value, base images that are half uploaded begin anew.
+ */
+const partBytesMax = 128 * 1024 ** 2;
 
 export interface HistoryReport extends HistoryRef {
   readonly branchId: string;
@@ -42,8 +53,13 @@ export interface PassOptions {
   readonly signal: AbortSignal;
 }
 
+export interface UploadPlace extends Sealed {
+  /** For tests: base images of a few files that have several parts. */
+  readonly partBytesMax?: number;
+}
+
 export class HistoryUpload {
-  readonly #at: Sealed;
+  readonly #at: UploadPlace;
   readonly #ref: HistoryRef;
   readonly #objects = new Map<string, StoredObject>();
   /** Bytes of each log file, before sealing, that the store has. */
@@ -59,10 +75,12 @@ export class HistoryUpload {
   #local: LocalHistory | null = null;
   /** Where the machine has given up log that the store never got; the next base image ends that gap. */
   #lostAfter: LogPosition | null = null;
-  #wantedBase: StoredBase | null = null;
+  #wantedBase: BaseImage | null = null;
+  /** The base image whose parts are going up, and how much of it is there. */
+  #sending: { readonly name: string; bytesDone: number } | null = null;
 
   /** `document` is null where the store has none that can be trusted. */
-  constructor(at: Sealed, ref: HistoryRef, objects: readonly StoredObject[], document: HistoryDocument | null) {
+  constructor(at: UploadPlace, ref: HistoryRef, objects: readonly StoredObject[], document: HistoryDocument | null) {
     this.#at = at;
     this.#ref = ref;
     for (const object of objects) this.#remember(object);
@@ -75,7 +93,7 @@ export class HistoryUpload {
     if (document === null) return;
     this.#until = document.until;
     this.#gaps = document.gaps;
-    this.#bases = document.bases.filter(({ name }) => this.#objects.has(baseKey(ref, name)));
+    this.#bases = document.bases.filter((base) => this.#isWhole(base));
     this.#told = { bases: this.#bases, until: this.#until };
   }
 
@@ -90,6 +108,10 @@ export class HistoryUpload {
       .map(({ key }) => key);
     for (const key of wrong) this.#forget(key);
     return wrong;
+  }
+
+  #isWhole(base: StoredBase): boolean {
+    return basePartKeys(this.#ref, base).every((key) => this.#objects.has(key));
   }
 
   /** What the store has, as far as is known here. */
@@ -113,16 +135,24 @@ export class HistoryUpload {
   }
 
   /** Uploads the log that is new. Returns the base image that should go up next, if one should. */
-  async pass(local: LocalHistory, options: PassOptions): Promise<StoredBase | null> {
+  async pass(local: LocalHistory, options: PassOptions): Promise<BaseImage | null> {
     this.#local = local;
-    const stored = { bases: this.#bases, until: this.#until, gaps: this.#gaps, log: new Set(this.#log.keys()) };
+    const [log, begun] = [new Set(this.#log.keys()), this.#basesInParts()];
+    const stored = { bases: this.#bases, until: this.#until, gaps: this.#gaps, log, begun };
     const plan = planUpload({ local, stored, ...options });
     this.#wantedBase = plan.base;
-    for (const name of plan.log) await this.#putLog(local, name, options.signal);
-    if (plan.lostAfter !== null) this.#lostAfter ??= plan.lostAfter;
-    else this.#until = local.until;
-    await this.#writeDocument();
-    await this.#prune(new Date(options.now.getTime() - options.retentionSeconds * 1_000));
+    const keepFrom = new Date(options.now.getTime() - options.retentionSeconds * 1_000);
+    try {
+      for (const name of plan.log) await this.#putLog(local, name, options.signal);
+      if (plan.lostAfter !== null) this.#lostAfter ??= plan.lostAfter;
+      else this.#until = local.until;
+      await this.#writeDocument();
+    } catch (error) {
+      // What is too old makes room, perhaps enough to go on.
+      if (isFull(error)) await this.#prune(keepFrom, { isStoreFull: true });
+      throw error;
+    }
+    await this.#prune(keepFrom, { isStoreFull: false });
     return plan.base;
   }
 
@@ -136,22 +166,55 @@ export class HistoryUpload {
     this.#remember(object, bytes);
   }
 
-  /** Takes long: log goes on being uploaded meanwhile, by `pass`. */
-  async uploadBase(base: StoredBase, signal: AbortSignal): Promise<void> {
+  #basesInParts(): Set<string> {
+    return new Set([...this.#objects.keys()].map(parseKey).flatMap((one) => (one?.kind === 'base' ? [one.base] : [])));
+  }
+
+  /** Takes long: log goes on being uploaded meanwhile, by `pass`. Parts that the store has are left out. */
+  async uploadBase(base: BaseImage, signal: AbortSignal): Promise<void> {
     const local = this.#local;
     if (local === null) return;
-    const key = baseKey(this.#ref, base.name);
-    const folder = fromMachine(packFolder(baseFolder(local.directory, base.name)), signal);
-    const bytesAtMost = Math.max(gigabyte, base.bytes * 1.1);
-    const object = await this.#at.store.put(key, await seal(this.#at.key, key, folder), { bytesAtMost });
-    this.#remember(object);
-    this.#bases = [...this.#bases, base].sort((a, b) => (a.at < b.at ? -1 : 1));
+    const sending = { name: base.name, bytesDone: 0 };
+    this.#sending = sending;
+    try {
+      const whole = await this.#uploadParts(baseFolder(local.directory, base.name), base, signal);
+      // Somebody may have removed a part while others went up.
+      if (!this.#isWhole(whole)) return;
+      this.#bases = [...this.#bases.filter(({ name }) => name !== base.name), whole].sort(byAge);
+    } finally {
+      this.#sending = null;
+    }
     this.#wantedBase = null;
     if (this.#lostAfter !== null) {
       this.#gaps = [...this.#gaps, { from: this.#lostAfter, until: { at: base.at, lsn: base.lsn } }];
       [this.#lostAfter, this.#until] = [null, local.until];
     }
     await this.#writeDocument();
+  }
+
+  async #uploadParts(folder: string, base: BaseImage, signal: AbortSignal): Promise<StoredBase> {
+    const entries = await listFolder(folder).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'ENOENT' || error.code === 'ENOTDIR' ? new SourceGoneError(error) : error;
+    });
+    const parts = intoParts(entries, this.#at.partBytesMax ?? partBytesMax);
+    const whole = { ...base, parts: parts.length };
+    const keys = basePartKeys(this.#ref, whole);
+    for (const [index, part] of parts.entries()) {
+      const key = keys[index] ?? '';
+      if (!this.#objects.has(key)) await this.#putPart(key, packFolder(folder, part), { bytes: sizeOf(part), signal });
+      if (this.#sending !== null) this.#sending.bytesDone += sizeOf(part);
+    }
+    return whole;
+  }
+
+  async #putPart(
+    key: string,
+    packed: Readable,
+    { bytes, signal }: { readonly bytes: number; readonly signal: AbortSignal },
+  ): Promise<void> {
+    signal.throwIfAborted();
+    const sealed = await seal(this.#at.key, key, fromMachine(packed, signal));
+    this.#remember(await this.#at.store.put(key, sealed, { bytesAtMost: bytes * 1.1 }));
   }
 
   /** One after another: a base image may be finished while log is uploaded, and the newest must stay. */
@@ -187,20 +250,23 @@ export class HistoryUpload {
       .sort((a, b) => (a.from.at < b.from.at ? -1 : 1));
   }
 
-  async #prune(keepFrom: Date): Promise<void> {
+  /**
+   * A full store takes no document before something is removed. The old one then names base images that are gone, but
+   * they were older than the window.
+   */
+  async #prune(keepFrom: Date, { isStoreFull }: { readonly isStoreFull: boolean }): Promise<void> {
     const dropped = basesToDrop(this.#bases, keepFrom);
-    if (dropped.length > 0) {
-      this.#bases = this.#bases.filter((base) => !dropped.includes(base));
-      await this.#writeDocument();
-    }
-    const listed = new Set([...this.#bases, this.#wantedBase].map((base) => base?.name));
+    this.#bases = this.#bases.filter((base) => !dropped.includes(base));
+    if (dropped.length > 0 && !isStoreFull) await this.#writeDocument();
+    const listed = new Set([...this.#bases, this.#wantedBase, this.#sending].map((base) => base?.name));
     for (const key of [...this.#objects.keys()]) {
       const name = parseKey(key);
-      // Also base images that were uploaded just before a kill, and that no document has named.
+      // Also parts that were uploaded before a kill, of a base image that is not wanted any more.
       if (name?.kind === 'base' && !listed.has(name.base)) await this.#remove(key);
     }
     const kept = [...this.#bases, ...(this.#wantedBase ? [this.#wantedBase] : [])];
     for (const file of logToDrop(this.#log.keys(), kept)) await this.#remove(logKey(this.#ref, file));
+    if (dropped.length > 0 && isStoreFull) await this.#writeDocument();
   }
 
   /** The document last: without it, what is left after a kill would never be found again. */
@@ -235,7 +301,8 @@ export class HistoryUpload {
   }
 
   #waitingBytes(local: LocalHistory | null): number {
-    const base = this.#wantedBase?.bytes ?? 0;
+    const isSending = this.#sending !== null && this.#sending.name === this.#wantedBase?.name;
+    const base = Math.max(0, (this.#wantedBase?.bytes ?? 0) - (isSending ? (this.#sending?.bytesDone ?? 0) : 0));
     if (local?.until == null) return base;
     const first = [...this.#bases, ...local.bases.slice(-1)].map((one) => segmentAt(one.timeline, one.start)).sort()[0];
     const waits = local.log.map(({ name, bytes }) =>
@@ -244,6 +311,8 @@ export class HistoryUpload {
     return base + waits.reduce((sum, bytes) => sum + bytes, 0);
   }
 }
+
+const sizeOf = (entries: readonly FolderEntry[]) => entries.reduce((sum, { size }) => sum + size, 0);
 
 type Gap = HistoryDocument['gaps'][number];
 

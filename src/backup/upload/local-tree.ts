@@ -4,8 +4,8 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LogPosition } from '../../lib/moments.ts';
-import type { HistoryDocument, StoredBase } from '../documents.ts';
+import { byAge, type LogPosition } from '../../lib/moments.ts';
+import type { BaseImage, HistoryDocument } from '../documents.ts';
 import type { HistoryRef } from '../layout.ts';
 import { isSegment, isTimelineHistory } from '../log-segments.ts';
 
@@ -25,7 +25,7 @@ export interface LocalHistory {
   readonly until: LogPosition | null;
   readonly gaps: HistoryDocument['gaps'];
   /** Oldest first. */
-  readonly bases: readonly StoredBase[];
+  readonly bases: readonly BaseImage[];
   /** In the order of the log. */
   readonly log: readonly LocalLogFile[];
   readonly marks: readonly LogPosition[];
@@ -77,17 +77,17 @@ export async function readLocalHistory(root: string, ref: HistoryRef): Promise<L
   };
 }
 
-async function readBases(folder: string): Promise<StoredBase[]> {
+async function readBases(folder: string): Promise<BaseImage[]> {
   const names = ((await readdir(folder).catch(absent)) ?? []).filter(isName);
-  const found: StoredBase[] = [];
+  const found: BaseImage[] = [];
   for (const name of names) {
-    const record = await readJson<StoredBase>(join(folder, name, 'base.json'));
+    const record = await readJson<BaseImage>(join(folder, name, 'base.json'));
     if (record === null) continue;
     const { timeline, start, lsn, at, bytes, isLive } = record;
     const firstSecret = (await readText(join(folder, name, 'first-secret')))?.trim() ?? null;
     found.push({ name, timeline, start, lsn, at, bytes, isLive, firstSecret });
   }
-  return found.sort((a, b) => (a.at < b.at ? -1 : 1));
+  return found.sort(byAge);
 }
 
 async function readLog(folder: string): Promise<LocalLogFile[]> {

@@ -4,7 +4,7 @@
  */
 import { dayMs } from '../../lib/clock.ts';
 import { type LogPosition, lsnBytes, lsnText } from '../../lib/moments.ts';
-import type { HistoryDocument, StoredBase } from '../documents.ts';
+import type { BaseImage, HistoryDocument } from '../documents.ts';
 import { isSegment, segmentAt, segmentBytes, segmentsBetween } from '../log-segments.ts';
 import type { LocalHistory } from './local-tree.ts';
 
@@ -16,18 +16,20 @@ const agedLogBytesMin = 16 * megabyte;
 
 /** What the store has of a history. */
 export interface StoredHistory {
-  readonly bases: readonly StoredBase[];
+  readonly bases: readonly BaseImage[];
   readonly until: LogPosition | null;
   readonly gaps: HistoryDocument['gaps'];
   /** Names of the log files. */
   readonly log: ReadonlySet<string>;
+  /** Names of base images of which the store has some parts. */
+  readonly begun: ReadonlySet<string>;
 }
 
 export interface UploadPlan {
   /** Log files in the order in which they must go. */
   readonly log: readonly string[];
   /** A base image that the store should get; null for none. */
-  readonly base: StoredBase | null;
+  readonly base: BaseImage | null;
   /** Where the store's log ends for good, because the machine gave up what follows; the base image ends the gap. */
   readonly lostAfter: LogPosition | null;
 }
@@ -45,9 +47,11 @@ export function planUpload({ local, stored, retentionSeconds, now }: PlanQuestio
   const newest = stored.bases.at(-1);
   const missing = newest && firstMissing(local, stored, newest);
   const isBroken = missing !== undefined;
-  const candidate = local.bases.findLast(
+  const candidates = local.bases.filter(
     (base) => firstMissing(local, stored, base) === undefined && isNewer(base, newest),
   );
+  // One that is half there is finished first, or an upload that is interrupted again and again would never end.
+  const candidate = candidates.findLast(({ name }) => stored.begun.has(name)) ?? candidates.at(-1);
   const isDue = newest === undefined || isBroken || isBaseDue(newest, until, { retentionSeconds, now });
   const base = isDue ? (candidate ?? null) : null;
   const needed = [...stored.bases, ...(base ? [base] : [])].map(({ timeline, start }) => segmentAt(timeline, start));
@@ -56,13 +60,13 @@ export function planUpload({ local, stored, retentionSeconds, now }: PlanQuestio
   return { log, base, lostAfter: isBroken ? lastBefore(missing, stored, newest) : null };
 }
 
-const isNewer = (base: StoredBase, than: StoredBase | undefined) =>
+const isNewer = (base: BaseImage, than: BaseImage | undefined) =>
   than === undefined || lsnBytes(base.lsn) > lsnBytes(than.lsn) || base.timeline > than.timeline;
 
 const isNeeded = (name: string, first: string) => !isSegment(name) || name >= first;
 
 /** The first position of which neither side has the log, on the way from a base image to the end. */
-function firstMissing(local: LocalHistory, stored: StoredHistory, base: StoredBase): string | undefined {
+function firstMissing(local: LocalHistory, stored: StoredHistory, base: BaseImage): string | undefined {
   if (local.until === null) return undefined;
   // A server that was recovered continues on another timeline, from a position that its base image does not name.
   if (base.timeline !== local.timeline) return base.lsn;
@@ -75,14 +79,14 @@ function firstMissing(local: LocalHistory, stored: StoredHistory, base: StoredBa
   return lsnText((lsnBytes(base.start) / segmentBytes + BigInt(at)) * segmentBytes);
 }
 
-function lastBefore(missing: string, { until }: StoredHistory, newest: StoredBase | undefined): LogPosition | null {
+function lastBefore(missing: string, { until }: StoredHistory, newest: BaseImage | undefined): LogPosition | null {
   if (until !== null && lsnBytes(until.lsn) <= lsnBytes(missing)) return until;
   // An object of the store is gone; the time of its log is not known, only that it is later than the base image.
   return newest ? { at: newest.at, lsn: missing } : null;
 }
 
 function isBaseDue(
-  newest: StoredBase,
+  newest: BaseImage,
   until: LogPosition,
   { retentionSeconds, now }: { readonly retentionSeconds: number; readonly now: Date },
 ): boolean {
@@ -93,13 +97,13 @@ function isBaseDue(
 }
 
 /** The base images that no moment of the window needs any more. */
-export function basesToDrop(bases: readonly StoredBase[], keepFrom: Date): StoredBase[] {
+export function basesToDrop<T extends BaseImage>(bases: readonly T[], keepFrom: Date): T[] {
   const needed = bases.findLast(({ at }) => at <= keepFrom.toISOString());
   return needed === undefined ? [] : bases.filter(({ at }) => at < needed.at);
 }
 
 /** The log that is older than every base image. Without any, all log may still be needed by one that is on its way. */
-export function logToDrop(log: Iterable<string>, bases: readonly StoredBase[]): string[] {
+export function logToDrop(log: Iterable<string>, bases: readonly BaseImage[]): string[] {
   const first = bases.map(({ timeline, start }) => segmentAt(timeline, start)).sort()[0];
   return first === undefined ? [] : [...log].filter((name) => isSegment(name) && name < first);
 }

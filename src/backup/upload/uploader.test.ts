@@ -1,102 +1,40 @@
 import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import { type HistoryTree, makeHistoryTree, treeRef } from '../../../test/helpers/history-tree.ts';
+import { type HistoryTree, treeRef } from '../../../test/helpers/history-tree.ts';
 import { namesIn } from '../../../test/helpers/store-contract.ts';
-import { createLogger } from '../../lib/log.ts';
+import { troubled, UploadStage, uploadKey } from '../../../test/helpers/upload-stage.ts';
 import { readClaim } from '../claim.ts';
-import { readHistoryDocument, readManifest } from '../documents.ts';
-import { baseKey, homeKey, logKey, parseKey } from '../layout.ts';
+import { readManifest } from '../documents.ts';
+import { basePartKeys, homeKey, logKey, parseKey } from '../layout.ts';
 import { segmentBytes } from '../log-segments.ts';
-import { newBackupKeyLine, parseBackupKey } from '../seal/backup-key.ts';
 import { open } from '../seal/seal.ts';
-import { FileStore } from '../store/file-store.ts';
 import type { ObjectStore } from '../store/object-store.ts';
 import { unpackFolder } from '../tar.ts';
-import { Uploader, type UploaderParts, type UploadReport } from './uploader.ts';
+import type { Uploader, UploaderParts } from './uploader.ts';
 
-const key = parseBackupKey(newBackupKeyLine());
 const segment = Number(segmentBytes);
 const dayMs = 86_400_000;
+let stage: UploadStage;
 let tree: HistoryTree;
-let folder: string;
 let store: ObjectStore;
-let reports: UploadReport[];
-let retentionSeconds: number;
-let removable: readonly (typeof treeRef)[];
-let running: Uploader[];
+const document = () => stage.document();
+const stored = (kind: 'log' | 'base') => stage.stored(kind);
+const storedLog = () => stage.storedLog();
+const last = () => stage.last();
+const settle = (uploader: Uploader) => stage.settle(uploader);
+const expectWhole = () => stage.expectWhole();
+const newUploader = (changes?: Partial<UploaderParts>) => stage.newUploader(changes);
+const basesThere = async () => (await document())?.bases.map(({ name }) => name);
 
 beforeEach(async () => {
-  tree = await makeHistoryTree();
-  folder = await mkdtemp(join(tmpdir(), 'cn-upload-'));
-  store = new FileStore(folder);
-  [reports, retentionSeconds, removable, running] = [[], 86_400, [], []];
+  stage = await UploadStage.make();
+  ({ tree, store } = stage);
 });
 
-afterEach(async () => {
-  for (const one of running) await one.stop();
-  await Promise.all([tree.remove(), rm(folder, { recursive: true, force: true })]);
-});
-
-function newUploader(changes: Partial<UploaderParts> = {}): Uploader {
-  const uploader = new Uploader({
-    store,
-    key,
-    root: tree.root,
-    claimant: { installationId: 'this', keyId: key.id },
-    version: '0.0.0',
-    homeFiles: [{ name: 'secret.key', content: Buffer.from('s3cret') }],
-    delaySeconds: 1,
-    log: createLogger({ level: 'silent', process: 'backup' }),
-    readFacts: async () => ({
-      projects: [
-        {
-          id: treeRef.projectId,
-          name: 'cats',
-          pgVersion: 17,
-          retentionSeconds,
-          branches: [{ id: 'br-quiet-cat-1', name: 'main', parentId: null }],
-        },
-      ],
-    }),
-    report: async (report) => {
-      reports.push(report);
-      return removable;
-    },
-    ...changes,
-  });
-  running.push(uploader);
-  return uploader;
-}
-
-const document = () => readHistoryDocument({ store, key }, treeRef);
-const stored = async (kind: 'log' | 'base') =>
-  (await namesIn(store, 'projects/')).map(parseKey).flatMap((name) => (name?.kind === kind ? [name] : []));
-const storedLog = async () => (await stored('log')).flatMap((name) => (name.kind === 'log' ? [name.file] : []));
-const opened = async (name: string) => buffer(open(key, name, await store.get(name)));
-const localLog = (name: string) => readFile(join(tree.root, treeRef.projectId, treeRef.historyId, 'log', name));
-const last = () => reports.at(-1)?.histories[0];
-
-/** Until nothing waits any more. */
-async function settle(uploader: Uploader): Promise<void> {
-  await eventually(async () => {
-    await uploader.round();
-    expect(last()).toMatchObject({ waitingBytes: 0, storedUntil: last()?.localUntil });
-    expect(last()?.baseCount).toBeGreaterThan(0);
-  });
-}
-
-async function expectWhole(): Promise<void> {
-  const found = await document();
-  expect(found?.until?.lsn).toBe(tree.end());
-  for (const name of await storedLog()) {
-    const whole = await localLog(name).catch(() => null);
-    if (whole !== null) expect((await opened(logKey(treeRef, name))).equals(whole), name).toBe(true);
-  }
-}
+afterEach(() => stage.close());
 
 const one = '000000010000000000000001';
 const two = '000000010000000000000002';
@@ -111,15 +49,16 @@ describe('an uploader', () => {
     await expectWhole();
     expect(await document()).toMatchObject({ ...treeRef, branchId: 'br-quiet-cat-1', bases: [base], gaps: [] });
     const to = await mkdtemp(join(tmpdir(), 'cn-base-'));
-    await unpackFolder(open(key, baseKey(treeRef, base.name), await store.get(baseKey(treeRef, base.name))), to);
+    const [part = ''] = basePartKeys(treeRef, { name: base.name, parts: 1 });
+    await unpackFolder(open(uploadKey, part, await store.get(part)), to);
     expect(await readFile(join(to, 'PG_VERSION'), 'utf8')).toBe('17\n');
-    await unpackFolder(open(key, homeKey, await store.get(homeKey)), to);
+    await unpackFolder(open(uploadKey, homeKey, await store.get(homeKey)), to);
     expect(await readFile(join(to, 'secret.key'), 'utf8')).toBe('s3cret');
     await rm(to, { recursive: true });
-    expect(await readManifest({ store, key })).toMatchObject({
+    expect(await readManifest({ store, key: uploadKey })).toMatchObject({
       projects: [{ name: 'cats', branches: [{ name: 'main', histories: [treeRef.historyId] }] }],
     });
-    expect(reports.at(-1)?.problem).toBeNull();
+    expect(stage.reports.at(-1)?.problem).toBeNull();
   });
 
   test('uploads the newest segment again as it grows, and nothing that has not changed', async () => {
@@ -140,16 +79,9 @@ describe('an uploader', () => {
     await tree.makeBase();
     await tree.write(2 * segment + 5);
     let left = 0;
-    const dying = new Proxy(store, {
-      get: (target, name) => {
-        const value = Reflect.get(target, name);
-        if (name !== 'put' && name !== 'remove') return typeof value === 'function' ? value.bind(target) : value;
-        return (...args: Parameters<ObjectStore['put']>) => {
-          left -= 1;
-          if (left < 0) throw new Error('killed');
-          return value.apply(target, args);
-        };
-      },
+    const dying = troubled(store, () => {
+      left -= 1;
+      if (left < 0) throw new Error('killed');
     });
     for (let writes = 0; writes < 9; writes += 1) {
       left = writes;
@@ -157,8 +89,8 @@ describe('an uploader', () => {
       await killed.round().catch(() => {});
       await killed.stop();
       await tree.write(100);
-      for (const { name } of (await document())?.bases ?? [])
-        expect(await store.head(baseKey(treeRef, name)), name).not.toBeNull();
+      const named = ((await document())?.bases ?? []).flatMap((base) => basePartKeys(treeRef, base));
+      for (const name of named) expect(await store.head(name), name).not.toBeNull();
     }
     const uploader = newUploader();
     await settle(uploader);
@@ -175,23 +107,23 @@ describe('an uploader', () => {
     await tree.write(2 * segment, new Date());
     await eventually(async () => {
       await uploader.round();
-      expect((await document())?.bases).toEqual([newer]);
+      expect(await basesThere()).toEqual([newer.name]);
     });
     await uploader.round();
-    expect(await stored('base')).toMatchObject([{ base: newer.name }]);
+    expect((await stored('base')).map(parseKey)).toMatchObject([{ base: newer.name }]);
     expect(await storedLog()).not.toContain(one);
-    expect(await store.head(baseKey(treeRef, old.name))).toBeNull();
+    expect(await namesIn(store)).not.toContainEqual(expect.stringContaining(old.name));
     await expectWhole();
   });
 
   test('keeps every base image that the window needs', async () => {
-    retentionSeconds = 7 * 86_400;
+    stage.retentionSeconds = 7 * 86_400;
     const old = await tree.makeBase(new Date(Date.now() - 3 * dayMs));
     await tree.write(1_000);
     const uploader = newUploader();
     await settle(uploader);
     await uploader.round();
-    expect((await document())?.bases).toEqual([old]);
+    expect(await basesThere()).toEqual([old.name]);
   });
 
   test('says what was lost when the machine gives up log before the store could take it', async () => {
@@ -221,8 +153,7 @@ describe('somebody else at the store', () => {
     await settle(uploader);
     await store.remove(logKey(treeRef, one));
     await store.put(logKey(treeRef, two), Buffer.from('nonsense'));
-    for (const { ref, ...name } of await stored('base'))
-      if (name.kind === 'base') await store.remove(baseKey(ref, name.base));
+    for (const name of await stored('base')) await store.remove(name);
     await uploader.compare();
     await settle(uploader);
     await expectWhole();
@@ -243,7 +174,7 @@ describe('somebody else at the store', () => {
   });
 
   test('who has claimed the prefix keeps it', async () => {
-    await newUploader({ claimant: { installationId: 'other', keyId: key.id } }).round();
+    await newUploader({ claimant: { installationId: 'other', keyId: uploadKey.id } }).round();
     await expect(newUploader().round()).rejects.toThrow(/belongs to another installation/);
     expect(await readClaim(store)).toMatchObject({ installationId: 'other' });
   });
@@ -256,12 +187,12 @@ describe('trouble', () => {
     const uploader = newUploader();
     uploader.start();
     await eventually(() => expect(last()?.baseCount).toBe(1));
-    await rename(folder, `${folder}-away`);
+    await rename(stage.folder, `${stage.folder}-away`);
     await tree.write(100);
-    await eventually(() => expect(reports.at(-1)?.problem).toMatch(/the folder is not there/));
+    await eventually(() => expect(stage.reports.at(-1)?.problem).toMatch(/the folder is not there/));
     expect(last()?.waitingBytes).toBeGreaterThan(0);
-    await rename(`${folder}-away`, folder);
-    await eventually(() => expect(reports.at(-1)).toMatchObject({ problem: null }));
+    await rename(`${stage.folder}-away`, stage.folder);
+    await eventually(() => expect(stage.reports.at(-1)).toMatchObject({ problem: null }));
     await eventually(expectWhole);
   });
 
@@ -271,7 +202,7 @@ describe('trouble', () => {
     const uploader = newUploader();
     await settle(uploader);
     const names = await namesIn(store);
-    removable = [treeRef];
+    stage.removable = [treeRef];
     await rename(tree.root, `${tree.root}-away`);
     await expect(uploader.round()).rejects.toThrow(/ENOENT/);
     expect(await namesIn(store)).toEqual(names);
@@ -285,12 +216,12 @@ describe('trouble', () => {
     await settle(uploader);
     await rm(join(tree.root, treeRef.projectId), { recursive: true });
     await uploader.round();
-    expect(reports.at(-1)).toMatchObject({ gone: [treeRef], histories: [] });
+    expect(stage.reports.at(-1)).toMatchObject({ gone: [treeRef], histories: [] });
     expect(await namesIn(store, 'projects/')).not.toEqual([]);
-    removable = [treeRef];
+    stage.removable = [treeRef];
     await uploader.round();
     expect(await namesIn(store, 'projects/')).toEqual([]);
-    expect(await readdir(folder)).not.toContain('projects');
+    expect(await readdir(stage.folder)).not.toContain('projects');
   });
 
   test('of files that cannot be read is reported, for that history', async () => {
@@ -299,7 +230,7 @@ describe('trouble', () => {
     await writeFile(join(tree.root, treeRef.projectId, treeRef.historyId, 'history.json'), '{ not json');
     const uploader = newUploader();
     await uploader.round();
-    expect(reports.at(-1)).toMatchObject({ problem: null, histories: [{ ...treeRef, baseCount: 0 }] });
+    expect(stage.reports.at(-1)).toMatchObject({ problem: null, histories: [{ ...treeRef, baseCount: 0 }] });
     expect(last()?.problem).toMatch(/JSON/);
   });
 

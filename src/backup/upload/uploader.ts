@@ -4,28 +4,25 @@
  * at each start. A store that is down makes it wait, and nothing else.
  */
 import { delay, hourMs, minuteMs } from '../../lib/clock.ts';
+import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { createSteadyTime, type SteadyTime } from '../../lib/steady-time.ts';
 import { type Claimant, ClaimRefusedError, claimStore, ReplacedError, requireWriter } from '../claim.ts';
-import {
-  type ManifestProject,
-  readHistoryDocument,
-  type Sealed,
-  type StoredBase,
-  writeManifest,
-} from '../documents.ts';
+import { type BaseImage, type ManifestProject, readHistoryDocument, writeManifest } from '../documents.ts';
 import { type HistoryRef, homeKey, parseKey, systemProject } from '../layout.ts';
 import { SealBrokenError, seal } from '../seal/seal.ts';
-import { type StoredObject, StoreError } from '../store/object-store.ts';
+import { isFull, type StoredObject, StoreError } from '../store/object-store.ts';
 import { packFiles, type SmallFile } from '../tar.ts';
-import { type HistoryReport, HistoryUpload } from './history-upload.ts';
+import { type HistoryReport, HistoryUpload, type UploadPlace } from './history-upload.ts';
 import { type LocalHistory, listLocalHistories, readLocalHistory } from './local-tree.ts';
 import { SourceGoneError } from './source.ts';
 
 /** What the system database knows. */
 export interface UploadFacts {
-  readonly projects: readonly (Omit<ManifestProject, 'branches'> & {
+  readonly projects: readonly (Omit<ManifestProject, 'branches' | 'snapshots'> & {
     readonly retentionSeconds: number;
     readonly branches: readonly Omit<ManifestProject['branches'][number], 'histories'>[];
+    readonly snapshots: readonly Omit<ManifestProject['snapshots'][number], 'histories'>[];
   })[];
 }
 
@@ -36,9 +33,11 @@ export interface UploadReport {
   readonly gone: readonly HistoryRef[];
   /** Why nothing can be uploaded at the moment; null when something was, or nothing had to be. */
   readonly problem: string | null;
+  /** By which `gone` is long enough. */
+  readonly now: Date;
 }
 
-export interface UploaderParts extends Sealed {
+export interface UploaderParts extends UploadPlace {
   /** Where the driver keeps histories. */
   readonly root: string;
   readonly claimant: Claimant;
@@ -46,6 +45,8 @@ export interface UploaderParts extends Sealed {
   /** Key files and certificates of the data home. */
   readonly homeFiles: readonly SmallFile[];
   readonly delaySeconds: number;
+  /** By which things are given up; for tests. */
+  readonly time?: SteadyTime;
   readonly log: Logger;
   readFacts(): Promise<UploadFacts>;
   /** Returns the histories that were gone for long enough to be removed from the store. */
@@ -60,6 +61,9 @@ const retryMsMax = minuteMs;
 /** Before projects are known, and for the system database at least. */
 const retentionSecondsMin = 86_400;
 
+/** Grows with each failure in a row. */
+const pauseMs = (failures: number) => Math.min(retryMsMax, 1_000 * 2 ** failures);
+
 const nameOf = ({ projectId, historyId }: HistoryRef) => `${projectId}/${historyId}`;
 
 export class Uploader {
@@ -67,6 +71,9 @@ export class Uploader {
   readonly #stopping = new AbortController();
   readonly #uploads = new Map<string, HistoryUpload>();
   readonly #problems = new Map<string, string>();
+  /** Base images that could not be uploaded, by history: why, and when they are tried again. */
+  readonly #baseTroubles = new Map<string, { problem: string; failures: number; notBeforeMs: number }>();
+  readonly #time: SteadyTime;
   #running: Promise<void> | undefined;
   #writer: string | null = null;
   #claimCheckedAt = 0;
@@ -76,6 +83,7 @@ export class Uploader {
 
   constructor(parts: UploaderParts) {
     this.#parts = parts;
+    this.#time = parts.time ?? createSteadyTime();
   }
 
   start(): void {
@@ -101,10 +109,10 @@ export class Uploader {
         if (this.#stopping.signal.aborted) return;
         failures += 1;
         log.error({ err: error, failures }, 'a backup failed');
-        await this.#tell(error instanceof Error ? error.message : String(error));
+        await this.#tell(errorText(error), isFull(error));
         if (error instanceof ReplacedError) return;
       }
-      await delay(failures === 0 ? everyMs : Math.min(retryMsMax, 1_000 * 2 ** failures), this.#stopping.signal);
+      await delay(failures === 0 ? everyMs : pauseMs(failures), this.#stopping.signal);
     }
   }
 
@@ -185,7 +193,9 @@ export class Uploader {
     const waiting = [...refs];
     let failure: unknown;
     const lane = async () => {
-      for (let ref = waiting.pop(); ref !== undefined && failure === undefined; ref = waiting.pop()) {
+      // A store that is full is still asked for the others: each gives up what is too old, and so makes room.
+      const isOver = () => failure !== undefined && !isFull(failure);
+      for (let ref = waiting.pop(); ref !== undefined && !isOver(); ref = waiting.pop()) {
         await this.#passOne(ref, facts, found).catch((error: unknown) => {
           if (error instanceof StoreError || this.#stopping.signal.aborted) failure ??= error;
           else this.#note(ref, error);
@@ -202,18 +212,32 @@ export class Uploader {
     const local = await readLocalHistory(this.#parts.root, ref);
     if (local === null) return;
     found.push(local);
-    const options = { retentionSeconds: retentionOf(facts, ref), now: new Date(), signal: this.#stopping.signal };
+    const options = { retentionSeconds: retentionOf(facts, ref), now: this.#time.now(), signal: this.#stopping.signal };
     const base = await upload.pass(local, options);
     this.#problems.delete(nameOf(ref));
-    if (base !== null && this.#baseUnderWay === null) this.#baseUnderWay = this.#uploadBase(ref, upload, base);
+    if (base === null) this.#baseTroubles.delete(nameOf(ref));
+    const { notBeforeMs = 0 } = this.#baseTroubles.get(nameOf(ref)) ?? {};
+    if (base === null || this.#baseUnderWay !== null || performance.now() < notBeforeMs) return;
+    this.#baseUnderWay = this.#uploadBase(ref, upload, base);
   }
 
-  /** One at a time: it takes what the log leaves of the bandwidth. */
-  async #uploadBase(ref: HistoryRef, upload: HistoryUpload, base: StoredBase): Promise<void> {
+  /**
+   * One at a time: it takes what the log leaves of the bandwidth. After a failure others have their turn, and the next
+   * attempt goes on with the parts that are missing.
+   */
+  async #uploadBase(ref: HistoryRef, upload: HistoryUpload, base: BaseImage): Promise<void> {
+    const name = nameOf(ref);
+    const before = upload.objects().length;
     try {
       await upload.uploadBase(base, this.#stopping.signal);
+      this.#baseTroubles.delete(name);
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#note(ref, error);
+      if (this.#stopping.signal.aborted || error instanceof SourceGoneError) return;
+      this.#parts.log.error({ err: error, ...ref, base: base.name }, 'a base image could not be uploaded');
+      const hasProgressed = upload.objects().length > before;
+      const failures = hasProgressed ? 1 : (this.#baseTroubles.get(name)?.failures ?? 0) + 1;
+      const notBeforeMs = performance.now() + pauseMs(failures);
+      this.#baseTroubles.set(name, { problem: errorText(error), failures, notBeforeMs });
     } finally {
       this.#baseUnderWay = null;
     }
@@ -223,7 +247,7 @@ export class Uploader {
     // Pruned while it was read: the next round sees what is there then.
     if (error instanceof SourceGoneError) return;
     this.#parts.log.error({ err: error, ...ref }, 'a history could not be uploaded');
-    this.#problems.set(nameOf(ref), error instanceof Error ? error.message : String(error));
+    this.#problems.set(nameOf(ref), errorText(error));
   }
 
   async #putManifest({ projects }: UploadFacts, locals: readonly LocalHistory[]): Promise<void> {
@@ -240,6 +264,7 @@ export class Uploader {
       projects: projects.map(({ retentionSeconds: _, ...project }) => ({
         ...project,
         branches: project.branches.map((branch) => ({ ...branch, histories: historiesOf(project.id, branch.id) })),
+        snapshots: project.snapshots.map((one) => ({ ...one, histories: historiesOf(project.id, one.id) })),
       })),
     };
     const text = JSON.stringify(facts);
@@ -248,18 +273,22 @@ export class Uploader {
     this.#manifest = text;
   }
 
-  async #tell(problem: string | null): Promise<void> {
+  /** `isStoreFull`: what may be removed makes room. With any other problem, nothing is. */
+  async #tell(problem: string | null, isStoreFull = false): Promise<void> {
     const here = new Set((await listLocalHistories(this.#parts.root).catch(() => [])).map(nameOf));
     const refs = [...this.#uploads.keys()].map(refOf);
     const histories = refs.flatMap((ref) => {
-      const report = this.#uploads.get(nameOf(ref))?.report(this.#problems.get(nameOf(ref)) ?? null);
+      const trouble = this.#problems.get(nameOf(ref)) ?? this.#baseTroubles.get(nameOf(ref))?.problem ?? null;
+      const report = this.#uploads.get(nameOf(ref))?.report(trouble);
       return report && here.has(nameOf(ref)) ? [report] : [];
     });
-    const gone = problem === null ? refs.filter((ref) => !here.has(nameOf(ref))) : [];
-    const removable = await this.#parts.report({ histories, gone, problem }).catch((error: unknown) => {
-      this.#parts.log.error({ err: error }, 'the state of backups could not be recorded');
-      return [];
-    });
+    const gone = problem === null || isStoreFull ? refs.filter((ref) => !here.has(nameOf(ref))) : [];
+    const removable = await this.#parts
+      .report({ histories, gone, problem, now: this.#time.now() })
+      .catch((error: unknown) => {
+        this.#parts.log.error({ err: error }, 'the state of backups could not be recorded');
+        return [];
+      });
     for (const ref of removable) {
       await this.#uploads.get(nameOf(ref))?.removeAll();
       this.#uploads.delete(nameOf(ref));

@@ -13,7 +13,7 @@ export function addBackup(program: Command, run: RunCommand): void {
     .action(() => run(showStatus));
   backup
     .command('list')
-    .description('what can be restored: each branch with its first and its last moment')
+    .description('what can be restored: each branch with its first and its last moment, and each snapshot')
     .action(() => run(list));
   backup
     .command('key')
@@ -98,6 +98,7 @@ async function list({ client, writer, format }: Session): Promise<undefined> {
     ...one,
     project: one.project_name ?? one.project_id,
     branch: one.branch_name ?? one.branch_id,
+    snapshot: one.snapshot_name ?? one.snapshot_id ?? '',
     behind: one.behind_seconds === null ? '' : `${one.behind_seconds} s`,
     size: inUnits(one.stored_bytes),
     note: one.gone_since === null ? (one.problem ?? '') : `only in the store since ${one.gone_since}`,
@@ -107,6 +108,7 @@ async function list({ client, writer, format }: Session): Promise<undefined> {
     {
       project: 'project',
       branch: 'branch',
+      snapshot: 'snapshot',
       history_id: 'history',
       stored_from: 'from',
       stored_until: 'until',

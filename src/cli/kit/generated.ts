@@ -857,7 +857,7 @@ export interface GetBackupReply {
   readonly verified_ok: boolean | null;
   /** What was checked and found. */
   readonly verification: string | null;
-  /** Each branch’s past, and the system database’s. */
+  /** Each branch’s past, each snapshot, and the system database’s past. */
   readonly histories: readonly {
     /** Names the history in the store. */
     readonly history_id: string;
@@ -865,10 +865,14 @@ export interface GetBackupReply {
     readonly project_id: string;
     /** Null where the project is gone, and for the system database. */
     readonly project_name: string | null;
-    /** The branch whose past it is. */
+    /** The branch whose past it is, or that the snapshot was taken of. */
     readonly branch_id: string;
     /** Null where the branch is gone, and for the system database. */
     readonly branch_name: string | null;
+    /** The snapshot whose data it is; null for the past of a branch. */
+    readonly snapshot_id: string | null;
+    /** Null where the snapshot is gone, and for the past of a branch. */
+    readonly snapshot_name: string | null;
     /** The first moment that the store can give; null while it can give none. */
     readonly stored_from: string | null;
     /** The last moment that the store can give. */

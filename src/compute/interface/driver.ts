@@ -108,6 +108,8 @@ export interface BranchCopy {
 export interface HistoryPolicy {
   /** Moments older than this are given up; 0 keeps no history at all. */
   readonly retentionSeconds: number;
+  /** The data is a snapshot's, which nothing changes: one base image of it is all of its history. */
+  readonly isSnapshot?: boolean;
 }
 
 /**

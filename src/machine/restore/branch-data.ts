@@ -7,14 +7,15 @@ import { TenantDirectories } from '../../compute/local/host/home/tenant-director
 import { ensureBuild } from '../../compute/local/host/postgres/builds.ts';
 import type { DataOwner } from '../../db/restored.ts';
 import { errorText } from '../../lib/errors.ts';
+import type { Moment } from '../../lib/moments.ts';
 import { buildVerifier } from '../../lib/scram-verifier.ts';
 import type { ScratchServer } from '../recovery/scratch-server.ts';
-import type { Inventory, StoredHistory } from './backup.ts';
+import type { Backup, Inventory, StoredHistory } from './backup.ts';
 import { rebuild } from './rebuild.ts';
 import type { RestoredData } from './report.ts';
 import type { Restoring } from './restoring.ts';
 
-export type OwnerOfData = Pick<DataOwner, 'projectId' | 'projectName' | 'pgVersion' | 'tenantUid' | 'id' | 'name'>;
+export type OwnerOfData = Omit<DataOwner, 'adminSecret' | 'isListed'>;
 
 /** `sourceId` is the branch in the backup, where that differs. */
 export async function restoreData(
@@ -35,7 +36,11 @@ export async function restoreData(
   await tenants.check({ projectId, tenantUid });
   await tenants.ensureProject({ projectId, tenantUid });
   const server = { build: await ensureBuild(pgVersion, config, layout, restoring.options.say), layout, uid: tenantUid };
-  const { rebuilt, history, directory } = await rebuildNewest(restoring, historiesOf(restoring.inventory, sourceId), {
+  // A snapshot holds one moment, whatever moment everything else is restored to.
+  const moment = owner.isSnapshot ? null : restoring.options.moment;
+  const histories = historiesOf(restoring.inventory, sourceId);
+  const { rebuilt, history, directory } = await rebuildNewest(restoring.backup, histories, {
+    moment,
     makeDirectory: async () => {
       const made = await makeUnfinished(layout.branches(projectId), id);
       if (tenantUid !== null) await tenants.ensure(made, tenantUid);
@@ -54,7 +59,7 @@ export async function restoreData(
     firstSecret: null,
     tenantUid,
   });
-  const until = restoring.options.moment === null ? (history.document.until?.at ?? null) : null;
+  const until = moment === null ? (history.document.until?.at ?? null) : null;
   const { lsn, lastCommitAt, lost, problems } = rebuilt;
   return { ...facts, lsn, lastCommitAt, until, seconds: durationMs / 1_000, lost, problems };
 }
@@ -66,19 +71,20 @@ function historiesOf({ tenants }: Inventory, branchId: string): StoredHistory[] 
 }
 
 interface Place {
+  readonly moment: Moment | null;
   readonly makeDirectory: () => Promise<string>;
   readonly server: Parameters<typeof rebuild>[0]['server'];
   readonly inspect: (server: ScratchServer) => Promise<void>;
 }
 
 /** The newest history that has the moment: a branch that was reset has one for the data before and one for after. */
-async function rebuildNewest({ backup, options }: Restoring, histories: readonly StoredHistory[], place: Place) {
+async function rebuildNewest(backup: Backup, histories: readonly StoredHistory[], place: Place) {
   const refusals: string[] = [];
   for (const history of histories) {
     const directory = await place.makeDirectory();
     try {
-      const { server, inspect } = place;
-      const rebuilt = await rebuild({ backup, history, moment: options.moment, directory, server, inspect });
+      const { moment, server, inspect } = place;
+      const rebuilt = await rebuild({ backup, history, moment, directory, server, inspect });
       return { rebuilt, history, directory };
     } catch (error) {
       if ((error as Error).name !== 'NoSuchMomentError') throw error;

@@ -81,7 +81,7 @@ async function restoreAll(restoring: Restoring, startedAt: string): Promise<Rest
     finishedAt: new Date().toISOString(),
     system,
     restored,
-    missing: [...missing, ...brokenOnes(inventory, restored)],
+    missing: [...missing, ...brokenOnes(inventory)],
     unknown: strangers.map(({ projectId, historyId, document }) => ({
       projectId,
       historyId,
@@ -94,11 +94,13 @@ async function restoreAll(restoring: Restoring, startedAt: string): Promise<Rest
   return report;
 }
 
-/** A history whose document cannot be read belongs to a branch that nobody can name. */
-function brokenOnes({ unusable }: Inventory, restored: readonly RestoredData[]): MissingData[] {
-  const seen = new Set(restored.map(({ projectId }) => projectId));
+/**
+ * A history whose document cannot be read belongs to a branch that nobody can name. One that has none never was a whole
+ * copy: if its branch has no other, the branch is missing by its name, and otherwise it was deleted soon.
+ */
+function brokenOnes({ unusable }: Inventory): MissingData[] {
   return unusable
-    .filter(({ projectId, reason }) => projectId !== 'system' && (seen.has(projectId) || !/not finished/.test(reason)))
+    .filter(({ projectId, reason }) => projectId !== 'system' && !/not finished/.test(reason))
     .map(({ projectId, historyId, reason }) => ({ projectId, id: historyId, name: 'a history', reason }));
 }
 

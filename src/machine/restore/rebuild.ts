@@ -7,7 +7,7 @@ import { createWriteStream } from 'node:fs';
 import { chmod, mkdir, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { baseKey, logKey } from '../../backup/layout.ts';
+import { basePartKeys, logKey } from '../../backup/layout.ts';
 import { open, SealBrokenError } from '../../backup/seal/seal.ts';
 import { NoSuchObjectError } from '../../backup/store/object-store.ts';
 import { unpackFolder } from '../../backup/tar.ts';
@@ -86,13 +86,16 @@ const isDamage = (error: unknown) => error instanceof SealBrokenError || error i
 async function fetchBase({ backup, history, directory }: RebuildSpec, plan: RecoveryPlan, data: string): Promise<void> {
   await requireRoom(directory, plan.base.bytes + plan.segments.length * Number(segmentBytes));
   await mkdir(data, { mode: 0o700 });
-  const key = baseKey(history, plan.base.name);
-  const read = async () => open(backup.key, key, await backup.store.get(key));
-  await unpackFolder(await read(), data, { flush: false }).catch(async (error: unknown) => {
-    // Bytes that were changed may be no archive any more before their proof is reached.
-    for await (const _ of await read());
-    throw error;
-  });
+  const { name } = plan.base;
+  const parts = history.document.bases.find((base) => base.name === name)?.parts ?? 0;
+  for (const key of basePartKeys(history, { name, parts })) {
+    const read = async () => open(backup.key, key, await backup.store.get(key));
+    await unpackFolder(await read(), data, { flush: false }).catch(async (error: unknown) => {
+      // Bytes that were changed may be no archive any more before their proof is reached.
+      for await (const _ of await read());
+      throw error;
+    });
+  }
   await mkdir(join(data, 'pg_wal', 'archive_status'), { recursive: true, mode: 0o700 });
   await chmod(data, 0o700);
 }

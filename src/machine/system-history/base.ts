@@ -2,7 +2,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { abandonBase, type BaseSource, beginLiveBase, finishLiveBase } from '../../compute/local/host/history/bases.ts';
-import type { BaseRecord, HistoryPaths } from '../../compute/local/host/history/files.ts';
+import { type BaseRecord, type HistoryPaths, notBefore, readState } from '../../compute/local/host/history/files.ts';
 import type { BackupStop, HistorySession } from './session.ts';
 
 /** `copyLog` is called with the end of the backup, before the image counts as a base. */
@@ -20,7 +20,8 @@ export async function makeBase(
       isOpen = false;
       const end = await session.endBackup();
       await copyLog(end);
-      return await finishLiveBase(paths, begun, end, source.group);
+      const at = notBefore(await readState(paths), end.at);
+      return await finishLiveBase(paths, begun, { ...end, at }, source.group);
     } catch (error) {
       await abandonBase(paths, begun.name);
       throw error;

@@ -15,6 +15,7 @@ import {
   type HistoryState,
   historyPaths,
   makeHistoryFolder,
+  notBefore,
   readBases,
   readState,
   writeState,
@@ -28,6 +29,7 @@ import { delay } from '../../lib/clock.ts';
 import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type LogPosition, lsnBytes, lsnText } from '../../lib/moments.ts';
+import { createSteadyTime } from '../../lib/steady-time.ts';
 import { makeBase, removeUnfinishedBases } from './base.ts';
 import { HistorySession, type ServerPosition, slotName } from './session.ts';
 
@@ -62,7 +64,8 @@ export class SystemHistory {
   readonly #ending = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #lastProblem = '';
-  #markedAtMs = 0;
+  #markedAtMs: number | null = null;
+  readonly #time = createSteadyTime();
 
   private constructor(parts: SystemHistoryParts, historyId: string) {
     this.#parts = parts;
@@ -132,7 +135,7 @@ export class SystemHistory {
     if (!isBaseDue(asks)) return;
     await this.#addBase();
     const { layout, group } = this.#parts;
-    await prune(this.#paths, { retentionSeconds, layout, group, isRead: false });
+    await prune(this.#paths, { retentionSeconds, now: this.#time.now(), layout, group, isRead: false });
   }
 
   /** After a clean stop of the server: its last records, among them the checkpoint that ends it. */
@@ -145,11 +148,12 @@ export class SystemHistory {
     const to = end < segmentEnd ? end : segmentEnd;
     await this.#copy({ timeline, from: pageOf(state.copied), to });
     // Not the end of what was copied: the next start writes right behind the checkpoint's record.
-    const copied = { at: new Date().toISOString(), lsn: lsnText(checkpoint) };
+    const copied = { at: notBefore(state, new Date().toISOString()), lsn: lsnText(checkpoint) };
     writeState(this.#paths, { ...state, copied }, this.#parts.group);
   }
 
-  async #copyUntil(state: HistoryState, { at, lsn, timeline }: ServerPosition): Promise<void> {
+  async #copyUntil(state: HistoryState, { at: found, lsn, timeline }: ServerPosition): Promise<void> {
+    const at = notBefore(state, found);
     const from = state.copied ?? { at, lsn };
     await this.#copy({ timeline, from: pageOf(from), to: lsnBytes(lsn) });
     writeState(this.#paths, { ...state, copied: { at, lsn } }, this.#parts.group);
@@ -191,8 +195,8 @@ export class SystemHistory {
   }
 
   async #mark(position: LogPosition): Promise<void> {
-    const nowMs = Date.now();
-    if (Math.abs(nowMs - this.#markedAtMs) < markEveryMs) return;
+    const nowMs = performance.now();
+    if (this.#markedAtMs !== null && nowMs - this.#markedAtMs < markEveryMs) return;
     this.#markedAtMs = nowMs;
     await appendMark(this.#paths, position, this.#parts.group);
   }

@@ -11,21 +11,29 @@ import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 
 /** How often it looks whether a check is due; the first look leaves time for the first uploads. */
-const lookEveryMs = 10 * minuteMs;
+const lookEveryMsDefault = 10 * minuteMs;
 
-export function startVerifying(everySeconds: number, core: Core, log: Logger): { stop(): Promise<void> } {
+export interface VerifyTiming {
+  readonly lookEveryMs?: number;
+  /** Restores and checks something, and records what it has found. */
+  readonly verify?: (log: Logger, signal: AbortSignal) => Promise<void>;
+}
+
+export function startVerifying(
+  everySeconds: number,
+  core: Pick<Core, 'database' | 'clock'>,
+  log: Logger,
+  { lookEveryMs = lookEveryMsDefault, verify = verifySample }: VerifyTiming = {},
+): { stop(): Promise<void> } {
   const stopping = new AbortController();
+  const { signal } = stopping;
   const run = async () => {
-    for (
-      await delay(lookEveryMs, stopping.signal);
-      !stopping.signal.aborted;
-      await delay(lookEveryMs, stopping.signal)
-    ) {
+    for (await delay(lookEveryMs, signal); !signal.aborted; await delay(lookEveryMs, signal)) {
       try {
         const last = (await selectBackupState(core.database.sql))?.verifiedAt ?? null;
-        if (isVerifyDue(last, everySeconds, core.clock.now())) await verifySample(log, stopping.signal);
+        if (isVerifyDue(last, everySeconds, core.clock.now())) await verify(log, signal);
       } catch (error) {
-        log.error({ reason: errorText(error) }, 'the backup was not verified');
+        if (!signal.aborted) log.error({ reason: errorText(error) }, 'the backup was not verified');
       }
     }
   };

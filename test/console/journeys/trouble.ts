@@ -9,10 +9,14 @@ import {
   newPage,
   open,
   ownProject,
+  photograph,
   sharedProject,
   story,
   walkTo,
 } from './story.ts';
+
+/** What the console reads of a history in the store. */
+const history = { history_id: 'a', project_id: 'quiet-cat-1', base_count: 1, behind_seconds: 400, gone_since: null };
 
 export function trouble(): void {
   test('what is not there is said to be not there', async () => {
@@ -35,6 +39,32 @@ export function trouble(): void {
     // Each part of the page may notice it first.
     await page.getByRole('alert').getByText('project not found').first().waitFor();
     await page.getByRole('heading', { name: 'brief' }).waitFor({ state: 'detached' });
+  });
+
+  test('backups that fail are told on top of the page, and explained under About', async () => {
+    const { page, program } = story();
+    const { body } = await program.api('GET', '/backup');
+    const alerts = ['Backups fail since today: no space is left', 'The last verification failed'];
+    const failing = {
+      state: 'failing',
+      alerts,
+      url: 'file:///mnt/backup',
+      verified_at: body.read_at,
+      verified_ok: false,
+      histories: [
+        { ...history, snapshot_id: null },
+        { ...history, history_id: 'b', snapshot_id: 'snap-1' },
+      ],
+    };
+    await page.route('**/api/v2/backup', (route) => route.fulfill({ json: { ...body, ...failing } }));
+    await open('/about');
+    const banner = page.getByRole('status').filter({ hasText: 'no space is left' });
+    await banner.getByText('(and 1 more)').waitFor();
+    await page.getByText('1 branch, 1 snapshot').waitFor();
+    await page.getByText('not in order').waitFor();
+    expect(await page.getByRole('listitem').filter({ hasText: 'The last verification failed' }).count()).toBe(1);
+    await photograph(page, 'backups that fail');
+    await page.unroute('**/api/v2/backup');
   });
 
   test('a failure of the server is shown with the id to look for, and can be tried again', async () => {

@@ -11,7 +11,7 @@ import { type LogPosition, lsnBytes, type Moment } from '../../../lib/moments.ts
 import { Bench, ownerAndDatabase } from '../../contract/bench.ts';
 import { type ComputeObservation, NoSuchMomentError } from '../../interface/driver.ts';
 import { historySlot } from '../../interface/own-logins.ts';
-import { type HistoryPaths, historyPaths, readBases } from '../host/history/files.ts';
+import { type HistoryPaths, historyPaths, readBases, readState } from '../host/history/files.ts';
 import { baseCopies } from '../host/history/histories.ts';
 import { removeLostHistories } from '../host/history/leftovers.ts';
 import { LocalDriver } from './local-driver.ts';
@@ -73,6 +73,50 @@ function describeHistory(onXfs: boolean): void {
   const count = 'SELECT count(*)::int AS n FROM t';
   /** Repeated values would be compressed. */
   const fill = (megabytes: number) => `INSERT INTO t SELECT n FROM generate_series(1, ${megabytes * 15_000}) n`;
+
+  test('a snapshot is one base image without log, made once, and goes with the snapshot', async () => {
+    const { b } = await withTable();
+    const { layout } = subject;
+    const branchId = newBranchId();
+    const ref = { ...b.ref, branchId };
+    await b.driver.createBranch({ ...ref, pgVersion, source: { kind: 'branch', branchId: b.ref.branchId } });
+    const policy = { retentionSeconds: daySeconds, isSnapshot: true };
+    const before = await readdir(layout.historiesOf(ref.projectId));
+    const made = await b.driver.keepHistory(ref, policy);
+    expect(made).toMatchObject({ baseCount: 1, logBytes: 0, gaps: [] });
+    const [id = ''] = (await readdir(layout.historiesOf(ref.projectId))).filter((one) => !before.includes(one));
+    const paths = historyPaths(layout.history(ref.projectId, id));
+    const [base] = await readBases(paths);
+    expect(base?.lsn).toBe(base?.start);
+    expect(await readdir(paths.log)).toEqual([]);
+    // It was copied while its server ran: recovery must begin where the label says, with the log that is beside it.
+    const files = await readdir(join(paths.bases, base?.name ?? '', 'pgdata'), { recursive: true });
+    expect(files).toEqual(expect.arrayContaining(['backup_label', expect.stringMatching(/^pg_wal\/[0-9A-F]{24}$/)]));
+    expect(await readState(paths)).toMatchObject({ branchId, copied: { at: base?.at, lsn: base?.lsn } });
+    expect(await b.driver.keepHistory(ref, policy)).toEqual(made);
+    expect(await readBases(paths)).toEqual([base]);
+    await b.driver.removeBranch(ref);
+    expect(await readdir(layout.historiesOf(ref.projectId))).toEqual(before);
+    expect(await b.driver.keepHistory(ref, policy)).toBeNull();
+    await b.driver.removeProject(b.ref);
+  });
+
+  test('a clock that is set back makes no reported time go back', async () => {
+    const { b, running, paths } = await withTable();
+    const state = await readState(paths);
+    const later = new Date(Date.now() + 3_600_000).toISOString();
+    await writeFile(
+      join(paths.directory, 'history.json'),
+      JSON.stringify({ ...state, copied: { ...state?.copied, at: later } }),
+    );
+    await b.query(running, fill(1));
+    const awake = await keep(b);
+    expect(awake.until?.at).toBe(later);
+    expect(awake.until?.lsn).not.toBe(state?.copied?.lsn);
+    await b.driver.suspend(b.ref, 1);
+    expect((await keep(b)).until?.at).toBe(later);
+    await b.driver.removeProject(b.ref);
+  });
 
   test('a base image of a running server shortens replay, and one of a sleeping server too', async () => {
     const { b, running, paths } = await withTable();

@@ -17,8 +17,10 @@ import { parseSegment, segmentBytes } from '../postgres/wal-segments.ts';
 import {
   type BaseRecord,
   type HistoryPaths,
+  type HistoryState,
   makeReadable,
   newBaseName,
+  notBefore,
   readBases,
   readState,
   unfinishedBase,
@@ -34,12 +36,17 @@ export interface BaseSource {
 }
 
 /** Null when a server has started meanwhile, or runs, or did not end cleanly. */
-export async function makeBaseAsleep(paths: HistoryPaths, source: BaseSource): Promise<BaseRecord | null> {
+export async function makeBaseAsleep(
+  paths: HistoryPaths,
+  source: BaseSource,
+  state: HistoryState | null,
+): Promise<BaseRecord | null> {
   const before = await readAsleep(source);
   if (before === null) return null;
   const control = await readControlFile(source.data);
   // The file has whole seconds. What was shut down is older than now.
-  const at = new Date(Math.min(control.writtenAt.getTime() + 1_000, Date.now())).toISOString();
+  const found = new Date(Math.min(control.writtenAt.getTime() + 1_000, Date.now())).toISOString();
+  const at = notBefore(state, found);
   const name = newBaseName(at);
   return inUnfinished(
     paths,
@@ -55,6 +62,29 @@ export async function makeBaseAsleep(paths: HistoryPaths, source: BaseSource): P
     },
     source.group,
   );
+}
+
+/**
+ * A snapshot as it is, with whatever log its recovery needs: that of a server that ran has a backup label, that of a
+ * server that died goes on behind its last checkpoint. Nothing follows it, so it begins and ends at one position.
+ */
+export async function makeBaseOfSnapshot(paths: HistoryPaths, source: BaseSource, at: string): Promise<BaseRecord> {
+  const name = newBaseName(at);
+  const made = await inUnfinished(
+    paths,
+    name,
+    async (directory) => {
+      const { data, tenantUid, group } = source;
+      const target = dataDirectory(directory);
+      const receipt = await cloneCluster({ source: data, target, owner: null, sourceOwner: tenantUid, group });
+      const { timeline, start } = positionOf(await readControlFile(target));
+      const { bytes, bytesShared } = receipt;
+      return { name, at, timeline, start, lsn: start, bytes, bytesShared, isLive: false };
+    },
+    source.group,
+  );
+  if (made === null) throw new Error('BUG: a base image of a snapshot was refused');
+  return made;
 }
 
 /** A base image of what the data still is, which a kill kept from being used; null for none. */

@@ -6,7 +6,8 @@
 import { constants } from 'node:fs';
 import { copyFile, type FileHandle, lstat, open, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lsnText } from '../../../../lib/moments.ts';
+import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
+import type { LogEnd } from '../../channel/host-calls.ts';
 import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
 import { makeReadable } from './files.ts';
 
@@ -122,5 +123,18 @@ async function copyPart(source: FileHandle, to: string, { from, to: end }: Segme
     await target.datasync();
   } finally {
     await target.close();
+  }
+}
+
+/** The end of the log that was written, but not of the next segment, which may not exist. */
+export function withinSegment(to: bigint, beyond: bigint): bigint {
+  const end = (to / segmentBytes + 1n) * segmentBytes;
+  return to + beyond < end ? to + beyond : end;
+}
+
+export function requireLogEnd(end: LogEnd): void {
+  lsnBytes(end.lsn);
+  if (!Number.isInteger(end.timeline) || end.timeline < 1 || Number.isNaN(Date.parse(end.at))) {
+    throw new Error('not a position in the log');
   }
 }

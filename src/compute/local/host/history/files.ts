@@ -61,6 +61,15 @@ export function historyPaths(directory: string): HistoryPaths {
   };
 }
 
+/**
+ * A time, but none before what is known already: a clock that was set back, or that has whole seconds only, must not
+ * make the log go back in time.
+ */
+export function notBefore(state: HistoryState | null, at: string): string {
+  const [known = '', found] = [(state?.copied ?? state?.lostSince)?.at, new Date(at).toISOString()];
+  return found > known ? found : known;
+}
+
 /** Names sort by age. */
 export const newBaseName = (at: string) => `${at.replaceAll(/\D/g, '').slice(0, 17)}-${randomBytes(3).toString('hex')}`;
 

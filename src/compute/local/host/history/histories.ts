@@ -8,6 +8,7 @@ import type { Uids } from '../../../../lib/config.ts';
 import type { BranchId } from '../../../../lib/ids.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnBytes } from '../../../../lib/moments.ts';
+import { createSteadyTime } from '../../../../lib/steady-time.ts';
 import type { BranchRef, HistoryPolicy } from '../../../interface/driver.ts';
 import type { BackupEnd, HistoryTurn, LogEnd } from '../../channel/host-calls.ts';
 import { newPast } from '../branches/create.ts';
@@ -25,11 +26,13 @@ import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
 import { abandonBase, type BaseBegun, beginLiveBase, findUnusedBase, finishLiveBase, makeBaseAsleep } from './bases.ts';
 import { beginHistory, type ParentHistory } from './begin.ts';
+import { requireLogEnd } from './copy-log.ts';
 import {
   type BaseRecord,
   type HistoryPaths,
   historyPaths,
   makeHistoryFolder,
+  notBefore,
   readBases,
   readFacts,
   readState,
@@ -38,6 +41,7 @@ import {
 import { copyAsleep, copyUpTo, type KeptLog, newestWrite } from './keep-log.ts';
 import { isBaseDue } from './policy.ts';
 import { noHistory, Pruner } from './prune.ts';
+import { keepSnapshot } from './snapshots.ts';
 
 export interface HistoryParts {
   readonly layout: Layout;
@@ -77,6 +81,7 @@ export class Histories {
   readonly #readers = new Map<string, number>();
   /** Base images of branches that are asleep. */
   readonly #bases: BackgroundWork;
+  readonly #time = createSteadyTime();
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
@@ -100,14 +105,25 @@ export class Histories {
       return { history: noHistory, wantsLog: false, wantsBase: false, keepsLog };
     }
     this.#released.delete(kept.historyId);
+    if (policy.isSnapshot) return this.#keepSnapshot(ref, kept.historyId);
     const { isAwake, isBaseDue } = await this.#locked(kept.historyId, () => this.#bringUpToDate(ref, kept, policy));
     if (isBaseDue && !isAwake) await this.#bases.run(kept.historyId, () => this.#makeBaseAsleep(ref, kept));
     return this.#locked(kept.historyId, async () => {
       const isRead = this.#readers.has(kept.historyId);
-      const pruning = { ...policy, layout: this.#parts.layout, group: this.#group, isRead };
+      const now = this.#time.now();
+      const pruning = { ...policy, now, layout: this.#parts.layout, group: this.#group, isRead };
       const history = await this.#pruner.tell(kept.historyId, kept.paths, pruning);
       const wantsBase = isAwake && isBaseDue;
       return { history, wantsLog: wantsBase || (isAwake && (await this.#hasNewLog(kept))), wantsBase, keepsLog: false };
+    });
+  }
+
+  /** Looked for again under the lock: it may have been deleted meanwhile. */
+  #keepSnapshot(ref: BranchRef, historyId: string): Promise<HistoryTurn | null> {
+    return this.#locked(historyId, async () => {
+      const kept = await this.find(ref);
+      const history = kept && (await keepSnapshot(this.#parts.layout, ref, kept, this.#group));
+      return history && { history, wantsLog: false, wantsBase: false, keepsLog: false };
     });
   }
 
@@ -167,7 +183,8 @@ export class Histories {
     if (begun?.historyId !== kept.historyId || !this.#begun.delete(token)) throw new Error('no such base image');
     requireLogEnd(end);
     await this.#locked(kept.historyId, async () => {
-      const base = await finishLiveBase(kept.paths, begun, end, this.#group);
+      const at = notBefore(await readState(kept.paths), end.at);
+      const base = await finishLiveBase(kept.paths, begun, { ...end, at }, this.#group);
       await this.#continueFrom(ref, kept, base);
       await copyUpTo(this.#logOf(ref, kept), end);
     });
@@ -312,7 +329,8 @@ export class Histories {
 
   async #makeBaseAsleep(ref: BranchRef, kept: Kept): Promise<void> {
     const source = { data: kept.data, tenantUid: ref.tenantUid, group: this.#group };
-    const base = (await findUnusedBase(kept)) ?? (await this.#parts.copies.ofSleeping(kept.paths, source));
+    const state = await readState(kept.paths);
+    const base = (await findUnusedBase(kept)) ?? (await this.#parts.copies.ofSleeping(kept.paths, source, state));
     if (base === null) return;
     await this.#locked(kept.historyId, async () => {
       await this.#continueFrom(ref, kept, base);
@@ -335,12 +353,5 @@ export class Histories {
     const seen = this.#seen.get(kept.historyId);
     const newest = await newestWrite(kept);
     return seen === undefined || newest > seen || newest === Number.POSITIVE_INFINITY;
-  }
-}
-
-function requireLogEnd(end: LogEnd): void {
-  lsnBytes(end.lsn);
-  if (!Number.isInteger(end.timeline) || end.timeline < 1 || Number.isNaN(Date.parse(end.at))) {
-    throw new Error('not a position in the log');
   }
 }

@@ -7,8 +7,8 @@ import type { LogEnd } from '../../channel/host-calls.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
 import { enterTimeline } from './begin.ts';
-import { copyLog, LogLostError } from './copy-log.ts';
-import { appendMark, type HistoryPaths, readState, writeState } from './files.ts';
+import { copyLog, LogLostError, withinSegment } from './copy-log.ts';
+import { appendMark, type HistoryPaths, notBefore, readState, writeState } from './files.ts';
 
 /** The log of a data directory, and where its copy is. */
 export interface KeptLog extends Pick<BranchRef, 'branchId' | 'tenantUid'> {
@@ -26,9 +26,7 @@ export async function copyAsleep(log: KeptLog): Promise<void> {
   const control = await readControlFile(log.data).catch(() => null);
   if (state?.copied == null || !control?.shutDown) return;
   if (control.timeline === state.timeline && lsnBytes(state.copied.lsn) >= control.checkpoint) return;
-  // The file has whole seconds, and may seem older than what was copied before.
-  const writtenAt = control.writtenAt.toISOString();
-  const at = writtenAt > state.copied.at ? writtenAt : state.copied.at;
+  const at = control.writtenAt.toISOString();
   await copyUpTo(log, { timeline: control.timeline, lsn: control.checkpointLsn, at }, recordBytesMax);
 }
 
@@ -39,7 +37,7 @@ export async function copyUpTo(log: KeptLog, end: LogEnd, beyond = 0n): Promise<
   if (state?.copied == null) return;
   const [from, to] = [lsnBytes(state.copied.lsn), lsnBytes(end.lsn)];
   if (end.timeline === state.timeline && to < from) return;
-  const position = { at: new Date(end.at).toISOString(), lsn: lsnText(to) };
+  const position = { at: notBefore(state, end.at), lsn: lsnText(to) };
   const copy = { source: join(data, 'pg_wal'), target: paths.log, sourceOwner: tenantUid, group };
   try {
     const begin = end.timeline === state.timeline ? from : await enterTimeline(copy, end.timeline, state);
@@ -52,12 +50,6 @@ export async function copyUpTo(log: KeptLog, end: LogEnd, beyond = 0n): Promise<
   if (to === from && state.copied.at >= position.at) return;
   writeState(paths, { ...state, branchId, timeline: end.timeline, copied: position }, group);
   await appendMark(paths, position, group);
-}
-
-/** The end of the log that was written, but not of the next segment, which may not exist. */
-function withinSegment(to: bigint, beyond: bigint): bigint {
-  const end = (to / segmentBytes + 1n) * segmentBytes;
-  return to + beyond < end ? to + beyond : end;
 }
 
 /** The server writes to the segment that was copied last, or has gone on to the next, or has left both behind. */

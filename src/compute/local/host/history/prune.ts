@@ -20,6 +20,8 @@ import { basesToDrop, isLogUnneeded, windowOf } from './policy.ts';
 
 export interface Pruning {
   readonly retentionSeconds: number;
+  /** By a clock that does not jump forward. */
+  readonly now: Date;
   readonly layout: Layout;
   readonly group: number | null;
   /** By a recovery, which may need what is too old for others. */
@@ -41,17 +43,17 @@ const pruneEveryMs = 60_000;
 export class Pruner {
   readonly #told = new Map<
     string,
-    { readonly at: number; readonly seconds: number; readonly history: BranchHistory }
+    { readonly atMs: number; readonly seconds: number; readonly history: BranchHistory }
   >();
 
   /** Between two looks only the end of the log is brought up to date. */
   async tell(historyId: string, paths: HistoryPaths, pruning: Pruning): Promise<BranchHistory> {
     const told = this.#told.get(historyId);
     const freshMs = Math.min(pruneEveryMs, pruning.retentionSeconds * 1_000);
-    const isFresh = told !== undefined && Date.now() - told.at < freshMs;
+    const isFresh = told !== undefined && performance.now() - told.atMs < freshMs;
     if (isFresh && told.seconds === pruning.retentionSeconds) return withEnd(told.history, await readState(paths));
     const history = await prune(paths, pruning);
-    this.#told.set(historyId, { at: Date.now(), seconds: pruning.retentionSeconds, history });
+    this.#told.set(historyId, { atMs: performance.now(), seconds: pruning.retentionSeconds, history });
     return history;
   }
 
@@ -70,8 +72,8 @@ function withEnd(history: BranchHistory, state: HistoryState | null): BranchHist
 
 /** Base images first: a kill in between leaves log that nothing needs, and never a base image without its log. */
 export async function prune(paths: HistoryPaths, pruning: Pruning): Promise<BranchHistory> {
-  const { retentionSeconds, layout, group, isRead } = pruning;
-  const keepFrom = new Date(Date.now() - retentionSeconds * 1_000).toISOString();
+  const { retentionSeconds, now, layout, group, isRead } = pruning;
+  const keepFrom = new Date(now.getTime() - retentionSeconds * 1_000).toISOString();
   const found = await readBases(paths);
   const dropped = new Set(isRead ? [] : basesToDrop(found, keepFrom));
   for (const { name } of dropped) await discard(join(paths.bases, name), layout);
