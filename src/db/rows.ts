@@ -20,8 +20,11 @@ export async function insertRows(
   { numbered, skipTaken = false }: { readonly numbered?: string; readonly skipTaken?: boolean } = {},
 ): Promise<void> {
   if (rows.length === 0) return;
-  const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== numbered);
-  const list = columns.map((name) => `"${name}"`).join(', ');
+  // Those of the table that is here: what the rows call theirs is not put into a statement.
+  const columns = await tx<{ name: string }[]>`
+    select quote_ident(attname) as name from pg_attribute
+    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attname <> ${numbered ?? ''}`;
+  const list = columns.map(({ name }) => name).join(', ');
   await tx`
     insert into ${tx(table)} (${tx.unsafe(list)})
     select ${tx.unsafe(list)} from jsonb_populate_recordset(null::${tx(table)}, ${json(tx, [...rows])})

@@ -141,7 +141,7 @@ const first = () => projects[0] ?? expect.fail('there is no project');
 const second = () => projects[1] ?? expect.fail('there is no second project');
 const nameOf = async ({ id }: Written) => (await program.api('GET', `/projects/${id}`)).body.project.name;
 
-describe('a lost machine', () => {
+describe('a lost machine', { timeout: 400_000 }, () => {
   /** By project, the moment up to which the store was known to have everything. */
   let stored: Map<string, number>;
 
@@ -231,7 +231,7 @@ describe('a lost machine', () => {
   });
 });
 
-describe('one project', () => {
+describe('one project', { timeout: 400_000 }, () => {
   const rowsOf = async (uri: string) => Number(await ask(uri, 'select count(*) from written'));
   let user: string;
 
