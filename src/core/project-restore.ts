@@ -48,6 +48,7 @@ export interface AwaitedData {
   /** Of a branch or a snapshot, here and in the backup. */
   readonly id: string;
   readonly sourceId: string;
+  readonly isSnapshot: boolean;
 }
 
 export interface NamedData extends AwaitedData {
@@ -146,8 +147,9 @@ export async function resumeAdmission(
       );
     }
     const { operationId, dataId, sourceId } = one;
-    if (one.isWaiting && one.failure === null) awaited.push({ operationId, id: dataId, sourceId });
-    else awaited.push(await queueReception(scope, one, dataId.startsWith('snap-')));
+    const isSnapshot = dataId.startsWith('snap-');
+    if (one.isWaiting && one.failure === null) awaited.push({ operationId, id: dataId, sourceId, isSnapshot });
+    else awaited.push(await queueReception(scope, one, isSnapshot));
   }
   return describe(scope, id, awaited);
 }
@@ -178,7 +180,7 @@ async function queueReception(scope: CommandScope, wish: Wish, isSnapshot: boole
     exclusive: [branchKey(branchId)],
   });
   await insertDelivery(scope.tx, { operationId: operation.id, projectId, dataId, sourceId, origin });
-  return { operationId: operation.id, id: dataId, sourceId };
+  return { operationId: operation.id, id: dataId, sourceId, isSnapshot };
 }
 
 function requireVersion({ config }: CommandScope, pgVersion: number): void {

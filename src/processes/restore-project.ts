@@ -196,10 +196,11 @@ async function takeLock({ life }: Running, projectId: ProjectId): Promise<void> 
 async function bringData(
   { core, restoring }: Running,
   { project, adminSecret }: Admission,
-  { operationId, id, sourceId, name }: NamedData,
+  { operationId, id, sourceId, name, isSnapshot }: NamedData,
 ): Promise<RestoredData | MissingData> {
   const { database } = core;
-  const owner = { projectId: project.id, projectName: project.name, id, name, ...versionAndUid(project) };
+  const { pgVersion, tenantUid, name: projectName } = project;
+  const owner = { projectId: project.id, projectName, pgVersion, tenantUid, id, name, isSnapshot };
   try {
     const restored = await restoreData(restoring, owner, adminSecret, {
       sourceId,
@@ -220,8 +221,6 @@ async function bringData(
     return { projectId: project.id, id, name, reason };
   }
 }
-
-const versionAndUid = ({ pgVersion, tenantUid }: Admission['project']) => ({ pgVersion, tenantUid });
 
 /** The worker has the last word. Null if the data is in use. */
 async function untilEnded(sql: Sql, operationId: OperationId): Promise<string | null> {
