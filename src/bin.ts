@@ -13,7 +13,7 @@ import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
 import { runCatnap } from './processes/parent/main.ts';
 import { recoverKey } from './processes/recover-key.ts';
-import { restoreFromBackup, verifyFromBackup } from './processes/restore.ts';
+import { restoreFromBackup, restoreProjectFromBackup, verifyFromBackup } from './processes/restore.ts';
 
 async function main(): Promise<number> {
   let config: Config | undefined;
@@ -45,6 +45,7 @@ function run(config: Config): Promise<number> {
     restore: {
       keyLine: readBackupKeyLine(),
       installation: async (request, say) => restoreFromBackup(config, request, say),
+      project: async (request, say) => restoreProjectFromBackup(config, request, say),
     },
     backup: {
       key: () => readBackupKey(config.home),

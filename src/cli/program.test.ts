@@ -27,7 +27,7 @@ afterEach(async () => {
 const notHere = async () => {
   throw new Error('not here');
 };
-const noRestore = { keyLine: undefined, installation: notHere };
+const noRestore = { keyLine: undefined, installation: notHere, project: notHere };
 const noStorage: StorageParts = { plan: notHere, create: notHere, status: notHere };
 
 interface Outcome {

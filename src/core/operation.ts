@@ -72,6 +72,8 @@ export const jobs = {
   restore_snapshot: { action: 'create_branch', firstStep: 'copy', deadlineMs: hourMs },
   finalize_restore: { action: 'apply_config', firstStep: 'close', deadlineMs: hourMs },
   delete_snapshot: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
+  // As long as somebody brings it; a large project takes days.
+  receive_data: { action: 'tenant_attach', firstStep: 'receive', deadlineMs: 14 * dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },

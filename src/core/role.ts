@@ -190,4 +190,4 @@ function sealPassword(scope: CommandScope, address: RoleAddress, password: strin
 }
 
 /** Not bound to the branch: a child branch takes its parent's roles over as they are. */
-const passwordSealContext = (projectId: ProjectId, name: string) => `role:${projectId}:${name}`;
+export const passwordSealContext = (projectId: ProjectId, name: string) => `role:${projectId}:${name}`;

@@ -12,6 +12,8 @@ export type Sql = postgres.ISql<CustomTypes>;
 /** Proof of an open transaction, for functions that must not run outside one. */
 export type Tx = postgres.TransactionSql<CustomTypes>;
 export type JsonValue = postgres.JSONValue;
+/** A piece of a statement. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
 export interface DatabaseOptions {
   /** URL of an external database; otherwise the fields below. */

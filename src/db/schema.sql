@@ -239,6 +239,21 @@ create table databases (
 );
 CREATE UNIQUE INDEX databases_name ON catnap.databases USING btree (branch_id, name) WHERE (dropped_at IS NULL);
 
+create table deliveries (
+  operation_id uuid not null,
+  project_id text not null,
+  data_id text not null,
+  source_id text not null,
+  origin jsonb not null,
+  receipt jsonb,
+  failure text,
+  constraint deliveries_pkey PRIMARY KEY (operation_id),
+  constraint deliveries_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES operations(id) ON DELETE CASCADE,
+  constraint deliveries_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint deliveries_check CHECK (((receipt IS NULL) OR (failure IS NULL)))
+);
+CREATE INDEX deliveries_of_project ON catnap.deliveries USING btree (project_id);
+
 create table endpoint_samples (
   endpoint_id text not null,
   at timestamp with time zone not null,

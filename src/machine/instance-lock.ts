@@ -24,7 +24,8 @@ export async function takeInstanceLock(path: string, home: string): Promise<Inst
   };
 }
 
-async function answers(path: string): Promise<boolean> {
+/** Whether the Catnap that holds this lock lives. */
+export async function answers(path: string): Promise<boolean> {
   const socket = connect(path);
   try {
     await once(socket, 'connect');

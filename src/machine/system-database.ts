@@ -14,7 +14,7 @@ import { type Build, ensureBuild } from '../compute/local/host/postgres/builds.t
 import { newClusterPrefix, withNewCluster } from '../compute/local/host/postgres/cluster.ts';
 import { findPostmaster, startPostmaster, stopPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { renderSettings } from '../compute/local/host/postgres/server-config.ts';
-import { type Database, openDatabase } from '../db/client.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '../db/client.ts';
 import { delay } from '../lib/clock.ts';
 import type { Config } from '../lib/config.ts';
 import { errorText } from '../lib/errors.ts';
@@ -139,19 +139,25 @@ async function ensurePassword(layout: Layout, owner: number | null): Promise<str
 }
 
 /** For a command beside a running Catnap: the database that it uses, its own server or another. */
-export async function withSystemDatabase<T>(
-  { home, databaseUrl }: Pick<Config, 'home' | 'databaseUrl'>,
-  work: (database: Database) => Promise<T>,
-): Promise<T> {
+export async function systemDatabaseOptions({
+  home,
+  databaseUrl,
+}: Pick<Config, 'home' | 'databaseUrl'>): Promise<DatabaseOptions> {
+  if (databaseUrl !== undefined) return { url: databaseUrl };
   const layout = createLayout(home);
-  const embedded = async () => ({
+  return {
     path: socketFile(layout.systemSocketDirectory),
     username: login,
     password: await readFile(join(layout.system, 'password'), 'utf8'),
     database,
-  });
-  const options = databaseUrl === undefined ? await embedded() : { url: databaseUrl };
-  const opened = openDatabase(options, { poolSize: 1, name: 'catnap-command' });
+  };
+}
+
+export async function withSystemDatabase<T>(
+  config: Pick<Config, 'home' | 'databaseUrl'>,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const opened = openDatabase(await systemDatabaseOptions(config), { poolSize: 1, name: 'catnap-command' });
   try {
     return await work(opened);
   } finally {

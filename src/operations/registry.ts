@@ -10,6 +10,7 @@ import { createTimeline } from './create-timeline.ts';
 import { finalizeRestore } from './finalize-restore.ts';
 import { closeLook, openLook } from './look.ts';
 import { readSchema } from './read-schema.ts';
+import { receiveData } from './receive-data.ts';
 import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
 import { restoreSnapshot } from './restore-snapshot.ts';
@@ -30,6 +31,7 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   restore_snapshot: restoreSnapshot,
   finalize_restore: finalizeRestore,
   delete_snapshot: deleteSnapshot,
+  receive_data: receiveData,
   delete_timeline: deleteTimeline,
   start_compute: startCompute,
   suspend_compute: suspendCompute,

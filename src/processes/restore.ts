@@ -10,6 +10,7 @@ import { restoreInstallation } from '../machine/restore/installation.ts';
 import type { RestoreReport } from '../machine/restore/report.ts';
 import { type Verification, verifyBackup } from '../machine/restore/verify.ts';
 import { withSystemDatabase } from '../machine/system-database.ts';
+import { type ProjectReport, type ProjectWish, restoreProject } from './restore-project.ts';
 
 export interface RestoreRequest {
   readonly from: string;
@@ -29,9 +30,20 @@ export function restoreFromBackup(
   return restoreInstallation(config, options);
 }
 
-/** The positions of different servers have nothing in common, so an installation is restored to a time. */
+/** One project, into the Catnap that runs on this home. */
+export function restoreProjectFromBackup(
+  config: Config,
+  { project, from, keyLine, at, atOnce }: RestoreRequest & { readonly project: ProjectWish },
+  say: (line: string) => void,
+): Promise<ProjectReport> {
+  const moment = at === undefined ? null : parseMoment(at);
+  const options = { store: readRestoreSource(from), keyLine, moment, atOnce, sealContext: adminSecretSealContext, say };
+  return restoreProject(config, project, options);
+}
+
+/** The positions of different servers have nothing in common, so they are restored to a time. */
 function parseMoment(text: string): Moment {
-  if (isLsn(text)) throw new Error('--at: each branch has a log of its own, so an installation is restored to a time');
+  if (isLsn(text)) throw new Error('--at: each branch has a log of its own, so all are restored to a time');
   const time = new Date(text);
   if (!/^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/i.test(text) || Number.isNaN(time.getTime())) {
     throw new Error('--at must be a time with its zone, such as 2026-01-31T12:00:00Z');

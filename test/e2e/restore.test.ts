@@ -1,6 +1,8 @@
 /**
- * The drill: an installation under load whose data home is gone. A new one is restored from the store, and holds every
- * row that is older than the store was behind; strings, keys and passwords work as before.
+ * The drill: an installation under load whose data home is gone. A new one is restored from the store, to a moment and
+ * to the newest, and holds every row that is older than the store was behind; strings, keys and passwords work as
+ * before. Then single projects are restored into it while it runs. One project has Postgres 17, the other 18; the store
+ * is a bucket where the mock of one is installed. Each test goes on from the one before it.
  */
 import { execFile, spawn } from 'node:child_process';
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
@@ -9,28 +11,35 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newBackupKeyLine } from '../../src/backup/seal/backup-key.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
 import { eventually, thinkTime, usualDeadlineMs } from '../helpers/eventually.ts';
 import { forgetKilledServers } from '../helpers/killed-servers.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
+import { hasS3Mock, type S3Mock, startS3Mock } from '../helpers/s3-mock.ts';
 
 const run = promisify(execFile);
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
+/** Several servers start, and a machine of CI is busy. */
+/** All histories for the first time, and the system's own among them. */
+const patience = { deadlineMs: 2 * usualDeadlineMs, everyMs: 500 } as const;
 let keyLine: string;
 let program: Program;
+let folder: string;
+let mock: S3Mock | undefined;
 let store: string;
 let apiKey: string;
 const projects: Written[] = [];
+/** A moment at which both projects have rows, and later ones follow. */
+let moment: string;
+let snapshots: string[];
+let failedBefore: string | null = null;
 
 interface HistoryReply {
-  readonly project_id: string;
   readonly snapshot_id: string | null;
-  readonly stored_until: string | null;
   readonly base_count: number;
-  readonly gone_since: string | null;
 }
 
 interface Written {
@@ -41,19 +50,28 @@ interface Written {
 }
 
 beforeAll(async () => {
-  store = await mkdtemp(join(tmpdir(), 'cn-store-'));
-  await chmod(store, 0o777);
-  program = await Program.create({ CATNAP_BACKUP_URL: `file://${store}`, CATNAP_BACKUP_DELAY: '2' });
-  await program.start();
+  folder = await mkdtemp(join(tmpdir(), 'cn-store-'));
+  await chmod(folder, 0o777);
+  mock = hasS3Mock ? await startS3Mock() : undefined;
+  store = mock === undefined ? `file://${folder}` : 's3://catnap/drill';
+  program = await Program.create({ CATNAP_BACKUP_DELAY: '2', ...mock?.env });
+  await program.start([], { CATNAP_BACKUP_URL: store });
   apiKey = await program.apiKey();
 });
 afterAll(async () => {
   await program.destroy();
-  await rm(store, { recursive: true, force: true });
+  await mock?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+beforeEach((context) => {
+  if (failedBefore !== null) context.skip(`it goes on from “${failedBefore}”, which has failed`);
+  context.onTestFailed(() => {
+    failedBefore = context.task.name;
+  });
 });
 
-async function createProject(name: string): Promise<Written> {
-  const { status, body } = await program.api('POST', '/projects', { project: { name } });
+async function createProject(name: string, pg_version: number): Promise<Written> {
+  const { status, body } = await program.api('POST', '/projects', { project: { name, pg_version } });
   expect(status).toBe(201);
   await program.settle(body.project.id);
   return { id: body.project.id, uri: body.connection_uris[0].connection_uri, acknowledged: [] };
@@ -76,6 +94,24 @@ async function writeUntilTheEnd({ uri, acknowledged }: Written): Promise<void> {
   }
 }
 
+/** By project, `system` among them: the moment up to which the store has everything. Fails unless all are later. */
+async function storedUntil(after: number): Promise<Map<string, number>> {
+  const { body } = await program.api('GET', '/backup');
+  const ends = new Map<string, number>();
+  for (const one of body.histories) {
+    const end = Date.parse(one.stored_until ?? '') || 0;
+    ends.set(one.project_id, Math.max(end, ends.get(one.project_id) ?? 0));
+  }
+  for (const end of ends.values()) expect(end, JSON.stringify(body)).toBeGreaterThan(after);
+  return ends;
+}
+
+async function loseMachine(): Promise<void> {
+  await program.killHard();
+  for (const pid of await program.serverPids()) process.kill(pid, 'SIGKILL');
+  await eventually(async () => expect(await program.serverPids()).toEqual([]));
+}
+
 async function emptyHome(): Promise<void> {
   await forgetKilledServers(program.home.path);
   await unmountUnder(program.home.path);
@@ -84,19 +120,17 @@ async function emptyHome(): Promise<void> {
   }
 }
 
+const environment = () => ({
+  PATH: process.env.PATH ?? '',
+  HOME: program.home.path,
+  CATNAP_HOME: program.home.path,
+  CATNAP_HTTP_PORT: String(program.httpPort),
+  ...mock?.env,
+});
 const catnap = (args: readonly string[], env: Record<string, string> = {}) =>
-  run(process.execPath, [entry, ...args], {
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOME: program.home.path,
-      CATNAP_HOME: program.home.path,
-      CATNAP_BACKUP_URL: `file://${store}`,
-      ...env,
-    },
-  });
-
+  run(process.execPath, [entry, ...args], { env: { ...environment(), CATNAP_BACKUP_URL: store, ...env } });
 const restore = (...more: string[]) =>
-  catnap(['--json', 'restore', '--from', `file://${store}`, ...more], { CATNAP_BACKUP_KEY: keyLine });
+  catnap(['--json', 'restore', '--from', store, ...more], { CATNAP_BACKUP_KEY: keyLine });
 
 /** A branch with a row for each of two snapshots, one taken while it serves and one while it sleeps, then deleted. */
 async function takeSnapshots(projectId: string): Promise<string[]> {
@@ -125,37 +159,56 @@ async function takeSnapshots(projectId: string): Promise<string[]> {
   return [awake.snapshot.id, asleep.snapshot.id];
 }
 
-describe('a lost machine', () => {
+/** Kills a restore as soon as it has said something. */
+async function killAt(said: RegExp, ...more: string[]): Promise<void> {
+  const child = spawn(process.execPath, [entry, 'restore', '--from', store, '--jobs', '1', ...more], {
+    env: { ...environment(), CATNAP_BACKUP_KEY: keyLine },
+  });
+  let output = '';
+  await new Promise<void>((resolve) => {
+    child.stderr.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      if (said.test(output)) child.kill('SIGKILL');
+    });
+    child.on('exit', () => resolve());
+  });
+  expect(child.signalCode, output).toBe('SIGKILL');
+}
+
+const first = () => projects[0] ?? expect.fail('there is no project');
+const second = () => projects[1] ?? expect.fail('there is no second project');
+const nameOf = async ({ id }: Written) => (await program.api('GET', `/projects/${id}`)).body.project.name;
+
+describe('a lost machine', { timeout: 600_000 }, () => {
   /** By project, the moment up to which the store was known to have everything. */
-  const stored = new Map<string, number>();
+  let stored: Map<string, number>;
   const writers: Promise<void>[] = [];
-  let snapshots: string[];
 
   it('has projects, and snapshots of a branch that is deleted', async () => {
-    projects.push(await createProject('one'), await createProject('two'));
-    snapshots = await takeSnapshots(projects[0]?.id ?? '');
+    projects.push(await createProject('one', 17), await createProject('two', 18));
+    snapshots = await takeSnapshots(first().id);
     expect(snapshots).toHaveLength(2);
   });
 
   it('has its projects, under load, in the store', async () => {
     writers.push(...projects.map(writeUntilTheEnd));
-    await eventually(
-      async () => {
-        expect(projects.every(({ acknowledged }) => acknowledged.length > 100)).toBe(true);
-        const { body } = await program.api('GET', '/backup');
-        const here = (body.histories as HistoryReply[]).filter((one) => one.gone_since === null);
-        const kept = here.filter((one) => one.snapshot_id !== null);
-        expect(kept.map((one) => one.base_count)).toEqual([1, 1]);
-        expect(kept.map((one) => one.snapshot_id).toSorted()).toEqual(snapshots.toSorted());
-        const pasts = here.filter((one) => one.snapshot_id === null);
-        expect(pasts, JSON.stringify(body)).toHaveLength(3);
-        const begun = Math.max(...projects.map(({ acknowledged }) => acknowledged[50]?.at ?? 0));
-        for (const one of pasts) expect(Date.parse(one.stored_until ?? '')).toBeGreaterThan(begun);
-        for (const one of pasts) stored.set(one.project_id, Date.parse(one.stored_until ?? ''));
-      },
-      // The system's own history too, and all of them for the first time.
-      { deadlineMs: 2 * usualDeadlineMs, everyMs: 500 },
-    );
+    const haveWritten = (more: number) => {
+      for (const { acknowledged } of projects) expect(acknowledged.length).toBeGreaterThan(more);
+    };
+    await eventually(() => haveWritten(100), patience);
+    moment = new Date().toISOString();
+    await program.api('PATCH', `/projects/${first().id}`, { project: { name: 'one, renamed' } });
+    const most = Math.max(...projects.map(({ acknowledged }) => acknowledged.length));
+    await eventually(() => haveWritten(most + 50), patience);
+    const begun = Date.now();
+    await eventually(async () => {
+      stored = await storedUntil(begun);
+      expect([...stored.keys()]).toHaveLength(3);
+      const { histories } = (await program.api('GET', '/backup')).body;
+      const kept = (histories as HistoryReply[]).filter((one) => one.snapshot_id !== null);
+      expect(kept.map((one) => one.base_count)).toEqual([1, 1]);
+      expect(kept.map((one) => one.snapshot_id).toSorted()).toEqual(snapshots.toSorted());
+    }, patience);
     keyLine = (await catnap(['backup', 'key'])).stdout.trim();
     expect(keyLine).not.toBe('');
   });
@@ -174,16 +227,15 @@ describe('a lost machine', () => {
       expect(rowsOf.get(branches[0].id)).toBeGreaterThan(50);
     }
     expect((await program.api('GET', '/backup')).body).toMatchObject({ verified_ok: true });
-    await program.killHard();
-    for (const pid of await program.serverPids()) process.kill(pid, 'SIGKILL');
+    await loseMachine();
     await Promise.all(writers);
-    await eventually(async () => expect(await program.serverPids()).toEqual([]));
   });
 
-  it('is not restored over what is there, nor with a wrong key', async () => {
+  it('is not restored over what is there, nor with a wrong key, nor beside a Catnap', async () => {
     await expect(restore()).rejects.toThrow(/is not empty \(it holds/);
+    await expect(restore('--project', first().id)).rejects.toThrow(/no Catnap runs on/);
     await emptyHome();
-    const wrong = catnap(['restore', '--from', `file://${store}`], { CATNAP_BACKUP_KEY: newBackupKeyLine() });
+    const wrong = catnap(['restore', '--from', store], { CATNAP_BACKUP_KEY: newBackupKeyLine() });
     await expect(wrong).rejects.toThrow(/wrong backup key/);
     await expect(restore('--at', '2020-01-01T00:00:00Z')).rejects.toThrow(/begins at/);
     await rm(join(program.home.path, 'restore.json'), { force: true });
@@ -195,32 +247,36 @@ describe('a lost machine', () => {
     await emptyHome();
   });
 
-  it('may be killed while it is restored, and goes on from there', async () => {
-    const child = spawn(process.execPath, [entry, 'restore', '--from', `file://${store}`, '--jobs', '1'], {
-      env: { PATH: process.env.PATH, CATNAP_HOME: program.home.path, CATNAP_BACKUP_KEY: keyLine },
-    });
-    await new Promise<void>((resolve) => {
-      child.stderr.on('data', (chunk: Buffer) => {
-        if (/1 of 4: /.test(chunk.toString())) child.kill('SIGKILL');
-      });
-      child.on('exit', () => resolve());
-    });
-    expect(child.signalCode).toBe('SIGKILL');
+  it('is restored to a moment, all of it, and goes on where it was killed', async () => {
+    await killAt(/1 of 4: /, '--at', moment);
     await expect(catnap(['up'])).rejects.toThrow(/is not finished: run the same/);
-    await expect(restore('--at', new Date().toISOString())).rejects.toThrow(/holds an unfinished restore/);
+    await expect(restore()).rejects.toThrow(/holds an unfinished restore/);
+    const { stdout, stderr } = await restore('--at', moment);
+    expect(JSON.parse(stdout)).toMatchObject({ missing: [], isComplete: true, at: moment });
+    expect(stderr).toMatch(/continuing the restore[\s\S]*restored before[\s\S]*4 of 4: project /);
+    // Without the store, which stays as the lost machine has left it.
+    await program.start();
+    expect(await nameOf(first())).toBe('one');
+    for (const { uri, acknowledged } of projects) {
+      const owed = acknowledged.filter(({ at }) => at < Date.parse(moment)).length;
+      const found = Number(await ask(uri, 'select count(*) from written'));
+      // The row that was on its way at the moment is there or not.
+      expect(found === owed || found === owed + 1, `${found} rows instead of ${owed}`).toBe(true);
+    }
+    await loseMachine();
+    await emptyHome();
   });
 
   it('is restored with everything that was in the store', async () => {
     const startedAt = Date.now();
     // It exits with 1 if something is missing, and says what.
-    const { stdout, stderr } = await restore().catch((error: { stdout: string; stderr: string }) => error);
+    const { stdout } = await restore().catch((error: { stdout: string }) => error);
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ missing: [], isComplete: true });
-    expect(stderr).toMatch(/continuing the restore[\s\S]*restored before[\s\S]*4 of 4: project /);
-    await program.start();
+    await program.start([], { CATNAP_BACKUP_URL: store });
     expect(await program.apiKey()).toBe(apiKey);
+    expect(await nameOf(first())).toBe('one, renamed');
     for (const { id, uri, acknowledged } of projects) {
-      expect((await program.api('GET', `/projects/${id}`)).status).toBe(200);
       const found = Number(await ask(uri, 'select max(n) from written'));
       expect(Number(await ask(uri, 'select count(*) from written'))).toBe(found);
       const until = stored.get(id) ?? 0;
@@ -232,8 +288,70 @@ describe('a lost machine', () => {
     const seconds = ((Date.now() - startedAt) / 1_000).toFixed(1);
     process.stdout.write(`drill: ${seconds} s until every project answers; recovery point ${report.until}\n`);
   });
+});
 
-  it('has its snapshots again, and they become branches', async () => {
+describe('one project', { timeout: 600_000 }, () => {
+  const rowsOf = async (uri: string) => Number(await ask(uri, 'select count(*) from written'));
+  let user: string;
+
+  it('is in the store, with an application’s users', async () => {
+    const { id, uri } = second();
+    const { body: branches } = await program.api('GET', `/projects/${id}/branches`);
+    const place = { auth_provider: 'stack', project_id: id, branch_id: branches.branches[0].id };
+    expect((await program.api('POST', '/projects/auth/create', place)).status).toBe(201);
+    const person = { auth_provider: 'stack', project_id: id, email: 'ann@example.com' };
+    user = (await program.api('POST', '/projects/auth/user', person)).body.id;
+    await eventually(async () => expect(await ask(uri, 'select id from neon_auth.users_sync')).toBe(user), patience);
+    const written = Date.now();
+    await eventually(() => storedUntil(written), patience);
+  });
+
+  it('is never restored over itself, but beside itself', async () => {
+    await expect(restore('--project', first().id)).rejects.toThrow(/is here, and a restore replaces nothing/);
+    await expect(restore('--project', 'no-such-project')).rejects.toThrow(/has no data of project no-such-project/);
+    const report = JSON.parse((await restore('--project', first().id, '--as-new')).stdout);
+    expect(report).toMatchObject({ missing: [], isComplete: true });
+    const { id } = report.project;
+    expect(id).not.toBe(first().id);
+    const wanted = 'database_name=neondb&role_name=neondb_owner';
+    const { body } = await program.api('GET', `/projects/${id}/connection_uri?${wanted}`);
+    expect(new URL(body.uri).password).toBe(new URL(first().uri).password);
+    expect(await rowsOf(body.uri)).toBe(await rowsOf(first().uri));
+    await ask(body.uri, 'delete from written returning 1');
+    expect(await rowsOf(first().uri)).toBeGreaterThan(50);
+    await program.removeProject(id);
+  });
+
+  it('that was purged comes back with all that it had, and goes on where it was killed', async () => {
+    const { id, uri } = second();
+    const rows = await rowsOf(uri);
+    await program.removeProject(id);
+    // Refused for as long as its last operation runs.
+    await eventually(() => killAt(/ is there; 1 branch/, '--project', id), patience);
+    const attach = async () => {
+      const { body } = await program.api('GET', `/projects/${id}/operations`);
+      return body.operations.find(({ action }: { action: string }) => action === 'tenant_attach');
+    };
+    await eventually(async () => {
+      expect(await attach()).toMatchObject({ status: 'error', error: expect.stringMatching(/was cut off: the same/) });
+    }, patience);
+    const { stdout, stderr } = await restore('--project', id);
+    expect(JSON.parse(stdout)).toMatchObject({ project: { id, name: 'two' }, missing: [], isComplete: true });
+    expect(stderr).toMatch(/continuing the restore/);
+    expect(await attach()).toMatchObject({ status: 'finished' });
+    expect(await rowsOf(uri)).toBe(rows);
+    expect(await ask(uri, 'select id from neon_auth.users_sync')).toBe(user);
+    const later = { auth_provider: 'stack', project_id: id, email: 'bob@example.com' };
+    expect((await program.api('POST', '/projects/auth/user', later)).status).toBe(201);
+    await eventually(
+      async () => expect(await ask(uri, 'select count(*) from neon_auth.users_sync')).toBe('2'),
+      patience,
+    );
+  });
+});
+
+describe('snapshots', () => {
+  it('are there again, and become branches', async () => {
     const { id = '', uri = '' } = projects[0] ?? {};
     const listed = (await program.api('GET', `/projects/${id}/snapshots`)).body.snapshots;
     expect(listed.map((one: { id: string }) => one.id).toSorted()).toEqual(snapshots.toSorted());

@@ -26,11 +26,15 @@ import { isRemoval, type JobName } from '../../src/core/operation.ts';
 import { requestPastSchema } from '../../src/core/past-schema.ts';
 import { deleteProject, updateProjectOf } from '../../src/core/project.ts';
 import type { CreatedProject } from '../../src/core/project-create.ts';
+import { admitProject } from '../../src/core/project-restore.ts';
 import { purgeBranch, purgeProject, recoverBranch, recoverProject } from '../../src/core/recovery.ts';
 import { createRole } from '../../src/core/role.ts';
 import { createSnapshot, deleteSnapshot } from '../../src/core/snapshot.ts';
 import { finalizeRestore, restoreSnapshot } from '../../src/core/snapshot-restore.ts';
+import { chooseIds } from '../../src/core/stored-project.ts';
+import { recordDelivery } from '../../src/db/deliveries.ts';
 import { updateHistory } from '../../src/db/histories.ts';
+import { selectProjectRows } from '../../src/db/project-rows.ts';
 import type { BranchId, EndpointId, ProjectId, SnapshotId } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { buildVerifier } from '../../src/lib/scram-verifier.ts';
@@ -196,6 +200,19 @@ const otherScenarios: Partial<Record<JobName, readonly Scenario[]>> = {
       await restore(made, branch.id, made.branch.id, `kept ${randomUUID()}`);
     },
   ],
+  receive_data: [
+    async ({ made }) => {
+      for (const { operationId } of await bringCopy(made)) {
+        await command(test, (scope) => recordDelivery(scope.tx, operationId, { receipt: { method: 'copy' } }));
+      }
+    },
+    async ({ driver, made }) => {
+      await readySnapshot(made, driver);
+      for (const { operationId } of await bringCopy(made)) {
+        await command(test, (scope) => recordDelivery(scope.tx, operationId, { failure: 'the store has no data' }));
+      }
+    },
+  ],
   create_snapshot: [
     // Of a branch that sleeps, and is deleted before the snapshot is taken.
     async ({ driver, made }) => {
@@ -308,6 +325,8 @@ const scenarios: Record<JobName, Scenario> = {
   create_snapshot: ({ made }) => takeSnapshot(made),
   restore_snapshot: async ({ driver, made }) => restoreTo(made, await readySnapshot(made, driver), false),
   finalize_restore: async ({ driver, made }) => restoreTo(made, await readySnapshot(made, driver), true),
+  // The process that was to bring the data has died.
+  receive_data: ({ made }) => bringCopy(made),
   delete_snapshot: async ({ driver, made }) => removeSnapshot(made, await readySnapshot(made, driver)),
   delete_timeline: async (stage) => {
     const branchId = await deleteNewBranch(stage);
@@ -404,6 +423,15 @@ async function deleteNewBranch({ driver, made }: Stage): Promise<BranchId> {
   await drain(test.core, driver);
   await command(test, (scope) => deleteBranch(scope, test.caller, made.project.id, branch.id));
   return branch.id;
+}
+
+/** A second project, as a restore from a backup makes it. */
+async function bringCopy(made: CreatedProject) {
+  const rows = await selectProjectRows(test.core.database.sql, made.project.id);
+  const origin = { from: 'file:///store', installationId: 'elsewhere', at: null };
+  const options = { ids: chooseIds(rows, true), asNew: true, organizationId: null, origin };
+  const stored = { rows, box: test.core.box };
+  return (await command(test, (scope) => admitProject(scope, stored, options))).awaited;
 }
 
 async function readySnapshot(made: CreatedProject, driver: FakeDriver): Promise<SnapshotId> {

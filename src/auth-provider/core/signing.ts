@@ -16,6 +16,7 @@ import {
   selectPublishedKey,
   selectPublishedKeys,
   selectSigningKey,
+  signingKeySealContext,
 } from '../statements/signing-keys.ts';
 import type { UserRow } from '../statements/users.ts';
 import { projectIdOnWire } from './internal-project.ts';
@@ -45,7 +46,7 @@ export const tokenSeconds = (parts: AuthProviderParts) => parts.accessTokenSecon
 export async function issueAccessToken(parts: AuthProviderParts, user: UserRow, sessionId: string): Promise<string> {
   const audience = audienceOf(user);
   const key = await signingKey(parts, user.projectId, audience);
-  const jwk: unknown = JSON.parse(parts.box.open(key.privateJwk, sealContext(key.kid)));
+  const jwk: unknown = JSON.parse(parts.box.open(key.privateJwk, signingKeySealContext(key.kid)));
   const issuedAt = Math.floor(parts.clock.now().getTime() / 1000);
   return new SignJWT({
     ...claimsOf(user, sessionId),
@@ -171,7 +172,7 @@ async function newKey(parts: AuthProviderParts, projectId: string, audience: Aud
   const { kty, crv, x, y } = await exportJWK(pair.publicKey);
   const publicJwk: PublicJwk = { kty: String(kty), crv: String(crv), x: String(x), y: String(y) };
   const kid = randomBytes(9).toString('base64url');
-  const privateJwk = parts.box.seal(JSON.stringify(await exportJWK(pair.privateKey)), sealContext(kid));
+  const privateJwk = parts.box.seal(JSON.stringify(await exportJWK(pair.privateKey)), signingKeySealContext(kid));
   return { kid, projectId, audience, publicJwk, privateJwk };
 }
 
@@ -199,4 +200,3 @@ const issuer = (parts: AuthProviderParts, projectId: string, audience: Audience)
   `${parts.baseUrl}/api/v1/${issuerPaths[audience]}/${projectIdOnWire(projectId)}`;
 const audienceName = (projectId: string, audience: Audience) =>
   `${projectIdOnWire(projectId)}${audienceSuffixes[audience]}`;
-const sealContext = (kid: string) => `stack-signing-key:${kid}`;

@@ -22,6 +22,8 @@ export interface SigningKeyRow {
   readonly expiresAt: Date | null;
 }
 
+export const signingKeySealContext = (kid: string) => `stack-signing-key:${kid}`;
+
 export async function insertSigningKey(sql: Sql, key: Omit<SigningKeyRow, 'createdAt'>): Promise<SigningKeyRow> {
   const { publicJwk, ...columns } = key;
   return one(

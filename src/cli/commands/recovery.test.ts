@@ -43,7 +43,7 @@ async function catnap(...args: string[]) {
     processNames: [],
     up: async () => 0,
     doctor: async () => [],
-    restore: { keyLine: undefined, installation: unused },
+    restore: { keyLine: undefined, installation: unused, project: unused },
     backup: { verify: unused, key: unused },
     storage: { plan: unused, create: unused, status: unused },
     recoverKey: unused,

@@ -1,9 +1,12 @@
-/** `catnap restore`: an installation from its backup, onto a machine that has nothing but the backup key. */
+/**
+ * `catnap restore`: an installation from its backup, onto a machine that has nothing but the backup key; or one project
+ * into the installation that runs.
+ */
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
-import type { CliParts, LostSpan, RestoreReport } from '../kit/parts.ts';
+import type { CliParts, LostSpan, ProjectRestoreReport, RestoreReport } from '../kit/parts.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
 
 interface RestoreOptions {
@@ -11,41 +14,60 @@ interface RestoreOptions {
   readonly at?: string;
   readonly keyFile?: string;
   readonly jobs: number;
+  readonly project?: string;
+  readonly asNew?: boolean;
+  readonly org?: string;
 }
 
 export function addRestore(program: Command, run: RunCommand): void {
   program
     .command('restore')
-    .description('restore a whole installation from its backup into an empty data home')
+    .description(
+      'restore a whole installation from its backup into an empty data home, or one project into a running one',
+    )
     .requiredOption('--from <url>', 'the store: file:///folder or s3://bucket/prefix')
     .option('--at <moment>', 'a time such as 2026-01-31T12:00:00Z (default: the newest)')
     .option('--key-file <file>', 'the file with the backup key (default: CATNAP_BACKUP_KEY, else it is asked for)')
+    .option('--project <id>', 'this project alone, into the Catnap that runs on the data home')
+    .option('--as-new', 'with --project: under new ids, beside the project that has the old ones')
+    .option('--org <id>', 'with --project: the organization that it shall belong to (default: the one it had)')
     .option('--jobs <count>', 'branches that are restored at the same time, 1 to 16', parseJobs, 3)
     .action((options: RestoreOptions) => run((session) => restore(session, options)));
 }
 
 async function restore({ parts, writer, format }: Session, options: RestoreOptions): Promise<number> {
-  const keyLine = await findKey(parts, options.keyFile);
+  const { project: projectId, asNew = false, org: organizationId } = options;
+  if (projectId === undefined && (asNew || organizationId !== undefined)) {
+    throw new CliFailure(`${asNew ? '--as-new' : '--org'} is for one project: name it with --project`);
+  }
+  // Whoever runs Catnap here has the key of its own backup. It does not open another one.
+  const own = projectId === undefined ? undefined : await parts.backup.key();
+  const keyLine = await findKey(parts, options.keyFile, own);
   const request = { from: options.from, at: options.at, keyLine, atOnce: options.jobs };
   // Progress is for people; what a program reads is the report alone.
   const say = (line: string) => void parts.stderr.write(`${line}\n`);
-  const report = await parts.restore.installation(request, say).catch((error: unknown) => {
+  const restoring =
+    projectId === undefined
+      ? parts.restore.installation(request, say)
+      : parts.restore.project({ ...request, project: { projectId, asNew, organizationId } }, say);
+  const report = await restoring.catch((error: unknown) => {
     throw new CliFailure(error instanceof Error ? error.message : String(error));
   });
-  const facts = summary(report);
-  writer.record({ ...report, ...facts }, titles);
+  const facts = isOfProject(report) ? projectSummary(report) : summary(report);
+  writer.record({ ...report, ...facts }, isOfProject(report) ? projectTitles : titles);
   if (format !== 'json') for (const line of remarks(report)) writer.remark(line);
   return facts.isComplete ? 0 : 1;
 }
 
 /** Never an argument: every user of the machine can see those. */
-async function findKey(parts: CliParts, file: string | undefined): Promise<string> {
+async function findKey(parts: CliParts, file: string | undefined, own: string | undefined): Promise<string> {
   if (file !== undefined) {
     return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
       throw new CliFailure(`--key-file ${file} cannot be read (${error.code})`);
     });
   }
   if (parts.restore.keyLine !== undefined) return parts.restore.keyLine;
+  if (own !== undefined) return own;
   if (!parts.stdin.isTTY) throw new CliFailure('the backup key is needed: --key-file, or CATNAP_BACKUP_KEY');
   const lines = createInterface({ input: parts.stdin, output: parts.stderr });
   try {
@@ -79,7 +101,26 @@ function summary(report: RestoreReport) {
   };
 }
 
-function remarks({ system, restored, missing, unknown }: RestoreReport): string[] {
+const isOfProject = (report: RestoreReport | ProjectRestoreReport): report is ProjectRestoreReport =>
+  'project' in report;
+
+const projectTitles = {
+  took: 'took',
+  projectId: 'project',
+  projectName: 'name',
+  branches: 'branches and snapshots restored',
+  until: 'everything until',
+  notRestored: 'not restored',
+};
+
+function projectSummary(report: ProjectRestoreReport) {
+  const { took, branches, until, notRestored, isComplete } = summary(report);
+  const { id: projectId, name: projectName } = report.project;
+  return { took, projectId, projectName, branches, until, notRestored, isComplete };
+}
+
+function remarks(report: RestoreReport | ProjectRestoreReport): string[] {
+  const { system, restored, missing, unknown } = report;
   const lost = (title: string, span: LostSpan | null) =>
     span === null
       ? []
@@ -98,6 +139,10 @@ function remarks({ system, restored, missing, unknown }: RestoreReport): string[
         'moment does not know: it was made or deleted around then. It stays in the store.',
     ),
   ];
+  if (isOfProject(report)) {
+    lines.push(...report.notes);
+    return lines.length === 0 ? [] : ['', ...lines];
+  }
   return lines.length === 0 ? ['', 'Start Catnap with `catnap up`.'] : ['', ...lines, '', 'Then: `catnap up`.'];
 }
 

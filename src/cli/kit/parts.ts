@@ -95,11 +95,28 @@ export interface RestoreReport {
   readonly unknown: readonly { readonly projectId: string; readonly branchId: string; readonly historyId: string }[];
 }
 
+export interface ProjectRestoreRequest extends RestoreRequest {
+  readonly project: {
+    readonly projectId: string;
+    /** With new ids, beside whatever is there. */
+    readonly asNew: boolean;
+    readonly organizationId: string | undefined;
+  };
+}
+
+export interface ProjectRestoreReport extends RestoreReport {
+  readonly project: { readonly id: string; readonly name: string };
+  /** What did not come along, as sentences. */
+  readonly notes: readonly string[];
+}
+
 /** What `catnap restore` needs from the machine; failures are for people to read. */
 export interface RestoreParts {
   /** The key from the environment, if it is there. */
   readonly keyLine: string | undefined;
   readonly installation: (request: RestoreRequest, say: (line: string) => void) => Promise<RestoreReport>;
+  /** One project, into the Catnap that runs. */
+  readonly project: (request: ProjectRestoreRequest, say: (line: string) => void) => Promise<ProjectRestoreReport>;
 }
 
 export interface Verification {

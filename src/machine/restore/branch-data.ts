@@ -1,7 +1,10 @@
 /** Restores the data directory of one branch or snapshot, and puts it into its place when it is complete. */
 import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import type { BranchReceipt } from '../../compute/interface/driver.ts';
 import { adminDatabase, adminRole, adminScramIterations } from '../../compute/interface/own-logins.ts';
 import { makeUnfinished, newPast, publishData } from '../../compute/local/host/branches/create.ts';
+import { syncTree } from '../../compute/local/host/copy/tree.ts';
 import { readBranchRecord } from '../../compute/local/host/home/records.ts';
 import { TenantDirectories } from '../../compute/local/host/home/tenant-directories.ts';
 import { ensureBuild } from '../../compute/local/host/postgres/builds.ts';
@@ -17,18 +20,26 @@ import type { Restoring } from './restoring.ts';
 
 export type OwnerOfData = Omit<DataOwner, 'adminSecret' | 'isListed'>;
 
-/** `sourceId` is the branch in the backup, where that differs. */
+export interface Destination {
+  /** The branch in the backup, where that differs. */
+  readonly sourceId?: string;
+  /** Puts complete data into its place, if it is still wanted there. */
+  readonly publish?: (receipt: BranchReceipt, put: () => Promise<void>) => Promise<void>;
+}
+
 export async function restoreData(
   restoring: Restoring,
   owner: OwnerOfData,
   adminSecret: string,
-  sourceId = owner.id,
+  { sourceId = owner.id, publish = (_, put) => put() }: Destination = {},
 ): Promise<RestoredData> {
   const { layout, config } = restoring;
   const { projectId, projectName, id, name, tenantUid, pgVersion } = owner;
   const home = layout.branch(projectId, id);
   const facts = { projectId, projectName, id, name };
-  if (await readBranchRecord(home)) {
+  const there = await readBranchRecord(home);
+  if (there) {
+    await publish(there.receipt, async () => undefined);
     return { ...facts, lsn: null, lastCommitAt: null, until: null, seconds: 0, lost: null, problems: [] };
   }
   const startedAt = performance.now();
@@ -52,13 +63,15 @@ export async function restoreData(
   const durationMs = Math.round(performance.now() - startedAt);
   const bytes = history.document.bases.find((base) => base.name === rebuilt.base)?.bytes ?? 0;
   const receipt = { method: 'copy', lsn: rebuilt.lsn, durationMs, bytes, bytesShared: 0 } as const;
-  await publishData({
-    home,
-    directory,
-    record: { pgVersion, receipt, past: newPast(null, null) },
-    firstSecret: null,
-    tenantUid,
-  });
+  const record = { pgVersion, receipt, past: newPast(null, null) };
+  // Before anything is held for the publishing, which is then quick.
+  await syncTree(directory);
+  await publish(receipt, () => publishData({ home, directory, record, firstSecret: null, tenantUid })).catch(
+    async (error: unknown) => {
+      await rm(directory, { recursive: true, force: true });
+      throw error;
+    },
+  );
   const until = moment === null ? (history.document.until?.at ?? null) : null;
   const { lsn, lastCommitAt, lost, problems } = rebuilt;
   return { ...facts, lsn, lastCommitAt, until, seconds: durationMs / 1_000, lost, problems };

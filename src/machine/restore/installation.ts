@@ -238,7 +238,7 @@ async function restoreOwners(restoring: Restoring, owners: readonly DataOwner[])
 }
 
 /** A full disk or a store that is away stops the restore, which is then continued; other failures are of one branch. */
-function isOfMachine(error: unknown): boolean {
+export function isOfMachine(error: unknown): boolean {
   const { name, code, kind } = error as { name?: string; code?: string; kind?: string };
   return name === 'StoreError' || kind === 'disk_full' || ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'].includes(code ?? '');
 }
