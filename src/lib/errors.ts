@@ -87,7 +87,13 @@ export const errorKinds = {
   ),
   not_offered: kind(501, '', '0A000', false, 'The published API has this and Catnap does not; the message says why.'),
   not_supported: kind(501, '', '0A000', false, 'This installation cannot do that; the message says what is missing.'),
-  unavailable: kind(503, '', '57P03', true, 'Not ready at the moment; safe to repeat, unless the message says otherwise.'),
+  unavailable: kind(
+    503,
+    '',
+    '57P03',
+    true,
+    'Not ready at the moment; safe to repeat, unless the message says otherwise.',
+  ),
   disk_full: kind(507, '', '53100', true, 'The machine has no room left for the data.'),
   too_many_connections: kind(503, '', '53300', true, 'The endpoint or the proxy has no room for another connection.'),
 } as const satisfies Record<string, ErrorKindFacts>;

@@ -78,7 +78,14 @@ export async function createControlPlane(
     },
     reportTransfer: (report) => insertTransfers(database.sql, report),
     close: async () => {
-      await Promise.all([unlisten(), unlistenResets(), unlistenAccess(), waker.close(), loginDesk.close(), looks.close()]);
+      await Promise.all([
+        unlisten(),
+        unlistenResets(),
+        unlistenAccess(),
+        waker.close(),
+        loginDesk.close(),
+        looks.close(),
+      ]);
       await verifiers.close();
     },
   };

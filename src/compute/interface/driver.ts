@@ -21,9 +21,8 @@ import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { CatalogChange, ConfiguredCatalog } from './catalog-change.ts';
 import type { RoomObservation, ServerMeasures } from './measures.ts';
 
-export { NoSuchMomentError, StaleGenerationError } from './driver-errors.ts';
-
 export type * from './catalog-change.ts';
+export { NoSuchMomentError, StaleGenerationError } from './driver-errors.ts';
 
 /** A project as the driver knows it; `tenantUid` is set when its computes run under a uid of their own. */
 export interface TenantRef {
