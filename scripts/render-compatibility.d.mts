@@ -6,10 +6,10 @@ export interface Suite {
   readonly name: string;
   readonly version: string;
   readonly tests: number;
-  /** On a plain Postgres server; null where it was not run. */
-  readonly control: number | null;
-  readonly direct: number | null;
-  readonly pooled: number | null;
+  /** On a plain Postgres server. */
+  readonly control: number;
+  readonly direct: number;
+  readonly pooled: number;
   readonly differences: readonly { readonly what: string; readonly why: string }[];
   readonly date: string;
 }
