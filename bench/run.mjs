@@ -9,6 +9,7 @@ import { benchHistory } from './history.mjs';
 import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
+import { benchServerless } from './serverless.mjs';
 import { benchUsersSync } from './users-sync.mjs';
 import { benchWake } from './wake.mjs';
 
@@ -21,6 +22,7 @@ const benchmarks = {
   history: benchHistory,
   moments: benchMoments,
   proxy: benchProxy,
+  serverless: benchServerless,
   'users-sync': benchUsersSync,
   wake: benchWake,
 };
