@@ -9,7 +9,8 @@ export interface Suite {
   /** On a plain Postgres server. */
   readonly control: number;
   readonly direct: number;
-  readonly pooled: number;
+  /** Null where no run has come to its end. */
+  readonly pooled: number | null;
   readonly differences: readonly { readonly what: string; readonly why: string }[];
   readonly date: string;
 }

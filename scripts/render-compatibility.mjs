@@ -107,11 +107,12 @@ function renderClient({ name, version, served, refused, failing, notRun }) {
 
 function renderSuites(suites) {
   if (suites.length === 0) return 'No results are recorded yet.';
+  const cell = (passed) => (passed === null ? 'not finished' : String(passed));
   const rows = suites.map(({ name, version, tests, control, direct, pooled, date }) => [
     name,
     version,
     String(tests),
-    ...[control, direct, pooled].map(String),
+    ...[control, direct, pooled].map(cell),
     date,
   ]);
   const differences = suites
