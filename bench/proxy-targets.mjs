@@ -28,6 +28,7 @@ export async function makeServer(catnap) {
   });
   return {
     home: catnap.home,
+    uri: uri.href,
     login,
     endpointId,
     socket,

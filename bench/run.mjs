@@ -10,6 +10,7 @@ import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
 import { benchRecovery } from './recovery.mjs';
+import { benchServerless } from './serverless.mjs';
 import { benchUsersSync } from './users-sync.mjs';
 import { benchWake } from './wake.mjs';
 
@@ -23,6 +24,7 @@ const benchmarks = {
   moments: benchMoments,
   proxy: benchProxy,
   recovery: benchRecovery,
+  serverless: benchServerless,
   'users-sync': benchUsersSync,
   wake: benchWake,
 };

@@ -26,9 +26,7 @@ const version = flags.find((flag) => flag.startsWith('--version='))?.slice('--ve
 const { servers, close } = await startServers();
 const outcomes = {};
 try {
-  for (const [kind, server] of Object.entries(servers)) {
-    if (suite.leftOut?.[kind] === undefined) outcomes[kind] = await suite.runSuite(source, server);
-  }
+  for (const [kind, server] of Object.entries(servers)) outcomes[kind] = await suite.runSuite(source, server);
 } finally {
   await close();
 }
@@ -36,9 +34,8 @@ const tests = [...outcomes.control.keys()];
 /** Where outcomes are texts, the control's own text is the right one. */
 const isText = tests.some((test) => !['passed', 'failed'].includes(outcomes.control.get(test)));
 const isGood = (kind, test) => outcomes[kind].get(test) === (isText ? outcomes.control.get(test) : 'passed');
-const count = (kind) => (outcomes[kind] ? tests.filter((test) => isGood(kind, test)).length : null);
-const differs = (kind) =>
-  (outcomes[kind] ? tests : []).filter((test) => isGood('control', test) !== isGood(kind, test));
+const count = (kind) => tests.filter((test) => isGood(kind, test)).length;
+const differs = (kind) => tests.filter((test) => isGood('control', test) !== isGood(kind, test));
 
 const summary = { tests: tests.length, control: count('control'), direct: count('direct'), pooled: count('pooled') };
 process.stdout.write(`${name} ${version}: ${JSON.stringify(summary)}\n`);
@@ -58,9 +55,8 @@ function writeResult() {
       why: reasons.get(`${kind}: ${test}`) ?? 'not known yet',
     })),
   );
-  const leftOut = Object.entries(suite.leftOut ?? {}).map(([kind, why]) => ({ what: `${kind}: not run`, why }));
   const date = new Date().toISOString().slice(0, 10);
-  const result = { name, version, ...summary, differences: [...differences, ...leftOut], date };
+  const result = { name, version, ...summary, differences, date };
   const others = data.suites.filter((each) => each.name !== name);
   mkdirSync(dirname(dataFile), { recursive: true });
   writeFileSync(dataFile, `${JSON.stringify({ suites: [...others, result] }, null, 2)}\n`);

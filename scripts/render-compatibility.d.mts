@@ -6,9 +6,10 @@ export interface Suite {
   readonly name: string;
   readonly version: string;
   readonly tests: number;
-  /** On a plain Postgres server; null where it was not run. */
-  readonly control: number | null;
-  readonly direct: number | null;
+  /** On a plain Postgres server. */
+  readonly control: number;
+  readonly direct: number;
+  /** Null where no run has come to its end. */
   readonly pooled: number | null;
   readonly differences: readonly { readonly what: string; readonly why: string }[];
   readonly date: string;

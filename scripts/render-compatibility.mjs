@@ -107,7 +107,7 @@ function renderClient({ name, version, served, refused, failing, notRun }) {
 
 function renderSuites(suites) {
   if (suites.length === 0) return 'No results are recorded yet.';
-  const cell = (passed) => (passed === null ? 'not run' : String(passed));
+  const cell = (passed) => (passed === null ? 'not finished' : String(passed));
   const rows = suites.map(({ name, version, tests, control, direct, pooled, date }) => [
     name,
     version,

@@ -18,7 +18,7 @@ export function run(program, args, { server, cwd, env = {}, ms }) {
         PGUSER: server.user,
         PGPASSWORD: server.password,
         PGDATABASE: server.database,
-        // The doors have none.
+        // Only where a test asks for it.
         PGSSLMODE: 'disable',
         ...env,
       },

@@ -1,8 +1,8 @@
 /**
  * The three servers that a foreign suite runs against: a plain one of the same build, and a compute of a temporary
  * Catnap by its direct and its pooled host. All take the same role with the same rights, and none needs to be told
- * which endpoint is meant: a door in front of each compute adds that to the startup packet. Without a door, and with TLS
- * under a certificate of the same authority, they are at the address in `tls`.
+ * which endpoint is meant: a door in front of each compute adds that to the startup packet, and ends TLS itself. Without
+ * a door, and with TLS under a certificate of the same authority, they are at the address in `tls`.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,6 +20,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import postgres from 'postgres';
 
@@ -171,7 +172,7 @@ async function openCompute({ httpPort, pgPort, key, certificates }, isPooled, cl
   const [{ id }] = made.endpoints;
   const [{ connection_parameters: login }] = made.connection_uris;
   const endpoint = isPooled ? `${id}-pooler` : id;
-  const port = await openDoor(pgPort, endpoint, cleanups);
+  const port = await openDoor(pgPort, endpoint, certificates, cleanups);
   const { role: user, password, database } = login;
   const server = { host: '127.0.0.1', port, user, password, database };
   server.tls = { port: pgPort, authority: join(certificates, 'ca/ca.crt'), options: `endpoint=${endpoint}` };
@@ -184,10 +185,13 @@ async function openCompute({ httpPort, pgPort, key, certificates }, isPooled, cl
   return server;
 }
 
+/** How a client begins that asks for TLS without a question before. */
+const tlsHandshake = 22;
 const codes = { cancel: 80_877_102, ssl: 80_877_103, gssenc: 80_877_104 };
 
-/** Adds the endpoint to each startup packet and passes on everything else. It has no TLS, as the plain server. */
-async function openDoor(pgPort, endpoint, cleanups) {
+/** Adds the endpoint to each startup packet and passes on everything else; it ends TLS, where a client asks for it. */
+async function openDoor(pgPort, endpoint, certificates, cleanups) {
+  const pem = readFileSync(join(certificates, 'server.pem'));
   const sockets = new Set();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     const inner = connect({ port: pgPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
@@ -197,25 +201,40 @@ async function openDoor(pgPort, endpoint, cleanups) {
     }
     client.on('error', () => inner.resetAndDestroy());
     inner.on('error', () => client.destroy());
-    inner.pipe(client);
-    let head = Buffer.alloc(0);
-    const onData = (chunk) => {
-      head = Buffer.concat([head, chunk]);
-      while (head.length >= 8 && head.length >= head.readUInt32BE(0)) {
-        const code = head.readUInt32BE(4);
-        if (code !== codes.ssl && code !== codes.gssenc) break;
-        client.write('N');
-        head = head.subarray(8);
-      }
-      const isWhole = head.length >= 8 && head.length >= head.readUInt32BE(0);
-      if (!isWhole && head.length > 0 && (head.length < 4 || head.readUInt32BE(0) < 10_000)) return;
-      if (head.length === 0) return;
-      client.off('data', onData);
-      inner.write(isWhole && head.readUInt32BE(4) !== codes.cancel ? withEndpoint(head, endpoint) : head);
-      client.pipe(inner);
+    const welcome = (stream) => {
+      stream.on('error', () => inner.resetAndDestroy());
+      let head = Buffer.alloc(0);
+      const secure = (rest) => {
+        client.off('data', onData);
+        client.pause();
+        if (rest.length > 0) client.unshift(rest);
+        welcome(new TLSSocket(client, { isServer: true, cert: pem, key: pem, ALPNProtocols: ['postgresql'] }));
+      };
+      const onData = (chunk) => {
+        head = Buffer.concat([head, chunk]);
+        if (head[0] === tlsHandshake && stream === client) return secure(head);
+        while (head.length >= 8 && head.length >= head.readUInt32BE(0)) {
+          const code = head.readUInt32BE(4);
+          if (code === codes.ssl && stream === client) {
+            client.write('S');
+            return secure(head.subarray(8));
+          }
+          if (code !== codes.ssl && code !== codes.gssenc) break;
+          stream.write('N');
+          head = head.subarray(8);
+        }
+        const isWhole = head.length >= 8 && head.length >= head.readUInt32BE(0);
+        if (!isWhole && head.length > 0 && (head.length < 4 || head.readUInt32BE(0) < 10_000)) return;
+        if (head.length === 0) return;
+        stream.off('data', onData);
+        inner.write(isWhole && head.readUInt32BE(4) !== codes.cancel ? withEndpoint(head, endpoint) : head);
+        stream.pipe(inner);
+        inner.pipe(stream);
+      };
+      stream.on('data', onData);
+      stream.on('end', () => inner.end());
     };
-    client.on('data', onData);
-    client.on('end', () => inner.end());
+    welcome(client);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

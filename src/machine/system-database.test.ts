@@ -92,9 +92,7 @@ describe('the embedded system database', () => {
     const folder = join(system.dataDirectory, 'pg_wal');
     const segments = async () => (await readdir(folder)).filter((name) => /^[0-9A-F]{24}$/.test(name));
     const first = await current();
-    await expect
-      .poll(async () => (await segments()).filter((name) => name > first), { timeout: 60_000 })
-      .toHaveLength(3);
+    await expect.poll(async () => (await segments()).filter((name) => name > first)).toHaveLength(3);
     const next = (await segments()).filter((name) => name > first).sort();
     const { ino, uid } = await stat(join(folder, next[0] ?? ''));
     expect(uid).toBe(place.config.uids?.systemDatabase ?? process.getuid?.());
@@ -106,7 +104,7 @@ describe('the embedded system database', () => {
     expect((await stat(join(folder, next[0] ?? ''))).ino).toBe(ino);
     process.kill((await pidOf(system, place)) ?? 0, 'SIGKILL');
     const count = () => query(system.connection, (sql) => sql`SELECT count(*)::int AS n FROM filled`).catch(() => null);
-    await expect.poll(count, { timeout: 60_000 }).toEqual([{ n: 30_000 }]);
+    await expect.poll(count).toEqual([{ n: 30_000 }]);
   });
 
   test('comes back after a kill -9 of the server', async () => {

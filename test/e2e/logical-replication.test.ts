@@ -2,6 +2,7 @@
 import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startBrowser } from '../helpers/browser.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
@@ -66,6 +67,25 @@ async function replicationClient(uri: string, replication: string): Promise<pg.C
   client.on('error', () => {});
   await client.connect();
   return client;
+}
+
+/** What a person sees of the slots of a branch, of which one is lost. */
+async function lookInConsole({ projectId, branchId }: Side): Promise<void> {
+  const browser = await startBrowser();
+  try {
+    const visitor = await browser.visit({ baseURL: `http://localhost:${program.httpPort}` });
+    const page = await visitor.newPage();
+    page.setDefaultTimeout(60_000);
+    await page.goto(`/projects/${projectId}/branches/${branchId}`);
+    await page.getByLabel('API key').fill(await program.apiKey());
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('row', { name: /^forgotten neondb test_decoding lost/ }).waitFor();
+    await page.getByRole('row', { name: /^waiting neondb pgoutput inactive/ }).waitFor();
+    await page.getByText('drop the slot, and set its subscriber up again').waitFor();
+    expect(await page.getByRole('row').getByText('lost', { exact: true }).count()).toBe(1);
+  } finally {
+    await browser.close();
+  }
 }
 
 const countOn = (side: Side) => ask(side.uri, 'select count(*) from t');
@@ -206,6 +226,9 @@ describe('logical replication', () => {
       expect(await slotsSeen(subscriber)).toMatchObject([lost]);
     }, waiting);
     expect(program.output).toContain('a replication slot is lost');
+    await ask(subscriber.uri, `select pg_create_logical_replication_slot('waiting', 'pgoutput')`);
+    await eventually(async () => expect(await slotsSeen(subscriber)).toHaveLength(2), waiting);
+    await lookInConsole(subscriber);
   });
 });
 

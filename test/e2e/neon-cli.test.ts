@@ -8,6 +8,7 @@ import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CliTools, walkAuth, walkInspections } from '../helpers/cli-walks.ts';
 import { type ForeignCli, foreignClis, foreignModules, hasForeignClis, runCli } from '../helpers/foreign.ts';
 import { commandOf, foreignClient, runOf } from '../helpers/foreign-clients.ts';
 import { Program } from '../helpers/program.ts';
@@ -51,20 +52,7 @@ describe.skipIf(!hasForeignClis).each(foreignClis)('$name $version', { concurren
   });
 });
 
-interface Tools {
-  readonly cli: ForeignCli;
-  readonly folder: string;
-  /** The names of the commands that ran. */
-  readonly called: Set<string>;
-  readonly run: (words: string, env?: Record<string, string>) => Promise<string>;
-  // biome-ignore lint/suspicious/noExplicitAny: what a program prints.
-  readonly json: (words: string) => Promise<any>;
-  readonly names: (words: string) => Promise<string[]>;
-  /** What a command that must fail prints. */
-  readonly refusal: (words: string) => Promise<string>;
-}
-
-function toolsOf(cli: ForeignCli, folder: string): Tools {
+function toolsOf(cli: ForeignCli, folder: string): CliTools {
   const called = new Set<string>();
   const listed = foreignClient(cli.name, cli.version);
   const run = (words: string, env: Record<string, string> = {}) => {
@@ -73,6 +61,8 @@ function toolsOf(cli: ForeignCli, folder: string): Tools {
   };
   const json = async (words: string) => JSON.parse(await run(`${words} --output json`));
   return {
+    program,
+    isWhole,
     cli,
     folder,
     called,
@@ -88,7 +78,7 @@ function toolsOf(cli: ForeignCli, folder: string): Tools {
 }
 
 /** The account, and the project that everything else belongs to. */
-async function makeProject({ cli, folder, run, json }: Tools): Promise<string> {
+async function makeProject({ cli, folder, run, json }: CliTools): Promise<string> {
   const [me, [org]] = await Promise.all([json('me'), json('orgs list')]);
   expect(me.login).toBe('admin');
   const { id } = (await json(`projects create --name made --org-id ${org.id}`)).project;
@@ -98,7 +88,7 @@ async function makeProject({ cli, folder, run, json }: Tools): Promise<string> {
 }
 
 /** What all versions have. */
-async function walkCommon({ folder, run, json, names, refusal }: Tools, id: string): Promise<void> {
+async function walkCommon({ folder, run, json, names, refusal }: CliTools, id: string): Promise<void> {
   expect((await json(`projects update ${id} --name ours`)).name).toBe('ours');
   const [listed, got] = await Promise.all([json('projects list'), json(`projects get ${id}`)]);
   expect(listed.map((project: { id: string }) => project.id)).toContain(id);
@@ -163,7 +153,7 @@ async function walkCommon({ folder, run, json, names, refusal }: Tools, id: stri
 }
 
 /** These look at everything that a branch has, and stop at anything that they cannot make sense of. */
-async function walkStatus({ folder, run, json }: Tools, id: string): Promise<void> {
+async function walkStatus({ folder, run, json }: CliTools, id: string): Promise<void> {
   expect(await run('status')).toContain(id);
   expect((await json('config status')).branch).toMatchObject({ name: expect.stringMatching(/^(main|next)$/) });
   await run('env pull --file .env.pulled');
@@ -172,7 +162,7 @@ async function walkStatus({ folder, run, json }: Tools, id: string): Promise<voi
 }
 
 /** What came with the fifth version. */
-async function walkNew(tools: Tools, id: string): Promise<void> {
+async function walkNew(tools: CliTools, id: string): Promise<void> {
   const { run, json, refusal } = tools;
   await walkPolicy(tools, id);
   await walkSchema(tools);
@@ -180,17 +170,15 @@ async function walkNew(tools: Tools, id: string): Promise<void> {
   const key = await json('api-keys create --name second');
   expect((await json('api-keys list')).map(({ name }: { name: string }) => name)).toContain('second');
   await run(`api-keys revoke ${key.id}`);
-  const [direct, auth, ...lists] = await Promise.all([
+  await walkAuth(tools, id);
+  const [direct, ...lists] = await Promise.all([
     run(`api /projects/${id}`),
-    run('neon-auth status'),
     json('functions list'),
     json('triggers list'),
     json('buckets list'),
   ]);
   expect(JSON.parse(direct).project.id).toBe(id);
-  expect(auth).toContain('not configured');
   expect(lists).toEqual([[], [], []]);
-  expect(await refusal('neon-auth enable')).toContain('auth_provider must be one of stack');
   const refused = ['credentials list', 'buckets create photos', 'logs fields', 'vpc project list'];
   for (const words of refused) {
     expect([words, await refusal(words)]).toEqual([words, expect.stringContaining('not offered by Catnap')]);
@@ -198,7 +186,7 @@ async function walkNew(tools: Tools, id: string): Promise<void> {
 }
 
 /** A policy in a file, which the branch is compared with and changed to. */
-async function walkPolicy({ folder, run }: Tools, id: string): Promise<void> {
+async function walkPolicy({ folder, run }: CliTools, id: string): Promise<void> {
   await symlink(foreignModules, join(folder, 'node_modules'));
   const policy = `{ branch: () => ({ postgres: { computeSettings: { suspendTimeout: '10m' } } }) }`;
   const text = `import { defineConfig } from '@neon/config/v1';\nexport default defineConfig(${policy});\n`;
@@ -215,15 +203,16 @@ async function walkPolicy({ folder, run }: Tools, id: string): Promise<void> {
 }
 
 /** Commands that look into databases. */
-async function walkSchema({ run, json }: Tools): Promise<void> {
+async function walkSchema(tools: CliTools): Promise<void> {
+  const { run, json } = tools;
   const uri = (await json('branches create --name changed')).connection_uris[0].connection_uri;
   await ask(uri, 'create table only_there as select generate_series(1, 1000) as a');
   expect(await run('diff main --branch changed')).toContain('only_there');
-  expect(JSON.stringify(await json(`inspect db table-sizes --db-url ${uri}`))).toContain('only_there');
+  await walkInspections(tools, uri);
 }
 
 /** What is taken of a branch, and brought back to it. */
-async function walkSnapshots({ run, json, names }: Tools, id: string): Promise<void> {
+async function walkSnapshots({ run, json, names }: CliTools, id: string): Promise<void> {
   const uri = (await json('branches create --name shop')).connection_uris[0].connection_uri;
   await ask(uri, "create table orders as select 'kept' as state");
   const taken = await json(`snapshots create --branch shop --name monday --slug monday-1 --expires-at ${tomorrow()}`);

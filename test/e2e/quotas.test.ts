@@ -1,6 +1,8 @@
 /** Quotas with real servers and real clients: used up, refused everywhere, raised; and a branch that is too large. */
+import { Client as ServerlessClient } from '@neondatabase/serverless';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 
@@ -46,6 +48,16 @@ async function connect(connectionString: string): Promise<pg.Client> {
   return client;
 }
 
+/** One statement over a WebSocket. */
+async function askOverWebSocket(uri: string, text: string): Promise<void> {
+  const client = new ServerlessClient(uri);
+  const wsProxy = `127.0.0.1:${program.httpPort}/v2`;
+  Object.assign(client.neonConfig, { webSocketConstructor: WebSocket, wsProxy, useSecureWebSocket: false });
+  client.on('error', () => {});
+  await client.connect();
+  await client.query(text).finally(() => client.end());
+}
+
 async function sqlOverHttp(uri: string, ...queries: readonly string[]) {
   const statements = queries.map((query) => ({ query, params: [] }));
   const response = await fetch(`http://127.0.0.1:${program.httpPort}/sql`, {
@@ -59,26 +71,27 @@ async function sqlOverHttp(uri: string, ...queries: readonly string[]) {
 const bytes = (count: number) => `select repeat('x', ${count}) as x`;
 
 describe.concurrent('a quota of the month', () => {
-  it('on transfer counts both hosts and /sql, cuts and refuses everybody, and ends when it is raised', async () => {
-    const made = await makeProject({ data_transfer_bytes: 900_000 });
+  it('on transfer counts both hosts, WebSockets and /sql, cuts and refuses everybody, and ends when it is raised', async () => {
+    const made = await makeProject({ data_transfer_bytes: 1_200_000 });
     // On a busy machine the proxies may be slow to agree on how many clients there are, and refuse the first.
     const [direct, pooled] = [await connect(made.uri), await eventually(() => connect(made.pooled))];
     await direct.query(bytes(300_000));
     await pooled.query(bytes(300_000));
+    await askOverWebSocket(made.uri, bytes(300_000));
     expect((await made.project()).quota_exceeded).toBeUndefined();
     const cut = new Promise<{ code?: string }>((resolve) => direct.once('error', resolve));
     expect((await sqlOverHttp(made.uri, bytes(300_000))).status).toBe(200);
     await made.untilIdle();
     expect((await cut).code).toBe('57P01');
     const { data_transfer_bytes: used, quota_exceeded: exceeded } = await made.project();
-    expect(used).toBeGreaterThan(900_000);
-    expect(used).toBeLessThan(910_000);
-    expect(exceeded).toMatchObject({ name: 'data_transfer_bytes', limit: 900_000 });
+    expect(used).toBeGreaterThan(1_200_000);
+    expect(used).toBeLessThan(1_210_000);
+    expect(exceeded).toMatchObject({ name: 'data_transfer_bytes', limit: 1_200_000 });
     // The farewell of the server may be counted a moment later.
     await eventually(async () =>
       expect((await made.branch()).data_transfer_bytes).toBe((await made.project()).data_transfer_bytes),
     );
-    const message = expect.stringMatching(/used up its quota data_transfer_bytes \(\d+ of 900000 bytes\)/);
+    const message = expect.stringMatching(/used up its quota data_transfer_bytes \(\d+ of 1200000 bytes\)/);
     const refusal = { code: '53400', message };
     await expect(connect(made.uri)).rejects.toMatchObject(refusal);
     await expect(pooled.query('select 1')).rejects.toMatchObject(refusal);

@@ -23,6 +23,8 @@ let jwksUrl: string;
 let pair: Awaited<ReturnType<typeof generateKeyPair>>;
 let kid = 'one';
 let project: Project;
+/** On Postgres 18. */
+let newer: Project;
 let other: Project;
 let jwksId: string;
 
@@ -37,31 +39,37 @@ beforeAll(async () => {
   program = await Program.create();
   await program.start();
   neonConfig.fetchEndpoint = `http://127.0.0.1:${program.httpPort}/sql`;
-  [project, other] = await Promise.all([makeProject('tokens'), makeProject('other')]);
+  [project, newer, other] = await Promise.all([makeProject('tokens'), makeProject('newer', 18), makeProject('other')]);
+  [jwksId] = await Promise.all([setUp(project), setUp(newer)]);
   const owner = neon(project.ownerUri);
   await owner`create table notes (author text, words text)`;
   await owner`insert into notes values ('ann', 'from ann'), ('bob', 'from bob')`;
-  const added = await addJwks(project, { jwt_audience: 'shop' });
-  jwksId = added.jwks.id;
-  await program.settle(project.id);
   await owner`grant select on notes to authenticated`;
-  // As docs/connecting.md has it.
-  await owner`create schema auth`;
-  await owner`grant usage on schema auth to authenticated`;
-  await owner.query(`create function auth.user_id() returns text language sql stable
-    as $$ select nullif(pg_catalog.set_config('request.jwt.claims', null, true), '')::jsonb ->> 'sub' $$`);
 });
 afterAll(async () => {
   provider.close();
   await program.destroy();
 });
 
-async function makeProject(name: string): Promise<Project> {
-  const { body } = await program.api('POST', '/projects', { project: { name } });
+async function makeProject(name: string, pg_version = 17): Promise<Project> {
+  const { body } = await program.api('POST', '/projects', { project: { name, pg_version } });
   const ownerUri: string = body.connection_uris[0].connection_uri;
   await program.settle(body.project.id);
   const uri = ownerUri.replace(/\/\/[^@]+@/, '//authenticated@');
   return { id: body.project.id, endpointId: body.endpoints[0].id, ownerUri, uri };
+}
+
+/** Accepts tokens of the provider, and lets policies ask whose they are. */
+async function setUp(of: Project): Promise<string> {
+  const { jwks } = await addJwks(of, { jwt_audience: 'shop' });
+  await program.settle(of.id);
+  const owner = neon(of.ownerUri);
+  // As docs/connecting.md has it.
+  await owner`create schema auth`;
+  await owner`grant usage on schema auth to authenticated`;
+  await owner.query(`create function auth.user_id() returns text language sql stable
+    as $$ select nullif(pg_catalog.set_config('request.jwt.claims', null, true), '')::jsonb ->> 'sub' $$`);
+  return jwks.id;
 }
 
 async function addJwks(to: Project, more: object = {}) {
@@ -136,9 +144,13 @@ describe('a token of the provider', () => {
   });
 });
 
-describe('a policy over the claims', () => {
+describe.each([
+  [17, () => project],
+  [18, () => newer],
+])('a policy over the claims, on Postgres %i', (major, of) => {
   beforeAll(async () => {
-    const owner = neon(project.ownerUri);
+    const owner = neon(of().ownerUri);
+    expect(await owner`show server_version`).toMatchObject([{ server_version: expect.stringMatching(`^${major}`) }]);
     await owner`create table diaries (author text, words text)`;
     await owner`insert into diaries values ('ann', 'of ann'), ('bob', 'of bob')`;
     await owner`grant select on diaries to authenticated`;
@@ -148,7 +160,7 @@ describe('a policy over the claims', () => {
 
   it('shows each caller its own rows', async () => {
     for (const sub of ['ann', 'bob', 'eve']) {
-      const sql = neon(project.uri, { authToken: await token({ sub }) });
+      const sql = neon(of().uri, { authToken: await token({ sub }) });
       const expected = sub === 'eve' ? [] : [{ words: `of ${sub}` }];
       expect(await sql`select words from diaries`).toEqual(expected);
     }
@@ -162,7 +174,7 @@ describe('a policy over the claims', () => {
     `set role authenticated`,
   ];
   it.each(forgeries)('holds against %s', async (forgery) => {
-    const sql = neon(project.uri, { authToken: await token({ sub: 'ann' }) });
+    const sql = neon(of().uri, { authToken: await token({ sub: 'ann' }) });
     const [, rows] = await sql.transaction([sql.query(forgery), sql`select words from diaries`]);
     expect(rows).toEqual([{ words: 'of ann' }]);
     await sql.query(forgery);
@@ -173,9 +185,9 @@ describe('a policy over the claims', () => {
     const authToken = await token({ sub: 'ann' });
     const inOne = `with forged as materialized (select set_config('request.jwt.claims', '{"sub": "bob"}', false) as s)
       select words from forged, diaries where s is not null`;
-    expect(await neon(project.uri, { authToken }).query(inOne)).toEqual([{ words: 'of ann' }]);
-    const options = `options=endpoint%3D${project.endpointId}%20-c%20Request.JWT.Claims%3D%7B%22sub%22:%22bob%22%7D`;
-    const uri = project.uri.replace(/options=[^&]*/, options);
+    expect(await neon(of().uri, { authToken }).query(inOne)).toEqual([{ words: 'of ann' }]);
+    const options = `options=endpoint%3D${of().endpointId}%20-c%20Request.JWT.Claims%3D%7B%22sub%22:%22bob%22%7D`;
+    const uri = of().uri.replace(/options=[^&]*/, options);
     expect(uri).toContain('Request.JWT');
     expect(await neon(uri, { authToken })`select words from diaries`).toEqual([{ words: 'of ann' }]);
   });
@@ -184,16 +196,16 @@ describe('a policy over the claims', () => {
     const claims = '{"sub":"bob"}';
     const { body } = await program.api(
       'POST',
-      `/projects/${project.id}/branches/${await branchId()}/roles/authenticated/reset_password`,
+      `/projects/${of().id}/branches/${await branchId(of())}/roles/authenticated/reset_password`,
     );
-    await program.settle(project.id);
+    await program.settle(of().id);
     const client = new pg.Client({
       host: '127.0.0.1',
       port: program.pgPort,
       user: 'authenticated',
       password: body.role.password,
       database: 'neondb',
-      options: `endpoint=${project.endpointId} -c request.jwt.claims=${claims}`,
+      options: `endpoint=${of().endpointId} -c request.jwt.claims=${claims}`,
     });
     await client.connect();
     expect((await client.query('select words from diaries')).rows).toEqual([]);
@@ -257,8 +269,8 @@ it('a provider may change its key, and a key set that is deleted opens nothing a
   expect(await failure(project.uri, await token())).toBe('the token is not accepted here');
 });
 
-async function branchId(): Promise<string> {
-  return (await program.api('GET', `/projects/${project.id}/branches`)).body.branches[0].id;
+async function branchId({ id }: Project): Promise<string> {
+  return (await program.api('GET', `/projects/${id}/branches`)).body.branches[0].id;
 }
 
 async function forged(): Promise<string> {

@@ -368,12 +368,16 @@ describe('trusted domains and OAuth providers', () => {
   test('are kept by the provider, by project and by branch', async () => {
     await create();
     for (const path of forms()) {
-      const body = { domain: 'https://app.example.com', auth_provider: 'stack' };
-      expect((await post(`${path}/domains`, body)).status).toBe(201);
-      expect(await get(`${path}/domains`)).toEqual({ domains: [body] });
-      const gone = { auth_provider: 'stack', domains: [{ domain: 'https://app.example.com' }] };
-      expect((await remove(`${path}/domains`, gone)).status).toBe(200);
-      expect(await get(`${path}/domains`)).toEqual({ domains: [] });
+      // `better_auth` is what the published command line sends, whatever the integration is.
+      for (const auth_provider of ['stack', 'better_auth']) {
+        const domain = 'https://app.example.com';
+        expect((await post(`${path}/domains`, { domain, auth_provider })).status).toBe(201);
+        expect(await get(`${path}/domains`)).toEqual({ domains: [{ domain, auth_provider: 'stack' }] });
+        expect((await remove(`${path}/domains`, { auth_provider, domains: [{ domain }] })).status).toBe(200);
+        expect(await get(`${path}/domains`)).toEqual({ domains: [] });
+      }
+      const unknown = await post(`${path}/domains`, { domain: 'https://app.example.com', auth_provider: 'none' });
+      expect([unknown.status, unknown.body.message]).toEqual([400, expect.stringContaining('auth_provider')]);
     }
     for (const path of forms()) {
       const shared = { id: 'google', type: 'shared' };

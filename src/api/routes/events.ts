@@ -14,7 +14,7 @@ import { operationView } from '../views/operation.ts';
 const streamsMax = 500;
 const streamsOfKeyMax = 40;
 /** Keeps proxies from closing the stream, and ends it if a sign-in has expired. A revoked key is announced. */
-const heartbeatMs = 15_000;
+export const heartbeatMs = 15_000;
 /** A reader that is this far behind is cut off; it opens a new stream and reads everything again. */
 const unreadBytesMax = 1024 * 1024;
 

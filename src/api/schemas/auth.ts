@@ -93,11 +93,16 @@ export const TransferReply = Type.Object({
 
 const domain = Type.String({ minLength: 1, maxLength: 301, description: 'Origin, such as https://app.example.com.' });
 
+/** The path names the integration, and so the provider; `neonctl` sends `better_auth` whatever the integration is. */
+const anyProvider = Type.Enum(['stack', 'better_auth', 'mock'], {
+  description: 'Not looked at: the project or branch in the path has one integration, of the provider `stack`.',
+});
+
 export const DomainsReply = Type.Object({ domains: Type.Array(Type.Object({ domain, auth_provider: provider })) });
-export const DomainAddBody = Type.Object({ auth_provider: provider, domain }, closed);
+export const DomainAddBody = Type.Object({ auth_provider: anyProvider, domain }, closed);
 export const DomainsDeleteBody = Type.Object(
   {
-    auth_provider: provider,
+    auth_provider: anyProvider,
     domains: Type.Array(Type.Object({ domain }, closed), { minItems: 1, maxItems: 100, description: 'To be removed.' }),
   },
   closed,

@@ -74,6 +74,27 @@ describe('transactions', () => {
     expect(await value(one, 'select 1')).toBe(1);
   });
 
+  it.each([
+    ['BEGIN READ WRITE', 'off', 'read committed'],
+    ['begin isolation level repeatable read', 'off', 'repeatable read'],
+    ['BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE', 'on', 'serializable'],
+    ['START TRANSACTION READ ONLY', 'on', 'read committed'],
+  ])('begin by %s, with what it says, and are over for the next client', async (begin, readOnly, level) => {
+    // Of two sessions one pool may have one, so that the next client gets the same server.
+    const proxy = await startWith(2);
+    const [client, next] = [await proxies.client(proxy), await proxies.client(proxy)];
+    const facts = `select current_setting('transaction_read_only') || ' ' || current_setting('transaction_isolation')`;
+    await client.query(begin);
+    const mine = await pid(client);
+    expect(await value(client, facts)).toBe(`${readOnly} ${level}`);
+    const write = client.query('create temporary table written (n int) on commit drop');
+    if (readOnly === 'on') await expect(write).rejects.toMatchObject({ code: '25006' });
+    else await write;
+    await client.query('rollback');
+    expect(await value(next, facts)).toBe('off read committed');
+    expect(await pid(next)).toBe(mine);
+  });
+
   it('of a client that dies are rolled back, and their server is not used again', async () => {
     const proxy = await startWith(10);
     await direct`create table if not exists pool_killed (n int)`;

@@ -70,6 +70,23 @@ export function firstQuery(): void {
     await button(/^create table invoices/).waitFor();
   });
 
+  test('the SQL editor runs a transaction as a whole, or not at all', async () => {
+    const { page } = story();
+    await ownProject({ invoices: true });
+    await open(at('/sql'));
+    const write = (id: number) => `insert into invoices values (${id}, 'Bea')`;
+    await runSql(`begin; ${write(3)}; select count(*) as inside from invoices; commit`);
+    const result = (index: number) => page.getByRole('region', { name: `Result ${index}`, exact: true });
+    await result(3).getByRole('cell', { name: '3', exact: true }).waitFor();
+    await result(4).getByText('COMMIT: 0 rows').waitFor();
+    await runSql(`begin; ${write(4)}; select nonsense from invoices; ${write(5)}; commit`);
+    await page.getByRole('alert').getByText('column "nonsense" does not exist').waitFor();
+    expect(await page.locator('.cm-lintRange-error').innerText()).toBe('nonsense');
+    await runSql('select id from invoices order by id');
+    await result(1).getByText('3 rows').waitFor();
+    expect(await result(1).getByRole('cell').allInnerTexts()).toEqual(['1', '2', '3']);
+  });
+
   test('errors stand at their place, plans are drawn, and a query can be cancelled', async () => {
     const { page } = story();
     await sharedProject();

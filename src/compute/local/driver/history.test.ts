@@ -11,8 +11,8 @@ import { type LogPosition, lsnBytes, type Moment } from '../../../lib/moments.ts
 import { Bench, ownerAndDatabase } from '../../contract/bench.ts';
 import { type ComputeObservation, NoSuchMomentError } from '../../interface/driver.ts';
 import { historySlot } from '../../interface/own-logins.ts';
+import { baseCopies } from '../host/history/bases.ts';
 import { type HistoryPaths, historyPaths, readBases, readState } from '../host/history/files.ts';
-import { baseCopies } from '../host/history/histories.ts';
 import { removeLostHistories } from '../host/history/leftovers.ts';
 import { LocalDriver } from './local-driver.ts';
 

@@ -3,7 +3,6 @@
  * processes, and the SQL that checks whether a server answers and what it holds.
  */
 
-import { randomBytes } from 'node:crypto';
 import { BackgroundWork } from '../../../lib/background-work.ts';
 import { delay } from '../../../lib/clock.ts';
 import type {
@@ -14,7 +13,6 @@ import type {
   ReplicationSlot,
   ServerCatalog,
 } from '../../../lib/model.ts';
-import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
 import {
   type BranchCopy,
@@ -39,7 +37,6 @@ import {
   type WorkObservation,
 } from '../../interface/driver.ts';
 import type { RoomObservation, ServerMeasures } from '../../interface/measures.ts';
-import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import {
   adminLogin,
   type EnterAs,
@@ -51,14 +48,13 @@ import {
 } from '../../server/admin-session.ts';
 import type { Ways } from '../../server/blockers.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
-import { keepLogForHistory } from '../../server/history.ts';
 import { readSlots } from '../../server/logical-replication.ts';
 import { readMeasures } from '../../server/measures.ts';
 import { takesLogins } from '../../server/probe.ts';
-import { quoteLiteral } from '../../server/sql-text.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
 import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute, LogRef } from '../channel/host-calls.ts';
+import { replaceFirstSecret } from './first-secret.ts';
 import { keepHistory } from './history.ts';
 import { checkpointAndRead, nothingWritten } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
@@ -316,7 +312,8 @@ export class LocalDriver implements ComputeDriver {
       if (compute.firstSecret === null) {
         if (!(await takesLogins(addressOf(compute)))) return false;
       } else {
-        await this.#replaceFirstSecret(ref, compute, compute.firstSecret);
+        await replaceFirstSecret(compute, compute.firstSecret);
+        await this.#host.forgetFirstSecret(ref);
       }
     } catch (error) {
       if (isNotReady(error)) return false;
@@ -327,25 +324,5 @@ export class LocalDriver implements ComputeDriver {
     }
     this.#answered.set(compute.endpointId, compute.process.pid);
     return true;
-  }
-
-  /**
-   * The template's secret is in every new clone, so no route may open before it is replaced. The new one is sent as a
-   * verifier: the password itself never appears in a statement. If Catnap dies before the host forgets the first
-   * secret, the next probe finds that one refused and the project's own accepted.
-   */
-  async #replaceFirstSecret(ref: EndpointRef, compute: HostedCompute, firstSecret: string): Promise<void> {
-    const address = addressOf(compute);
-    const verifier = buildVerifier(compute.adminSecret, randomBytes(16), adminScramIterations);
-    try {
-      await withSession(address, adminLogin(firstSecret), async (sql) => {
-        await sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`);
-        await keepLogForHistory(sql);
-      });
-    } catch (error) {
-      if (!isRefused(error)) throw error;
-      await withSession(address, adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
-    }
-    await this.#host.forgetFirstSecret(ref);
   }
 }

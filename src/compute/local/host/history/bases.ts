@@ -236,3 +236,13 @@ async function publishBase(paths: HistoryPaths, record: BaseRecord, group: numbe
   await syncTree(directory);
   await renameDurably(directory, join(paths.bases, record.name));
 }
+
+/** How base images are copied; a test may make it slow. */
+export interface BaseCopies {
+  readonly ofRunning: typeof beginLiveBase;
+  readonly ofSleeping: typeof makeBaseAsleep;
+  /** A base image of a sleeping branch that takes longer is finished behind its caller's back. */
+  readonly waitMs: number;
+}
+
+export const baseCopies: BaseCopies = { ofRunning: beginLiveBase, ofSleeping: makeBaseAsleep, waitMs: 1_000 };

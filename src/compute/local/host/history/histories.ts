@@ -24,7 +24,7 @@ import {
 } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
-import { abandonBase, type BaseBegun, beginLiveBase, findUnusedBase, finishLiveBase, makeBaseAsleep } from './bases.ts';
+import { abandonBase, type BaseBegun, type BaseCopies, findUnusedBase, finishLiveBase } from './bases.ts';
 import { beginHistory, type ParentHistory } from './begin.ts';
 import { requireLogEnd } from './copy-log.ts';
 import {
@@ -50,16 +50,6 @@ export interface HistoryParts {
   readonly uids: Uids | null;
   readonly copies: BaseCopies;
 }
-
-/** How base images are copied; a test may make it slow. */
-export interface BaseCopies {
-  readonly ofRunning: typeof beginLiveBase;
-  readonly ofSleeping: typeof makeBaseAsleep;
-  /** A base image of a sleeping branch that takes longer is finished behind its caller's back. */
-  readonly waitMs: number;
-}
-
-export const baseCopies: BaseCopies = { ofRunning: beginLiveBase, ofSleeping: makeBaseAsleep, waitMs: 1_000 };
 
 /** A branch's data, and the history that belongs to it. */
 export interface Kept {

@@ -15,8 +15,9 @@ import { createLayout, dataDirectory, type Layout } from '../home/layout.ts';
 import { type BranchPast, readBranchRecord, writeBranchRecord } from '../home/records.ts';
 import { TenantDirectories } from '../home/tenant-directories.ts';
 import { parseSegment, segmentBytes, segmentName } from '../postgres/wal-segments.ts';
+import { baseCopies } from './bases.ts';
 import { historyPaths, readFacts } from './files.ts';
-import { baseCopies, Histories } from './histories.ts';
+import { Histories } from './histories.ts';
 import { removeLostHistories } from './leftovers.ts';
 import { planRecovery } from './plan.ts';
 
