@@ -5,7 +5,7 @@ import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { DriverSubject } from '../../src/compute/contract/bench.ts';
 import { LocalDriver } from '../../src/compute/local/driver/local-driver.ts';
-import type { BaseCopies } from '../../src/compute/local/host/history/histories.ts';
+import type { BaseCopies } from '../../src/compute/local/host/history/bases.ts';
 import type { Layout } from '../../src/compute/local/host/home/layout.ts';
 import { PrivilegedHost } from '../../src/compute/local/host/privileged-host.ts';
 import type { Login } from '../../src/compute/server/admin-session.ts';
