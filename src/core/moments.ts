@@ -62,8 +62,14 @@ export async function resolveMoment(
   const oldest = scope.clock.now().getTime() - retentionSeconds * 1_000;
   if (moment.kind === 'time' && Date.parse(moment.at) < oldest) throw await outside();
   const owner = await ownerOf(scope, branch, moment, field);
-  // Nobody has asked about data that was just made; the driver finds out what it can give.
-  if (owner.history === null && owner.currentState === 'ready') return { branchId: owner.id, moment };
+  if (owner.history === null && owner.currentState === 'ready') {
+    if (owner.parentId === null && moment.kind === 'time' && Date.parse(moment.at) < owner.createdAt.getTime()) {
+      const madeAt = owner.createdAt.toISOString();
+      throw refused(`${field} cannot be given: the branch ${owner.name} was made at ${madeAt}`);
+    }
+    // Nobody has asked about data that was just made; the driver finds out what it can give.
+    return { branchId: owner.id, moment };
+  }
   if (owner.history?.from == null || owner.history.until === null) {
     throw refused(`${field} cannot be given: the branch ${owner.name} has no history yet, try again in a minute`);
   }

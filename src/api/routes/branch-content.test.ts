@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
 import { FakeDriver } from '../../compute/fake/fake-driver.ts';
+import { updateHistory } from '../../db/histories.ts';
+import type { BranchId } from '../../lib/ids.ts';
 
 let api: TestApi;
 let base: string;
-let root: string;
+let root: BranchId;
 let dev: string;
 const driver = new FakeDriver();
 
@@ -16,6 +18,8 @@ beforeAll(async () => {
   root = made.branch.id;
   dev = (await api.call('POST', base, { body: { branch: { name: 'dev' } } })).json().branch.id;
   await drain(api.core, driver);
+  const ref = { projectId: made.project.id, branchId: root, tenantUid: null };
+  await updateHistory(api.core.database.sql, root, await driver.keepHistory(ref, { retentionSeconds: 3_600 }));
 });
 afterAll(() => api.close());
 
@@ -42,7 +46,7 @@ describe('restore', () => {
     [{ source_branch_id: '^parent' }, 400, 'source_branch_id'],
     [{ source_branch_id: 'br-none' }, 404, 'branch not found'],
     [{ source_branch_id: 'SELF' }, 400, 'body.source_lsn or body.source_timestamp is required'],
-    [{ source_branch_id: 'ROOT', source_lsn: '0/1' }, 422, 'has no history yet'],
+    [{ source_branch_id: 'ROOT', source_lsn: '0/1' }, 422, 'body.source_lsn is outside the history'],
     [{ source_branch_id: 'ROOT', source_timestamp: '2026-01-01T00:00:00Z' }, 422, 'is outside the history'],
     [{ source_branch_id: 'ROOT', preserve_under_name: ' ' }, 400, 'body.preserve_under_name must not be blank'],
     [{ source_branch_id: 'ROOT', preserve_under_name: 'dev' }, 409, 'branch already exists'],
@@ -79,7 +83,7 @@ describe('schema', () => {
       [schema(root, 'db_name=nowhere'), 404, 'database not found'],
       [schema('br-none', 'db_name=neondb'), 404, 'branch not found'],
       [schema(root, 'db_name=neondb&format=json'), 400, 'format'],
-      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'query.lsn cannot be given'],
+      [schema(root, 'db_name=neondb&lsn=0/1'), 422, 'query.lsn is outside the history'],
       [schema(dev, 'db_name=neondb'), 422, 'has none, create it first'],
       [compare(root, 'db_name=neondb'), 400, 'base_branch_id is required'],
       [

@@ -6,19 +6,15 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { chooseHomesFolder } from '../../../../../test/helpers/homes-folder.ts';
 import { newBranchId, newProjectId } from '../../../../lib/ids.ts';
 import { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
 import { createLayout, dataDirectory, type Layout } from '../home/layout.ts';
-import { type BranchPast, readBranchRecord, writeBranchRecord } from '../home/records.ts';
-import { TenantDirectories } from '../home/tenant-directories.ts';
+import type { BranchPast } from '../home/records.ts';
 import { parseSegment, segmentBytes, segmentName } from '../postgres/wal-segments.ts';
-import { baseCopies } from './bases.ts';
-import { historyPaths, readFacts } from './files.ts';
-import { Histories } from './histories.ts';
-import { removeLostHistories } from './leftovers.ts';
+import type { Histories } from './histories.ts';
 import { planRecovery } from './plan.ts';
 
 const kill = vi.hoisted(() => {
@@ -72,6 +68,19 @@ vi.mock('./policy.ts', async (load) => {
   return { ...real, isBaseDue };
 });
 
+// What other test files of this process have loaded knows nothing of kills, and what is loaded here is not for them.
+vi.resetModules();
+const { readBranchRecord, writeBranchRecord } = await import('../home/records.ts');
+const { TenantDirectories } = await import('../home/tenant-directories.ts');
+const { baseCopies } = await import('./bases.ts');
+const { historyPaths, readFacts } = await import('./files.ts');
+const { Histories: LoadedHistories } = await import('./histories.ts');
+const { removeLostHistories } = await import('./leftovers.ts');
+afterAll(() => {
+  for (const path of ['node:fs/promises', 'node:fs', './policy.ts']) vi.doUnmock(path);
+  vi.resetModules();
+});
+
 /** As `global/pg_control` of a server that was shut down there. */
 function controlFile(checkpoint: bigint): Buffer {
   const bytes = Buffer.alloc(8_192);
@@ -108,7 +117,8 @@ class Machine {
     const { layout } = this;
     await removeLostHistories(layout);
     const tenants = new TenantDirectories(layout, null);
-    return new Histories({ layout, tenants, locks: new KeyedLock(), uids: null, copies: { ...baseCopies, waitMs } });
+    const copies = { ...baseCopies, waitMs };
+    return new LoadedHistories({ layout, tenants, locks: new KeyedLock(), uids: null, copies });
   }
 
   ref(branchId = this.branchId) {
