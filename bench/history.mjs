@@ -24,7 +24,8 @@ const logs = listOf('BENCH_HISTORY_LOGS', '1,100,1000').map(Number);
 const repeats = Number(process.env.BENCH_HISTORY_REPEATS ?? 3);
 const turns = Number(process.env.BENCH_HISTORY_TURNS ?? 5);
 const scales = { '100M': 5, '1G': 66, '10G': 660 };
-const imageGb = { '100M': 8, '1G': 16, '10G': 60 };
+/** Sparse; every turn leaves a branch with its log behind, in the history too. */
+const imageGb = { '100M': 24, '1G': 40, '10G': 70 };
 const peerName = 'pgbackrest restore --type=time, and start';
 const count = 'select count(*) from precious';
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
