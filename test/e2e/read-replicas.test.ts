@@ -124,7 +124,11 @@ describe('read replicas', () => {
       expect(await program.serverPids(id)).toEqual([]);
     };
     await move(made.body.branch.id);
-    expect(await slotFolders()).toHaveLength(1);
+    const { body: done } = await program.api('GET', `/projects/${projectId}/operations?limit=6`);
+    await eventually(async () => {
+      const slots = await slotFolders();
+      expect(slots, JSON.stringify({ slots, done, output: program.output.slice(-2_000) })).toHaveLength(1);
+    });
     await eventually(async () => expect(await countOn(id)).toBe('0'));
     await expect(ask(uriOf(id), 'insert into t values (0)')).rejects.toMatchObject({ code: '25006' });
     await move(branchId);
