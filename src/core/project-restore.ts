@@ -37,7 +37,7 @@ export interface AdmissionOptions {
   readonly ids: ReadonlyMap<string, string>;
   /** They are new ones, whether the old ones are free or not. */
   readonly asNew: boolean;
-  /** Where it shall belong to, if not to the organization that it belonged to. */
+  /** The organization that gets it, if not the one it was in. */
   readonly organizationId: OrganizationId | null;
   readonly origin: DeliveryOrigin;
 }

@@ -30,7 +30,7 @@ export function addRestore(program: Command, run: RunCommand): void {
     .option('--key-file <file>', 'the file with the backup key (default: CATNAP_BACKUP_KEY, else it is asked for)')
     .option('--project <id>', 'this project alone, into the Catnap that runs on the data home')
     .option('--as-new', 'with --project: under new ids, beside the project that has the old ones')
-    .option('--org <id>', 'with --project: the organization that it shall belong to (default: the one it had)')
+    .option('--org <id>', 'with --project: the organization that gets it (default: the one it was in)')
     .option('--jobs <count>', 'branches that are restored at the same time, 1 to 16', parseJobs, 3)
     .action((options: RestoreOptions) => run((session) => restore(session, options)));
 }
