@@ -1,7 +1,8 @@
 /**
  * How the tests run: real Postgres from test/helpers/postgres-global.ts, five processes at most (much of it is
  * waiting). A process loads the program once for all its files, so no file may leave anything behind in a module.
- * `--mode unit` leaves out that Postgres and every file that needs it.
+ * `--mode unit` leaves out that Postgres and every file that needs it; `--mode proof` runs what takes long and is no
+ * test of every day (`scripts/proof.mjs`).
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -62,6 +63,15 @@ class LongestFirst extends BaseSequencer {
 /** What `npm run test:coverage` measures: the rules, the work and the statements. */
 const measured = ['src/core', 'src/operations', 'src/db'];
 
+/** Long runs are bounded by what they were asked for. */
+const proofMs = 6 * 3_600_000;
+
+function filesOf(mode: string): string[] {
+  if (mode === 'unit') return findUnitTests();
+  if (mode === 'proof') return ['test/proof/**/*.proof.ts'];
+  return ['src/**/*.test.ts', 'test/**/*.test.ts'];
+}
+
 export default defineConfig(({ mode }) => ({
   test: {
     pool: 'forks',
@@ -69,8 +79,8 @@ export default defineConfig(({ mode }) => ({
     isolate: false,
     sequence: { sequencer: LongestFirst },
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
-    include: mode === 'unit' ? findUnitTests() : ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    testTimeout: usualTestMs,
+    include: filesOf(mode),
+    testTimeout: mode === 'proof' ? proofMs : usualTestMs,
     expect: { poll: { timeout: usualDeadlineMs } },
     hookTimeout: usualTestMs,
     coverage: {

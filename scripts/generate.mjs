@@ -1,8 +1,9 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
- * each product, the API's types for its two clients, and docs/compatibility.md. `.ci/run` demands that nothing changes.
+ * each product, the API's types for its two clients, docs/compatibility.md and docs/reliability.md. `.ci/run` demands
+ * that nothing changes.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +13,7 @@ import { loadSource } from './load-source.mjs';
 import { contractPackages, publishedOperations } from './published-api.mjs';
 import { renderCompatibility } from './render-compatibility.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
+import { renderReliability } from './render-reliability.mjs';
 import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -46,6 +48,12 @@ const { clients } = readJson('docs/compatibility/clients.json');
 const { suites } = readJson('docs/compatibility/suites.json');
 const contract = { operations: publishedOperations(), packages: contractPackages() };
 write('docs/compatibility.md', renderCompatibility({ ...contract, routes, clients, suites }));
+const { bugs } = readJson('docs/reliability/bugs.json');
+const runs = readdirSync(join(root, 'docs/reliability')).filter(
+  (name) => name.endsWith('.json') && name !== 'bugs.json',
+);
+const ledgers = runs.map((name) => readJson(`docs/reliability/${name}`));
+write('docs/reliability.md', renderReliability({ ledgers, bugs }));
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {
