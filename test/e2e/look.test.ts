@@ -134,6 +134,21 @@ it.skipIf(process.getuid?.() !== 0)(
   60_000,
 );
 
+it('serves those of Postgres 18 as well', async () => {
+  const { body } = await program.api('POST', '/projects', { project: { name: 'looks at 18', pg_version: 18 } });
+  const own: string = body.connection_uris[0].connection_uri;
+  await ask(own, "create table t as select 'old' as name");
+  const lsn = await ask(own, 'select pg_current_wal_insert_lsn()');
+  await ask(own, "insert into t values ('new')");
+  const then = withOptions(`neon_lsn:${lsn}`, own);
+  await eventually(async () => {
+    expect(await ask(then, "select string_agg(name, ' ') || current_setting('server_version_num') from t")).toMatch(
+      /^old18/,
+    );
+  });
+  expect(await ask(own, "select string_agg(name, ' ') from t")).toBe('old new');
+});
+
 it('lets the password of now in, and no role that came later', async () => {
   await ask(uri, "create role late login password 'npg_late_enough'");
   const late = new URL(byTime());
