@@ -89,11 +89,11 @@ async function startCatnap(cleanups) {
   return { httpPort, pgPort, key, bin: findBin(home), certificates: join(home, 'certificates') };
 }
 
-/** The folder of `initdb` and `postgres` of the newest major in a home. */
+/** The folder of `initdb` and `postgres` of the major that the suites are for. Others may still be unpacked. */
 function findBin(home) {
-  const found = readdirSync(home, { recursive: true }).filter((path) => path.endsWith('bin/initdb'));
-  const [newest] = found.sort().filter((path) => /17/.test(path));
-  return join(home, newest ?? found[0], '..');
+  const builds = join(home, 'builds/17');
+  const [found] = readdirSync(builds, { recursive: true }).filter((path) => path.endsWith('bin/initdb'));
+  return join(builds, found, '..');
 }
 
 function endProcess(pid) {
