@@ -77,8 +77,10 @@ export async function takeInventory(backup: Backup, projectId?: string): Promise
   for (const { hasDocument, ...history } of listed.values()) {
     try {
       const document = hasDocument ? await readHistoryDocument(backup, history) : null;
-      if (document === null) unusable.push({ ...refOf(history), reason: 'its first upload was not finished' });
-      else found.push({ ...history, document });
+      // One whose first base image is not there yet must not stand before an older one that has some.
+      if (document === null || document.bases.length === 0) {
+        unusable.push({ ...refOf(history), reason: 'its first upload was not finished' });
+      } else found.push({ ...history, document });
     } catch (error) {
       if (!(error instanceof SealBrokenError)) throw error;
       unusable.push({ ...refOf(history), reason: error.message });
