@@ -155,7 +155,7 @@ export class Program {
         );
         if (open.length > 0) throw new Error(`operations are not finished: ${JSON.stringify(open)}`);
       },
-      { deadlineMs, everyMs: 50 },
+      { deadlineMs },
     );
   }
 
