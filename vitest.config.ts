@@ -14,12 +14,12 @@ import { findUnitTests } from './test/helpers/unit-tests.ts';
  * minute and more, whatever their text, and would go on alone after all others have ended; the longest come first.
  */
 const longest = [
-  '/test/console/journeys.test.ts',
-  '/test/sweeps/operations.test.ts',
-  '/test/e2e/neon-cli.test.ts',
-  '/src/compute/local/local.test.ts',
-  '/src/compute/local/driver/live-clone.test.ts',
   '/test/e2e/restore.test.ts',
+  '/test/console/journeys.test.ts',
+  '/src/compute/local/local.test.ts',
+  '/test/e2e/neon-cli.test.ts',
+  '/test/sweeps/operations.test.ts',
+  '/src/compute/local/driver/live-clone.test.ts',
   '/test/e2e/clone-crashes.test.ts',
   '/src/compute/local/driver/history.test.ts',
   '/test/e2e/crashes.test.ts',

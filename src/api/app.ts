@@ -4,7 +4,8 @@
  */
 import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
-import { authProviderPlugin, authProviderPrefix } from '../auth-provider/plugin.ts';
+import { authProviderPrefix } from '../auth-provider/core/parts.ts';
+import { authProviderPlugin } from '../auth-provider/plugin.ts';
 import { authenticate } from '../core/api-key.ts';
 import { readScope } from '../core/context.ts';
 import type { App } from './kit/app-type.ts';

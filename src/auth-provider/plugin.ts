@@ -4,7 +4,7 @@
  */
 
 import { createLimits, type Limits } from './core/limits.ts';
-import type { AuthProviderParts } from './core/parts.ts';
+import { type AuthProviderParts, authProviderPrefix } from './core/parts.ts';
 import type { AuthProviderApp } from './http/app-type.ts';
 import { useBodies } from './http/bodies.ts';
 import { plain, sendAuthProviderError } from './http/errors.ts';
@@ -26,8 +26,6 @@ import { transferRoutes } from './routes/transfer.ts';
 import { userRoutes } from './routes/users.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { createIdentityProviders, type IdentityProviders } from './third-party/identity-providers.ts';
-
-export const authProviderPrefix = '/stack';
 
 /** The newest version is also served under its alias. */
 const versions = ['/api/v1', '/api/latest'];

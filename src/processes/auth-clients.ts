@@ -1,7 +1,7 @@
 /** The auth providers of this installation, as its processes reach them. */
 
 import { createProviders, type Providers } from '../auth-client/providers.ts';
-import { authProviderPrefix } from '../auth-provider/plugin.ts';
+import { authProviderPrefix } from '../auth-provider/core/parts.ts';
 import { localUrl } from '../lib/config.ts';
 import { integrationClientId } from './auth-provider.ts';
 import type { ChildInit } from './channel/messages.ts';

@@ -1,7 +1,6 @@
 /** What the embedded auth provider is built from, in each process that needs it. */
 import { createHmac } from 'node:crypto';
-import type { AuthProviderParts } from '../auth-provider/core/parts.ts';
-import { authProviderPrefix } from '../auth-provider/plugin.ts';
+import { type AuthProviderParts, authProviderPrefix } from '../auth-provider/core/parts.ts';
 import type { Core } from '../core/context.ts';
 import type { ChildInit } from './channel/messages.ts';
 

@@ -14,7 +14,7 @@ import { ask } from '../helpers/query.ts';
 
 const auth_provider = NeonAuthSupportedAuthProvider.Stack;
 /** As many as the acceptance asks for with CATNAP_TEST_SIGN_UPS=1000. */
-const signUps = Number(process.env.CATNAP_TEST_SIGN_UPS ?? 60);
+const signUps = Number(process.env.CATNAP_TEST_SIGN_UPS ?? 20);
 
 let program: Program;
 let uri: string;

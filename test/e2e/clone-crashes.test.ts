@@ -13,6 +13,7 @@ let branchId: string;
 let primaryId: string;
 let uri: string;
 
+const rounds = Number(process.env.CATNAP_TEST_COPY_KILLS ?? 1);
 const rows = '20000';
 const folder = (...names: string[]) => join(program.home.path, 'projects', projectId, ...names);
 const uriOf = (endpointId: string) => uri.replaceAll(primaryId, endpointId);
@@ -57,7 +58,7 @@ async function removeBranch(id: string): Promise<void> {
 describe('kill -9 during a copy', () => {
   it('of Catnap loses no branch, leaves no half of one, and the parent never notices', async () => {
     const started = await ask(uri, 'select pg_postmaster_start_time()');
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < rounds; round++) {
       const { body } = await makeBranch(`round ${round}`);
       await randomMoment(800);
       await program.killHard();
@@ -70,7 +71,7 @@ describe('kill -9 during a copy', () => {
   });
 
   it('of the worker is the same', async () => {
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < rounds; round++) {
       const { body } = await makeBranch(`worker ${round}`);
       await randomMoment(600);
       for (const pid of await program.processPids('worker')) process.kill(pid, 'SIGKILL');
@@ -81,7 +82,7 @@ describe('kill -9 during a copy', () => {
   });
 
   it('of the parent’s server fails the copy, which then succeeds', async () => {
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < rounds; round++) {
       const { body } = await makeBranch(`server ${round}`);
       await randomMoment(600);
       for (const pid of await program.serverPids(primaryId)) process.kill(pid, 'SIGKILL');
@@ -93,7 +94,7 @@ describe('kill -9 during a copy', () => {
   });
 
   it('of Catnap while a replica is made, or deleted, leaves a replica or nothing', async () => {
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < rounds; round++) {
       const input = { endpoint: { branch_id: branchId, type: 'read_only' } };
       const { body } = await program.api('POST', `/projects/${projectId}/endpoints`, input);
       await randomMoment(800);

@@ -5,7 +5,7 @@ import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
 /** Each is followed by a start of everything. */
-const kills = Number(process.env.CATNAP_TEST_KILLS ?? 5);
+const kills = Number(process.env.CATNAP_TEST_KILLS ?? 3);
 let program: Program;
 beforeAll(async () => {
   program = await Program.create();

@@ -87,7 +87,7 @@ async function writeUntilTheEnd({ uri, acknowledged }: Written): Promise<void> {
     for (let n = 1; ; n++) {
       await client.query('insert into written values ($1)', [n]);
       acknowledged.push({ n, at: Date.now() });
-      await thinkTime(5);
+      await thinkTime(25);
     }
   } catch {
     // The machine is lost.

@@ -8,7 +8,7 @@ import { eventually, letRun, randomMoment, stays, usualDeadlineMs, usualTestMs }
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
-const cycles = Number(process.env.CATNAP_TEST_CYCLES ?? 6);
+const cycles = Number(process.env.CATNAP_TEST_CYCLES ?? 4);
 const crowd = Number(process.env.CATNAP_TEST_CLIENTS ?? 100);
 const flood = Number(process.env.CATNAP_TEST_FLOOD ?? 12);
 const patience = usualTestMs + cycles * 3_000 + crowd * 100;

@@ -27,7 +27,8 @@ export async function makeDatabase(poolSize = 10): Promise<TestDatabase> {
       await sql.unsafe(`create database ${template}`);
       await migrate({ ...admin, database: template }, await loadAllMigrations());
     }
-    await sql.unsafe(`create database ${name} template ${template}`);
+    // As files: page by page through the log, as is usual, takes more than twice as long.
+    await sql.unsafe(`create database ${name} template ${template} strategy file_copy`);
     // Nobody pulls the plug on a test: commits need not wait for the disk.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`);
   } finally {

@@ -10,6 +10,7 @@ import type { Job } from '../../src/operations/step.ts';
 import { testProviders } from './providers.ts';
 
 const turnsMax = 500;
+const log = createLogger({ level: 'silent', process: 'test' });
 
 export async function drain(
   core: Core,
@@ -17,7 +18,6 @@ export async function drain(
   registry: Readonly<Record<string, Job>> = jobRegistry,
   providers = testProviders(),
 ): Promise<void> {
-  const log = createLogger({ level: 'silent', process: 'test' });
   const dumpSchema = driver instanceof FakeDriver ? fakeDump(driver) : undefined;
   const more = { registry, providers, ...(dumpSchema && { dumpSchema }) };
   const runner = new OperationRunner({ core, driver, log, concurrency: 1, ...more });

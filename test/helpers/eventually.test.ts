@@ -21,6 +21,17 @@ test('eventually fails with the last reason when the deadline has passed', async
   expect(failure).toBe(`no ${tries}`);
 });
 
+test('eventually asks less often the longer it takes', async () => {
+  let tries = 0;
+  const never = () => {
+    tries += 1;
+    throw new Error('no');
+  };
+  await expect(eventually(never, { deadlineMs: 400 })).rejects.toThrow('no');
+  // Twenty without it; a busy machine makes fewer of both.
+  expect(tries).toBeLessThan(12);
+});
+
 test('stays checks to the end of the time, and once even without any', async () => {
   const startedAt = Date.now();
   let checks = 0;

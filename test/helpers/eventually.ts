@@ -10,6 +10,12 @@ interface Polling {
 }
 
 const usualPollMs = 20;
+/**
+ * A check often costs a request, and the program that answers it needs the processor for what is waited for: the pauses
+ * of a check that does not say its own grow up to this.
+ */
+const slowPollMs = 200;
+const pollGrowth = 1.3;
 
 /**
  * How long a test waits for what it expects, however busy the machine is: a deadline tells a fault from patience, and
@@ -21,12 +27,12 @@ export const usualTestMs = 480_000;
 /** Tries until it holds or the deadline passes, then fails with the last reason. */
 export async function eventually<T>(check: () => Promise<T> | T, options: Polling = {}): Promise<T> {
   const giveUpAt = Date.now() + (options.deadlineMs ?? usualDeadlineMs);
-  for (;;) {
+  for (let pauseMs = usualPollMs; ; pauseMs = Math.min(slowPollMs, pauseMs * pollGrowth)) {
     try {
       return await check();
     } catch (error) {
       if (Date.now() > giveUpAt) throw error;
-      await delay(options.everyMs ?? usualPollMs);
+      await delay(options.everyMs ?? pauseMs);
     }
   }
 }

@@ -1,7 +1,8 @@
 /** The whole program, as a person starts it: built, in a home of its own, on free ports. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -155,7 +156,7 @@ export class Program {
         );
         if (open.length > 0) throw new Error(`operations are not finished: ${JSON.stringify(open)}`);
       },
-      { deadlineMs, everyMs: 50 },
+      { deadlineMs },
     );
   }
 
@@ -172,7 +173,7 @@ export class Program {
   /** Child processes of this program, by the name that they were started with. */
   async processPids(role: string): Promise<number[]> {
     const parent = String(this.pid);
-    const candidates = await findProcesses((words) => words[1]?.endsWith('/child.js') === true && words[2] === role);
+    const candidates = findProcesses((words) => words[1]?.endsWith('/child.js') === true && words[2] === role);
     const isOurs = async (pid: number) =>
       (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1] === parent;
     const kept = await Promise.all(candidates.map(isOurs));
@@ -180,13 +181,19 @@ export class Program {
   }
 }
 
-async function findProcesses(matches: (words: readonly string[]) => boolean): Promise<number[]> {
-  const found: number[] = [];
-  for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
-    const words = (await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')).split('\0');
-    if (matches(words)) found.push(Number(name));
+/** Without waiting for each file: there are hundreds, they are short, and tests look again and again. */
+function findProcesses(matches: (words: readonly string[]) => boolean): number[] {
+  const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
+  return pids.filter((pid) => matches(commandLine(pid))).map(Number);
+}
+
+function commandLine(pid: string): readonly string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    // It has ended meanwhile.
+    return [];
   }
-  return found;
 }
 
 async function freePorts(): Promise<readonly [number, number]> {

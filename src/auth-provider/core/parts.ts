@@ -5,6 +5,9 @@ import type { Clock } from '../../lib/clock.ts';
 import type { OauthIssuers } from '../../lib/oauth-issuers.ts';
 import type { SecretBox } from '../../lib/secrets.ts';
 
+/** Where it is served. Here and not beside the routes, which only the API process is to load. */
+export const authProviderPrefix = '/stack';
+
 export interface AuthProviderParts {
   readonly database: Database;
   readonly box: SecretBox;

@@ -214,7 +214,7 @@ function describeClones(onXfs: boolean): void {
   }
 }
 
-/** Clients that move money without a pause, and record what the server acknowledged as committed. */
+/** Clients that move money almost without a pause, and record what the server acknowledged as committed. */
 class Writers {
   readonly #sql: postgres.Sql;
   readonly #done: number[];
@@ -255,7 +255,7 @@ class Writers {
         await tx`INSERT INTO commits VALUES (${writer}, ${n})`;
       });
       this.#done[writer] = n;
-      await thinkTime(1);
+      await thinkTime(4);
     }
   }
 }
