@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import type { AuthProviderParts } from '../auth-provider/core/parts.ts';
 import { authProviderPrefix } from '../auth-provider/plugin.ts';
 import type { Core } from '../core/context.ts';
+import { outboundPolicy } from '../lib/outbound.ts';
 import type { ChildInit } from './channel/messages.ts';
 
 /** The client id under which Catnap itself calls the provider. */
@@ -19,5 +20,6 @@ export function authProviderParts(core: Core, init: Pick<ChildInit, 'secretKey' 
     derivationKey: createHmac('sha256', init.secretKey).update('tokens of the embedded auth provider').digest(),
     limitsAddresses: config.rateLimitPerMinute !== undefined,
     oauthIssuers: config.oauthIssuers,
+    webhookPolicy: { ...outboundPolicy(config), allowPlain: true },
   };
 }
