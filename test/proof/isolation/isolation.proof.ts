@@ -1,9 +1,11 @@
 /**
  * `npm run isolation`: who can see, change or disturb what belongs to somebody else. Parts, by `--only`: `routes`,
- * `sql`, `ssrf`.
+ * `sql`, `ssrf`, `browser`, `neighbours`.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { keepLedger, proofOptions } from '../ledger.ts';
+import { visitEveryPage } from './browser.ts';
+import { measureNeighbours } from './neighbours.ts';
 import type { PartReport } from './report.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
 import { tryEscapes } from './sql.ts';
@@ -39,6 +41,10 @@ part('routes', async () => {
 part('sql', () => tryEscapes());
 
 part('ssrf', trySsrf);
+
+part('browser', visitEveryPage);
+
+part('neighbours', measureNeighbours);
 
 afterAll(() => {
   const sum = (of: (report: PartReport) => number) => reports.reduce((total, report) => total + of(report), 0);
