@@ -168,13 +168,11 @@ async function world({ elsewhere }: Stage): Promise<Map<string, string>> {
   const { sql } = elsewhere.api.core.database;
   const tables = await sql<{ name: string }[]>`
     select tablename as name from pg_tables where schemaname = current_schema() order by 1`;
-  const digests = await Promise.all(
-    tables.map(async ({ name }) => {
-      const [row] = await sql<{ digest: string }[]>`
-        select md5(coalesce(string_agg(t::text, '' order by t::text), '')) as digest from ${sql(name)} t`;
-      return [name, row?.digest ?? ''] as const;
-    }),
-  );
+  const digestOf = (name: string) =>
+    `select '${name}' as name, md5(coalesce(string_agg(t::text, '' order by t::text), '')) as digest from "${name}" t`;
+  const all = tables.map(({ name }) => digestOf(name)).join(' union all ');
+  const rows = await sql.unsafe<{ name: string; digest: string }[]>(all);
+  const digests = rows.map(({ name, digest }) => [name, digest] as const);
   const provided = [...elsewhere.standIn.projects.values()].map(({ users, domains, oauth, ...rest }) => [
     rest,
     [...users],
