@@ -20,6 +20,8 @@ describe('a URL', () => {
     ['https://0x7f000001/', onlyPublic, null],
     ['https://169.254.169.254/latest/meta-data', onlyPublic, null],
     ['https://[fd00::1]/', onlyPublic, null],
+    ['https://localhost./', onlyPublic, null],
+    ['https://[::ffff:0:127.0.0.1]/', onlyPublic, null],
     ['https://[::ffff:127.0.0.1]/', onlyPublic, null],
     ['https://user:word@keys.example.com/', 'must have no user, password or fragment', undefined],
     ['file:///etc/passwd', onlyHttps, onlyHttps],
@@ -29,6 +31,12 @@ describe('a URL', () => {
     expect(refusalOfUrl(url, strict)).toBe(refusal);
     expect(refusalOfUrl(url, lenient)).toBe(withPrivate === undefined ? refusal : withPrivate);
   });
+});
+
+test('plain HTTP leaves this machine only where it may, and where private addresses are allowed', () => {
+  const plain = 'http://10.0.0.1/hook';
+  expect(refusalOfUrl(plain, { ...lenient, allowPlain: true })).toBe(null);
+  expect(refusalOfUrl(plain, { ...strict, allowPlain: true })).toBe(onlyHttps);
 });
 
 test.each([
@@ -46,6 +54,9 @@ test.each([
   ['::ffff:a00:1', true],
   ['64:ff9b::a00:1', true],
   ['fe80::1', true],
+  ['fec0::1', true],
+  ['2001:0:4136:e378::1', true],
+  ['::ffff:0:a00:1', true],
   ['keys.example.com', false],
 ])('%s is internal: %s', (address, expected) => {
   expect(isInternalAddress(address)).toBe(expected);

@@ -1,5 +1,5 @@
 /**
- * Which addresses Catnap fetches on behalf of a tenant. A URL that somebody has typed in must not become a way into the
+ * Which addresses Catnap reaches on behalf of a tenant. A URL that somebody has typed in must not become a way into the
  * operator's network: without permission only public addresses are reached, and only over https.
  */
 import { BlockList } from 'node:net';
@@ -11,6 +11,8 @@ export interface OutboundPolicy {
   readonly allowPrivate: boolean;
   /** The origin of Catnap's own HTTP port, which may always be reached: its auth provider has key sets too. */
   readonly ownOrigin: string;
+  /** Plain HTTP may leave this machine where private addresses are allowed; otherwise it stays on loopback. */
+  readonly allowPlain?: boolean;
 }
 
 export function outboundPolicy(config: Pick<Config, 'privateKeySets' | 'publicUrl'>): OutboundPolicy {
@@ -28,13 +30,18 @@ export function refusalOfUrl(text: string, policy: OutboundPolicy): string | nul
   if (url.origin === policy.ownOrigin) return null;
   const host = hostOf(url);
   const isLocal = host === 'localhost' || isLoopback(host);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal && policy.allowPrivate)) {
-    return 'must start with https://';
-  }
-  if (!policy.allowPrivate && (isLocal || host.endsWith('.localhost') || isInternalAddress(host))) {
+  const mayBePlain = policy.allowPrivate && (isLocal || policy.allowPlain === true);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && mayBePlain)) return 'must start with https://';
+  if (!policy.allowPrivate && isInternalHost(host)) {
     return 'must not be an address of this machine or of a private network';
   }
   return null;
+}
+
+/** As it is written; a name that is none of this machine may still resolve to an internal address. */
+export function isInternalHost(host: string): boolean {
+  const name = host.replace(/\.$/, '');
+  return name === 'localhost' || name.endsWith('.localhost') || isLoopback(name) || isInternalAddress(name);
 }
 
 /** Without the brackets of IPv6. */
@@ -48,18 +55,23 @@ const notPublic = [
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],
+  ['192.88.99.0', 24],
   ['192.168.0.0', 16],
   ['198.18.0.0', 15],
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
   ['::', 96],
-  // Addresses that carry an IPv4 address inside: mapped, translated, and 6to4.
+  // Addresses that carry an IPv4 address inside: mapped, translated, Teredo and 6to4.
   ['::ffff:0:0', 96],
+  ['::ffff:0:0:0', 96],
   ['64:ff9b::', 96],
   ['64:ff9b:1::', 48],
+  ['2001::', 32],
   ['2002::', 16],
+  ['100::', 64],
   ['fc00::', 7],
   ['fe80::', 10],
+  ['fec0::', 10],
   ['ff00::', 8],
 ] as const;
 

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { type AuthProviderParts, authProviderPrefix } from '../auth-provider/core/parts.ts';
 import type { Core } from '../core/context.ts';
+import { outboundPolicy } from '../lib/outbound.ts';
 import type { ChildInit } from './channel/messages.ts';
 
 /** The client id under which Catnap itself calls the provider. */
@@ -18,5 +19,6 @@ export function authProviderParts(core: Core, init: Pick<ChildInit, 'secretKey' 
     derivationKey: createHmac('sha256', init.secretKey).update('tokens of the embedded auth provider').digest(),
     limitsAddresses: config.rateLimitPerMinute !== undefined,
     oauthIssuers: config.oauthIssuers,
+    webhookPolicy: { ...outboundPolicy(config), allowPlain: true },
   };
 }

@@ -95,6 +95,30 @@ describe('webhooks', () => {
     server.close();
   });
 
+  test('are sent to no private address unless that is allowed, whenever they were registered', async () => {
+    nowMs = Date.now();
+    await provider.core.database.sql`delete from stack_webhook_endpoints`;
+    const { url, received, server } = await receiver(() => 204);
+    await register(url);
+    await provider.call('POST', '/users', project.server, {});
+    const webhookPolicy = { ...provider.parts.webhookPolicy, allowPrivate: false };
+    expect(await deliverNextMessage({ ...provider.parts, webhookPolicy })).toBe(true);
+    expect(received).toEqual([]);
+    const [message] = await provider.core.database.sql`select last_error from stack_webhook_messages
+      where delivered_at is null and given_up_at is null`;
+    expect(message).toEqual({ lastError: 'the URL must start with https://' });
+    nowMs += 10_000;
+    expect(await deliverNextMessage(provider.parts)).toBe(true);
+    expect(received).toHaveLength(1);
+    server.close();
+
+    const strict = await makeAuthProvider({}, { privateKeySets: false });
+    const { admin } = await strict.provision();
+    const refused = await strict.call('POST', '/integrations/neon/webhooks', { ...admin, ...basic }, { url });
+    expect([refused.status, refused.body]).toEqual([400, 'The url must start with https://.']);
+    await strict.close();
+  });
+
   test('need the secret of the integration and the key of the project', async () => {
     for (const headers of [project.admin, basic, { ...project.server, ...basic }]) {
       const reply = await provider.call('POST', '/integrations/neon/webhooks', headers, { url: 'https://x.example' });

@@ -3,6 +3,7 @@
 import type { Database } from '../../db/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { OauthIssuers } from '../../lib/oauth-issuers.ts';
+import type { OutboundPolicy } from '../../lib/outbound.ts';
 import type { SecretBox } from '../../lib/secrets.ts';
 
 /** Where it is served. Here and not beside the routes, which only the API process is to load. */
@@ -22,6 +23,8 @@ export interface AuthProviderParts {
   readonly limitsAddresses: boolean;
   /** Where the operator has OAuth providers look for people, by provider id. */
   readonly oauthIssuers: OauthIssuers;
+  /** Where webhooks may be sent. */
+  readonly webhookPolicy: OutboundPolicy;
   /** How long an access token is valid; ten minutes by default. */
   readonly accessTokenSeconds?: number;
 }

@@ -5,6 +5,7 @@
  */
 import { Webhook } from 'standardwebhooks';
 import { errorText } from '../../lib/errors.ts';
+import { sendOutbound } from '../../lib/outbound-request.ts';
 import {
   claimMessage,
   markDelivered,
@@ -48,16 +49,16 @@ export async function deliverNextMessage(parts: AuthProviderParts): Promise<bool
 async function send(parts: AuthProviderParts, message: WebhookMessageRow): Promise<string | null> {
   try {
     const secret = parts.box.open(message.secret, webhookSealContext(message.endpointId));
-    const reply = await fetch(message.url, {
-      method: 'POST',
+    // Checked again with each message: a name may lead elsewhere by now. A redirect is a failure, since it would send
+    // the users' data to an address that is not registered.
+    const reply = await sendOutbound(message.url, parts.webhookPolicy, {
       headers: { 'content-type': 'application/json', ...signatureHeaders(parts, message, secret) },
       body: message.body,
-      // A redirect would send the users' data to an address that is not registered.
-      redirect: 'manual',
-      signal: AbortSignal.timeout(attemptMs),
+      timeoutMs: attemptMs,
     });
-    await reply.body?.cancel();
-    return reply.ok ? null : `HTTP ${reply.status}`;
+    reply.destroy();
+    const status = reply.statusCode ?? 0;
+    return status >= 200 && status < 300 ? null : `HTTP ${status}`;
   } catch (error) {
     return errorText(error).slice(0, 500);
   }

@@ -2,6 +2,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Type } from '@fastify/type-provider-typebox';
+import { refusalOfUrl } from '../../lib/outbound.ts';
 import type { AuthProviderParts } from '../core/parts.ts';
 import type { AuthProviderApp } from '../http/app-type.ts';
 import { plain } from '../http/errors.ts';
@@ -22,7 +23,8 @@ export function webhookRoutes(app: AuthProviderApp, parts: AuthProviderParts): v
     async (request) => {
       const { project } = callerOf(request);
       const { url, description = '' } = request.body;
-      if (!URL.canParse(url)) throw plain(400, 'The url is not a URL.');
+      const refusal = refusalOfUrl(url, parts.webhookPolicy);
+      if (refusal !== null) throw plain(400, `The url ${refusal}.`);
       if ((await countWebhookEndpoints(parts.database.sql, project.id)) >= endpointsMax) {
         throw plain(400, `A project has ${endpointsMax} webhooks at most.`);
       }

@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../../test/helpers/http-stub.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createIdentityProviders } from './identity-providers.ts';
+import { isFit } from './openid.ts';
 
 type Keys = Awaited<ReturnType<typeof generateKeyPair>>;
 let own: Keys;
@@ -136,6 +137,21 @@ describe('an OpenID server', () => {
     ['leaves out the id token', { at: { '/token': { body: { access_token: 'a' } } } }],
   ] as const)('that %s cannot be used', async (_what, server: Server) => {
     await expect(identify(server)).rejects.toMatchObject(unavailable);
+  });
+
+  test.each([
+    ['https://idp.example/token', 'https://idp.example', true],
+    ['https://tokens.example/token', 'https://idp.example', true],
+    ['http://idp.example/token', 'https://idp.example', false],
+    ['https://127.0.0.1:8443/token', 'https://idp.example', false],
+    ['https://localhost/token', 'https://idp.example', false],
+    ['https://169.254.169.254/token', 'https://idp.example', false],
+    ['https://[fd00::1]/token', 'https://idp.example', false],
+    ['https://10.0.0.2/token', 'https://10.0.0.1', true],
+    ['http://10.0.0.2/token', 'https://10.0.0.1', false],
+    ['no URL', 'https://idp.example', false],
+  ])('may use %s if it is %s: %s', (url, issuer, fits) => {
+    expect(isFit(url, issuer)).toBe(fits);
   });
 
   test('that has a code refused for good is no trouble of ours', async () => {

@@ -6,6 +6,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { createRemoteJWKSet, customFetch, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { Clock } from '../../lib/clock.ts';
 import { isWebLoopback } from '../../lib/oauth-issuers.ts';
+import { hostOf, isInternalHost } from '../../lib/outbound.ts';
 import { hashToken } from '../../lib/secrets.ts';
 import type { Identity } from '../statements/oauth-visits.ts';
 import { ThirdPartyFailure } from './failure.ts';
@@ -140,11 +141,16 @@ async function readMetadata(settings: OpenIdSettings): Promise<Metadata> {
   };
 }
 
-/** An issuer on this machine may name its own plain addresses; one elsewhere must not lead to services here. */
-function isFit(url: string, metadataUrl: string): boolean {
+/**
+ * An issuer on this machine may name its own plain addresses. One elsewhere must not lead to services of this machine
+ * or of the private network.
+ */
+export function isFit(url: string, metadataUrl: string): boolean {
   if (!URL.canParse(url)) return false;
-  const isOwn = isWebLoopback(metadataUrl) && new URL(url).origin === new URL(metadataUrl).origin;
-  return new URL(url).protocol === 'https:' || isOwn;
+  const [asked, issuer] = [new URL(url), new URL(metadataUrl)];
+  if (isWebLoopback(metadataUrl) && asked.origin === issuer.origin) return true;
+  const isHome = asked.hostname === issuer.hostname || isInternalHost(hostOf(issuer));
+  return asked.protocol === 'https:' && (isHome || !isInternalHost(hostOf(asked)));
 }
 
 async function fetchKeys(url: string): Promise<Response> {

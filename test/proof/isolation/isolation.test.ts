@@ -1,0 +1,25 @@
+/** The short form of `npm run isolation`: the same attempts, fewer of them. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Random } from '../random.ts';
+import { routesThatShow, sweepRoutes } from './routes.ts';
+import { makeStage, type Stage } from './stage.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await makeStage();
+});
+afterAll(() => stage.close());
+
+test('what the sweep looks for is shown to its owner', async () => {
+  expect(await routesThatShow(stage)).toBeGreaterThan(15);
+});
+
+test('nobody sees or changes what belongs to somebody else', async () => {
+  const random = new Random(17);
+  const { attempts, leaks, changes } = await sweepRoutes(stage, {
+    // Those without a key are refused before a route looks at anything.
+    choose: (all, { standing }) => all.filter(() => random.chance(standing === 'nobody' ? 0.01 : 0.08)),
+  });
+  expect([...leaks, ...changes]).toEqual([]);
+  expect(attempts).toBeGreaterThan(250);
+});
