@@ -87,11 +87,15 @@ export class Program {
     };
     child.stdout?.on('data', collect);
     child.stderr?.on('data', collect);
-    const isUp = () => {
-      if (child.exitCode !== null) throw new Error(`the program ended while starting:\n${this.output}`);
-      if (!this.output.includes('Create a project')) throw new Error(`the program is not up yet:\n${this.output}`);
-    };
-    await eventually(isUp, { deadlineMs: startMsMax });
+    const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+    await eventually(
+      () => {
+        if (hasEnded() || this.output.includes('Create a project')) return;
+        throw new Error(`the program is not up yet:\n${this.output}`);
+      },
+      { deadlineMs: startMsMax },
+    );
+    if (hasEnded()) throw new Error(`the program ended while starting:\n${this.output}`);
   }
 
   /** As Ctrl-C does, or a service manager. Resolves with the exit code. */

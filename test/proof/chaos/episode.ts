@@ -71,6 +71,7 @@ async function strikeOne(
   tell: (line: string) => void,
 ): Promise<void> {
   world.tell(fault.name);
+  tell(`${fault.name} …`);
   const count = await fault.strike(world, random);
   const sinceMs = performance.now();
   await Promise.all([fault.mend?.(world), untilServed(world, sinceMs)]);
@@ -95,15 +96,20 @@ async function untilServed(world: World, sinceMs: number): Promise<void> {
 }
 
 async function auditAll(world: World, operator: Operator, tell: (line: string) => void): Promise<void> {
-  const beganMs = performance.now();
+  const took: string[] = [];
+  const timed = async (what: string, work: Promise<void>) => {
+    const beganMs = performance.now();
+    await work;
+    took.push(`${what} ${((performance.now() - beganMs) / 1_000).toFixed(1)} s`);
+  };
   await operator.hold();
-  await world.settle();
-  await auditStates(world);
-  await auditReplicas(world);
-  await auditLeftovers(world);
+  await timed('operations', world.settle());
+  await timed('states', auditStates(world));
+  await timed('replicas', auditReplicas(world));
+  await timed('leftovers', auditLeftovers(world));
   refuseViolations(world);
   operator.goOn();
-  tell(`a whole look took ${((performance.now() - beganMs) / 1_000).toFixed(1)} s`);
+  tell(`a whole look: ${took.join(', ')}`);
 }
 
 function refuseViolations(world: World): void {
@@ -112,9 +118,11 @@ function refuseViolations(world: World): void {
 
 const storyLines = 40;
 const outputLines = 40;
+const lineLength = 400;
 
 function describeFailure(world: World, { configuration, random }: EpisodeOptions, error: unknown): string {
-  const last = (text: readonly string[], count: number) => text.slice(-count).map((line) => `  ${line}`);
+  const last = (text: readonly string[], count: number) =>
+    text.slice(-count).map((line) => `  ${line.slice(0, lineLength)}`);
   return [
     `episode with seed ${random.seed}, ${configuration.name}: ${error instanceof Error ? error.message : String(error)}`,
     'what had happened:',

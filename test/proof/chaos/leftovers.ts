@@ -9,6 +9,7 @@ import type { World } from './world.ts';
 
 interface Known {
   readonly projects: ReadonlySet<string>;
+  /** And snapshots, whose data is beside theirs. */
   readonly branches: ReadonlySet<string>;
   readonly endpoints: ReadonlySet<string>;
 }
@@ -30,7 +31,8 @@ async function readKnown(world: World): Promise<Known> {
   const endpoints = new Set<string>();
   for (const projectId of projects) {
     const found = await world.get<{ branches: { id: string }[] }>(`/projects/${projectId}/branches?limit=400`);
-    for (const { id } of found.branches) branches.add(id);
+    const { snapshots } = await world.get<{ snapshots: { id: string }[] }>(`/projects/${projectId}/snapshots`);
+    for (const { id } of [...found.branches, ...snapshots]) branches.add(id);
     for (const { id } of await world.endpointsOf(projectId)) endpoints.add(id);
   }
   return { projects: new Set(projects), branches, endpoints };

@@ -95,3 +95,12 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
     return false;
   }
 }
+
+/** A zombie is not. */
+export function isAlive(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== '';
+  } catch {
+    return false;
+  }
+}

@@ -54,6 +54,7 @@ export class Writer {
         await thinkTime(betweenTriesMs);
       } finally {
         this.#session?.cut();
+        this.#session = undefined;
       }
     }
   }

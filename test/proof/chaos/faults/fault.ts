@@ -1,7 +1,7 @@
 /** What a fault is, and what several of them do: pick victims, stop them for a while, start Catnap again. */
 import { eventually, letRun } from '../../../helpers/eventually.ts';
 import type { Random } from '../../random.ts';
-import { sendSignal } from '../process-table.ts';
+import { type FoundServer, isAlive, sendSignal } from '../process-table.ts';
 import type { World } from '../world.ts';
 
 export interface Fault {
@@ -18,8 +18,27 @@ export interface Fault {
 
 export const always = () => true;
 
-export function killAll(pids: readonly number[]): number {
-  return pids.filter((pid) => sendSignal(pid, 'SIGKILL')).length;
+/** Resolves when they are gone: until then, somebody may still be served by one of them. */
+export async function killAll(pids: readonly number[]): Promise<number> {
+  const killed = pids.filter((pid) => sendSignal(pid, 'SIGKILL'));
+  await untilGone(killed);
+  return killed.length;
+}
+
+/** Servers, and what runs inside them, which ends by itself when its postmaster has. */
+export async function killServers(world: World, servers: readonly FoundServer[]): Promise<number> {
+  const table = world.processes();
+  const inside = servers.flatMap(({ pid }) => table.childrenOf(pid)).map(({ pid }) => pid);
+  const killed = await killAll(servers.map(({ pid }) => pid));
+  await untilGone(inside);
+  return killed;
+}
+
+async function untilGone(pids: readonly number[]): Promise<void> {
+  await eventually(() => {
+    const left = pids.filter(isAlive);
+    if (left.length > 0) throw new Error(`killed processes still run: ${left.join(', ')}`);
+  });
 }
 
 /** The processes are stopped, and go on after a while as if nothing had been. */

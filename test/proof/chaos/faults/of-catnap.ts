@@ -28,7 +28,7 @@ function controlPlanePids(world: World): number[] {
 /** The parent first, which would start the others again. */
 async function killEverything(world: World, others: readonly number[]): Promise<number> {
   const dying = world.program.killHard();
-  const killed = killAll(others);
+  const killed = await killAll(others);
   await dying;
   return killed + 1;
 }

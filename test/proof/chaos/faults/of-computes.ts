@@ -7,7 +7,7 @@ import { letRun } from '../../../helpers/eventually.ts';
 import type { Random } from '../../random.ts';
 import { clientBackend, type FoundServer, sendSignal } from '../process-table.ts';
 import type { World } from '../world.ts';
-import { type Fault, killAll, pickSome, stopForAWhile } from './fault.ts';
+import { type Fault, killAll, killServers, pickSome, stopForAWhile } from './fault.ts';
 
 const most = 4;
 const hasComputes = (world: World) => world.processes().computes().length > 0;
@@ -38,7 +38,7 @@ async function reusePid(world: World, random: Random): Promise<number> {
   await once(sleeper, 'spawn');
   try {
     await nameInPidFile(victim, sleeper);
-    killAll([victim.pid]);
+    await killServers(world, [victim]);
     // Long enough for a start to meet it; the process goes on and says nothing about the server.
     await letRun(random.between(500, 3_000));
     return 1;
@@ -58,8 +58,7 @@ export const faultsOfComputes: readonly Fault[] = [
     name: 'kill computes',
     weight: 8,
     isPossible: hasComputes,
-    strike: async (world, random) =>
-      killAll(pickSome(world.processes().computes(), most, random).map(({ pid }) => pid)),
+    strike: async (world, random) => killServers(world, pickSome(world.processes().computes(), most, random)),
   },
   killInside('sessions of clients', clientBackend, 8),
   killInside('sessions of Catnap in computes', /^postgres: \S+: catnap_admin /, 3),

@@ -5,7 +5,7 @@ import { runProgram } from '../../../../src/lib/run-program.ts';
 import { letRun } from '../../../helpers/eventually.ts';
 import type { Random } from '../../random.ts';
 import type { World } from '../world.ts';
-import { type Fault, killAll, pickSome } from './fault.ts';
+import { type Fault, killServers, pickSome } from './fault.ts';
 
 const hasDisk = (world: World) => world.installation.disk !== null;
 const diskOf = (world: World) => world.installation.disk?.path ?? '';
@@ -64,7 +64,7 @@ async function forbidServerProgram(world: World, random: Random): Promise<number
   const found = (await readdir(builds, { recursive: true })).filter((path) => path.endsWith('/bin/postgres'));
   try {
     for (const path of found) await chmod(join(builds, path), 0o600);
-    const killed = killAll(pickSome(world.processes().computes(), 2, random).map(({ pid }) => pid));
+    const killed = await killServers(world, pickSome(world.processes().computes(), 2, random));
     await letRun(random.between(500, 3_000));
     return killed;
   } finally {

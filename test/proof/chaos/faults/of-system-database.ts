@@ -4,11 +4,17 @@ import { connect } from '../../../../src/db/client.ts';
 import { systemDatabaseOptions } from '../../../../src/machine/system-database.ts';
 import { letRun } from '../../../helpers/eventually.ts';
 import type { Random } from '../../random.ts';
-import { type FoundProcess, systemBackend } from '../process-table.ts';
+import { type FoundProcess, type FoundServer, systemBackend } from '../process-table.ts';
 import type { World } from '../world.ts';
-import { type Fault, killAll, pickSome, stopForAWhile } from './fault.ts';
+import { type Fault, killAll, killServers, pickSome, stopForAWhile } from './fault.ts';
 
-const isEmbedded = (world: World) => world.processes().systemServer() !== undefined;
+/** One, or none if it is elsewhere. */
+function systemServers(world: World): FoundServer[] {
+  const server = world.processes().systemServer();
+  return server === undefined ? [] : [server];
+}
+
+const isEmbedded = (world: World) => systemServers(world).length > 0;
 
 function processesOf(world: World, title: RegExp): FoundProcess[] {
   const table = world.processes();
@@ -54,7 +60,7 @@ export const faultsOfSystemDatabase: readonly Fault[] = [
     name: 'kill system database',
     weight: 2,
     isPossible: isEmbedded,
-    strike: async (world) => killAll([world.processes().systemServer()?.pid ?? 0]),
+    strike: (world) => killServers(world, systemServers(world)),
   },
   {
     name: 'kill sessions of the system database',
