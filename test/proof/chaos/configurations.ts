@@ -8,8 +8,8 @@ import { DatabaseElsewhere } from './database-elsewhere.ts';
 import { clockEnvironment } from './faults/of-clocks.ts';
 
 const gibibyte = 1024 ** 3;
-/** Of nobody else on the machine. */
-const ordinaryUid = 654_321;
+/** `nobody`, whom every machine knows: initdb asks for the name. */
+const ordinaryUid = 65_534;
 
 export interface Installation {
   readonly program: Program;
