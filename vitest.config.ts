@@ -23,6 +23,7 @@ const longest = [
   '/test/e2e/clone-crashes.test.ts',
   '/src/compute/local/driver/history.test.ts',
   '/test/e2e/crashes.test.ts',
+  '/test/proof/chaos/chaos.test.ts',
   '/test/e2e/backup.test.ts',
   '/test/e2e/neon-sdk.test.ts',
   '/test/e2e/compute-rules.test.ts',

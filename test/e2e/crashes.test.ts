@@ -73,21 +73,4 @@ describe('kill -9', () => {
     const starts = body.operations.filter((operation: { action: string }) => operation.action === 'start_compute');
     expect(starts).toHaveLength(2);
   });
-
-  it('of each role is answered by a new one', async () => {
-    const { uri } = await makeProject('roles');
-    await ask(uri, 'select 1');
-    for (const role of ['api', 'worker', 'proxy']) {
-      const [pid] = await program.processPids(role);
-      if (pid === undefined) throw new Error(`no ${role} runs`);
-      process.kill(pid, 'SIGKILL');
-      await eventually(async () => {
-        const [next] = await program.processPids(role);
-        if (next === undefined || next === pid) throw new Error(`${role} is not back`);
-      });
-    }
-    const again = await eventually(() => makeProject('after'));
-    expect(await eventually(() => ask(again.uri, 'select 1'))).toBe('1');
-    expect(await eventually(() => ask(uri, 'select 1'))).toBe('1');
-  });
 });

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { chown, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,25 +27,36 @@ export class Program {
   readonly httpPort: number;
   readonly pgPort: number;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #uid: number | undefined;
   #child: ChildProcess | undefined;
   output = '';
 
-  private constructor(home: TempHome, ports: readonly [number, number], env: Readonly<Record<string, string>>) {
+  private constructor(
+    home: TempHome,
+    ports: readonly [number, number],
+    env: Readonly<Record<string, string>>,
+    uid: number | undefined,
+  ) {
     this.home = home;
+    this.#uid = uid;
     this.httpPort = ports[0];
     this.pgPort = ports[1];
     this.#env = env;
   }
 
-  /** `under` is a folder on the filesystem that the home shall be on. */
+  /**
+   * `under` is a folder on the filesystem that the home shall be on. `uid` is an ordinary user who runs it, and who
+   * needs builds of their own.
+   */
   static async create(
     env: Readonly<Record<string, string>> = {},
-    place: { readonly under?: string; readonly ownBuilds?: boolean } = {},
+    place: { readonly under?: string; readonly ownBuilds?: boolean; readonly uid?: number } = {},
   ): Promise<Program> {
     const shared = inject('sharedBuildsHome');
     const home = await makeTempHome({ share: shared, ...place });
     if (place.ownBuilds !== true) await takeSystem(shared, home.path);
-    return new Program(home, await freePorts(), env);
+    if (place.uid !== undefined) await chown(home.path, place.uid, place.uid);
+    return new Program(home, await freePorts(), env, place.uid);
   }
 
   get pid(): number {
@@ -69,6 +80,7 @@ export class Program {
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...(this.#uid !== undefined && { uid: this.#uid, gid: this.#uid }),
     });
     this.#child = child;
     const collect = (chunk: Buffer) => {
@@ -76,16 +88,20 @@ export class Program {
     };
     child.stdout?.on('data', collect);
     child.stderr?.on('data', collect);
-    const isUp = () => {
-      if (child.exitCode !== null) throw new Error(`the program ended while starting:\n${this.output}`);
-      if (!this.output.includes('Create a project')) throw new Error(`the program is not up yet:\n${this.output}`);
-    };
-    await eventually(isUp, { deadlineMs: startMsMax });
+    const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+    await eventually(
+      () => {
+        if (hasEnded() || this.output.includes('Create a project')) return;
+        throw new Error(`the program is not up yet:\n${this.output}`);
+      },
+      { deadlineMs: startMsMax },
+    );
+    if (hasEnded()) throw new Error(`the program ended while starting:\n${this.output}`);
   }
 
-  /** As Ctrl-C does. Resolves with the exit code. */
-  async stop(): Promise<number | null> {
-    return this.#end('SIGINT');
+  /** As Ctrl-C does, or a service manager. Resolves with the exit code. */
+  async stop(signal: 'SIGINT' | 'SIGTERM' = 'SIGINT'): Promise<number | null> {
+    return this.#end(signal);
   }
 
   async killHard(): Promise<void> {

@@ -1,0 +1,155 @@
+/** Catnap's own processes die or stand still, one at a time or all at once. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { eventually, randomMoment } from '../../../helpers/eventually.ts';
+import type { World } from '../world.ts';
+import { always, type Fault, killAll, startAgain, stopForAWhile } from './fault.ts';
+
+const entry = fileURLToPath(new URL('../../../../dist/bin.js', import.meta.url));
+const roles = ['api', 'worker', 'proxy', 'backup'];
+const shownAs = (role: string) => (role === 'backup' ? 'uploader' : role);
+
+const pidsOf = (world: World, role: string) =>
+  world
+    .processes()
+    .roles(world.program.pid, role)
+    .map(({ pid }) => pid);
+
+/** Parent, children and the embedded system database. */
+function controlPlanePids(world: World): number[] {
+  const table = world.processes();
+  const system = table.systemServer();
+  const children = roles.flatMap((role) => table.roles(world.program.pid, role));
+  return [...children, ...(system === undefined ? [] : [system])].map(({ pid }) => pid);
+}
+
+/** The parent first, which would start the others again. */
+async function killEverything(world: World, others: readonly number[]): Promise<number> {
+  const dying = world.program.killHard();
+  const killed = await killAll(others);
+  await dying;
+  return killed + 1;
+}
+
+const ofOneRole = roles.flatMap((role): Fault[] => [
+  {
+    name: `kill ${shownAs(role)}`,
+    weight: 4,
+    isPossible: (world) => pidsOf(world, role).length > 0,
+    strike: async (world, random) => killAll([random.pick(pidsOf(world, role))]),
+  },
+  {
+    name: `stop ${shownAs(role)} for a while`,
+    weight: 2,
+    isPossible: (world) => pidsOf(world, role).length > 0,
+    strike: (world, random) => stopForAWhile([random.pick(pidsOf(world, role))], random),
+  },
+]);
+
+const restarts = (['SIGINT', 'SIGTERM'] as const).map(
+  (signal): Fault => ({
+    name: `${signal} and start`,
+    weight: 1,
+    isPossible: always,
+    strike: async (world) => {
+      const code = await world.program.stop(signal);
+      if (code !== 0) world.violations.push(`the program ended with ${code} after ${signal}`);
+      return 1;
+    },
+    mend: startAgain,
+  }),
+);
+
+/** Starts a second one on the same home, which must refuse and leave the first one alone. */
+async function startSecond(world: World): Promise<number> {
+  const env = {
+    PATH: process.env.PATH,
+    CATNAP_HOME: world.home,
+    CATNAP_HTTP_PORT: String(world.program.pgPort),
+    CATNAP_PG_PORT: String(world.program.httpPort),
+  };
+  const { uid } = world.installation;
+  const owner = uid === undefined ? {} : { uid, gid: uid };
+  const second = spawn(process.execPath, [entry, 'up'], { env, stdio: ['ignore', 'pipe', 'pipe'], ...owner });
+  let output = '';
+  for (const stream of [second.stdout, second.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
+  await once(second, 'close');
+  if (second.exitCode === 0 || !output.includes('another Catnap is running')) {
+    world.violations.push(`a second Catnap was not refused (${second.exitCode}): ${output.slice(-500)}`);
+  }
+  return 1;
+}
+
+/** Catnap is killed, and its HTTP port is somebody else's when it is started again. */
+async function takePort(world: World): Promise<number> {
+  await world.program.killHard();
+  const squatter = createServer((socket) => socket.destroy());
+  // The children of the dead parent have it for a moment.
+  await eventually(async () => {
+    squatter.listen(world.program.httpPort, '127.0.0.1');
+    await once(squatter, 'listening');
+  });
+  const started = await world.program.start().then(
+    () => 'it started all the same',
+    (error: Error) => error.message,
+  );
+  if (!started.includes(String(world.program.httpPort))) {
+    world.violations.push(`a start on a taken port does not name the port: ${started.slice(-500)}`);
+  }
+  squatter.close();
+  await once(squatter, 'close');
+  return 1;
+}
+
+export const faultsOfCatnap: readonly Fault[] = [
+  ...ofOneRole,
+  ...restarts,
+  {
+    name: 'kill parent',
+    weight: 2,
+    isPossible: always,
+    strike: (world) => killEverything(world, []),
+    mend: startAgain,
+  },
+  {
+    name: 'stop parent for a while',
+    weight: 1,
+    isPossible: always,
+    strike: (world, random) => stopForAWhile([world.program.pid], random),
+  },
+  {
+    name: 'kill everything but computes',
+    weight: 1.5,
+    isPossible: always,
+    strike: (world) => killEverything(world, controlPlanePids(world)),
+    mend: startAgain,
+  },
+  {
+    name: 'kill everything and computes',
+    weight: 1.5,
+    isPossible: always,
+    strike: (world) => {
+      const computes = world.processes().computes();
+      return killEverything(world, [...controlPlanePids(world), ...computes.map(({ pid }) => pid)]);
+    },
+    mend: startAgain,
+  },
+  {
+    name: 'kill Catnap while it starts',
+    weight: 1,
+    isPossible: always,
+    strike: async (world) => {
+      await world.program.killHard();
+      const starting = world.program.start().catch(() => undefined);
+      await randomMoment(4_000);
+      await world.program.killHard();
+      await starting;
+      return 2;
+    },
+    mend: startAgain,
+  },
+  { name: 'second Catnap on the home', weight: 1, isPossible: always, strike: startSecond },
+  { name: 'HTTP port taken at a start', weight: 0.7, isPossible: always, strike: takePort, mend: startAgain },
+];

@@ -1,0 +1,91 @@
+/** The home’s disk is full, hangs or takes no writes, or the server program cannot be run. */
+import { chmod, readdir, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runProgram } from '../../../../src/lib/run-program.ts';
+import { letRun } from '../../../helpers/eventually.ts';
+import type { Random } from '../../random.ts';
+import type { World } from '../world.ts';
+import { type Fault, killServers, pickSome } from './fault.ts';
+
+const hasDisk = (world: World) => world.installation.disk !== null;
+const diskOf = (world: World) => world.installation.disk?.path ?? '';
+
+async function fill(world: World, random: Random): Promise<number> {
+  const file = join(diskOf(world), 'taken');
+  const { bsize, bavail } = await statfs(diskOf(world));
+  try {
+    await runProgram('fallocate', ['-l', String(Math.max(1, bsize * bavail)), file]).catch(() => undefined);
+    await letRun(random.between(1_000, 6_000));
+  } finally {
+    await rm(file, { force: true });
+  }
+  return 1;
+}
+
+async function freeze(world: World, random: Random): Promise<number> {
+  await runProgram('/usr/sbin/fsfreeze', ['-f', diskOf(world)]);
+  try {
+    await letRun(random.between(500, 4_000));
+  } finally {
+    await runProgram('/usr/sbin/fsfreeze', ['-u', diskOf(world)]);
+  }
+  return 1;
+}
+
+/** For everything that is opened by its path; servers that run go on with the files that they have. */
+async function makeReadOnly(world: World, random: Random): Promise<number> {
+  await runProgram('mount', ['--rbind', world.home, world.home]);
+  try {
+    await runProgram('mount', ['-o', 'remount,ro,bind', world.home]);
+    await letRun(random.between(500, 3_000));
+  } finally {
+    await runProgram('umount', ['-l', world.home]);
+  }
+  return 1;
+}
+
+/** No directory can be made where branches and their data go. */
+async function refuseDirectories(world: World, random: Random): Promise<number> {
+  const folders = world.tenants.flatMap(({ projectId }) =>
+    ['branches', 'endpoints'].map((name) => join(world.home, 'projects', projectId, name)),
+  );
+  try {
+    await runProgram('/usr/bin/chattr', ['+i', ...folders, join(world.home, 'work')]);
+    await letRun(random.between(500, 4_000));
+  } finally {
+    await runProgram('/usr/bin/chattr', ['-i', ...folders, join(world.home, 'work')]);
+  }
+  return 1;
+}
+
+/** Only where the builds belong to this home alone. */
+async function forbidServerProgram(world: World, random: Random): Promise<number> {
+  const builds = join(world.home, 'builds');
+  const found = (await readdir(builds, { recursive: true })).filter((path) => path.endsWith('/bin/postgres'));
+  try {
+    for (const path of found) await chmod(join(builds, path), 0o600);
+    const killed = await killServers(world, pickSome(world.processes().computes(), 2, random));
+    await letRun(random.between(500, 3_000));
+    return killed;
+  } finally {
+    for (const path of found) await chmod(join(builds, path), 0o755);
+  }
+}
+
+export const faultsOfDisks: readonly Fault[] = [
+  { name: 'full disk', weight: 3, isPossible: hasDisk, strike: fill },
+  { name: 'disk that hangs for a while', weight: 3, isPossible: hasDisk, strike: freeze },
+  { name: 'directories cannot be made for a while', weight: 3, isPossible: hasDisk, strike: refuseDirectories },
+  {
+    name: 'read-only home for a while',
+    weight: 1.5,
+    isPossible: ({ installation }) => installation.isRoot,
+    strike: makeReadOnly,
+  },
+  {
+    name: 'server program cannot be run for a while',
+    weight: 4,
+    isPossible: ({ installation }) => installation.uid !== undefined,
+    strike: forbidServerProgram,
+  },
+];
