@@ -82,6 +82,11 @@ export class Actor {
     });
   }
 
+  /** It has stalled, and holds nothing that others wait for. */
+  get isAbsent(): boolean {
+    return this.isStalled && !this.isInTransaction;
+  }
+
   /** Returns when it is let through; never, when it has crashed. */
   pass(label: string, faults: readonly Fault[]): Promise<Fault | null> {
     if (this.isDead) return new Promise(() => {});

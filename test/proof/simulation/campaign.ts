@@ -28,6 +28,8 @@ export interface Finding {
 export interface Campaign {
   readonly schedules: number;
   readonly counts: Counts;
+  /** How often operations of each job ended in which way. */
+  readonly endings: ReadonlyMap<string, Readonly<Record<string, number>>>;
   readonly findings: readonly Finding[];
 }
 
@@ -41,6 +43,7 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
   const endsAt = minutes === null ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000;
   const findings: Finding[] = [];
   const counts: Counts = { moves: 0, faults: 0, crashes: 0, stalls: 0, commands: 0, refusals: 0, operations: 0 };
+  const endings = new Map<string, Record<string, number>>();
   let begun = 0;
   let ended = 0;
   let saidAt = performance.now();
@@ -51,6 +54,10 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
       const played = await playSeed(ground, own, options);
       ended++;
       for (const name of Object.keys(counts) as (keyof Counts)[]) counts[name] += played.counts[name];
+      for (const { job, status } of played.endings) {
+        const known = endings.get(job) ?? {};
+        endings.set(job, { ...known, [status]: (known[status] ?? 0) + 1 });
+      }
       for (const violation of played.violations) {
         const known = findings.find((finding) => finding.violation === violation);
         if (known !== undefined) known.times++;
@@ -78,5 +85,5 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
     for (const ground of grounds) await ground.close();
     slowDown();
   }
-  return { schedules: ended, counts, findings };
+  return { schedules: ended, counts, endings, findings };
 }

@@ -13,8 +13,10 @@ import { type Connections, openConnections, prepareTime } from './gated-database
 
 export const workerNames = ['w1', 'w2', 'urgent'] as const;
 export const clientNames = ['c1', 'c2'] as const;
+/** Works off what is left when a schedule comes to its end. */
+export const lastWorkerName = 'w0';
 export const reconcilerName = 'r1';
-const actorNames: readonly string[] = [...workerNames, ...clientNames, reconcilerName];
+const actorNames: readonly string[] = [...workerNames, lastWorkerName, ...clientNames, reconcilerName];
 
 const beginning = Date.UTC(2040, 0, 1);
 

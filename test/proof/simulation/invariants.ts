@@ -11,7 +11,7 @@ import type { RoleRow } from '../../../src/db/roles.ts';
 import { nameOf } from './commands.ts';
 import type { World } from './world.ts';
 
-interface Rows {
+export interface Rows {
   readonly operations: readonly OperationRow[];
   readonly branches: readonly BranchRow[];
   readonly endpoints: readonly EndpointRow[];
@@ -22,7 +22,7 @@ interface Rows {
 }
 
 /** All in one round trip's time; nobody writes any more. */
-async function readRows({ ground: { control: sql } }: World): Promise<Rows> {
+export async function readRows({ ground: { control: sql } }: World): Promise<Rows> {
   const [operations, branches, endpoints, roles, databases, snapshots, projects] = await Promise.all([
     sql<OperationRow[]>`select * from operations order by sequence`,
     sql<BranchRow[]>`select * from branches`,
@@ -37,8 +37,7 @@ async function readRows({ ground: { control: sql } }: World): Promise<Rows> {
 }
 
 /** What is wrong, in words without ids, so that two schedules that find the same thing say the same. */
-export async function findViolations(world: World): Promise<string[]> {
-  const rows = await readRows(world);
+export function findViolations(world: World, rows: Rows): string[] {
   return [
     ...world.violations,
     ...checkOperations(rows),

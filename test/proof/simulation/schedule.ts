@@ -4,18 +4,21 @@
  */
 import { createHash } from 'node:crypto';
 import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
+import type { OperationRow } from '../../../src/db/operations.ts';
 import type { Job } from '../../../src/operations/step.ts';
 import { Random } from '../random.ts';
 import type { Actor } from './actor.ts';
 import { commands } from './commands.ts';
 import { clientNames, type Ground, reconcilerName, workerNames } from './ground.ts';
-import { findViolations } from './invariants.ts';
+import { findViolations, readRows } from './invariants.ts';
 import { type Counts, reconcilers, World } from './world.ts';
 
 export interface Played {
   readonly moves: readonly string[];
   readonly violations: readonly string[];
   readonly counts: Counts;
+  /** Of the operations that are still on record. */
+  readonly endings: readonly Pick<OperationRow, 'job' | 'status'>[];
   /** Of everything that happened, in its order. */
   readonly hash: string;
   readonly trace: readonly string[];
@@ -39,10 +42,12 @@ export async function play(ground: Ground, next: Source, options: PlayOptions = 
     else if (!(await world.make(move))) continue;
     moves.push(move);
   }
-  await world.settle();
-  const violations = await findViolations(world);
+  await world.rest();
+  const rows = await readRows(world);
+  const violations = findViolations(world, rows);
+  const endings = rows.operations.map(({ job, status }) => ({ job, status }));
   const hash = createHash('sha256').update(world.trace.join('\n')).digest('hex').slice(0, 16);
-  return { moves, violations: [...new Set(violations)], counts: world.counts, hash, trace: world.trace };
+  return { moves, violations: [...new Set(violations)], counts: world.counts, endings, hash, trace: world.trace };
 }
 
 export function playMoves(ground: Ground, moves: readonly string[], options?: PlayOptions): Promise<Played> {
@@ -81,7 +86,7 @@ function chance(random: Random): Source {
 
   const faultFor = (actor: Actor): string => {
     const isWorker = workerNames.some((name) => name === actor.name);
-    const more = isWorker ? ['crash', 'crash', ...(actor.lease === null ? [] : ['stall'])] : ['crash'];
+    const more = isWorker ? ['crash', ...(actor.lease === null || actor.isInTransaction ? [] : ['stall'])] : ['crash'];
     return random.pick([...(actor.gates[0]?.faults ?? []), ...more]);
   };
 
@@ -99,7 +104,8 @@ function chance(random: Random): Source {
     const staged = staging.shift();
     if (staged !== undefined) return staged;
     if (movesLeft-- === 0) return null;
-    const { waiting } = world;
+    // Who has stalled mostly stays so until all others have ended.
+    const waiting = world.waiting.filter(({ isAbsent }) => !isAbsent || random.chance(0.02));
     const current = waiting.find(({ name }) => name === last);
     if (current !== undefined && random.chance(0.5)) return goOn(current);
     const isFree = (name: string) => world.actors.get(name)?.isDone !== false;

@@ -3,10 +3,12 @@ import { expect, it } from 'vitest';
 import { keepLedger, proofOptions } from '../ledger.ts';
 import { runCampaign } from './campaign.ts';
 
+const statuses = ['finished', 'error', 'cancelled', 'skipped'];
+
 it('schedules of the operation queue break no rule', async () => {
   const options = proofOptions();
   const startedAt = performance.now();
-  const { schedules, counts, findings } = await runCampaign({
+  const { schedules, counts, endings, findings } = await runCampaign({
     seed: options.seed,
     count: options.count ?? 100_000,
     minutes: options.minutes,
@@ -27,7 +29,13 @@ it('schedules of the operation queue break no rule', async () => {
       'leases lost': counts.stalls,
       violations: findings.reduce((sum, { times }) => sum + times, 0),
     },
-    tables: [],
+    tables: [
+      {
+        title: 'Operations, by how they ended',
+        columns: ['job', ...statuses],
+        rows: [...endings].sort().map(([job, times]) => [job, ...statuses.map((status) => times[status] ?? 0)]),
+      },
+    ],
   };
   keepLedger('simulation', ledger, options);
   expect(findings.map(({ seed, times, text }) => `${times} times, first in schedule ${seed}: ${text}`)).toEqual([]);

@@ -10,7 +10,7 @@
  *     r1 lost-computes       a reconciler begins a turn; `r1` goes on with it
  *     time 200               the clock moves, in milliseconds
  *     kill 0                 one of the servers dies
- *     settle                 everybody goes on until there is nothing left to do
+ *     settle                 everybody but a stalled one goes on until there is nothing left to do
  */
 import type { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import { runCommand } from '../../../src/core/command.ts';
@@ -31,7 +31,7 @@ import { Actor, type Fault, injected, Traffic } from './actor.ts';
 import { commands, type Known, type Wish } from './commands.ts';
 import { gateDatabase } from './gated-database.ts';
 import { type Calls, gateDriver } from './gated-driver.ts';
-import { type Ground, reconcilerName, workerNames } from './ground.ts';
+import { type Ground, lastWorkerName, reconcilerName, workerNames } from './ground.ts';
 import { areTimersPending, leaseMs, nextTurn, within } from './quick-timers.ts';
 
 export const reconcilers: Readonly<Record<string, Reconciler>> = {
@@ -55,6 +55,11 @@ const providers = testProviders();
 /** Who has no answer for so long may be waiting for a lock. */
 const lookEveryMs = 4;
 const turnsMax = 5_000;
+const roundsMax = 8;
+/** Enough to see that a worker does not get anywhere. */
+const violationsMax = 20;
+/** Those that put right what is wrong; the other one puts computes to sleep that are not. */
+const resting = ['lost-computes', 'stray-computes', 'deleted-things'];
 
 export class World {
   readonly ground: Ground;
@@ -146,7 +151,7 @@ export class World {
       return true;
     }
     if (how === 'stall') {
-      if (actor.lease === null || actor.isStalled) return false;
+      if (actor.lease === null || actor.isStalled || actor.isInTransaction) return false;
       this.counts.stalls++;
       actor.isStalled = true;
       await this.#takeLease(actor);
@@ -285,26 +290,34 @@ export class World {
     );
   }
 
-  /** Lets everybody end, then works off what is queued, until nothing is left to do. */
+  /** Works off what is asked for and queued. Who has stalled goes on only after that, as late as can be. */
   async settle(): Promise<void> {
-    await this.#endAll();
-    for (let round = 0; round < 8; round++) {
-      const before = this.counts.operations;
-      await this.#drain();
-      for (const which of Object.keys(reconcilers).filter((name) => name !== 'idle-computes')) {
+    await this.#endAll((actor) => !actor.isAbsent);
+    await this.#drain();
+  }
+
+  /** Until reconcilers find nothing to do either. */
+  async rest(): Promise<void> {
+    await this.settle();
+    await this.#endAll(() => true);
+    await this.#drain();
+    for (let round = 0; round < roundsMax; round++) {
+      for (const which of resting) {
         this.#reconcile(which, true);
         await this.#ending(reconcilerName);
       }
-      if (this.counts.operations === before && round > 0) return;
+      const [queued] = await this.ground.control`select 1 from operations where finished_at is null limit 1`;
+      if (queued === undefined) return;
+      await this.#drain();
     }
     this.violations.push('the reconcilers do not come to rest');
   }
 
   /** One at a time, first those whose locks others may wait for: the order is the same whenever it is played. */
-  async #endAll(): Promise<void> {
+  async #endAll(isMeant: (actor: Actor) => boolean): Promise<void> {
     for (let turns = 0; turns < turnsMax; turns++) {
       await this.#calm();
-      const unfinished = [...this.actors.values()].filter(({ isDone }) => !isDone);
+      const unfinished = [...this.actors.values()].filter((actor) => !actor.isDone && isMeant(actor));
       if (unfinished.length === 0) return;
       const ready = unfinished.filter(({ inFlight }) => inFlight === 0);
       // Without anybody, two wait for each other: Postgres ends one of them after a second.
@@ -319,18 +332,18 @@ export class World {
 
   async #drain(): Promise<void> {
     const { control } = this.ground;
-    for (let turn = 0; turn < 500; turn++) {
+    for (let isStuck = false; ; ) {
       this.idle.clear();
-      this.#work('w1', true);
-      await this.#ending('w1');
-      if (!this.idle.has('w1')) continue;
+      this.#work(lastWorkerName, true);
+      await this.#ending(lastWorkerName);
+      if (!this.idle.has(lastWorkerName) && this.violations.length < violationsMax) continue;
       await control`update operations set lease_until = now() - interval '1 s' where lease is not null`;
       const [next] = await control<{ at: Date | null; left: number }[]>`
         select min(run_at) filter (where run_at > now()) as at, count(*)::int as left from operations
         where finished_at is null`;
-      if (next === undefined || next.left === 0) return;
+      if (next === undefined || next.left === 0 || (isStuck && next.at === null)) return;
       if (next.at !== null) await this.ground.moveClock(next.at.getTime() + 1);
-      else if (turn > 450) return;
+      isStuck = next.at === null;
     }
   }
 }
