@@ -13,7 +13,9 @@ jump. After each fault every row that was acknowledged is looked for, and the ma
     title: 'Schedules of the operation queue',
     command: 'npm run simulation',
     what: `The queue, its workers and the commands on a real system database with the fake driver, in an order that the
-seed decides, with failures and crashes in between. A schedule that breaks an invariant is shrunk and printed.`,
+seed decides, with failures and crashes in between. A schedule that breaks an invariant is shrunk and printed. Calls of
+the driver, transactions and single statements run into each other at every point, statements within a transaction now
+and then. The local driver, notifications, heartbeats and auth integrations have no part in it.`,
   },
   'fuzz-api': {
     title: 'Requests to the API',

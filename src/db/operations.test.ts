@@ -103,4 +103,14 @@ describe('the operation queue', () => {
     expect(statuses.get(worked.id)).toBe('cancelling');
     expect(statuses.get(waiting.id)).toBe('cancelled');
   });
+
+  it('lets nobody go on with what was cancelled after its lease had run out', async () => {
+    const { id } = await queue({ exclusive: ['a'] });
+    const late = await claim(0);
+    await test.core.database.transaction((tx) => cancelOperations(tx, projectId, { except: [] }));
+    const [row] = await test.core.database.sql<OperationRow[]>`select * from operations where id = ${id}`;
+    expect(row).toMatchObject({ status: 'cancelled', lease: null });
+    const held = await test.core.database.transaction((tx) => lockLeased(tx, id, late?.lease ?? ''));
+    expect(held).toBeUndefined();
+  });
 });

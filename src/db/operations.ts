@@ -205,6 +205,8 @@ export async function cancelOperations(tx: Tx, projectId: ProjectId, of: Cancell
     update operations set
       status = case when ${begun} then 'cancelling' else 'cancelled' end,
       finished_at = case when ${begun} then null else clock_timestamp() end,
+      -- A worker that comes back after its lease has run out must not go on with what is over.
+      lease = case when ${begun} then lease end, lease_until = case when ${begun} then lease_until end,
       run_at = now(), updated_at = clock_timestamp()
     where project_id = ${projectId} and status in ${unfinished(tx)} and ${chosen}
       and (${of.branchId ?? null}::text is null or branch_id = ${of.branchId ?? null})

@@ -5,6 +5,7 @@
 
 import { availableParallelism, totalmem } from 'node:os';
 import type { CatalogChange, ComputeObservation, MadeWay } from '../compute/interface/driver.ts';
+import { ServerRefusalError } from '../compute/interface/refusal.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
 import { heldMessage, isHeld } from '../core/disk-guard.ts';
@@ -157,6 +158,9 @@ function describeWay({ sessions, prepared }: MadeWay): string {
   ].join(' ');
 }
 
+/** A failure that is no refusal mostly passes. The first role of a project has no other operation that brings it. */
+const patientFailures = 3;
+
 /**
  * As `applyCatalog`, for a start: a change that the server refuses must not keep the compute from coming up. It stays
  * pending, and the operation that was queued for it reports why it fails.
@@ -165,6 +169,7 @@ export async function applyCatalogIfPossible(context: StepContext, target: Compu
   try {
     return (await applyCatalog(context, target)).write;
   } catch (error) {
+    if (!(error instanceof ServerRefusalError) && context.operation.failuresCount < patientFailures) throw error;
     context.log.warn({ err: error }, 'pending changes of roles and databases could not be applied at the start');
     const seen = await context.driver.readCatalog(target.ref);
     return async (tx) => {

@@ -140,3 +140,13 @@ describe('a wake', () => {
     expect(driver.branches.get(branch.id)?.databases.size).toBe(1);
   });
 });
+
+test('a first start that fails for a moment still brings the role and the database of the project', async () => {
+  const driver = new FakeDriver();
+  driver.failNext('configure', new Error('the connection was lost'));
+  const { branch, role } = await makeProject(made);
+  await drain(made.core, driver);
+  expect([...(driver.branches.get(branch.id)?.roles.keys() ?? [])]).toEqual([role.name]);
+  const pending = await made.core.database.sql`select name from roles where branch_id = ${branch.id} and pending`;
+  expect([...pending]).toEqual([]);
+});

@@ -10,7 +10,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Config, readConfig } from '../../src/lib/config.ts';
 import { newApiKeyToken, newOrganizationId, newUserId } from '../../src/lib/ids.ts';
 import { createSecretBox, hashToken } from '../../src/lib/secrets.ts';
-import { makeDatabase } from './database.ts';
+import { makeDatabase, type TestDatabase } from './database.ts';
 
 export interface TestCore {
   readonly core: Core;
@@ -23,7 +23,10 @@ export interface TestCore {
 }
 
 export async function makeCore(overrides: Partial<Config> = {}, poolSize = 10): Promise<TestCore> {
-  const { database, drop } = await makeDatabase(poolSize);
+  return makeCoreOn(await makeDatabase(poolSize), overrides);
+}
+
+export async function makeCoreOn({ database, drop }: TestDatabase, overrides: Partial<Config> = {}): Promise<TestCore> {
   const config = { ...readConfig({}, { isRoot: false }), ...overrides };
   const core: Core = { database, box: createSecretBox(randomBytes(32)), clock: systemClock, config };
   const first = await database.transaction((tx) => ensureFirstAccount(commandScope(core, tx)));

@@ -1,0 +1,199 @@
+/**
+ * What must be true when a schedule has ended and nothing is left to do, whatever went wrong in it: operations have
+ * ended in their order, the rows say what the driver's world holds, and what was acknowledged is there.
+ */
+import type { FakeBranch } from '../../../src/compute/fake/branch.ts';
+import type { BranchRow } from '../../../src/db/branches.ts';
+import type { DatabaseRow } from '../../../src/db/databases.ts';
+import type { EndpointRow } from '../../../src/db/endpoints.ts';
+import type { OperationRow } from '../../../src/db/operations.ts';
+import type { RoleRow } from '../../../src/db/roles.ts';
+import { nameOf } from './commands.ts';
+import type { World } from './world.ts';
+
+export interface Rows {
+  readonly operations: readonly OperationRow[];
+  readonly branches: readonly BranchRow[];
+  readonly endpoints: readonly EndpointRow[];
+  readonly roles: readonly RoleRow[];
+  readonly databases: readonly DatabaseRow[];
+  readonly snapshots: readonly { readonly id: string; readonly currentState: string }[];
+  readonly projects: readonly { readonly deletingAt: Date | null; readonly recoverableUntil: Date | null }[];
+}
+
+/** All in one round trip's time; nobody writes any more. */
+export async function readRows({ ground: { control: sql } }: World): Promise<Rows> {
+  const [operations, branches, endpoints, roles, databases, snapshots, projects] = await Promise.all([
+    sql<OperationRow[]>`select * from operations order by sequence`,
+    sql<BranchRow[]>`select * from branches`,
+    sql<EndpointRow[]>`select * from endpoints`,
+    sql<RoleRow[]>`select * from roles`,
+    sql<DatabaseRow[]>`select * from databases`,
+    sql<{ id: string; currentState: string }[]>`select id, current_state from snapshots`,
+    sql<{ deletingAt: Date | null; recoverableUntil: Date | null }[]>`
+      select deleting_at, recoverable_until from projects`,
+  ]);
+  return { operations, branches, endpoints, roles, databases, snapshots, projects };
+}
+
+/** What is wrong, in words without ids, so that two schedules that find the same thing say the same. */
+export function findViolations(world: World, rows: Rows): string[] {
+  return [
+    ...world.violations,
+    ...checkOperations(rows),
+    ...checkEndpoints(world, rows),
+    ...checkData(world, rows),
+    ...checkCatalogs(world, rows),
+    ...checkPromises(world, rows),
+  ];
+}
+
+const ended = ['finished', 'error', 'cancelled', 'skipped'];
+
+function* checkOperations({ operations }: Rows) {
+  for (const { job, step, status, lease } of operations) {
+    if (!ended.includes(status)) yield `${job} is ${status} for ever, in its step ${step}`;
+    else if (lease !== null) yield `${job} is ${status} and leased`;
+  }
+  for (const [index, later] of operations.entries()) {
+    for (const earlier of operations.slice(0, index)) {
+      const isBehind = earlier.exclusiveKeys.some((key) => later.exclusiveKeys.includes(key));
+      const [first, second] = [earlier.finishedAt, later.finishedAt];
+      if (!isBehind || later.status !== 'finished' || first === null || second === null) continue;
+      if (first > second) yield `${later.job} has finished before ${earlier.job}, behind which it was queued`;
+    }
+  }
+}
+
+function* checkEndpoints({ driver }: World, { endpoints, branches, projects }: Rows) {
+  for (const [id, { process, ref }] of driver.computes) {
+    const row = endpoints.find((endpoint) => endpoint.id === id);
+    if (row === undefined) yield 'the driver has a compute that no row names';
+    else if (process !== null && row.branchId !== ref.branchId)
+      yield 'a server serves another branch than its row says';
+  }
+  const isProjectDeleted = projects.some(({ deletingAt }) => deletingAt !== null);
+  for (const {
+    id,
+    currentState,
+    pendingState,
+    address,
+    generation,
+    deletingAt,
+    recoverableUntil,
+    branchId,
+    type,
+  } of endpoints) {
+    const running = driver.computes.get(id)?.process ?? null;
+    if (deletingAt !== null && recoverableUntil === null) {
+      yield 'a compute that was deleted for good is still there';
+      continue;
+    }
+    const isDeleted = isProjectDeleted || deletingAt !== null;
+    if (isDeleted && running !== null) yield 'a deleted compute is awake';
+    if (pendingState !== null) yield `a compute is ${currentState} and about to be ${pendingState} for ever`;
+    if ((currentState === 'active') !== (running !== null)) {
+      yield `a compute is ${currentState} and its server ${running === null ? 'does not run' : 'runs'}`;
+    }
+    if (running !== null && running.generation !== generation) yield 'a server runs under an old generation';
+    if (currentState === 'active' && address === null) yield 'an active compute has no route';
+    if (currentState !== 'active' && address !== null) yield 'a sleeping compute has a route';
+    if (
+      type === 'read_write' &&
+      running !== null &&
+      branches.find(({ id: of }) => of === branchId)?.currentState !== 'ready'
+    )
+      yield 'a server serves a branch that is not ready';
+  }
+  for (const id of driver.replicas.keys()) {
+    if (!endpoints.some((endpoint) => endpoint.id === id)) yield 'the driver has data of a replica that no row names';
+  }
+}
+
+function* checkData({ driver }: World, { branches, snapshots, projects }: Rows) {
+  for (const id of driver.branches.keys()) {
+    const isKnown = branches.some((branch) => branch.id === id) || snapshots.some((snapshot) => snapshot.id === id);
+    if (!isKnown) yield 'the driver has data that no row names';
+  }
+  for (const { id, currentState, pendingState, deletingAt, recoverableUntil } of branches) {
+    if (deletingAt !== null && recoverableUntil === null) yield 'a branch that was deleted for good is still there';
+    if (currentState === 'ready' && !driver.branches.has(id)) yield 'a branch is ready and has no data';
+    if (currentState === 'resetting') yield 'a branch is being reset for ever';
+    if (deletingAt === null && pendingState !== null) yield `a branch is about to be ${pendingState} for ever`;
+  }
+  for (const { id, currentState } of snapshots) {
+    if (currentState === 'ready' && !driver.branches.has(id)) yield 'a snapshot is ready and has no data';
+  }
+  if (projects.some(({ deletingAt, recoverableUntil }) => deletingAt !== null && recoverableUntil === null)) {
+    yield 'a project that was deleted for good is still there';
+  }
+}
+
+function* checkCatalogs({ driver }: World, rows: Rows) {
+  for (const branch of rows.branches) {
+    const held = driver.branches.get(branch.id);
+    if (branch.currentState !== 'ready' || held === undefined) continue;
+    const primary = rows.endpoints.find(
+      ({ branchId, type, deletingAt }) => branchId === branch.id && type === 'read_write' && deletingAt === null,
+    );
+    const isRunning = primary !== undefined && driver.computes.get(primary.id)?.process != null;
+    // A server that died or was never started may hold something else; its next start looks.
+    if (isRunning || branch.catalogKept) yield* compareCatalog(branch, held, rows);
+    yield* checkPending(branch, primary, rows);
+  }
+}
+
+/** A row that is still to be applied may be in the server already, by way of the data that was copied. */
+function* compareCatalog(branch: BranchRow, held: FakeBranch, { roles, databases }: Rows) {
+  const ownRoles = roles.filter(({ branchId }) => branchId === branch.id);
+  const ownDatabases = databases.filter(({ branchId }) => branchId === branch.id);
+  for (const { name, applied, pending, verifier } of ownRoles) {
+    const there = held.roles.get(name);
+    if (there === undefined && applied) yield 'a role is in its row, and not in the server';
+    if (there === undefined || pending || there.verifier === verifier) continue;
+    yield 'a role has another password in its server than in its row';
+  }
+  for (const name of held.roles.keys()) {
+    if (!ownRoles.some((role) => role.name === name)) yield 'a server has a role that no row names';
+  }
+  for (const { appliedName } of ownDatabases) {
+    if (appliedName !== null && !held.databases.has(appliedName))
+      yield 'a database is in its row, and not in the server';
+  }
+  for (const name of held.databases.keys()) {
+    const isNamed = ownDatabases.some((row) => row.appliedName === name || row.name === name);
+    if (!isNamed) yield 'a server has a database that no row names';
+  }
+}
+
+/** What was to be carried out on a server is, unless the operation that was to do so has failed or was cancelled. */
+function* checkPending(branch: BranchRow, primary: EndpointRow | undefined, { operations, roles, databases }: Rows) {
+  if (primary === undefined || primary.disabled || branch.deletingAt !== null) return;
+  const isExcused = operations.some(
+    ({ status }) => status === 'error' || status === 'cancelled' || status === 'skipped',
+  );
+  if (isExcused) return;
+  const isOwn = (row: { readonly branchId: string; readonly pending: boolean }) =>
+    row.branchId === branch.id && row.pending;
+  if (roles.some(isOwn)) yield 'a change of a role was not carried out';
+  if (databases.some(isOwn)) yield 'a change of a database was not carried out';
+}
+
+function* checkPromises({ known }: World, { branches, endpoints, roles, databases, projects }: Rows) {
+  if (known.doubtful.has(known.projectId)) return;
+  if (projects.length !== 1) yield 'the project is gone';
+  const isDoubtful = (name: string) => known.doubtful.has(name);
+  for (const { id, branchId } of endpoints) if (isDoubtful(branchId)) known.doubtful.add(id);
+  const there = new Set([
+    ...branches.map(({ id }) => id),
+    ...endpoints.map(({ id }) => id),
+    ...[...roles, ...databases].filter(({ droppedAt }) => droppedAt === null).map(nameOf),
+  ]);
+  for (const name of known.promised) {
+    const [branchId = ''] = name.split('/');
+    if (there.has(name as never) || isDoubtful(name) || isDoubtful(branchId)) continue;
+    // Computes of a branch that was removed went with it.
+    if (name.startsWith('ep-') && known.branches.some(isDoubtful)) continue;
+    yield `what was acknowledged is gone: ${name.includes('/') ? 'a role or database' : name.slice(0, 2)}`;
+  }
+}

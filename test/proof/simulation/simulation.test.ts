@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
+import type { ComputeSpec } from '../../../src/compute/interface/driver.ts';
+import { runCampaign, seedOf } from './campaign.ts';
+import { Ground } from './ground.ts';
+import { quickenTimers } from './quick-timers.ts';
+import { describeMoves, play, playMoves, playSeed, type Source, shorten } from './schedule.ts';
+
+let ground: Ground;
+let slowDown: () => void;
+
+beforeAll(async () => {
+  slowDown = quickenTimers();
+  ground = await Ground.open();
+});
+afterAll(async () => {
+  await ground.close();
+  slowDown();
+});
+
+describe('schedules of the operation queue', () => {
+  it('break no rule', async () => {
+    const { schedules, findings } = await runCampaign({ seed: 17, count: 8, grounds: 2 });
+    expect(findings.map(({ text }) => text)).toEqual([]);
+    expect(schedules).toBe(8);
+  });
+
+  it('are the same for the same seed', async () => {
+    const [one, again] = [await playSeed(ground, seedOf(17, 3)), await playSeed(ground, seedOf(17, 3))];
+    expect(again.trace).toEqual(one.trace);
+    expect(one.counts.moves).toBeGreaterThan(20);
+    expect((await playMoves(ground, one.moves)).hash).toBe(one.hash);
+  });
+});
+
+/** Forgets which starts are older than others. */
+class ForgetfulDriver extends FakeDriver {
+  override start(spec: ComputeSpec) {
+    const compute = this.computes.get(spec.endpointId);
+    if (compute !== undefined) compute.generation = 0;
+    return super.start(spec);
+  }
+}
+
+/** A worker stops in the middle of a start, another takes it over and restarts the server, then the first goes on. */
+const takenOver: Source = ({ actors, idle }) => {
+  const [first, second, client] = [actors.get('w1'), actors.get('w2'), actors.get('c1')];
+  if (first?.isStalled !== true) return first?.gates[0]?.label === 'driver.start' ? 'w1 stall' : 'w1';
+  if (second?.isDone === false || !idle.has('w2')) return 'w2';
+  if (client === undefined) return 'c1 restart 0 0';
+  return client.isDone ? null : 'c1';
+};
+
+it('what was found is told in as few moves as show it', async () => {
+  const moves = Array.from({ length: 40 }, (_, index) => `w${index}`);
+  const needed = ['w3', 'w17', 'w18', 'w39'];
+  const isEnough = async (some: readonly string[]) => needed.every((move) => some.includes(move));
+  expect(await shorten(moves, isEnough)).toEqual(needed);
+});
+
+describe('a driver that lets a late start pass', () => {
+  const options = { makeDriver: () => new ForgetfulDriver() };
+  const violation = 'a server runs under an old generation';
+
+  it('is found', async () => {
+    const { moves, violations } = await play(ground, takenOver, options);
+    expect(violations).toEqual([violation]);
+    expect((await playMoves(ground, moves, options)).violations).toEqual([violation]);
+    expect(describeMoves(moves, violation)).toContain("    'w1 stall',\n");
+  });
+
+  it('is what was found: the driver as it is refuses it', async () => {
+    expect((await play(ground, takenOver)).violations).toEqual([]);
+  });
+});
