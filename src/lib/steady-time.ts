@@ -19,7 +19,7 @@ export interface SteadyTime {
 /** Corrections of a clock that is kept right are far smaller. */
 const jumpMsMin = 30_000;
 
-const machineWatches: Watches = { clockMs: () => Date.now(), passedMs: () => performance.now() };
+export const machineWatches: Watches = { clockMs: () => Date.now(), passedMs: () => performance.now() };
 
 /** Ask it at least every few hours: a jump is noticed between two questions. */
 export function createSteadyTime(watches: Watches = machineWatches, settledMs = dayMs): SteadyTime {

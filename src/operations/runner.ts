@@ -25,7 +25,9 @@ import { isUrgent, parseWakeCall, type WakeCall } from '../db/wakes.ts';
 import { delay } from '../lib/clock.ts';
 import { assertNever, errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
+import { machineWatches, type Watches } from '../lib/steady-time.ts';
 import { withDiskAdvice } from './disk-advice.ts';
+import { Lease, whileHeld } from './lease.ts';
 import { jobRegistry } from './registry.ts';
 import {
   goto,
@@ -52,6 +54,7 @@ export interface RunnerOptions {
   /** Each of these gets a lane of its own, for urgent operations alone. */
   readonly urgent?: readonly Database[];
   readonly leaseMs?: number;
+  readonly watches?: Watches;
   readonly pollMs?: number;
   readonly registry?: Readonly<Record<string, Job>>;
 }
@@ -59,6 +62,8 @@ export interface RunnerOptions {
 type Outcome = StepResult | { readonly kind: 'failed'; readonly error: unknown };
 
 const retryMsMax = 10_000;
+const isFound = (claimed: OperationRow | undefined) => claimed !== undefined;
+const isTrue = (answer: boolean) => answer;
 
 export class OperationRunner {
   readonly #options: Required<RunnerOptions>;
@@ -70,7 +75,8 @@ export class OperationRunner {
 
   constructor(options: RunnerOptions) {
     const dumpSchema = makeDump(options.core.config);
-    this.#options = { dumpSchema, leaseMs: 10_000, pollMs: 1_000, registry: jobRegistry, urgent: [], ...options };
+    const usual = { leaseMs: 10_000, watches: machineWatches, pollMs: 1_000, registry: jobRegistry, urgent: [] };
+    this.#options = { dumpSchema, ...usual, ...options };
     this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
   }
 
@@ -120,11 +126,12 @@ export class OperationRunner {
     lane: Lane = { core: this.#options.core, urgentOnly: false },
     call: WakeCall | null = null,
   ): Promise<boolean> {
-    const { log, leaseMs } = this.#options;
+    const { log, leaseMs, watches } = this.#options;
     const { core, urgentOnly } = lane;
     const lease = randomUUID();
+    const held = new Lease(watches, leaseMs);
     const [claimed, compute] = await Promise.all([
-      claimOperation(core.database.sql, lease, leaseMs, urgentOnly),
+      held.confirm(() => claimOperation(core.database.sql, lease, leaseMs, urgentOnly), isFound),
       call === null ? undefined : findComputeOf(core, call.projectId, call.endpointId).catch(() => undefined),
     ]);
     if (claimed === undefined) return false;
@@ -134,13 +141,15 @@ export class OperationRunner {
     log.debug({ operation: claimed.id, job: claimed.job, waitedMs }, 'an operation was claimed');
     const heartbeat = setInterval(() => {
       // Not over the lane's own connection, which may be held up by a lock.
-      extendLease(this.#options.core.database.sql, claimed.id, lease, leaseMs).catch(() => {});
+      const { sql } = this.#options.core.database;
+      held.confirm(() => extendLease(sql, claimed.id, lease, leaseMs), isTrue).catch(() => {});
     }, leaseMs / 3);
+    const driver = whileHeld(this.#options.driver, held);
     try {
       const isCalledFor = compute !== undefined && compute.endpoint.id === claimed.endpointId;
       const memory: StepMemory = isCalledFor ? { atClaim: compute } : {};
       let operation: OperationRow | undefined = claimed;
-      while (operation !== undefined) operation = await this.#runStep(core, operation, lease, memory);
+      while (operation !== undefined) operation = await this.#runStep({ core, driver }, operation, lease, memory);
     } finally {
       clearInterval(heartbeat);
     }
@@ -149,12 +158,12 @@ export class OperationRunner {
 
   /** Runs the current step and records its outcome; returns the operation if its next step can run at once. */
   async #runStep(
-    core: Core,
+    { core, driver }: Pick<StepContext, 'core' | 'driver'>,
     operation: OperationRow,
     lease: string,
     memory: StepMemory,
   ): Promise<OperationRow | undefined> {
-    const { driver, providers, registry, dumpSchema } = this.#options;
+    const { providers, registry, dumpSchema } = this.#options;
     const log = this.#options.log.child({ operation: operation.id, job: operation.job, step: operation.step });
     const context: StepContext = { operation, core, driver, providers, dumpSchema, log, memory };
     const job = registry[operation.job];

@@ -28,8 +28,16 @@ test('a history without a base image does not stand before an older one that has
     writeHistoryDocument(
       { store: new FileStore(folder), key: parseBackupKey(keyLine) },
       {
-        ...{ projectId: 'calm-sun-12345678', historyId, branchId: 'br-calm-sun-12345678', pgVersion: 17, timeline: 1 },
-        ...{ bases, until: position(minute), gaps: [], marks: [], writtenAt: position(minute).at },
+        projectId: 'calm-sun-12345678',
+        historyId,
+        branchId: 'br-calm-sun-12345678',
+        pgVersion: 17,
+        timeline: 1,
+        bases,
+        until: position(minute),
+        gaps: [],
+        marks: [],
+        writtenAt: position(minute).at,
       },
     );
   await write('before', 2, [base]);

@@ -83,3 +83,15 @@ function occupy(actor: Actor, calls: Calls, method: string, [first]: readonly un
     if (calls.underWay.get(subject) === actor) calls.underWay.delete(subject);
   };
 }
+
+/** Starts and stops carry a number by which a late one is refused. */
+const fencedCalls = ['driver.start', 'driver.suspend'];
+
+/**
+ * The call was made while the lease was held. Others carry it out at once, in the parent or in a server, so it does not
+ * wait there for as long as a lease lasts.
+ */
+export function isCarriedOut({ gates: [next] }: Actor): boolean {
+  const label = next?.label ?? '';
+  return label.startsWith('driver.') && !label.endsWith(' done') && !fencedCalls.includes(label);
+}

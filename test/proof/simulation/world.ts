@@ -30,7 +30,7 @@ import { testProviders } from '../../helpers/providers.ts';
 import { Actor, type Fault, injected, Traffic } from './actor.ts';
 import { commands, type Known, type Wish } from './commands.ts';
 import { gateDatabase } from './gated-database.ts';
-import { type Calls, gateDriver } from './gated-driver.ts';
+import { type Calls, gateDriver, isCarriedOut } from './gated-driver.ts';
 import { type Ground, lastWorkerName, reconcilerName, workerNames } from './ground.ts';
 import { areTimersPending, leaseMs, nextTurn, within } from './quick-timers.ts';
 
@@ -151,7 +151,7 @@ export class World {
       return true;
     }
     if (how === 'stall') {
-      if (actor.lease === null || actor.isStalled || actor.isInTransaction) return false;
+      if (actor.lease === null || actor.isStalled || actor.isInTransaction || isCarriedOut(actor)) return false;
       this.counts.stalls++;
       actor.isStalled = true;
       await this.#takeLease(actor);
@@ -215,7 +215,9 @@ export class World {
         const driver = gateDriver(actor, this.driver, this.#calls);
         const dumpSchema = async () => '';
         const parts = { core, driver, providers, dumpSchema, log: this.#log, registry: this.#registry };
-        const runner = new OperationRunner({ ...parts, concurrency: 1, leaseMs });
+        // A worker that was held up sees it by the clock on its own wall.
+        const watches = { clockMs: () => 0, passedMs: () => (actor.isStalled ? leaseMs : 0) };
+        const runner = new OperationRunner({ ...parts, concurrency: 1, leaseMs, watches });
         if (await runner.runNext({ core, urgentOnly: name === 'urgent' })) this.counts.operations++;
         else this.idle.add(name);
       },
