@@ -52,7 +52,7 @@ export class ReplyScanner {
   readonly #queue = new RequestQueue();
   /** The status of the last ReadyForQuery: I, T or E. */
   #status = idleStatus;
-  /** There were requests since the last Sync or simple query, so a transaction may be open that no ReadyForQuery has reported yet. */
+  /** Requests followed the last Sync or query: a transaction may be open that no ReadyForQuery has reported yet. */
   #isBatchOpen = false;
   /** The open batch contains a Bind, so it may have begun to run something. */
   #isBatchBound = false;

@@ -137,8 +137,8 @@ export class RequestTranslator {
 
   /**
    * A Parse under a name that the client already has fails, unless something under way takes the name away: the first
-   * Parse may fail or be skipped, DISCARD ALL may succeed. Only the replies tell, so such a Parse waits for them. During
-   * a COPY it does not: it is what ends the COPY, with an error.
+   * Parse may fail or be skipped, DISCARD ALL may succeed. Only the replies tell, so such a Parse waits for them.
+   * During a COPY it does not: it is what ends the COPY, with an error.
    */
   #mustWait(message: Buffer, { replies }: TranslationTarget): boolean {
     if (!replies.isReplyDue || replies.isReadingCopy) return false;

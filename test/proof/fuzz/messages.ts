@@ -1,6 +1,7 @@
 /**
  * Messages of the Postgres protocol in any order, right and wrong ones, as a client sends them after its login. A
- * script is what one client sends; its end leaves every state (COPY, a failed batch, a transaction) and asks for a mark.
+ * script is what one client sends; its end leaves every state (COPY, a failed batch, a transaction) and asks for a
+ * mark.
  */
 import { encodeMessage, int32 } from '../../../src/proxy/protocol/wire.ts';
 import type { Random } from '../random.ts';
