@@ -116,7 +116,7 @@ function makeFrame(random: Random): Buffer {
   const opcode = random.pick([2, 2, 2, 0, 1, 8, 9, 10, 3, 15]);
   const flags = random.pick([0x80, 0x80, 0x80, 0, 0xf0]);
   const isMasked = random.chance(0.9);
-  const length = random.chance(0.9) ? payload.length : random.below(70_000);
+  const length = random.chance(0.9) ? payload.length : random.below(65_536);
   const head = Buffer.alloc(length < 126 ? 2 : 4);
   head[0] = flags | opcode;
   head[1] = (isMasked ? 0x80 : 0) | (length < 126 ? length : 126);

@@ -71,7 +71,7 @@ export async function tryOpening(random: Random, target: Target, findings: Findi
   const example = JSON.stringify(bytes.toString('latin1').slice(0, 400));
   try {
     if (random.chance(0.1) && 'port' in target.address) return await tryTls(random, target.address.port, bytes);
-    const client = new WireClient(target);
+    const client = new WireClient(target, 'none');
     let first = '';
     client.socket.once('data', (chunk: Buffer) => {
       first = String.fromCharCode(chunk[0] ?? 0);

@@ -38,11 +38,13 @@ export class WireClient {
   isClosed = false;
   #notify = () => {};
 
-  constructor(target: Target) {
+  /** `framing` is `none` where what comes back may be no messages: before a session there is TLS, and single bytes. */
+  constructor(target: Target, framing: 'messages' | 'none' = 'messages') {
     this.socket = connect(target.address);
     this.socket.setNoDelay(true);
     this.socket.on('error', () => {});
     this.socket.on('data', (chunk: Buffer) => {
+      if (framing === 'none') return;
       this.#frames.push(chunk);
       for (;;) {
         const message = this.#frames.nextMessage(messageBytesMax);
