@@ -150,6 +150,8 @@ export class PooledSession implements Waiter {
       throw thrown;
     }
     server.replies.sendLocalReplies();
+    // It waited for replies of the proxy's own, and no reply of the server will follow them.
+    if (this.#translator.heldBytes > 0 && !server.replies.isReplyDue) return void this.#send(server, nothing);
     if (this.#translator.isTerminated) return void this.#leave(server);
     if (!takesMore || this.#translator.heldBytes > heldBytesMax) this.#stream.pause();
     this.#releaseIfFree(server);

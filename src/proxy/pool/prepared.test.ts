@@ -211,6 +211,22 @@ describe('requests behind one that fails, sent before its error was read', () =>
     ]);
   });
 
+  it('are refused under names that the client still has, one after the other', async () => {
+    const client = await proxies.raw(await startWith(1));
+    const names = ['one', 'two', 'three'];
+    expect(await ask(client, ...names.map((name) => parse(name, 'select 1')), sync)).toEqual([
+      '1',
+      '1',
+      '1',
+      'ready I',
+    ]);
+    const again = names.map((name) => parse(name, 'select 2'));
+    expect(await ask(client, query('select 1'), ...again, sync)).toEqual(['T', 'D', 'SELECT 1', 'ready I']);
+    expect(await read(client)).toEqual(['42P05', 'ready I']);
+    const [, two = sync] = again;
+    expect(await ask(client, closeStatement('one'), two, sync)).toEqual(['3', '42P05', 'ready I']);
+  });
+
   it('are skipped up to the Sync, simple queries too, and the server is free afterwards', async () => {
     const proxy = await startWith(1);
     const client = await proxies.raw(proxy);

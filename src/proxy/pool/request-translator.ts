@@ -123,7 +123,7 @@ export class RequestTranslator {
       const end = Math.min(chunk.length, editor.at + 1 + length);
       if (type === requestTypes.parse && this.#mustWait(chunk.subarray(editor.at, end), target)) {
         // Without a Flush the server might keep the replies until a Sync, which may be behind the Parse.
-        if (!wasHolding) editor.insert(flushMessage);
+        if (!wasHolding || editor.at > 0) editor.insert(flushMessage);
         this.#isHolding = true;
         break;
       }

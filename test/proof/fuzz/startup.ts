@@ -5,7 +5,7 @@ import { encodeMessage, int32 } from '../../../src/proxy/protocol/wire.ts';
 import type { Random } from '../random.ts';
 import type { Findings } from './findings.ts';
 import { nastyTexts } from './nasty.ts';
-import { type Target, WireClient } from './wire-client.ts';
+import { Hang, hangMs, type Target, WireClient } from './wire-client.ts';
 
 const code = (value: number) => Buffer.concat([int32(8), int32(value)]);
 const names = ['user', 'database', 'options', 'replication', 'application_name', '_pq_.x', 'client_encoding', ''];
@@ -95,9 +95,13 @@ async function tryTls(random: Random, port: number, bytes: Buffer): Promise<void
     servername: random.pick(['ep-a.localhost', 'x'.repeat(60), 'ep-a-pooler.local.localhost']),
     ...(protocols === undefined ? {} : { ALPNProtocols: protocols }),
   });
-  await new Promise<void>((resolve) => {
+  await new Promise<void>((resolve, reject) => {
+    const late = setTimeout(() => reject(new Hang('no end of a connection over TLS')), hangMs);
     socket.on('error', () => {});
-    socket.on('close', () => resolve());
+    socket.on('close', () => {
+      clearTimeout(late);
+      resolve();
+    });
     socket.on('secureConnect', () => socket.end(bytes));
     socket.resume();
   });

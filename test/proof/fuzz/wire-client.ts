@@ -26,7 +26,7 @@ export interface Received {
 }
 
 /** A connection that is neither answered nor closed within this time hangs. */
-const hangMs = 150_000;
+export const hangMs = 150_000;
 const messageBytesMax = 100_000_000;
 
 export class Hang extends Error {}
