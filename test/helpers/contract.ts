@@ -115,6 +115,7 @@ export async function makeApi(
   overrides: Partial<Config> = {},
   clock?: Clock,
   more: (core: Core) => Partial<ApiParts> = () => ({}),
+  prepare: (app: App) => void = () => {},
 ): Promise<TestApi> {
   const made = await makeCore(overrides);
   const core = clock === undefined ? made.core : { ...made.core, clock };
@@ -139,7 +140,10 @@ export async function makeApi(
     },
     ...more(core),
   };
-  const app = await buildApp(parts, watchReplies);
+  const app = await buildApp(parts, (empty) => {
+    watchReplies(empty);
+    prepare(empty);
+  });
   const inject = contractInject(app);
   return {
     ...made,

@@ -37,6 +37,7 @@ export interface PooledSessionOptions {
 const heldBytesMax = 65_536;
 /** How long a client may take to close its side. */
 const lingerMs = 5_000;
+const nothing = Buffer.alloc(0);
 export const readyForQuery = encodeMessage('Z', Buffer.from('I'));
 const serverClosed: ErrorReport = { sqlState: '08006', message: 'server closed the connection unexpectedly' };
 
@@ -149,8 +150,10 @@ export class PooledSession implements Waiter {
       throw thrown;
     }
     server.replies.sendLocalReplies();
+    // It waited for replies of the proxy's own, and no reply of the server will follow them.
+    if (this.#translator.heldBytes > 0 && !server.replies.isReplyDue) return void this.#send(server, nothing);
     if (this.#translator.isTerminated) return void this.#leave(server);
-    if (!takesMore) this.#stream.pause();
+    if (!takesMore || this.#translator.heldBytes > heldBytesMax) this.#stream.pause();
     this.#releaseIfFree(server);
   }
 
@@ -188,9 +191,16 @@ export class PooledSession implements Waiter {
   onServerDone(): void {
     if (this.#server !== null) {
       if (this.#translator.isTerminated) return void this.#leave(this.#server);
+      if (this.#translator.heldBytes > 0) return void this.#sendHeld(this.#server);
       this.#releaseIfFree(this.#server);
     }
     if (this.#translator.isTerminated) this.#end(null);
+  }
+
+  /** What the translator has held back, now that the server has replied to what came before. */
+  #sendHeld(server: ServerConnection): void {
+    this.#send(server, nothing);
+    if (this.#translator.heldBytes === 0 && this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
   }
 
   onServerDrain(): void {
@@ -240,6 +250,8 @@ export class PooledSession implements Waiter {
     const error = hiddenError ?? encodeMessage('E', asNonFatal(errorResponse(serverClosed).subarray(headerBytes)));
     for (let left = readyOwed; left > 0; left--) this.#writer.write(Buffer.concat([error, readyForQuery]));
     if (this.#translator.isTerminated) this.#end(null);
+    // The lost server would have got it next.
+    else if (this.#translator.heldBytes > 0) this.#begin(nothing);
   }
 
   #onDrain = (): void => {

@@ -1,7 +1,7 @@
 /** Prepared statements of pooled clients whose tables change, and that SQL deallocates. */
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { bind, execute, parse, query, sync } from '../../../test/helpers/postgres-messages.ts';
+import { bind, closeStatement, execute, flush, parse, query, sync } from '../../../test/helpers/postgres-messages.ts';
 import { PostgresProxies, type RawClient, type StartedProxy } from '../../../test/helpers/proxy.ts';
 import { parseErrorResponse } from '../protocol/messages.ts';
 
@@ -177,5 +177,77 @@ describe('SQL that deallocates what the protocol has prepared', () => {
     await ask(client, query('begin'));
     await ask(client, query('prepare mine as select 1'));
     expect(await ask(client, query('deallocate mine'))).toEqual(['DEALLOCATE', 'ready T']);
+  });
+});
+
+describe('requests behind one that fails, sent before its error was read', () => {
+  const read = (client: RawClient) => ask(client);
+
+  it('prepare the new text of a name whose first text was refused or skipped', async () => {
+    const client = await proxies.raw(await startWith(1));
+    const refused = parse('plan', 'select nothing from nowhere');
+    const skipped = [execute('missing'), parse('plan', 'select 1 / 0')];
+    for (const [first, state] of [
+      [[refused], '42P01'],
+      [skipped, '34000'],
+    ] as const) {
+      const second = [parse('plan', 'select 42'), bind('plan'), execute(), closeStatement('plan'), sync];
+      expect(await ask(client, ...first, sync, ...second)).toEqual([state, 'ready I']);
+      expect(await read(client)).toEqual(['1', '2', 'D', 'SELECT 1', '3', 'ready I']);
+    }
+  });
+
+  it('prepare the new text of a name that DISCARD ALL has freed, in the same batch', async () => {
+    const client = await proxies.raw(await startWith(1));
+    const discard = [parse('', 'discard all'), bind(''), execute()];
+    const renewed = [parse('plan', 'insert into nowhere values (1)'), sync];
+    expect(await ask(client, parse('plan', 'select 1'), ...discard, ...renewed)).toEqual([
+      '1',
+      '1',
+      '2',
+      'DISCARD ALL',
+      '42P01',
+      'ready I',
+    ]);
+  });
+
+  it('are refused under names that the client still has, one after the other', async () => {
+    const client = await proxies.raw(await startWith(1));
+    const names = ['one', 'two', 'three'];
+    expect(await ask(client, ...names.map((name) => parse(name, 'select 1')), sync)).toEqual([
+      '1',
+      '1',
+      '1',
+      'ready I',
+    ]);
+    const again = names.map((name) => parse(name, 'select 2'));
+    expect(await ask(client, query('select 1'), ...again, sync)).toEqual(['T', 'D', 'SELECT 1', 'ready I']);
+    expect(await read(client)).toEqual(['42P05', 'ready I']);
+    const [, two = sync] = again;
+    expect(await ask(client, closeStatement('one'), two, sync)).toEqual(['3', '42P05', 'ready I']);
+  });
+
+  it('are skipped up to the Sync, simple queries too, and the server is free afterwards', async () => {
+    const proxy = await startWith(1);
+    const client = await proxies.raw(proxy);
+    expect(await ask(client, parse('plan', 'select 1'), sync)).toEqual(['1', 'ready I']);
+    expect(await ask(client, execute('missing'), flush, query('select 1'), query('deallocate plan'), sync)).toEqual([
+      '34000',
+      'ready I',
+    ]);
+    client.messages.write(Buffer.concat([execute('missing'), flush]));
+    expect((await client.messages.readMessage()).type).toBe('E');
+    expect(await ask(client, query('select 1'), query('deallocate plan'), sync)).toEqual(['ready I']);
+    expect(await bindAndExecute(client, 'plan')).toEqual(['2', 'D', 'SELECT 1', 'ready I']);
+    const other = await proxies.client(proxy);
+    expect((await other.query('select 2 as n')).rows).toEqual([{ n: 2 }]);
+  });
+
+  it('and a batch that a simple query ends needs no Sync to free its server', async () => {
+    const proxy = await startWith(1);
+    const client = await proxies.raw(proxy);
+    expect(await ask(client, parse('', 'select 1'), query('select 2'))).toEqual(['1', 'T', 'D', 'SELECT 1', 'ready I']);
+    const other = await proxies.client(proxy);
+    expect((await other.query('select 3 as n')).rows).toEqual([{ n: 3 }]);
   });
 });

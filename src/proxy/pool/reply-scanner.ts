@@ -52,7 +52,7 @@ export class ReplyScanner {
   readonly #queue = new RequestQueue();
   /** The status of the last ReadyForQuery: I, T or E. */
   #status = idleStatus;
-  /** There were requests since the last Sync, so a transaction may be open that no ReadyForQuery has reported yet. */
+  /** Requests followed the last Sync or query: a transaction may be open that no ReadyForQuery has reported yet. */
   #isBatchOpen = false;
   /** The open batch contains a Bind, so it may have begun to run something. */
   #isBatchBound = false;
@@ -88,9 +88,19 @@ export class ReplyScanner {
     return !this.#queue.isEmpty;
   }
 
+  /** The server reads the rows of a COPY. */
+  get isReadingCopy(): boolean {
+    return this.#isReadingCopy;
+  }
+
   /** The server sends nothing more until the client does: all has its reply, or a COPY or a batch has no end yet. */
   get isWaitingForClient(): boolean {
     return this.#queue.isEmpty || this.#isReadingCopy || this.#isBatchOpen;
+  }
+
+  /** The next request belongs to a batch, or the server skips it because one before it has failed or will. */
+  get isInBatch(): boolean {
+    return this.#isBatchOpen || this.#isSkipping || this.#queue.maySkip;
   }
 
   /** The client has the beginning of a message, and not its end. */
@@ -121,10 +131,12 @@ export class ReplyScanner {
     } else if (kind === requestKind.copyEnd) {
       this.#isReadingCopy = false;
       if (!this.isReplyDue) return;
-    } else if (kind !== requestKind.query) {
-      this.#isBatchOpen = true;
-      if (kind === requestKind.bind) this.#isBatchBound = true;
+    } else {
       if (this.#isSkipping) return void change?.undo();
+      // The ReadyForQuery of a simple query ends a batch as that of a Sync does.
+      this.#isBatchOpen = kind !== requestKind.query;
+      if (kind !== requestKind.query) this.#isBatchBound ||= kind === requestKind.bind;
+      else this.#isBatchBound = false;
     }
     this.#queue.push(request, change);
   }

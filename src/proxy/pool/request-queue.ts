@@ -118,6 +118,16 @@ export class RequestQueue {
     return this.#requests.indexOf(requestKind.copyEnd, this.#head) !== -1;
   }
 
+  /** Whether the server may come to skip what is sent next, because a request fails that no Sync has followed yet. */
+  get maySkip(): boolean {
+    for (let i = this.#requests.length - 1; i >= this.#head; i--) {
+      const kind = (this.#requests[i] ?? 0) & kindMask;
+      if (kind === requestKind.sync) return false;
+      if (kind !== requestKind.query && kind !== requestKind.copyEnd) return true;
+    }
+    return false;
+  }
+
   /** Removes every Sync up to the end of a COPY: the server ignores them there. Returns whether there was one. */
   removeSyncsInCopy(): boolean {
     let isRemoved = false;

@@ -8,7 +8,9 @@ import {
   copyDone,
   cutAt,
   describeStatement,
+  errorMessage,
   execute,
+  flush,
   parse,
   query,
   sync,
@@ -50,7 +52,7 @@ function translator() {
   const target = { replies, statements: new ServerStatements(table, 2), turn: 1 };
   const requestTranslator = new RequestTranslator(new ClientStatements(table));
   const pass = (chunk: Buffer) => Buffer.concat(requestTranslator.translate(chunk, target));
-  return { pass, expected, requestTranslator };
+  return { pass, expected, requestTranslator, replies };
 }
 
 describe('requests', () => {
@@ -64,7 +66,9 @@ describe('requests', () => {
         const chunks = cutAt(Buffer.concat(list), offsets);
         expect(Buffer.concat(chunks.map((chunk) => inChunks.pass(chunk)))).toEqual(translated);
         expect(inChunks.expected).toEqual(inMessages.expected);
-        expect(inChunks.requestTranslator.isMidMessage).toBe(false);
+        const { heldBytes, isMidMessage } = inChunks.requestTranslator;
+        expect(heldBytes).toBe(inMessages.requestTranslator.heldBytes);
+        expect(isMidMessage).toBe(heldBytes > 0);
       }),
     );
   });
@@ -83,6 +87,21 @@ describe('requests', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('wait if they prepare a name again before the replies show whether the client has it', () => {
+    const { pass, requestTranslator, replies } = translator();
+    pass(parse('a', 'select 1'));
+    const again = parse('a', 'select 2');
+    expect(pass(again)).toEqual(flush);
+    expect(pass(sync)).toHaveLength(0);
+    expect(requestTranslator.heldBytes).toBe(again.length + sync.length);
+    replies.feed(errorMessage('ERROR', '42601'));
+    // The server skips it: the Sync follows it.
+    const sent = pass(Buffer.alloc(0)).toString('latin1');
+    expect(sent).toContain('select 2');
+    expect(sent.endsWith(sync.toString('latin1'))).toBe(true);
+    expect(requestTranslator.heldBytes).toBe(0);
   });
 
   it('never use the unnamed statement of another client', () => {

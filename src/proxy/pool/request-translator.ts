@@ -28,6 +28,7 @@ const partialBytesMax = 8_192;
 const statementBytesMax = 16 * 1024 * 1024;
 /** No server has a statement of this name, so the server reports that it does not exist. */
 const missingName = 'unnamed';
+const flushMessage = Buffer.from([requestTypes.flush, 0, 0, 0, 4]);
 
 export class RequestTranslator {
   readonly #statements: ClientStatements;
@@ -38,6 +39,8 @@ export class RequestTranslator {
   #unnamed: Buffer | null = null;
   #unnamedTurn = -1;
   #isTerminated = false;
+  /** The partial chunk begins with a Parse that waits: see `mustWait`. */
+  #isHolding = false;
 
   constructor(statements: ClientStatements) {
     this.#statements = statements;
@@ -45,7 +48,12 @@ export class RequestTranslator {
 
   /** The rest of a message will follow, so the server must not go to another client. */
   get isMidMessage(): boolean {
-    return this.#bodyLeft > 0;
+    return this.#bodyLeft > 0 || this.#isHolding;
+  }
+
+  /** Bytes that wait until the server has replied to what was sent before them; then `translate` takes them. */
+  get heldBytes(): number {
+    return this.#isHolding ? (this.#partial?.length ?? 0) : 0;
   }
 
   /** The client has sent Terminate. */
@@ -58,6 +66,7 @@ export class RequestTranslator {
     this.#partial = null;
     this.#bodyLeft = 0;
     this.#isTerminated = false;
+    this.#isHolding = false;
   }
 
   /** The beginning of a message whose rest has not arrived. */
@@ -92,6 +101,8 @@ export class RequestTranslator {
   translate(arrived: Buffer, target: TranslationTarget): readonly Buffer[] {
     const chunk = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
     this.#partial = null;
+    const wasHolding = this.#isHolding;
+    this.#isHolding = false;
     const editor = new ChunkEditor(chunk);
     while (editor.at < chunk.length && !this.#isTerminated) {
       const left = chunk.length - editor.at;
@@ -110,12 +121,31 @@ export class RequestTranslator {
         break;
       }
       const end = Math.min(chunk.length, editor.at + 1 + length);
+      if (type === requestTypes.parse && this.#mustWait(chunk.subarray(editor.at, end), target)) {
+        // Without a Flush the server might keep the replies until a Sync, which may be behind the Parse.
+        if (!wasHolding || editor.at > 0) editor.insert(flushMessage);
+        this.#isHolding = true;
+        break;
+      }
       this.#pass(type, editor, end, target);
       this.#bodyLeft = editor.at + 1 + length - end;
       editor.at = end;
     }
     if (editor.at < chunk.length && !this.#isTerminated) this.#partial = Buffer.from(chunk.subarray(editor.at));
     return editor.finish();
+  }
+
+  /**
+   * A Parse under a name that the client already has fails, unless something under way takes the name away: the first
+   * Parse may fail or be skipped, DISCARD ALL may succeed. Only the replies tell, so such a Parse waits for them.
+   * During a COPY it does not: it is what ends the COPY, with an error.
+   */
+  #mustWait(message: Buffer, { replies }: TranslationTarget): boolean {
+    if (!replies.isReplyDue || replies.isReadingCopy) return false;
+    const nameEnd = endOfString(message, headerBytes);
+    return (
+      nameEnd > headerBytes && this.#statements.find(message.toString('latin1', headerBytes, nameEnd)) !== undefined
+    );
   }
 
   /** The current message of the editor, up to `end`: its own end, or the end of the chunk if the message is longer. */
@@ -158,9 +188,11 @@ export class RequestTranslator {
     this.#unnamedTurn = -1;
     const change = this.#deallocate(editor.chunk, editor.at + headerBytes, end);
     if (change !== null) {
+      const { isInBatch } = target.replies;
       expectStandIn(target.replies);
-      target.replies.expect(requestKind.sync | hidden);
-      editor.insert(makeStandInAndSync);
+      // In a batch the Sync would be one too many: if a request before it has failed, the server skips the query too.
+      if (!isInBatch) target.replies.expect(requestKind.sync | hidden);
+      editor.insert(isInBatch ? makeStandIn : makeStandInAndSync);
       editor.replace(queryStandIn, end - editor.at);
     }
     target.replies.expect(requestKind.query, change);
