@@ -215,7 +215,6 @@ export class World {
         const driver = gateDriver(actor, this.driver, this.#calls);
         const dumpSchema = async () => '';
         const parts = { core, driver, providers, dumpSchema, log: this.#log, registry: this.#registry };
-        // A worker that was held up sees it by the clock on its own wall.
         const watches = { clockMs: () => 0, passedMs: () => (actor.isStalled ? leaseMs : 0) };
         const runner = new OperationRunner({ ...parts, concurrency: 1, leaseMs, watches });
         if (await runner.runNext({ core, urgentOnly: name === 'urgent' })) this.counts.operations++;
