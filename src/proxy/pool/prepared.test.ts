@@ -197,6 +197,20 @@ describe('requests behind one that fails, sent before its error was read', () =>
     }
   });
 
+  it('deallocate no name whose Parse was refused or skipped, by either protocol', async () => {
+    const client = await proxies.raw(await startWith(1));
+    const byQuery = [query('deallocate plan')];
+    const inBatch = [parse('', 'deallocate plan'), bind(''), execute(), sync];
+    for (const second of [byQuery, inBatch]) {
+      const skipped = [execute('missing'), parse('plan', 'rollback'), sync];
+      expect(await ask(client, ...skipped, ...second)).toEqual(['34000', 'ready I']);
+      expect((await read(client)).slice(-2)).toEqual(['26000', 'ready I']);
+      const refused = [parse('plan', 'select nothing from nowhere'), sync];
+      expect(await ask(client, ...refused, ...second)).toEqual(['42P01', 'ready I']);
+      expect((await read(client)).slice(-2)).toEqual(['26000', 'ready I']);
+    }
+  });
+
   it('prepare the new text of a name that DISCARD ALL has freed, in the same batch', async () => {
     const client = await proxies.raw(await startWith(1));
     const discard = [parse('', 'discard all'), bind(''), execute()];

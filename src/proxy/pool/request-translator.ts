@@ -39,7 +39,7 @@ export class RequestTranslator {
   #unnamed: Buffer | null = null;
   #unnamedTurn = -1;
   #isTerminated = false;
-  /** The partial chunk begins with a Parse that waits: see `mustWait`. */
+  /** The partial chunk begins with a message that waits: see `mustWait`. */
   #isHolding = false;
 
   constructor(statements: ClientStatements) {
@@ -121,8 +121,8 @@ export class RequestTranslator {
         break;
       }
       const end = Math.min(chunk.length, editor.at + 1 + length);
-      if (type === requestTypes.parse && this.#mustWait(chunk.subarray(editor.at, end), target)) {
-        // Without a Flush the server might keep the replies until a Sync, which may be behind the Parse.
+      if (this.#mustWait(type, chunk.subarray(editor.at, end), target)) {
+        // Without a Flush the server might keep the replies until a Sync, which may be behind this message.
         if (!wasHolding || editor.at > 0) editor.insert(flushMessage);
         this.#isHolding = true;
         break;
@@ -136,16 +136,19 @@ export class RequestTranslator {
   }
 
   /**
-   * A Parse under a name that the client already has fails, unless something under way takes the name away: the first
-   * Parse may fail or be skipped, DISCARD ALL may succeed. Only the replies tell, so such a Parse waits for them.
-   * During a COPY it does not: it is what ends the COPY, with an error.
+   * What a Parse under a name, or a DEALLOCATE of one, does depends on whether the client has the name; something
+   * under way may take it away: its first Parse may fail or be skipped, DISCARD ALL may succeed. Only the replies tell,
+   * so the message waits for them. During a COPY it does not: it is what ends the COPY, with an error.
    */
-  #mustWait(message: Buffer, { replies }: TranslationTarget): boolean {
-    if (!replies.isReplyDue || replies.isReadingCopy) return false;
-    const nameEnd = endOfString(message, headerBytes);
-    return (
-      nameEnd > headerBytes && this.#statements.find(message.toString('latin1', headerBytes, nameEnd)) !== undefined
-    );
+  #mustWait(type: number, message: Buffer, { replies }: TranslationTarget): boolean {
+    if ((type !== requestTypes.parse && type !== requestTypes.query) || !replies.isReplyDue) return false;
+    if (replies.isReadingCopy) return false;
+    const nameEnd = type === requestTypes.parse ? endOfString(message, headerBytes) : headerBytes - 1;
+    const name =
+      nameEnd > headerBytes
+        ? message.toString('latin1', headerBytes, nameEnd)
+        : deallocatedName(message, nameEnd + 1, message.length);
+    return name !== null && this.#statements.find(name) !== undefined;
   }
 
   /** The current message of the editor, up to `end`: its own end, or the end of the chunk if the message is longer. */
