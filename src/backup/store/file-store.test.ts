@@ -48,6 +48,8 @@ test('a folder that is gone, such as a disk that is not mounted, is no empty sto
   await rename(folder, `${folder}-away`);
   await expect(namesIn(store)).rejects.toMatchObject({ name: 'StoreError', trouble: 'unreachable' });
   await expect(store.put('b', Buffer.from('x'))).rejects.toMatchObject({ trouble: 'unreachable' });
+  await expect(store.get('a')).rejects.toMatchObject({ trouble: 'unreachable' });
+  await expect(store.head('a')).rejects.toMatchObject({ trouble: 'unreachable' });
   await rename(`${folder}-away`, folder);
   expect(await namesIn(store)).toEqual(['a']);
 });

@@ -65,7 +65,8 @@ export class FileStore implements ObjectStore {
 
   get(key: string): Promise<Readable> {
     return this.#guard(async () => {
-      const file = await open(join(this.#root, checkedKey(key)), 'r').catch(missing(key));
+      const file = await open(join(this.#root, checkedKey(key)), 'r').catch(ignore('ENOENT'));
+      if (file === undefined) throw await this.#absence(key);
       return file.createReadStream();
     });
   }
@@ -73,8 +74,15 @@ export class FileStore implements ObjectStore {
   head(key: string): Promise<StoredObject | null> {
     return this.#guard(async () => {
       const found = await stat(join(this.#root, checkedKey(key))).catch(ignore('ENOENT'));
+      if (found === undefined) await this.#absence(key);
       return found?.isFile() ? described(key, found) : null;
     });
+  }
+
+  /** Throws if the folder itself is gone: that says nothing about what it holds. */
+  async #absence(key: string): Promise<NoSuchObjectError> {
+    await stat(this.#root);
+    return new NoSuchObjectError(key);
   }
 
   async *list(prefix: string): AsyncIterable<StoredObject> {
@@ -188,9 +196,4 @@ const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code;
 const ignore = (code: string) => (error: unknown) => {
   if (codeOf(error) !== code) throw error;
   return undefined;
-};
-
-const missing = (key: string) => (error: unknown) => {
-  if (codeOf(error) === 'ENOENT') throw new NoSuchObjectError(key);
-  throw error;
 };
