@@ -24,6 +24,8 @@ async function auditTenant(world: World, tenant: Tenant, all: boolean): Promise<
   for (const { writer, numbers } of expected) {
     const found = rows.filter((row) => row.writer === writer.name);
     const problems = compareRows(numbers, found, writer.log.last);
+    world.rowsLost += problems.lost.length;
+    world.rowsDoubled += problems.doubled.length;
     if (problemCount(problems) > 0) world.violations.push(`rows of ${writer.name}: ${JSON.stringify(problems)}`);
     writer.checkedUpTo = Math.max(writer.checkedUpTo, ...numbers.slice(-1));
     verified += numbers.length;

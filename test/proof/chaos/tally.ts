@@ -11,6 +11,8 @@ export class Tally {
   #acknowledged = 0;
   #unknown = 0;
   #calls = 0;
+  #lost = 0;
+  #doubled = 0;
 
   addFault(name: string, count: number, tookMs: number): void {
     const known = this.#faults.get(name) ?? { count: 0, tookMs: [] };
@@ -25,6 +27,8 @@ export class Tally {
     this.#episodes.set(configuration, { episodes: known.episodes + 1, faults: known.faults + this.ofEpisode });
     this.ofEpisode = 0;
     this.#calls += world.operationCount;
+    this.#lost += world.rowsLost;
+    this.#doubled += world.rowsDoubled;
     for (const { transport, log, brokenCount } of world.writers) {
       this.#acknowledged += log.acknowledgedCount;
       this.#unknown += log.last - log.acknowledgedCount;
@@ -47,9 +51,8 @@ export class Tally {
         'requests to the API': this.#calls,
         'acknowledged rows': this.#acknowledged,
         'rows whose answer was lost': this.#unknown,
-        // An episode that finds one fails, and the run with it.
-        'rows lost': 0,
-        'rows doubled': 0,
+        'rows lost': this.#lost,
+        'rows doubled': this.#doubled,
       },
       tables: [
         {

@@ -17,12 +17,16 @@ export interface Tenant {
 }
 
 const finalStates = ['finished', 'error', 'cancelled', 'skipped'];
+/** A request that takes longer is worth a line in the story. */
+const slowMs = 20_000;
 
 export class World {
   readonly installation: Installation;
   readonly tenants: Tenant[] = [];
   /** What must never happen, and did. */
   readonly violations: string[] = [];
+  rowsLost = 0;
+  rowsDoubled = 0;
   /** What happened until now, for whoever reads a failure. */
   readonly story: string[] = [];
   operationCount = 0;
@@ -57,6 +61,7 @@ export class World {
    */
   async call(method: string, path: string, body?: object): Promise<Reply | null> {
     this.operationCount++;
+    const slow = setTimeout(() => this.tell(`no answer to ${method} ${path} for ${slowMs} ms`), slowMs);
     try {
       const reply = await this.program.api(method, path, body);
       if (reply.status === 503 || reply.status === 507) return null;
@@ -67,6 +72,8 @@ export class World {
       if (error instanceof TypeError || error instanceof DOMException) return null;
       this.#complain(`${method} ${path}`, String(error));
       return null;
+    } finally {
+      clearTimeout(slow);
     }
   }
 
