@@ -42,7 +42,11 @@ export class DatabaseElsewhere {
   /** Ends every connection, and each new one at once. */
   cut(): void {
     this.#isCut = true;
-    for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
+    for (const [client, server] of this.#pairs) {
+      client.resetAndDestroy();
+      // Over a unix socket, which has no such end.
+      server.destroy();
+    }
   }
 
   /** No byte goes through, and nothing ends. */
