@@ -1,8 +1,4 @@
 /** The embedded auth provider for tests: its parts, and a server that listens. */
-
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-
 import { Registry } from 'prom-client';
 import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/kit/app-type.ts';
@@ -13,6 +9,7 @@ import type { Config } from '../../src/lib/config.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { authProviderParts } from '../../src/processes/auth-provider.ts';
 import { makeCore } from './core.ts';
+import { freePort } from './free-ports.ts';
 import { machineOfTests } from './machine.ts';
 import { testProviders } from './providers.ts';
 
@@ -132,15 +129,6 @@ export async function listenAuthProvider(
   const provider = await makeAuthProvider(overrides, { publicUrl: `http://127.0.0.1:${port}`, httpPort: port });
   await provider.app.listen({ host: '127.0.0.1', port });
   return { ...provider, url: `http://127.0.0.1:${port}/stack` };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 async function provision(call: Call, name: string): Promise<ProvisionedProject> {

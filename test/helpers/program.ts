@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chown, readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import { validateReply } from './contract.ts';
 import { eventually, usualDeadlineMs } from './eventually.ts';
+import { freePorts } from './free-ports.ts';
 import { takeSystem } from './prepared-system.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
@@ -56,7 +56,8 @@ export class Program {
     const home = await makeTempHome({ share: shared, ...place });
     if (place.ownBuilds !== true) await takeSystem(shared, home.path);
     if (place.uid !== undefined) await chown(home.path, place.uid, place.uid);
-    return new Program(home, await freePorts(), env, place.uid);
+    const [httpPort = 0, pgPort = 0] = await freePorts(2);
+    return new Program(home, [httpPort, pgPort], env, place.uid);
   }
 
   get pid(): number {
@@ -210,19 +211,6 @@ function commandLine(pid: string): readonly string[] {
     // It has ended meanwhile.
     return [];
   }
-}
-
-async function freePorts(): Promise<readonly [number, number]> {
-  const servers = [createServer(), createServer()];
-  const ports: number[] = [];
-  for (const server of servers) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    ports.push(typeof address === 'object' && address !== null ? address.port : 0);
-  }
-  for (const server of servers) server.close();
-  return [ports[0] ?? 0, ports[1] ?? 0];
 }
 
 /** Not harder: a server that is killed leaves its shared memory behind until the machine is started again. */

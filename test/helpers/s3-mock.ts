@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { eventually } from './eventually.ts';
 import { foreignModules } from './foreign.ts';
+import { freePort } from './free-ports.ts';
 
 const program = join(foreignModules, 's3rver', 'bin', 's3rver.js');
 const secret = 'S3RVER';
@@ -45,12 +45,4 @@ export async function startS3Mock(): Promise<S3Mock> {
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => probe.once('listening', resolve));
-  const address = probe.address();
-  probe.close();
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

@@ -8,13 +8,14 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { foreignModules } from '../../../test/helpers/foreign.ts';
+import { freePort } from '../../../test/helpers/free-ports.ts';
 import { describeStore, namesIn, readObject } from '../../../test/helpers/store-contract.ts';
 import type { S3Access } from '../../lib/backup-settings.ts';
 import { openStore } from './open-store.ts';
@@ -58,14 +59,6 @@ async function start(): Promise<void> {
     everyMs: 200,
   });
   client.destroy();
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => probe.once('listening', resolve));
-  const address = probe.address();
-  probe.close();
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 const open = (prefix: string, changes: Partial<S3Access> = {}) =>

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { historySlot, slotName } from '../../../src/compute/interface/own-logins.ts';
+import { spareDiskPrefix } from '../../../src/compute/local/host/disks/spares.ts';
 import { createLayout } from '../../../src/compute/local/host/home/layout.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import type { World } from './world.ts';
@@ -70,7 +71,7 @@ function directories({ home }: World, { projects, branches, endpoints }: Known):
     ...of('endpoints', endpoints),
     ...unknownIn(join(home, 'trash'), new Set()),
     ...namesIn(join(home, 'work'))
-      .filter((name) => !name.startsWith('.spare-disk-'))
+      .filter((name) => !name.startsWith(spareDiskPrefix))
       .map((name) => `directory ${join(home, 'work', name)}`),
   ];
 }
@@ -94,7 +95,7 @@ function mounts(world: World): string[] {
   const isOwned = (path: string) => {
     const endpointId = /\/endpoints\/([^/]+)\/disk\/temp$/.exec(path)?.[1];
     if (endpointId !== undefined) return running.has(endpointId);
-    return path.startsWith(`${world.home}/work/.spare-disk-`);
+    return path.startsWith(join(world.home, 'work', spareDiskPrefix));
   };
   return [
     ...found.filter((path) => !isOwned(path)).map((path) => `mount ${path}`),

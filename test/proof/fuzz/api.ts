@@ -2,9 +2,6 @@
  * Requests to the whole API in this process: a real system database, the fake driver, and the queue of operations run
  * dry between the requests. One request after the other, so that a seed repeats itself, and sometimes several at once.
  */
-
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { createProviders } from '../../../src/auth-client/providers.ts';
 import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import type { Core } from '../../../src/core/context.ts';
@@ -13,6 +10,7 @@ import { jobRegistry } from '../../../src/operations/registry.ts';
 import { stackSecret } from '../../helpers/auth-provider.ts';
 import { makeApi, type TestApi } from '../../helpers/contract.ts';
 import { drain } from '../../helpers/drain.ts';
+import { freePort } from '../../helpers/free-ports.ts';
 import { Random } from '../random.ts';
 import { type Callers, headersFor, makeStackKeys } from './callers.ts';
 import { createProgress, Findings } from './findings.ts';
@@ -250,13 +248,4 @@ async function makeWorld(): Promise<World> {
   const document = (await api.app.inject('/api/v2/openapi.json')).json();
   const offered = documented(document).filter(({ path }) => !path.endsWith('/events'));
   return { api, document, operations: [...offered, ...undocumented], log, drain: () => drainQueue(api.core) };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
