@@ -23,6 +23,15 @@ export async function copyTemplate({ template }, directory) {
   await writeFile(join(directory, 'pg_hba.conf'), 'local all bench scram-sha-256\nlocal all all trust\n');
 }
 
+/** A server that can be started in this home, beside Catnap's. */
+export async function prepareBare(home) {
+  const build = await findBuild(home);
+  const [sockets, directory] = [join(home, 'bench-sockets'), join(home, 'bench-data')];
+  await prepareSocketDirectory(sockets);
+  await copyTemplate(build, directory);
+  return { build, directory, sockets };
+}
+
 /** A login without a password, and one that proves its password as every client of Catnap does. */
 export const trusted = { user: 'catnap_admin', database: 'catnap' };
 export const proved = { user: 'bench', password: 'bench', database: 'catnap' };

@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
+import { keep } from './measures.mjs';
 import { printTable, summarize, timed } from './stats.mjs';
 
 const run = promisify(execFile);
@@ -80,6 +81,17 @@ async function measureSize(name, context) {
   let loaded;
   const tpsDuring = await withPgbench(context.uri, async () => (loaded = await measureSeries(context)));
   const mb = (bytes) => (bytes / 2 ** 20).toFixed(1);
+  const gb = { '100M': 0.1, '1G': 1, '10G': 10 }[name];
+  keep({
+    what: 'branch until its first row',
+    at: gb,
+    of: 'GB of data',
+    unit: 'ms',
+    ours: quiet.first,
+    peer: quiet.cp,
+    beside: 'cp --reflink alone',
+  });
+  if (gb === 1) keep({ what: 'branch of 1 GB until its first row, in ms', unit: 'ms', ours: quiet.first, atMost: 150 });
   const parent = `${name} parent of ${mb(quiet.parentBytes)} MiB`;
   printTable(`Branch of a ${parent}, quiet (ms)`, rowsOf(quiet), cpName);
   printTable(`Branch of a ${parent} under pgbench -c 4 (ms)`, rowsOf(loaded), cpName);

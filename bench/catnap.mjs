@@ -63,6 +63,21 @@ export async function startCatnap(env = {}, onLog = null) {
   };
 }
 
+const pause = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A compute that has answered once, and how to put it to sleep: `suspend` returns when it is idle. */
+export async function makeCompute(catnap) {
+  const made = await catnap.api('POST', '/projects', { project: {} });
+  const connection = { connectionString: made.connection_uris[0].connection_uri };
+  const path = `/projects/${made.project.id}/endpoints/${made.endpoints[0].id}`;
+  await selectOne(connection);
+  const suspend = async () => {
+    await catnap.api('POST', `${path}/suspend`);
+    while ((await catnap.api('GET', path)).endpoint.current_state !== 'idle') await pause();
+  };
+  return { connection, suspend, path, projectId: made.project.id, branchId: made.branch.id };
+}
+
 async function callApi(url, key, method, body) {
   const response = await fetch(url, {
     method,

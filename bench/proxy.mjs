@@ -3,19 +3,20 @@
  * plain, TLS beside TLS. The targets take turns, so that a busy moment of the machine affects all of them, and a ratio
  * is the median of the ratios within each turn.
  *
- *     BENCH_SECONDS=5 BENCH_REPEATS=3 BENCH_CLIENTS=1,8,32,1000 npm run bench -- proxy
+ *     BENCH_SECONDS=5 BENCH_REPEATS=5 BENCH_CLIENTS=1,8,32,1000 npm run bench -- proxy
  *     BENCH_PARTS=sessions,transactions,connects,many BENCH_TLS=plain,tls npm run bench -- proxy
  */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { startCatnap } from './catnap.mjs';
 import { benchManyClients } from './many-clients.mjs';
-import { findProgram, programs } from './pgbouncer.mjs';
+import { keep } from './measures.mjs';
+import { bouncerVersion, findProgram, programs } from './pgbouncer.mjs';
 import { makeServer, withBouncer } from './proxy-targets.mjs';
 import { summarize } from './stats.mjs';
 
 const seconds = Number(process.env.BENCH_SECONDS ?? 3);
-const repeats = Number(process.env.BENCH_REPEATS ?? 3);
+const repeats = Number(process.env.BENCH_REPEATS ?? 5);
 const clientCounts = (process.env.BENCH_CLIENTS ?? '1,8,32,1000').split(',').map(Number);
 const parts = (process.env.BENCH_PARTS ?? 'sessions,transactions,connects,many').split(',');
 const titles = (process.env.BENCH_TLS ?? 'plain,tls').split(',');
@@ -77,7 +78,10 @@ async function compare(title, targets, peer, counts) {
       // pgbench's time runs while it connects, at some hundreds a second with SCRAM.
       const duration = seconds + Math.round(clients / 100);
       const words = ['-n', '-S', '-M', protocol, '-c', clients, '-j', threads, '-T', duration];
-      await measure(`${protocol}, ${clients}`, targets, peer, words, (target) => cannot(target, protocol, clients));
+      const samples = await measure(`${protocol}, ${clients}`, targets, peer, words, (target) =>
+        cannot(target, protocol, clients),
+      );
+      keepRates(`${title}, ${protocol}`, samples, peer, { at: clients, of: 'clients' });
     }
   }
 }
@@ -85,7 +89,9 @@ async function compare(title, targets, peer, counts) {
 async function compareConnects(title, targets, peer) {
   console.log(`\npgbench -S -C, connections a second: ${title} (${seconds} s, n=${repeats}, ratio to ${peer.name})`);
   header();
-  await measure('connect, 4', targets, peer, ['-n', '-S', '-C', '-c', 4, '-j', 1, '-T', seconds], () => null);
+  const words = ['-n', '-S', '-C', '-c', 4, '-j', 1, '-T', seconds];
+  const samples = await measure('connect, 4', targets, peer, words, () => null);
+  keepRates(`connections, ${peer.isPool ? 'pooled' : 'direct'}, ${title}`, samples, peer, {});
 }
 
 async function measure(what, targets, peer, words, reason) {
@@ -96,6 +102,15 @@ async function measure(what, targets, peer, words, reason) {
     }
   }
   printRows(what, samples, peer, reason);
+  return samples;
+}
+
+/** The last target is ours. */
+function keepRates(what, samples, peer, where) {
+  const ours = [...samples.values()].at(-1);
+  const beside = `${peer.name} ${bouncerVersion()}`;
+  const atLeast = what.includes('TLS') ? 0.9 : 0.95;
+  if (ours.length > 0) keep({ what, unit: '/s', ours, peer: samples.get(peer), beside, atLeast, ...where });
 }
 
 const header = () =>

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from '@neondatabase/serverless';
 import { WebSocket } from 'ws';
 import { startCatnap } from './catnap.mjs';
+import { keep } from './measures.mjs';
 import { makeServer } from './proxy-targets.mjs';
 import { summarize } from './stats.mjs';
 
@@ -79,6 +80,19 @@ async function compare(targets, clients) {
     for (const { sessions, rates } of open) rates.push(await measure(sessions, seconds));
   }
   for (const { sessions } of open) await Promise.all(sessions.map(({ close }) => close()));
+  const [peer, ...ways] = open;
+  for (const { name, rates } of ways) {
+    keep({
+      what: `${name.replace('Catnap ', '')}, one-row selects`,
+      at: clients,
+      of: 'at once',
+      unit: '/s',
+      ours: rates,
+      peer: peer.rates,
+      beside: peer.name,
+      atLeast: 0.7,
+    });
+  }
   print(`one-row selects a second, ${clients} at once (${seconds} s, n=${repeats})`, open);
 }
 

@@ -2,20 +2,16 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  addPasswordLogin,
-  copyTemplate,
-  findBuild,
-  prepareSocketDirectory,
-  proved,
-  startBare,
-} from './bare-postgres.mjs';
-import { selectOne, startCatnap } from './catnap.mjs';
+import { addPasswordLogin, prepareBare, proved, startBare } from './bare-postgres.mjs';
+import { makeCompute, selectOne, startCatnap } from './catnap.mjs';
+import { keep } from './measures.mjs';
 import { printTable, timed } from './stats.mjs';
 
 const repeats = Number(process.env.BENCH_WAKES ?? 30);
 /** Stages are read from a log that itself takes a few milliseconds, so they are measured in separate wakes. */
 const stageRepeats = Math.min(repeats, 12);
+/** After a compute has gone idle, what Catnap still does about it. */
+const settleMs = 1_000;
 const bareName = 'bare: start, SELECT 1 (trusted)';
 const provedName = 'bare: start, password, SELECT 1';
 const directName = 'direct: login at its socket, SELECT 1';
@@ -29,11 +25,7 @@ export async function benchWake() {
 async function compareWakes() {
   const catnap = await startCatnap({ CATNAP_LOG_LEVEL: 'info' });
   try {
-    const build = await findBuild(catnap.home);
-    const sockets = join(catnap.home, 'bench-sockets');
-    const directory = join(catnap.home, 'bench-data');
-    await prepareSocketDirectory(sockets);
-    await copyTemplate(build, directory);
+    const { build, directory, sockets } = await prepareBare(catnap.home);
     await addPasswordLogin(build, directory, sockets);
     const { connection, suspend } = await makeCompute(catnap);
     const direct = await atSocket(catnap.home, connection.connectionString);
@@ -45,6 +37,7 @@ async function compareWakes() {
       withPassword.push(await timed(async () => (stop = await startBare(build, directory, sockets, proved))));
       await stop();
       await suspend();
+      await pause(settleMs);
       asleep.push(await timed(() => selectOne(connection)));
       await pause(300);
       awake.push(await timed(() => selectOne(connection)));
@@ -67,10 +60,30 @@ async function compareWakes() {
       ],
       directName,
     );
+    keep({
+      what: 'wake: connect to a sleeping compute until the first row',
+      unit: 'ms',
+      ours: asleep,
+      peer: bare,
+      beside: 'a bare start',
+      atMost: 1.5,
+    });
+    const worst = asleep.map((ms, turn) => ms / bare[turn]).sort((a, b) => a - b);
+    keep({ what: 'wake: slowest of a hundred, in bare starts', unit: '×', ours: [at(worst, 0.99)], atMost: 4 });
+    keep({
+      what: 'connect to an awake compute until the first row',
+      unit: 'ms',
+      ours: awake,
+      peer: directly,
+      beside: 'a login at its socket',
+      atMost: 1.5,
+    });
   } finally {
     await catnap.stop();
   }
 }
+
+const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 
 async function printStages() {
   const stages = collectStages();
@@ -79,6 +92,7 @@ async function printStages() {
     const { connection, suspend } = await makeCompute(catnap);
     for (let i = 0; i < stageRepeats; i++) {
       await suspend();
+      await pause(settleMs);
       stages.begin();
       await stages.end(await timed(() => selectOne(connection)));
       await pause(300);
@@ -87,20 +101,6 @@ async function printStages() {
   } finally {
     await catnap.stop();
   }
-}
-
-/** A compute that has answered once, and a function that suspends it and waits until its process is gone. */
-async function makeCompute(catnap) {
-  const made = await catnap.api('POST', '/projects', { project: {} });
-  const connection = { connectionString: made.connection_uris[0].connection_uri };
-  const path = `/projects/${made.project.id}/endpoints/${made.endpoints[0].id}`;
-  await selectOne(connection);
-  const suspend = async () => {
-    await catnap.api('POST', `${path}/suspend`);
-    while ((await catnap.api('GET', path)).endpoint.current_state !== 'idle') await pause();
-    await pause(1_000);
-  };
-  return { connection, suspend };
 }
 
 /** The same login without Catnap in between: the socket of the one compute that is awake. */

@@ -1,7 +1,7 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
- * each product, the API's types for its two clients, docs/compatibility.md and docs/reliability.md. `.ci/run` demands
- * that nothing changes.
+ * each product, the API's types for its two clients, docs/compatibility.md, docs/reliability.md and docs/performance.md.
+ * `.ci/run` demands that nothing changes.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { loadSource } from './load-source.mjs';
 import { contractPackages, publishedOperations } from './published-api.mjs';
 import { renderCompatibility } from './render-compatibility.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
+import { renderPerformance } from './render-performance.mjs';
 import { renderReliability } from './render-reliability.mjs';
 import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
 
@@ -49,11 +50,11 @@ const { suites } = readJson('docs/compatibility/suites.json');
 const contract = { operations: publishedOperations(), packages: contractPackages() };
 write('docs/compatibility.md', renderCompatibility({ ...contract, routes, clients, suites }));
 const { bugs } = readJson('docs/reliability/bugs.json');
-const runs = readdirSync(join(root, 'docs/reliability')).filter(
-  (name) => name.endsWith('.json') && name !== 'bugs.json',
-);
-const ledgers = runs.map((name) => readJson(`docs/reliability/${name}`));
-write('docs/reliability.md', renderReliability({ ledgers, bugs }));
+write('docs/reliability.md', renderReliability({ ledgers: readLedgers('docs/reliability', 'bugs.json'), bugs }));
+const { reasons } = readJson('docs/performance/reasons.json');
+const { page, pictures } = renderPerformance({ ledgers: readLedgers('docs/performance', 'reasons.json'), reasons });
+write('docs/performance.md', page);
+for (const [name, picture] of pictures) write(`docs/images/${name}`, picture);
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {
@@ -114,6 +115,12 @@ function write(path, text) {
   if (readIfThere(file) === text) return console.log(`${path} is as it was`);
   writeFileSync(file, text);
   console.log(`${path} was written`);
+}
+
+/** What long runs have left in a folder, beside one file that people write. */
+function readLedgers(folder, byHand) {
+  const names = readdirSync(join(root, folder)).filter((name) => name.endsWith('.json') && name !== byHand);
+  return names.sort().map((name) => readJson(`${folder}/${name}`));
 }
 
 function readJson(path) {

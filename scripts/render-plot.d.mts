@@ -1,0 +1,1 @@
+export function fitPower(points: readonly (readonly number[])[]): number;
