@@ -4,6 +4,11 @@ import { createHmac } from 'node:crypto';
 /** Catnap's own role and database inside every tenant's server. */
 export const adminRole = 'catnap_admin';
 export const adminDatabase = 'catnap';
+/**
+ * An empty database that every new server has and that becomes its first one: a rename takes a few milliseconds where
+ * making one takes a hundred. It is ours only as long as `adminRole` owns it: a tenant may use the name as well.
+ */
+export const spareDatabase = 'catnap_spare';
 /** The login of read replicas at their primary; it can do nothing else. */
 export const replicationRole = 'catnap_replication';
 

@@ -64,6 +64,24 @@ describe('configure', () => {
     await subject.close();
   });
 
+  test('the first database is the one that every new server has', async () => {
+    const names = "SELECT string_agg(datname, ' ' ORDER BY oid) AS names FROM pg_database WHERE datname ~ 'app|spare'";
+    expect(await asAdmin(names)).toEqual([{ names: 'app' }]);
+    const { databases } = await subject.driver.readCatalog(ref);
+    expect(databases).toEqual([{ name: 'app', ownerName: 'owner' }]);
+    expect(await asAdmin("SELECT datacl IS NULL AS usual FROM pg_database WHERE datname = 'app'")).toEqual([
+      { usual: true },
+    ]);
+  });
+
+  test('a database with the name of the spare one is the tenant’s, if the tenant made it', async () => {
+    await ask('CREATE DATABASE catnap_spare');
+    await configure({ databases: [{ name: 'another', renameFrom: null, ownerName: 'owner' }] });
+    const { databases } = await subject.driver.readCatalog(ref);
+    expect(databases.map(({ name }) => name)).toEqual(['another', 'app', 'catnap_spare']);
+    await configure({ dropDatabases: ['another', 'catnap_spare'] });
+  });
+
   test('a dropped role leaves what it owned to the owner of each database', async () => {
     await configure({
       roles: [{ name: 'leaver', verifier }],

@@ -8,7 +8,7 @@
 import { withDetails } from '../../lib/errors.ts';
 import type { ServerCatalog } from '../../lib/model.ts';
 import type { CatalogChange, ConfiguredCatalog, DesiredDatabase, DesiredRole } from '../interface/driver.ts';
-import { adminDatabase, adminRole, replicationRole } from '../interface/own-logins.ts';
+import { adminDatabase, adminRole, replicationRole, spareDatabase } from '../interface/own-logins.ts';
 import { ServerRefusalError } from '../interface/refusal.ts';
 import { type Session, sqlState } from './admin-session.ts';
 import { makingWay, rollBackIn, type WayMade, type Ways } from './blockers.ts';
@@ -76,6 +76,7 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
     SELECT datname AS name, pg_get_userbyid(datdba) AS "ownerName"
     FROM pg_database
     WHERE datname NOT IN ${sql(ownDatabases)} AND datconnlimit <> -2
+      AND NOT (datname = ${spareDatabase} AND pg_get_userbyid(datdba) = ${adminRole})
     ORDER BY datname`;
   return {
     roles: roles.map(({ name, verifier }) => ({ name, verifier })),
@@ -137,7 +138,11 @@ async function ensureDatabase(sql: Session, database: DesiredDatabase, clear: Cl
     await renameDatabase(sql, renameFrom, name);
   }
   const owner = await ownerOf(sql, name);
-  if (owner === null) {
+  if (owner === null && (await ownerOf(sql, spareDatabase)) === adminRole) {
+    const became = `ALTER DATABASE ${spareDatabase} RENAME TO ${quoted}`;
+    // One transaction, so that no database of the tenant's name is ever Catnap's.
+    await sql.unsafe(`${became}; ALTER DATABASE ${quoted} OWNER TO ${quoteIdentifier(ownerName)}`);
+  } else if (owner === null) {
     // template0, because it accepts no connections: a session in template1 would make this fail.
     await sql.unsafe(`CREATE DATABASE ${quoted} OWNER ${quoteIdentifier(ownerName)} TEMPLATE template0`);
   } else if (owner !== ownerName) {

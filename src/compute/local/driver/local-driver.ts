@@ -128,10 +128,11 @@ export class LocalDriver implements ComputeDriver {
   async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
     const compute = await this.#host.start(spec);
     if (!compute?.process?.ready) return null;
+    // A fresh clone gets its project's secret here, or from the first observation.
+    if (compute.firstSecret !== null && !(await this.#answers(spec, compute))) return null;
     // The postmaster's own report, which `pg_ctl start` also waits for: a probe would only cost the client time.
     this.#answered.set(spec.endpointId, compute.process.pid);
-    // The first observation of a fresh clone gives it its project's secret.
-    return compute.firstSecret === null ? observation(spec, compute, true) : null;
+    return observation(spec, compute, true);
   }
 
   async observe(ref: ComputeRef): Promise<ComputeObservation> {

@@ -9,7 +9,13 @@ import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path';
 import { newSecret } from '../../../../lib/ids.ts';
 import { buildVerifier } from '../../../../lib/scram-verifier.ts';
-import { adminDatabase, adminRole, adminScramIterations, replicationRole } from '../../../interface/own-logins.ts';
+import {
+  adminDatabase,
+  adminRole,
+  adminScramIterations,
+  replicationRole,
+  spareDatabase,
+} from '../../../interface/own-logins.ts';
 import { renameDurably } from '../copy/tree.ts';
 import { dataDirectory, type Layout, unfinishedPrefix } from '../home/layout.ts';
 import type { Build } from './builds.ts';
@@ -69,5 +75,6 @@ function templateStatements(verifier: string): string[] {
     `CREATE ROLE ${replicationRole} NOLOGIN REPLICATION`,
     `CREATE DATABASE ${adminDatabase} OWNER ${adminRole} TEMPLATE template0`,
     `REVOKE ALL ON DATABASE ${adminDatabase} FROM PUBLIC`,
+    `CREATE DATABASE ${spareDatabase} OWNER ${adminRole} TEMPLATE template0`,
   ];
 }
