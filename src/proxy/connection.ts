@@ -17,16 +17,18 @@ import type { RoleSessions } from './client/role-sessions.ts';
 import type { HostnameParts } from './client/route.ts';
 import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
 import type { CancelKeys } from './compute/cancel.ts';
+import { startDirectSession } from './compute/direct-session.ts';
+import type { Caller, HeadStart, HeadStarts } from './compute/head-start.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
-import { asksForReplication, ReplicationGuard } from './compute/replication.ts';
-import { connectDirectly, startSession } from './compute/session.ts';
+import { asksForReplication } from './compute/replication.ts';
+import { forwardedParameters, withClaims } from './compute/session.ts';
 import type { Waker } from './compute/wake.ts';
 import type { Activity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
 import type { ProxyLimits } from './kit/limits.ts';
 import type { ProxyMetrics } from './kit/metrics.ts';
 import type { Sent, Transfers } from './kit/transfers.ts';
-import { type Budgets, takePermit } from './permits/budget.ts';
+import type { Budgets } from './permits/budget.ts';
 import type { ClientPermits } from './permits/client-permits.ts';
 import type { Pools } from './pool/pools.ts';
 import { startPooledSession } from './pool/start-session.ts';
@@ -54,6 +56,7 @@ export interface ConnectionContext {
   readonly roleSessions: RoleSessions;
   readonly budgets: Budgets;
   readonly pools: Pools;
+  readonly headStarts: HeadStarts;
   readonly waker: Waker;
   readonly cancelKeys: CancelKeys;
   readonly activity: Activity;
@@ -93,6 +96,7 @@ export class ClientConnection implements WatchedSession {
   #messages: MessageStream | null = null;
   #session: Terminable | null = null;
   #deadline: NodeJS.Timeout | undefined;
+  #headStart: HeadStart | null = null;
   /** For the log; set once the client is authenticated. */
   #endpointId: string | undefined;
   /** Where the client wanted to go: for a look into the past not the compute that serves it. */
@@ -115,6 +119,7 @@ export class ClientConnection implements WatchedSession {
     } catch (thrown) {
       await this.#refuse(thrown);
     } finally {
+      this.#headStart?.discard();
       this.#unwatch();
       this.#leaveUnauthenticated();
       this.#stream.destroy();
@@ -181,6 +186,7 @@ export class ClientConnection implements WatchedSession {
       metrics.sessionStarted(times);
       log.debug({ endpointId, ...times }, 'a session began');
       this.#messages = null;
+      this.#headStart = null;
       this.#session = session;
       this.#abort = spent;
       const end = () => this.shutDown();
@@ -197,36 +203,14 @@ export class ClientConnection implements WatchedSession {
     }
   }
 
-  async #startDirect(client: AdmittedClient, sent: Sent): Promise<RunningSession & Terminable> {
-    const { identity, messages, parameters, isToldOk } = client;
-    const { limits, activity, waker, budgets, pools, cancelKeys } = this.#context;
-    const { endpointId } = identity.route;
+  #startDirect(client: AdmittedClient, sent: Sent): Promise<RunningSession & Terminable> {
     const { signal } = this.#abort;
-    const isReplication = asksForReplication(parameters);
-    pools.noteProof(identity);
-    const releasePermit = await takePermit(budgets.of(endpointId), limits.permitMs, signal);
-    try {
-      const compute = await connectDirectly({ identity, parameters, waker, limits, signal });
-      if (signal.aborted) compute.socket.destroy();
-      signal.throwIfAborted();
-      let end: Terminable['terminate'] = () => {};
-      const guard = isReplication ? new ReplicationGuard((report) => this.#endReplication(report, end)) : null;
-      const { done, terminate } = startSession({
-        messages,
-        isToldOk,
-        compute,
-        cancelKeys,
-        cancelMs: limits.dialMs,
-        onClientBytes: () => activity.note(endpointId),
-        sent,
-        admit: guard === null ? undefined : (chunk) => guard.admit(chunk),
-      });
-      end = terminate;
-      return { terminate, closed: done.then(releasePermit) };
-    } catch (thrown) {
-      releasePermit();
-      throw thrown;
-    }
+    const onRefusal = (report: ErrorReport, terminate: Terminable['terminate']) =>
+      this.#endReplication(report, terminate);
+    const { address } = this;
+    const headStart = this.#headStart;
+    this.#context.pools.noteProof(client.identity);
+    return startDirectSession({ ...client, address, headStart, sent, signal, onRefusal }, this.#context);
   }
 
   #endReplication(report: ErrorReport, terminate: Terminable['terminate']): void {
@@ -278,9 +262,17 @@ export class ClientConnection implements WatchedSession {
       address: this.address,
       webSocket: this.#webSocket,
       signal: this.#abort.signal,
+      onRoute: (route, role) => this.#beginEarly(packet.parameters, { address: this.address, route, role }),
       onWait: (ms) => this.#restartDeadline(ms + limits.authenticationMs),
     });
     return { messages, ...loggedIn };
+  }
+
+  #beginEarly(parameters: ReadonlyMap<string, string>, caller: Caller): void {
+    if (caller.route.pooled || asksForReplication(parameters)) return;
+    const { headStarts, budgets } = this.#context;
+    const forwarded = withClaims(forwardedParameters(parameters), '');
+    this.#headStart = headStarts.begin(caller, forwarded, budgets.of(caller.route.endpointId));
   }
 
   /** Like Postgres, answers by closing the connection, whether the key was right or not. */

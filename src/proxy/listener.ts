@@ -16,6 +16,7 @@ import { sayFarewell } from './client/farewell.ts';
 import { RoleSessions } from './client/role-sessions.ts';
 import { createUnauthenticatedConnections } from './client/unauthenticated.ts';
 import { createCancelKeys } from './compute/cancel.ts';
+import { HeadStarts } from './compute/head-start.ts';
 import { ownSocket, type Siblings } from './compute/siblings.ts';
 import { createWaker, type Waker } from './compute/wake.ts';
 import { type ArrivingClient, ClientConnection, type ConnectionContext } from './connection.ts';
@@ -145,6 +146,7 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     roleSessions: new RoleSessions(controlPlane, log),
     budgets,
     pools,
+    headStarts: new HeadStarts(limits.dialMs),
     waker,
     cancelKeys: createCancelKeys(siblings, limits.dialMs),
     activity: startActivity({ controlPlane, clock, log, intervalMs: limits.activityMs }),

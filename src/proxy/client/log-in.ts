@@ -8,7 +8,7 @@ import type { Attempts } from './attempts.ts';
 import { authenticate, type Identity, type MockVerifiers } from './authenticate.ts';
 import { authenticateByLink } from './link-login.ts';
 import type { OpenClient } from './negotiate.ts';
-import { asksForLink, chooseRoute, endpointHostname, type HostnameParts } from './route.ts';
+import { asksForLink, chooseRoute, endpointHostname, type HostnameParts, type Route } from './route.ts';
 
 export interface LogInParts {
   readonly controlPlane: ControlPlane;
@@ -21,6 +21,8 @@ export interface LogInParts {
   /** Null for a client of the database port. */
   readonly webSocket: Pick<OpenWebSocket, 'hostnames'> | null;
   readonly signal: AbortSignal;
+  /** Called as soon as it is known where the client wants to go, before it has proved anything. */
+  readonly onRoute: (route: Route, role: string) => void;
   /** Called when a person is waited for, with the time that this may take. */
   readonly onWait: (ms: number) => void;
 }
@@ -51,6 +53,7 @@ export async function logIn(client: OpenClient, { parameters }: StartupPacket, p
     const chosen = await authenticateByLink({ ...login, showLink, parameters, address, signal, onWait });
     return { ...chosen, isToldOk: true };
   }
+  if (route !== null) parts.onRoute(route, role);
   try {
     const identity = await authenticate({
       ...login,

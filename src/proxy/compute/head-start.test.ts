@@ -1,0 +1,91 @@
+/** Logins at a real server that begin before the client has proved its password, and those that must not. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../../../test/helpers/eventually.ts';
+import { PostgresProxies } from '../../../test/helpers/proxy.ts';
+import type { DialAddress } from '../kit/control-plane.ts';
+
+const proxies = new PostgresProxies();
+const { direct, compute } = proxies;
+
+beforeAll(() => proxies.prepare());
+afterEach(() => proxies.cleanUp());
+afterAll(() => proxies.dispose());
+
+/** Sessions that the server has under this name, begun early or not. */
+async function sessionsOf(name: string): Promise<number> {
+  const [row] = await direct`select count(*)::int as n from pg_stat_activity where application_name = ${name}`;
+  return row?.n;
+}
+
+/** A proxy whose wakes can be held up: until then a client gets as far as its proof. */
+async function startHolding() {
+  let gate = Promise.resolve();
+  let open = () => {};
+  const wake = async (): Promise<DialAddress> => {
+    await gate;
+    return compute;
+  };
+  const proxy = await proxies.start({ wake });
+  const hold = () => {
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+  };
+  const name = `early-${randomUUID()}`;
+  const options = { options: 'endpoint=ep-a', application_name: name };
+  return { proxy, hold, release: () => open(), name, options };
+}
+
+async function useOnce({ proxy, options }: Awaited<ReturnType<typeof startHolding>>): Promise<void> {
+  const client = await proxies.client(proxy, options);
+  await client.query('select 1');
+  await client.end();
+}
+
+test('a client that comes again has its session begun before its compute is known to be awake', async () => {
+  const held = await startHolding();
+  await useOnce(held);
+  await eventually(async () => expect(await sessionsOf(held.name)).toBe(0));
+  held.hold();
+  const client = proxies.newClient(held.proxy, held.options);
+  const connecting = client.connect();
+  await eventually(async () => expect(await sessionsOf(held.name)).toBe(1));
+  held.release();
+  await connecting;
+  expect((await client.query('select current_user as who')).rows).toEqual([{ who: proxies.role.user }]);
+  expect(await sessionsOf(held.name)).toBe(1);
+});
+
+test('a client that comes for the first time has none', async () => {
+  const held = await startHolding();
+  held.hold();
+  const client = proxies.newClient(held.proxy, held.options);
+  const connecting = client.connect();
+  await eventually(() => expect(held.proxy.wakes.length).toBeGreaterThan(0));
+  expect(await sessionsOf(held.name)).toBe(0);
+  held.release();
+  await connecting;
+});
+
+test('a wrong password ends the session that was begun, and earns no other', async () => {
+  const held = await startHolding();
+  await useOnce(held);
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const wrong = proxies.newClient(held.proxy, { ...held.options, password: 'wrong' });
+    await expect(wrong.connect()).rejects.toMatchObject({ code: '28P01' });
+  }
+  await eventually(async () => expect(await sessionsOf(held.name)).toBe(0));
+});
+
+test('a session that was begun at an address that is no longer the compute’s is not used', async () => {
+  let address: DialAddress = compute;
+  const proxy = await proxies.start({ wake: async () => address }, { limits: { unreachableMs: 100 } });
+  const name = `moved-${randomUUID()}`;
+  const client = await proxies.client(proxy, { options: 'endpoint=ep-a', application_name: name });
+  await client.end();
+  address = { kind: 'unix', path: `${proxies.system.path}.gone` };
+  const other = proxies.newClient(proxy, { options: 'endpoint=ep-a', application_name: name });
+  await expect(other.connect()).rejects.toThrow();
+  await eventually(async () => expect(await sessionsOf(name)).toBe(0));
+});
