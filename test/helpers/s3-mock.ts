@@ -1,18 +1,23 @@
 /** A small S3 server from npm, for tests of the whole program; it takes any secret. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { eventually } from './eventually.ts';
 import { foreignModules } from './foreign.ts';
 import { freePort } from './free-ports.ts';
 
-const program = join(foreignModules, 's3rver', 'bin', 's3rver.js');
+const library = join(foreignModules, 's3rver');
+const program = fileURLToPath(new URL('./s3-server.mjs', import.meta.url));
 const secret = 'S3RVER';
 
-export const hasS3Mock = existsSync(program);
+export const hasS3Mock = existsSync(library);
+
+export const spawnS3Mock = (folder: string, port: number): ChildProcess =>
+  spawn(process.execPath, [program, library, folder, String(port)], { stdio: 'ignore' });
 
 export interface S3Mock {
   /** Settings of a Catnap that uses its bucket, `catnap`. */
@@ -23,7 +28,7 @@ export interface S3Mock {
 export async function startS3Mock(): Promise<S3Mock> {
   const folder = await mkdtemp(join(tmpdir(), 'cn-s3-'));
   const port = await freePort();
-  const server = spawn(process.execPath, [program, '-d', folder, '-p', String(port), '-a', '127.0.0.1', '--silent']);
+  const server = spawnS3Mock(folder, port);
   const endpoint = `http://127.0.0.1:${port}`;
   const client = new S3Client({
     endpoint,

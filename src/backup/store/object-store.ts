@@ -25,7 +25,10 @@ export interface ObjectStore {
   readonly url: string;
   /** Complete or not at all: until it returns, readers see the old object. */
   put(key: string, body: Readable | Uint8Array, options?: PutOptions): Promise<StoredObject>;
-  /** Fails with NoSuchObjectError, before it returns a stream. */
+  /**
+   * Fails with NoSuchObjectError, before it returns a stream. A stream that is interrupted goes on by itself; it ends
+   * with ObjectChangedError where it could only go on with other bytes.
+   */
   get(key: string): Promise<Readable>;
   head(key: string): Promise<StoredObject | null>;
   /** All objects whose names begin with `prefix`, page by page, in no particular order. */
@@ -57,6 +60,14 @@ export class NoSuchObjectError extends Error {
   constructor(key: string) {
     super(`the store has no object ${key}`);
     this.name = 'NoSuchObjectError';
+  }
+}
+
+/** It was written again while it was read, and its old bytes are gone: whoever reads it begins anew. */
+export class ObjectChangedError extends Error {
+  constructor(key: string) {
+    super(`the object ${key} was changed while it was read`);
+    this.name = 'ObjectChangedError';
   }
 }
 

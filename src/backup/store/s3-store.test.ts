@@ -2,10 +2,9 @@
  * The store in a bucket, against a server from npm, which is a mock: it takes any secret and replaces what must be new.
  * `CATNAP_TEST_S3` names a real one, as `http://key:secret@host:port`, which is held to those too.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,14 +13,13 @@ import { join } from 'node:path';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
-import { foreignModules } from '../../../test/helpers/foreign.ts';
 import { freePort } from '../../../test/helpers/free-ports.ts';
+import { hasS3Mock, spawnS3Mock } from '../../../test/helpers/s3-mock.ts';
 import { describeStore, namesIn, readObject } from '../../../test/helpers/store-contract.ts';
 import type { S3Access } from '../../lib/backup-settings.ts';
 import { openStore } from './open-store.ts';
 import { S3Store } from './s3-store.ts';
 
-const mock = join(foreignModules, 's3rver', 'bin', 's3rver.js');
 const real = process.env.CATNAP_TEST_S3;
 const bucket = `catnap-${randomUUID()}`;
 let server: ChildProcess | undefined;
@@ -41,7 +39,7 @@ async function start(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), 'cn-s3-'));
   if (real === undefined) {
     const port = await freePort();
-    server = spawn(process.execPath, [mock, '-d', folder, '-p', String(port), '-a', '127.0.0.1', '--silent']);
+    server = spawnS3Mock(folder, port);
     access = accessTo(`http://127.0.0.1:${port}`, 'S3RVER', 'S3RVER');
   } else {
     const { protocol, host, username, password } = new URL(real);
@@ -64,7 +62,7 @@ async function start(): Promise<void> {
 const open = (prefix: string, changes: Partial<S3Access> = {}) =>
   new S3Store({ bucket, prefix }, { ...access, ...changes });
 
-describe.runIf(real !== undefined || existsSync(mock))('a bucket', () => {
+describe.runIf(real !== undefined || hasS3Mock)('a bucket', () => {
   beforeAll(start);
 
   afterAll(async () => {
@@ -85,6 +83,18 @@ describe.runIf(real !== undefined || existsSync(mock))('a bucket', () => {
     expect((await readObject(other, 'a')).toString()).toBe('2');
     const whole = openStore({ url: `s3://${bucket}/one`, s3: access, bytesPerSecond: undefined, delaySeconds: 1 });
     expect((await readObject(whole, 'a')).toString()).toBe('1');
+  });
+
+  test('a reader sees an old or a new object whole, also while it is written', async () => {
+    const store = open('whole');
+    const versions = ['a', 'b'].map((letter) => Buffer.alloc(6_000_000, letter));
+    await store.put('o', versions[0] ?? Buffer.alloc(0));
+    for (let round = 1; round <= 5; round += 1) {
+      const writing = store.put('o', versions[round % 2] ?? Buffer.alloc(0));
+      const read = await Promise.all(Array.from({ length: 4 }, () => readObject(store, 'o')));
+      for (const bytes of read) expect(versions.some((version) => version.equals(bytes))).toBe(true);
+      await writing;
+    }
   });
 
   test('lists more than one page', async () => {

@@ -4,12 +4,13 @@
  */
 
 import { Readable } from 'node:stream';
-import type { ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
+import type { GetObjectCommandOutput, ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import type { S3Access } from '../../lib/backup-settings.ts';
 import { dayMs } from '../../lib/clock.ts';
 import {
   checkedKey,
   NoSuchObjectError,
+  ObjectChangedError,
   ObjectExistsError,
   type ObjectStore,
   type PutOptions,
@@ -17,6 +18,7 @@ import {
   StoreError,
   type StoreTrouble,
 } from './object-store.ts';
+import { type Resuming, resumedBody } from './resumed-body.ts';
 
 const mebibyte = 1024 * 1024;
 const partBytesMin = 8 * mebibyte;
@@ -37,9 +39,16 @@ export class S3Store implements ObjectStore {
   /** Empty, or ends in a slash. */
   readonly #prefix: string;
   readonly #access: S3Access;
+  readonly #reading: Pick<Resuming, 'pauseMs'>;
   #opened: Promise<{ client: S3Client; library: Library }> | undefined;
 
-  constructor({ bucket, prefix }: { readonly bucket: string; readonly prefix: string }, access: S3Access) {
+  /** `reading` is for tests. */
+  constructor(
+    { bucket, prefix }: { readonly bucket: string; readonly prefix: string },
+    access: S3Access,
+    reading: Pick<Resuming, 'pauseMs'> = {},
+  ) {
+    this.#reading = reading;
     this.#bucket = bucket;
     this.#prefix = prefix === '' ? '' : `${prefix}/`;
     this.#access = access;
@@ -74,9 +83,46 @@ export class S3Store implements ObjectStore {
 
   async get(key: string): Promise<Readable> {
     const { client, library } = await this.#open();
-    const { Body } = await this.#guard(key, () => client.send(new library.GetObjectCommand(this.#at(key))));
-    if (!(Body instanceof Readable)) throw new StoreError('other', `${this.url}: a reply without a body`);
-    return Body;
+    const found = await this.#guard(key, () => client.send(new library.GetObjectCommand(this.#at(key))));
+    const { ETag: tag, ContentLength: bytes } = found;
+    const body = this.#bodyOf(found);
+    if (tag === undefined || bytes === undefined) return body;
+    return resumedBody(
+      { body, bytes },
+      { ...this.#reading, readFrom: (at) => this.#readOn(key, tag, at), explain: (error) => this.#lost(key, error) },
+    );
+  }
+
+  /** The rest of an object that still is what it was when its first bytes were read. */
+  async #readOn(key: string, tag: string, at: number): Promise<Readable> {
+    const { client, library } = await this.#open();
+    const command = new library.GetObjectCommand({ ...this.#at(key), IfMatch: tag, Range: `bytes=${at}-` });
+    const found = await client.send(command).catch((error: unknown) => {
+      const { name, status } = factsOf(error);
+      // An object that is shorter now has no such range.
+      const isChanged = status === 412 || status === 416 || name === 'PreconditionFailed' || name === 'InvalidRange';
+      throw isChanged ? new ObjectChangedError(key) : this.#explained(key, error);
+    });
+    const body = this.#bodyOf(found);
+    // A server may know neither condition nor ranges.
+    const isSame = found.ETag === tag;
+    if (isSame && (at === 0 || found.ContentRange?.startsWith(`bytes ${at}-`))) return body;
+    body.destroy();
+    if (!isSame) throw new ObjectChangedError(key);
+    throw new StoreError('other', `${this.url}: the connection was lost, and the store cannot send a part of ${key}`);
+  }
+
+  #bodyOf({ Body: body }: GetObjectCommandOutput): Readable {
+    if (!(body instanceof Readable)) throw new StoreError('other', `${this.url}: a reply without a body`);
+    return body;
+  }
+
+  /** Whatever ends a body too early, except what was found out when it should go on, is a lost connection. */
+  #lost(key: string, error: unknown): unknown {
+    if (error instanceof StoreError || error instanceof ObjectChangedError || error instanceof NoSuchObjectError)
+      return error;
+    const { name, message } = factsOf(error);
+    return this.#trouble('unreachable', `the connection was lost while ${key} was read (${name}: ${message})`, error);
   }
 
   async head(key: string): Promise<StoredObject | null> {

@@ -22,7 +22,7 @@ import { isFull, type StoredObject } from '../store/object-store.ts';
 import { type FolderEntry, intoParts, listFolder, packFolder } from '../tar.ts';
 import { baseFolder, type LocalHistory, logPath } from './local-tree.ts';
 import { basesToDrop, logToDrop, planUpload } from './policy.ts';
-import { fromMachine, SourceGoneError } from './source.ts';
+import { fromMachine, sourceError } from './source.ts';
 
 /** Enough to find a time within a few minutes of log; the document is written every few seconds. */
 const marksMax = 1_000;
@@ -160,7 +160,8 @@ export class HistoryUpload {
     const bytes = local.log.find((file) => file.name === name)?.bytes ?? 0;
     if (bytes <= (this.#log.get(name) ?? 0)) return;
     signal.throwIfAborted();
-    const file = fromMachine(createReadStream(logPath(local.directory, name), { end: bytes - 1 }), signal);
+    const read = createReadStream(logPath(local.directory, name), { end: bytes - 1 });
+    const file = fromMachine(read, `log segment ${name}`, signal);
     const key = logKey(this.#ref, name);
     const object = await this.#at.store.put(key, await seal(this.#at.key, key, file), { bytesAtMost: bytes });
     this.#remember(object, bytes);
@@ -193,27 +194,26 @@ export class HistoryUpload {
   }
 
   async #uploadParts(folder: string, base: BaseImage, signal: AbortSignal): Promise<StoredBase> {
-    const entries = await listFolder(folder).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === 'ENOENT' || error.code === 'ENOTDIR' ? new SourceGoneError(error) : error;
+    const what = `base image ${base.name}`;
+    const entries = await listFolder(folder).catch((error: unknown) => {
+      throw sourceError(what, error);
     });
     const parts = intoParts(entries, this.#at.partBytesMax ?? partBytesMax);
     const whole = { ...base, parts: parts.length };
     const keys = basePartKeys(this.#ref, whole);
     for (const [index, part] of parts.entries()) {
+      signal.throwIfAborted();
       const key = keys[index] ?? '';
-      if (!this.#objects.has(key)) await this.#putPart(key, packFolder(folder, part), { bytes: sizeOf(part), signal });
+      if (!this.#objects.has(key)) {
+        await this.#putPart(key, fromMachine(packFolder(folder, part), what, signal), sizeOf(part));
+      }
       if (this.#sending !== null) this.#sending.bytesDone += sizeOf(part);
     }
     return whole;
   }
 
-  async #putPart(
-    key: string,
-    packed: Readable,
-    { bytes, signal }: { readonly bytes: number; readonly signal: AbortSignal },
-  ): Promise<void> {
-    signal.throwIfAborted();
-    const sealed = await seal(this.#at.key, key, fromMachine(packed, signal));
+  async #putPart(key: string, packed: Readable, bytes: number): Promise<void> {
+    const sealed = await seal(this.#at.key, key, packed);
     this.#remember(await this.#at.store.put(key, sealed, { bytesAtMost: bytes * 1.1 }));
   }
 

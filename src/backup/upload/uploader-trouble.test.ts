@@ -1,4 +1,5 @@
 /** Uploads that are interrupted, a store that is full, and a clock that jumps. */
+import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -118,6 +119,78 @@ describe('a base image in parts', () => {
     await stage.settle(uploader);
     expect(sent).toEqual([third]);
     await expectRestorable(base);
+  });
+});
+
+describe('a file of the machine that cannot be read', () => {
+  /** As root, rights are no obstacle; a folder in the place of a file is. */
+  async function makeUnreadable(path: string): Promise<() => Promise<void>> {
+    const bytes = await readFile(path);
+    await rm(path);
+    await mkdir(path);
+    return async () => {
+      await rm(path, { recursive: true });
+      await writeFile(path, bytes);
+    };
+  }
+
+  test('is a problem of its history if it is log, until it can be read', async () => {
+    const uploader = stage.newUploader();
+    await stage.tree.makeBase();
+    await stage.tree.write(100);
+    await stage.settle(uploader);
+    await stage.tree.write(2 * segment);
+    const folder = join(stage.tree.root, treeRef.projectId, treeRef.historyId, 'log');
+    const newest = (await readdir(folder)).toSorted().at(-1) ?? '';
+    const mend = await makeUnreadable(join(folder, newest));
+    await uploader.round();
+    const problem = `the log segment ${newest} cannot be read on this machine: EISDIR`;
+    expect(stage.last()?.problem).toMatch(new RegExp(`^${problem}`));
+    await mend();
+    await stage.settle(uploader);
+    expect(stage.last()?.problem).toBeNull();
+    await stage.expectWhole();
+  });
+
+  test('is a problem of its history if it is part of a base image, until it can be read', async () => {
+    const base = await makeLargeBase();
+    let mend = async () => {};
+    let parts = 0;
+    const store = new Proxy(stage.store, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name);
+        if (name !== 'put') return typeof value === 'function' ? value.bind(target) : value;
+        return async (...args: Parameters<typeof target.put>) => {
+          if (args[0].includes('/bases/') && ++parts === 3)
+            mend = await makeUnreadable(join(folderOf(base), 'base', '5', '7'));
+          return target.put(...args);
+        };
+      },
+    });
+    const uploader = stage.newUploader({ store, partBytesMax });
+    uploader.start();
+    const problem = `the base image ${base.name} cannot be read on this machine: EISDIR`;
+    await eventually(() => expect(stage.last()?.problem).toMatch(new RegExp(`^${problem}`)));
+    await mend();
+    await eventually(() => expect(stage.last()).toMatchObject({ baseCount: 1, problem: null }));
+    await expectRestorable(base);
+  });
+
+  test('that is gone is none', async () => {
+    const base = await makeLargeBase();
+    let isGone = false;
+    const store = troubled(stage.store, (action, key) => {
+      if (action !== 'put' || !key.includes('/bases/') || isGone) return;
+      rmSync(join(folderOf(base), '..'), { recursive: true });
+      isGone = true;
+    });
+    const uploader = stage.newUploader({ store, partBytesMax });
+    await uploader.round();
+    await eventually(() => expect(isGone).toBe(true));
+    await stage.tree.makeBase();
+    await stage.tree.write(100);
+    await stage.settle(uploader);
+    expect(stage.reports.map(({ histories }) => histories[0]?.problem ?? null)).not.toContainEqual(expect.any(String));
   });
 });
 

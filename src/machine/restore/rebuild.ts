@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { basePartKeys, logKey } from '../../backup/layout.ts';
 import { open, SealBrokenError } from '../../backup/seal/seal.ts';
-import { NoSuchObjectError } from '../../backup/store/object-store.ts';
+import { NoSuchObjectError, ObjectChangedError } from '../../backup/store/object-store.ts';
 import { unpackFolder } from '../../backup/tar.ts';
 import { requireRoom } from '../../compute/local/host/copy/room.ts';
 import { chownTree } from '../../compute/local/host/copy/tree.ts';
@@ -50,6 +50,8 @@ export interface LostSpan {
 
 /** Fetched at once: enough to hide the distance to a store, and little memory. */
 const fetchesAtOnce = 4;
+/** To read an object that is written again meanwhile. */
+const attemptsMax = 5;
 const endOfTime: Moment = { kind: 'time', at: '9999-01-01T00:00:00Z' };
 
 export async function rebuild(spec: RebuildSpec): Promise<Rebuilt> {
@@ -161,8 +163,16 @@ async function fetchSegment(backup: RebuildSpec['backup'], key: string, path: st
 }
 
 async function fetchFile({ store, key }: RebuildSpec['backup'], name: string, path: string): Promise<void> {
-  await rm(path, { force: true });
-  await pipeline(open(key, name, await store.get(name)), createWriteStream(path, { mode: 0o600, flags: 'wx' }));
+  for (let attempt = 1; ; attempt += 1) {
+    await rm(path, { force: true });
+    try {
+      const bytes = open(key, name, await store.get(name));
+      return await pipeline(bytes, createWriteStream(path, { mode: 0o600, flags: 'wx' }));
+    } catch (error) {
+      // The newest log is written again as it grows, by a Catnap that runs.
+      if (!(error instanceof ObjectChangedError) || attempt === attemptsMax) throw error;
+    }
+  }
 }
 
 const positionOf = (segment: string) => BigInt(parseSegment(segment).at) * segmentBytes;

@@ -29,6 +29,8 @@ export async function keepHistory(
   const wasHelped = await onServer(host, ref, (sql) => copyLog(host, ref, sql));
   if (!wasHelped) return turn.history;
   const makeBaseOfServer = async () => {
+    // Another caller's base image may have been finished since this caller's turn.
+    if (!(await host.turnHistory(ref, policy))?.wantsBase) return;
     await onServer(host, ref, (sql) => makeBase(host, ref, sql));
   };
   if (turn.wantsBase) await bases.run(ref.branchId, makeBaseOfServer);

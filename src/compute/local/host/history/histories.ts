@@ -8,20 +8,13 @@ import type { Uids } from '../../../../lib/config.ts';
 import type { BranchId } from '../../../../lib/ids.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnBytes } from '../../../../lib/moments.ts';
+import { SharedWork } from '../../../../lib/shared-work.ts';
 import { createSteadyTime } from '../../../../lib/steady-time.ts';
 import type { BranchRef, HistoryPolicy } from '../../../interface/driver.ts';
 import type { BackupEnd, HistoryTurn, LogEnd } from '../../channel/host-calls.ts';
-import { newPast } from '../branches/create.ts';
 import { detectCloneMethod } from '../copy/method.ts';
-import { dataDirectory, type Layout } from '../home/layout.ts';
-import { branchLock } from '../home/lock-names.ts';
-import {
-  type BranchPast,
-  type BranchRecord,
-  type ParentPast,
-  readBranchRecord,
-  writeBranchRecord,
-} from '../home/records.ts';
+import type { Layout } from '../home/layout.ts';
+import type { ParentPast } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
 import { abandonBase, type BaseBegun, type BaseCopies, findUnusedBase, finishLiveBase } from './bases.ts';
@@ -29,7 +22,6 @@ import { beginHistory, type ParentHistory } from './begin.ts';
 import { requireLogEnd } from './copy-log.ts';
 import {
   type BaseRecord,
-  type HistoryPaths,
   historyPaths,
   makeHistoryFolder,
   notBefore,
@@ -39,6 +31,7 @@ import {
   writeState,
 } from './files.ts';
 import { copyAsleep, copyUpTo, type KeptLog, newestWrite } from './keep-log.ts';
+import { findKept, type Kept, updatePast } from './past.ts';
 import { isBaseDue } from './policy.ts';
 import { noHistory, Pruner } from './prune.ts';
 import { keepSnapshot } from './snapshots.ts';
@@ -51,14 +44,6 @@ export interface HistoryParts {
   readonly copies: BaseCopies;
 }
 
-/** A branch's data, and the history that belongs to it. */
-export interface Kept {
-  readonly data: string;
-  readonly record: BranchRecord;
-  readonly historyId: string;
-  readonly paths: HistoryPaths;
-}
-
 export class Histories {
   readonly #parts: HistoryParts;
   readonly #begun = new Map<string, BaseBegun & { readonly historyId: string }>();
@@ -69,8 +54,9 @@ export class Histories {
   readonly #pruner = new Pruner();
   /** How many recoveries read a history. */
   readonly #readers = new Map<string, number>();
-  /** Base images of branches that are asleep. */
+  /** Base images of branches that are asleep, for callers that need not wait for their end. */
   readonly #bases: BackgroundWork;
+  readonly #making = new SharedWork();
   readonly #time = createSteadyTime();
 
   constructor(parts: HistoryParts) {
@@ -97,7 +83,10 @@ export class Histories {
     this.#released.delete(kept.historyId);
     if (policy.isSnapshot) return this.#keepSnapshot(ref, kept.historyId);
     const { isAwake, isBaseDue } = await this.#locked(kept.historyId, () => this.#bringUpToDate(ref, kept, policy));
-    if (isBaseDue && !isAwake) await this.#bases.run(kept.historyId, () => this.#makeBaseAsleep(ref, kept));
+    if (isBaseDue && !isAwake) {
+      const isStillDue = () => this.#isBaseDue(kept, policy, false);
+      await this.#bases.run(kept.historyId, () => this.#makeBaseAsleep(ref, kept, isStillDue));
+    }
     return this.#locked(kept.historyId, async () => {
       const isRead = this.#readers.has(kept.historyId);
       const now = this.#time.now();
@@ -185,14 +174,8 @@ export class Histories {
     if (this.#begun.delete(token)) await abandonBase(kept.paths, token);
   }
 
-  async find(ref: BranchRef): Promise<Kept | null> {
-    const { layout } = this.#parts;
-    const home = layout.branch(ref.projectId, ref.branchId);
-    const record = await readBranchRecord(home);
-    if (record === null) return null;
-    const { historyId } = record.past ?? (await this.#updatePast(ref, (past) => past));
-    const paths = historyPaths(layout.history(ref.projectId, historyId));
-    return { data: dataDirectory(home), record, historyId, paths };
+  find(ref: BranchRef): Promise<Kept | null> {
+    return findKept(this.#parts, ref);
   }
 
   /** Brings the history of a branch up to its end if it is asleep, for a recovery that is about to read it. */
@@ -203,7 +186,7 @@ export class Histories {
         await this.#begin(ref, kept);
         await copyAsleep(this.#logOf(ref, kept));
       });
-      if ((await readBases(kept.paths)).length === 0) await this.#makeBaseAsleep(ref, kept);
+      await this.#makeBaseAsleep(ref, kept, async () => (await readBases(kept.paths)).length === 0);
     }
     return readFacts(kept.paths);
   }
@@ -237,19 +220,6 @@ export class Histories {
 
   #locked<T>(historyId: string, work: () => Promise<T>): Promise<T> {
     return this.#parts.locks.exclusive(`history ${historyId}`, work);
-  }
-
-  /** A directory that an older version made has none yet. */
-  #updatePast(ref: BranchRef, change: (past: BranchPast) => BranchPast): Promise<BranchPast> {
-    const { layout, locks } = this.#parts;
-    return locks.exclusive(branchLock(ref), async () => {
-      const home = layout.branch(ref.projectId, ref.branchId);
-      const record = await readBranchRecord(home);
-      if (record === null) throw new Error(`branch ${ref.branchId} has no data`);
-      const past = change(record.past ?? newPast(null, null));
-      await writeBranchRecord(home, { ...record, past });
-      return past;
-    });
   }
 
   async #begin(ref: BranchRef, { record, paths, data }: Kept): Promise<void> {
@@ -317,7 +287,17 @@ export class Histories {
     return this.#shares;
   }
 
-  async #makeBaseAsleep(ref: BranchRef, kept: Kept): Promise<void> {
+  /**
+   * A caller that comes while a base image is being made waits for that one. A caller that comes later asks again
+   * whether it needs one, because it may have found so before the earlier one was finished.
+   */
+  #makeBaseAsleep(ref: BranchRef, kept: Kept, isNeeded: () => Promise<boolean>): Promise<void> {
+    return this.#making.join(kept.historyId, async () => {
+      if (await isNeeded()) await this.#copyAsleep(ref, kept);
+    });
+  }
+
+  async #copyAsleep(ref: BranchRef, kept: Kept): Promise<void> {
     const source = { data: kept.data, tenantUid: ref.tenantUid, group: this.#group };
     const state = await readState(kept.paths);
     const base = (await findUnusedBase(kept)) ?? (await this.#parts.copies.ofSleeping(kept.paths, source, state));
@@ -335,7 +315,7 @@ export class Histories {
     this.#pruner.forget(historyId);
     // A history that is kept again later begins then.
     if (record.past?.template || record.past?.parent) {
-      await this.#updatePast(ref, ({ historyId: id, madeAt }) => ({ historyId: id, madeAt, template: null }));
+      await updatePast(this.#parts, ref, ({ historyId: id, madeAt }) => ({ historyId: id, madeAt, template: null }));
     }
   }
 

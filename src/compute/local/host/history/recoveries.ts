@@ -22,7 +22,8 @@ import { readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { readEndedTimelines, timelineFilesIn } from '../postgres/timelines.ts';
 import { segmentBytes } from '../postgres/wal-segments.ts';
-import type { Histories, Kept } from './histories.ts';
+import type { Histories } from './histories.ts';
+import type { Kept } from './past.ts';
 import { planRecovery, type RecoveryPlan } from './plan.ts';
 
 interface Pending {
