@@ -6,6 +6,7 @@ import { benchBranch } from './branch.mjs';
 import { benchCreate } from './create.mjs';
 import { benchDrill } from './drill.mjs';
 import { benchHistory } from './history.mjs';
+import { benchIdle } from './idle.mjs';
 import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
 import { benchProxy } from './proxy.mjs';
@@ -21,6 +22,7 @@ const benchmarks = {
   create: benchCreate,
   drill: benchDrill,
   history: benchHistory,
+  idle: benchIdle,
   moments: benchMoments,
   proxy: benchProxy,
   recovery: benchRecovery,
