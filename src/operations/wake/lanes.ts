@@ -61,8 +61,8 @@ export class Doorbell {
   }
 
   /**
-   * Returns what the lane was called for, if the ring named it. Of the idle lanes of a kind only that which was to wait
-   * the shortest returns by itself, after `ms`; when it has left, another one takes its turn.
+   * Returns what the lane was called for, if the ring named it. Of the idle lanes of a kind only one returns by itself,
+   * after `ms`: that which came last, unless another was to wait much shorter. When it has left, another one does.
    */
   async wait(lane: Lane, ms: number, rings: number): Promise<WakeCall | null> {
     if (rings !== this.#rings) return null;
@@ -72,7 +72,8 @@ export class Doorbell {
       const idle: IdleLane = { urgentOnly, call: null, timer: null, ms, until, wake: () => resolve(idle.call) };
       const sentry = this.#sentryOf(urgentOnly);
       this.#idle.push(idle);
-      if (sentry !== undefined && sentry.until <= until) return;
+      // One that has just looked goes on looking, so that the sessions of the others may close.
+      if (sentry !== undefined && sentry.until <= until - ms / 2) return;
       if (sentry !== undefined) disarm(sentry);
       this.#arm(idle);
     });
