@@ -34,6 +34,9 @@ const database = 'catnap';
 const scramIterations = 1;
 
 const spareLogEveryMs = 60_000;
+const superviseMs = 250;
+/** How often only the process is looked for, between two looks at its files. */
+const cheapLooks = 7;
 
 /** For `postgres(options)`. */
 export interface SystemDatabaseConnection {
@@ -310,9 +313,15 @@ async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
 
 async function supervise(parts: Parts, signal: AbortSignal): Promise<void> {
   let pauseMs = 100;
+  let seen: { readonly pid: number; looks: number } | null = null;
   while (!signal.aborted) {
-    await delay(250, signal);
-    if (signal.aborted || (await findPostmaster(parts.dataDirectory, parts.uid))) continue;
+    await delay(superviseMs, signal);
+    if (signal.aborted) return;
+    // The end of a process is one cheap call away; who has its number by now, or its remains, is seen a little later.
+    if (seen !== null && seen.looks-- > 0 && isThere(seen.pid)) continue;
+    const found = await findPostmaster(parts.dataDirectory, parts.uid);
+    seen = found === null ? null : { pid: found.pid, looks: cheapLooks };
+    if (found !== null) continue;
     parts.log.error('the system database ended by itself; starting it again');
     try {
       await start(parts, () => undefined, signal);
@@ -322,6 +331,14 @@ async function supervise(parts: Parts, signal: AbortSignal): Promise<void> {
       await delay(pauseMs, signal);
       pauseMs = Math.min(pauseMs * 2, 10_000);
     }
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }
 
