@@ -24,6 +24,7 @@ import { buildVerifier } from '../lib/scram-verifier.ts';
 import { ensureHome } from './home.ts';
 import type { ScratchServer } from './recovery/scratch-server.ts';
 import { makeSpareLog } from './spare-log.ts';
+import { superviseServer } from './supervise-server.ts';
 import { grantHistoryRights, hasHistoryRights, historyRights } from './system-history/rights.ts';
 import { forgetSlot, SystemHistory } from './system-history/system-history.ts';
 
@@ -34,9 +35,6 @@ const database = 'catnap';
 const scramIterations = 1;
 
 const spareLogEveryMs = 60_000;
-const superviseMs = 250;
-/** How often only the process is looked for, between two looks at its files. */
-const cheapLooks = 7;
 
 /** For `postgres(options)`. */
 export interface SystemDatabaseConnection {
@@ -90,7 +88,11 @@ export async function startSystemDatabase(
   if (config.backup !== undefined) await ensureHistoryRights(parts, progress);
   else await forgetSlot(parts);
   const supervision = new AbortController();
-  const supervised = Promise.all([supervise(parts, supervision.signal), keepSpareLog(parts, supervision.signal)]);
+  const startAgain = () => start(parts, () => undefined, supervision.signal);
+  const supervised = Promise.all([
+    superviseServer({ ...parts, startAgain }, supervision.signal),
+    keepSpareLog(parts, supervision.signal),
+  ]);
   let history: SystemHistory | null = null;
   return {
     connection: parts.connection,
@@ -308,37 +310,6 @@ async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
     return false;
   } finally {
     await sql.end({ timeout: 1 });
-  }
-}
-
-async function supervise(parts: Parts, signal: AbortSignal): Promise<void> {
-  let pauseMs = 100;
-  let seen: { readonly pid: number; looks: number } | null = null;
-  while (!signal.aborted) {
-    await delay(superviseMs, signal);
-    if (signal.aborted) return;
-    // The end of a process is one cheap call away; who has its number by now, or its remains, is seen a little later.
-    if (seen !== null && seen.looks-- > 0 && isThere(seen.pid)) continue;
-    const found = await findPostmaster(parts.dataDirectory, parts.uid);
-    seen = found === null ? null : { pid: found.pid, looks: cheapLooks };
-    if (found !== null) continue;
-    parts.log.error('the system database ended by itself; starting it again');
-    try {
-      await start(parts, () => undefined, signal);
-      pauseMs = 100;
-    } catch (error) {
-      parts.log.error({ reason: errorText(error) }, 'the system database does not start');
-      await delay(pauseMs, signal);
-      pauseMs = Math.min(pauseMs * 2, 10_000);
-    }
-  }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }
 
