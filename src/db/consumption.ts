@@ -33,8 +33,8 @@ export interface Consumed {
 export type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
 /**
- * Projects with a compute that was awake, or sent something, since it was metered, or all. What a deleted project stores
- * is not counted.
+ * Projects with a compute that was awake, or sent something, since it was metered, or all. What a deleted project
+ * stores is not counted.
  */
 export async function selectProjectsToMeter(sql: Sql, isForAll: boolean): Promise<ProjectId[]> {
   const rows = await sql<{ id: ProjectId }[]>`
