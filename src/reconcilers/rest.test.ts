@@ -52,7 +52,7 @@ async function startCounting(lookMs: number) {
       const before = turns.count;
       await stays(() => expect(turns.count).toBe(before), 100);
     });
-  return { turns, stop, untilRest };
+  return { turns, stop, stopLoops: () => loops.stop(), untilRest };
 }
 
 test('nothing goes on when everything sleeps, and something does as soon as a compute is awake', async () => {
@@ -105,9 +105,10 @@ test('a compute that is awake ends the rest even if no notification came', async
   }
 });
 
-test('a loop ends in the middle of its rest', async () => {
-  const { stop, untilRest } = await startCounting(20);
+test('a loop ends in the middle of its rest, whether or not the rest is over', async () => {
+  const { stopLoops, stop, untilRest } = await startCounting(20);
   await untilRest();
+  await stopLoops();
   await stop();
   expect(await goesOn()).toBe(false);
 });

@@ -15,11 +15,12 @@ export class Rest {
   readonly #core: Core;
   readonly #log: Logger;
   readonly #stopping = new AbortController();
+  /** Ends the rest of each loop that takes one. */
+  readonly #resting = new Set<() => void>();
   #unlisten: (() => Promise<void>)[] = [];
   #looking: Promise<void> | null = null;
   #news = 0;
   #isQuiet = false;
-  #resting = new AbortController();
 
   constructor({ core, log }: { readonly core: Core; readonly log: Logger }) {
     this.#core = core;
@@ -47,8 +48,14 @@ export class Rest {
 
   /** Returns at once while something goes on, or when there was news since the turn; otherwise after `ms`, or then. */
   async take(news: number, ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#isQuiet || news !== this.#news) return;
-    await delay(ms, AbortSignal.any([this.#resting.signal, signal]));
+    if (!this.#isQuiet || news !== this.#news || signal.aborted) return;
+    const over = new AbortController();
+    const end = () => over.abort();
+    this.#resting.add(end);
+    signal.addEventListener('abort', end, { once: true });
+    await delay(ms, over.signal);
+    this.#resting.delete(end);
+    signal.removeEventListener('abort', end);
   }
 
   async #look(lookMs: number): Promise<void> {
@@ -75,7 +82,6 @@ export class Rest {
   #end(): void {
     this.#news++;
     this.#isQuiet = false;
-    this.#resting.abort();
-    this.#resting = new AbortController();
+    for (const end of this.#resting) end();
   }
 }
