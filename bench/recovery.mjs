@@ -1,6 +1,7 @@
 /** How long the API, a direct and a pooled client are without an answer after a process was killed, by kind. */
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { freePort, makeHome, selectOne, startCatnap } from './catnap.mjs';
+import { listProcesses } from './processes.mjs';
 import { summarize } from './stats.mjs';
 
 const repeats = Number(process.env.BENCH_RECOVERIES ?? 5);
@@ -109,16 +110,6 @@ async function untilAll(run, since = performance.now()) {
     throw new Error(`${probe} did not answer within ${giveUpMs / 1000} s`);
   };
   return Object.fromEntries(await Promise.all(probes.map(async (probe) => [probe, await until(probe)])));
-}
-
-async function listProcesses() {
-  const found = [];
-  for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
-    const words = (await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')).split('\0');
-    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
-    found.push({ pid: Number(name), words, parent: Number(stat.split(') ').at(-1)?.split(' ')[1]) });
-  }
-  return found;
 }
 
 function print(found) {

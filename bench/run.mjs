@@ -14,6 +14,7 @@ import { benchCreate } from './create.mjs';
 import { benchCrowd } from './crowd.mjs';
 import { benchDrill } from './drill.mjs';
 import { benchHistory } from './history.mjs';
+import { benchIdle } from './idle.mjs';
 import { compareWithLedger, takeKept, writeLedger } from './measures.mjs';
 import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
@@ -34,6 +35,7 @@ const benchmarks = {
   crowd: benchCrowd,
   drill: benchDrill,
   history: benchHistory,
+  idle: benchIdle,
   moments: benchMoments,
   proxy: benchProxy,
   recovery: benchRecovery,

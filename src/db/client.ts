@@ -38,12 +38,30 @@ export const schemaName = 'catnap';
 /** Less than a client waits for a wake. Commands do nothing but SQL in their transactions. */
 const idleInTransactionMs = 15_000;
 
-export function openDatabase(
-  options: DatabaseOptions,
-  settings: { poolSize: number; name: string; idleSeconds?: number; waitForDisk?: boolean },
-): Database {
-  const { poolSize, name, idleSeconds = 30, waitForDisk = true } = settings;
-  const sql = connect(options, poolSize, name, idleSeconds, waitForDisk);
+export interface PoolSettings {
+  readonly poolSize: number;
+  readonly name: string;
+  /** Connections that nobody has used for this long are closed; 0 keeps them for as long as they live. */
+  readonly idleSeconds?: number;
+  /**
+   * Each connection is closed at this age. The driver takes its connections in turn, so that a few statements a second
+   * keep all of them in use that a busy moment has opened: this is what makes a pool small again.
+   */
+  readonly lifeSeconds?: number;
+  /** Keeps one connection open however long nobody uses it, so that the first statement waits for none. */
+  readonly keepsOne?: boolean;
+  /** Without it a crash of the database may lose its latest commits. */
+  readonly waitForDisk?: boolean;
+}
+
+const usualIdleSeconds = 30;
+
+export function openDatabase(options: DatabaseOptions, settings: PoolSettings): Database {
+  const { idleSeconds = usualIdleSeconds, keepsOne = false } = settings;
+  const sql = connect(options, settings.poolSize, settings.name, settings);
+  // A statement in time keeps the one that it uses; those that are left over have been idle for longer.
+  const keeping = keepsOne ? setInterval(() => void sql`select`.catch(() => {}), idleSeconds * 750) : null;
+  keeping?.unref();
   return {
     sql,
     transaction: (work) => sql.begin(work) as Promise<Awaited<ReturnType<typeof work>>>,
@@ -51,7 +69,10 @@ export function openDatabase(
       const subscription = await sql.listen(channel, onMessage, () => onMessage(''));
       return () => subscription.unlisten();
     },
-    close: () => sql.end({ timeout: 5 }),
+    close: () => {
+      if (keeping !== null) clearInterval(keeping);
+      return sql.end({ timeout: 5 });
+    },
   };
 }
 
@@ -61,20 +82,17 @@ export function openDatabase(
  */
 const backoff = (failures: number) => Math.min(0.2, 0.01 * 2 ** failures);
 
-/**
- * `idleSeconds` 0 keeps connections for as long as they live. Without `waitForDisk` a crash of the database may lose
- * its latest commits.
- */
 export function connect(
   options: DatabaseOptions,
   poolSize: number,
   name: string,
-  idleSeconds = 30,
-  waitForDisk = true,
+  more: Omit<PoolSettings, 'poolSize' | 'name' | 'keepsOne'> = {},
 ) {
+  const { idleSeconds = usualIdleSeconds, lifeSeconds, waitForDisk = true } = more;
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
     max: poolSize,
     ...(idleSeconds > 0 && { idle_timeout: idleSeconds }),
+    ...(lifeSeconds !== undefined && { max_lifetime: lifeSeconds }),
     connect_timeout: 10,
     backoff,
     onnotice: () => {},

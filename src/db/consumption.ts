@@ -33,12 +33,12 @@ export interface Consumed {
 export type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
 /**
- * Projects with a compute that was awake, or sent something, since it was metered; with storage, all. What a deleted
- * project stores is not counted.
+ * Projects with a compute that was awake, or sent something, since it was metered, or all. What a deleted project
+ * stores is not counted.
  */
-export async function selectProjectsToMeter(sql: Sql, withStorage: boolean): Promise<ProjectId[]> {
+export async function selectProjectsToMeter(sql: Sql, isForAll: boolean): Promise<ProjectId[]> {
   const rows = await sql<{ id: ProjectId }[]>`
-    select p.id from projects p where ${withStorage} and p.deleting_at is null or exists (
+    select p.id from projects p where ${isForAll} and p.deleting_at is null or exists (
       select 1 from endpoints e where e.project_id = p.id and e.started_at is not null and (
         e.current_state = 'active' or e.suspended_at > coalesce(e.metered_until, e.started_at)))
       or exists (select 1 from transfers t where t.project_id = p.id)

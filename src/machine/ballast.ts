@@ -9,6 +9,7 @@ import {
   ballastBytes,
   ballastFile,
   ballastHeld,
+  lookAgainMs,
   lowMark,
   type ReadSpace,
   readSpace,
@@ -17,7 +18,6 @@ import { delay } from '../lib/clock.ts';
 import { errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 
-const everyMs = 250;
 const chunkBytes = 1024 * 1024;
 
 export interface Ballast {
@@ -39,12 +39,16 @@ export async function keepBallast(layout: Layout, log: Logger, read: ReadSpace =
 
 async function watch(layout: Layout, log: Logger, read: ReadSpace, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
+    let spareBytes = 0;
     try {
-      if (!(await giveUpIfFull(layout, log, read))) await takeBackIfRoom(layout, log, read, signal);
+      const space = await read(layout.home);
+      const readOnce = async () => space;
+      if (!(await giveUpIfFull(layout, log, readOnce))) await takeBackIfRoom(layout, log, readOnce, signal);
+      spareBytes = space.free - lowMark(space.total);
     } catch (error) {
       log.error({ reason: errorText(error) }, 'the ballast could not be looked after');
     }
-    await delay(everyMs, signal);
+    await delay(lookAgainMs(spareBytes), signal);
   }
 }
 

@@ -24,6 +24,7 @@ import { buildVerifier } from '../lib/scram-verifier.ts';
 import { ensureHome } from './home.ts';
 import type { ScratchServer } from './recovery/scratch-server.ts';
 import { makeSpareLog } from './spare-log.ts';
+import { superviseServer } from './supervise-server.ts';
 import { grantHistoryRights, hasHistoryRights, historyRights } from './system-history/rights.ts';
 import { forgetSlot, SystemHistory } from './system-history/system-history.ts';
 
@@ -87,7 +88,11 @@ export async function startSystemDatabase(
   if (config.backup !== undefined) await ensureHistoryRights(parts, progress);
   else await forgetSlot(parts);
   const supervision = new AbortController();
-  const supervised = Promise.all([supervise(parts, supervision.signal), keepSpareLog(parts, supervision.signal)]);
+  const startAgain = () => start(parts, () => undefined, supervision.signal);
+  const supervised = Promise.all([
+    superviseServer({ ...parts, startAgain }, supervision.signal),
+    keepSpareLog(parts, supervision.signal),
+  ]);
   let history: SystemHistory | null = null;
   return {
     connection: parts.connection,
@@ -305,23 +310,6 @@ async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
     return false;
   } finally {
     await sql.end({ timeout: 1 });
-  }
-}
-
-async function supervise(parts: Parts, signal: AbortSignal): Promise<void> {
-  let pauseMs = 100;
-  while (!signal.aborted) {
-    await delay(250, signal);
-    if (signal.aborted || (await findPostmaster(parts.dataDirectory, parts.uid))) continue;
-    parts.log.error('the system database ended by itself; starting it again');
-    try {
-      await start(parts, () => undefined, signal);
-      pauseMs = 100;
-    } catch (error) {
-      parts.log.error({ reason: errorText(error) }, 'the system database does not start');
-      await delay(pauseMs, signal);
-      pauseMs = Math.min(pauseMs * 2, 10_000);
-    }
   }
 }
 

@@ -62,6 +62,7 @@ export interface RunnerOptions {
 type Outcome = StepResult | { readonly kind: 'failed'; readonly error: unknown };
 
 const retryMsMax = 10_000;
+const unavailableMs = 1_000;
 const isFound = (claimed: OperationRow | undefined) => claimed !== undefined;
 const isTrue = (answer: boolean) => answer;
 
@@ -75,7 +76,7 @@ export class OperationRunner {
 
   constructor(options: RunnerOptions) {
     const dumpSchema = makeDump(options.core.config);
-    const usual = { leaseMs: 10_000, watches: machineWatches, pollMs: 1_000, registry: jobRegistry, urgent: [] };
+    const usual = { leaseMs: 10_000, watches: machineWatches, pollMs: 5_000, registry: jobRegistry, urgent: [] };
     this.#options = { dumpSchema, ...usual, ...options };
     this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
   }
@@ -103,12 +104,12 @@ export class OperationRunner {
         const calledFor = call;
         call = null;
         if (await this.runNext(lane, calledFor)) continue;
-        const idleMs = lane.urgentOnly ? this.#options.pollMs : await this.#idleMs();
+        const idleMs = await this.#idleMs();
         if (!this.#stopping.signal.aborted) call = await this.#bell.wait(lane, idleMs, rings);
       } catch (error) {
         // The system database may be unavailable for a moment: the queue is still there when it comes back.
         this.#options.log.error({ err: error }, 'the operation queue could not be read');
-        await delay(this.#options.pollMs, this.#stopping.signal);
+        await delay(unavailableMs, this.#stopping.signal);
       }
     }
   }

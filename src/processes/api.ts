@@ -1,5 +1,4 @@
 /** The API process: the HTTP port. */
-import { Registry } from 'prom-client';
 import { buildApp } from '../api/app.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
@@ -8,6 +7,7 @@ import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationFollower } from '../core/operation-wait.ts';
 import { makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
+import { ProcessRegistry } from '../lib/process-metrics.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
 import { driverChannel } from './channel/driver-channel.ts';
@@ -25,7 +25,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
   const config = { ...core.config, ...found, networkProblem, outsideProblem };
   const keyUses = new KeyUseRecorder(core);
   const driver = openDriver(core.config, driverChannel(channel));
-  const metrics = new Registry();
+  const metrics = new ProcessRegistry();
   const authProvider = authProviderParts(core, init);
   const operations = await createOperationFollower(core);
   const waker = await createWaker(core, { log });

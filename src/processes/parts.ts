@@ -25,9 +25,12 @@ export interface RunningProcess {
 /** The most connections that each process keeps to the system database. */
 const poolSizes = { api: 20, worker: 16, proxy: 8, backup: 2 } as const;
 
-/** One connection for one purpose: never shared, never closed, its statements prepared by earlier uses. */
+/** Longer than a client that comes again lets wait. */
+const quietSeconds = 60;
+
+/** One connection for one purpose: never shared, and open while it is used, its statements prepared by earlier uses. */
 export function openOwnConnection({ database, name }: ChildInit): Database {
-  return openDatabase(database, { poolSize: 1, name: `catnap-${name}`, idleSeconds: 0 });
+  return openDatabase(database, { poolSize: 1, name: `catnap-${name}`, idleSeconds: quietSeconds });
 }
 
 /**
@@ -35,7 +38,8 @@ export function openOwnConnection({ database, name }: ChildInit): Database {
  * the latest requests, but also ends the connections of the clients that made them: a wake does not wait for the disk.
  */
 export function openWakeConnections({ database, name }: ChildInit): Database {
-  return openDatabase(database, { poolSize: 2, name: `catnap-${name}`, idleSeconds: 0, waitForDisk: false });
+  const settings = { poolSize: 2, idleSeconds: quietSeconds, keepsOne: true, waitForDisk: false };
+  return openDatabase(database, { ...settings, name: `catnap-${name}` });
 }
 
 export function buildParts(init: ChildInit, channel: ChildEnd, certificate: ProcessParts['certificate']): ProcessParts {
@@ -52,10 +56,11 @@ export function buildParts(init: ChildInit, channel: ChildEnd, certificate: Proc
       database: openDatabase(init.database, {
         poolSize: poolSizes[name],
         name: `catnap-${name}`,
-        // A proxy keeps its connections open: after a quiet night the first client would otherwise wait for a new one.
+        // A proxy keeps a connection open: after a quiet night the first client would otherwise wait for a new one.
         // A proxy writes only what it has seen, such as when a compute was last used: after a crash it is seen again,
         // so waiting for the disk gains nothing, and would delay a wake that needs the same row.
-        ...(name === 'proxy' && { idleSeconds: 0, waitForDisk: false }),
+        ...(name === 'proxy' && { idleSeconds: quietSeconds, keepsOne: true, waitForDisk: false }),
+        ...(name === 'worker' && { lifeSeconds: quietSeconds }),
       }),
       box: createSecretBox(Buffer.from(init.secretKey, 'base64')),
       clock: systemClock,

@@ -20,6 +20,7 @@ import { providerLeftovers } from '../reconcilers/provider-leftovers.ts';
 import { quotas } from '../reconcilers/quotas.ts';
 import { startReconcilers } from '../reconcilers/reconciler.ts';
 import { replicationSlots } from '../reconcilers/replication-slots.ts';
+import { Rest } from '../reconcilers/rest.ts';
 import { retention } from '../reconcilers/retention.ts';
 import { makeSizeQuotas } from '../reconcilers/size-quotas.ts';
 import { snapshotSchedules } from '../reconcilers/snapshot-schedules.ts';
@@ -47,6 +48,10 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
   // The parent runs one worker, and a data home has one parent: no other process will finish what was begun.
   await expireLeases(core.database.sql);
   await runner.start();
+  const usersSync = new UsersSync({ core, driver, log });
+  await usersSync.start();
+  const usersSyncElsewhere = new UsersSyncElsewhere({ core, providers, log });
+  await usersSyncElsewhere.start();
   const all = [
     makeAutoscaler(),
     makeUsage(),
@@ -71,21 +76,22 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     retention,
     providerLeftovers(providers),
     authTransfers(providers),
+    usersSync.reconciler(),
+    usersSyncElsewhere.reconciler(),
   ];
-  const reconcilers = startReconcilers(all, { core, driver, log });
+  const rest = new Rest({ core, log });
+  await rest.start();
+  const reconcilers = startReconcilers(all, { core, driver, log }, rest);
   const { smtpUrl, mailFrom } = core.config;
   const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
   const deliveries = await startDeliveries(authProviderParts(core, init), log, mail);
-  const usersSync = new UsersSync({ core, driver, log });
-  await usersSync.start();
-  const usersSyncElsewhere = new UsersSyncElsewhere({ core, providers, log });
-  await usersSyncElsewhere.start();
   return {
     stop: async () => {
+      await rest.stop();
+      await reconcilers.stop();
       await usersSyncElsewhere.stop();
       await usersSync.stop();
       await deliveries.stop();
-      await reconcilers.stop();
       await runner.stop();
       await Promise.all([core.database, ...urgent].map((database) => database.close()));
     },

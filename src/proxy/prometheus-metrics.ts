@@ -1,13 +1,13 @@
 /** The metrics of one proxy, which the API asks for when it is scraped. Each proxy has a label with its number. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram } from 'prom-client';
+import { ProcessRegistry } from '../lib/process-metrics.ts';
 import type { ProxyMetrics } from './kit/metrics.ts';
 
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export function createProxyMetrics(number: number): ProxyMetrics {
-  const registry = new Registry();
+  const registry = new ProcessRegistry('catnap_proxy_');
   registry.setDefaultLabels({ proxy: String(number) });
-  collectDefaultMetrics({ register: registry, prefix: 'catnap_proxy_' });
   const registers = [registry];
   const open = new Gauge({
     name: 'catnap_proxy_connections',

@@ -16,6 +16,8 @@ import type { Reconciler, ReconcilerParts } from './reconciler.ts';
 
 /** Short: a fast disk takes a gigabyte in a second. To ask how full a disk is costs next to nothing. */
 const everyMs = 250;
+/** Nobody writes much while all sleeps. */
+const restMs = 5_000;
 /** The first time, a session may have begun to write before writes were off. */
 const strikesMax = 2;
 /** Of what was kept back: enough to delete a million rows from a disk of 20 GB and more. */
@@ -47,7 +49,7 @@ export function makeDiskRoom(): Reconciler {
     await readPrimaries(parts, memory);
     for (const primary of memory.primaries) await guard(parts, memory, primary);
   };
-  return { name: 'disk-room', everyMs, turn };
+  return { name: 'disk-room', everyMs, restMs, turn };
 }
 
 function tellOfChange({ log }: ReconcilerParts, memory: Memory, { level, freeBytes, lowBytes }: RoomObservation) {

@@ -8,6 +8,7 @@ import type { ComputeDriver } from '../compute/interface/driver.ts';
 import type { Core } from '../core/context.ts';
 import { delay } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
+import type { Rest } from './rest.ts';
 
 export interface ReconcilerParts {
   readonly core: Core;
@@ -18,6 +19,8 @@ export interface ReconcilerParts {
 export interface Reconciler {
   readonly name: string;
   readonly everyMs: number;
+  /** The time between two turns while all sleeps; a minute, if not given. */
+  readonly restMs?: number;
   readonly turn: (parts: ReconcilerParts) => Promise<void>;
 }
 
@@ -45,21 +48,27 @@ export function makeReconciler(
   return { name, everyMs, turn };
 }
 
+const usualRestMs = 60_000;
+
+/** A turn comes `everyMs` after the last one, or after what has ended a rest: a wake that did so has the machine. */
 export function startReconcilers(
   reconcilers: readonly Reconciler[],
   parts: ReconcilerParts,
+  rest: Pick<Rest, 'news' | 'take'>,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
   // Every loop listens for the end; without this, Node reports the eleventh as a leak on the terminal.
   setMaxListeners(reconcilers.length, stopping.signal);
-  const loops = reconcilers.map(async ({ name, everyMs, turn }) => {
+  const loops = reconcilers.map(async ({ name, everyMs, restMs = usualRestMs, turn }) => {
     const log = parts.log.child({ reconciler: name });
     while (!stopping.signal.aborted) {
+      const { news } = rest;
       try {
         await turn({ ...parts, log });
       } catch (error) {
         if (!stopping.signal.aborted) log.error({ err: error }, 'a turn failed');
       }
+      if (restMs > everyMs) await rest.take(news, restMs - everyMs, stopping.signal);
       await delay(everyMs, stopping.signal);
     }
   });

@@ -134,6 +134,22 @@ describe('usage', () => {
     expect(await counters()).toMatchObject({ ofProject: { period: '2026-04', active: 0 } });
   });
 
+  test('what sleeps is charged for its storage a few times an hour, and in its last minute for all of it', async () => {
+    const { branch, turnAt, suspendAt, hours, sql } = await stage();
+    const stored = async () => (await hours()).map(({ storageByteSeconds }) => storageByteSeconds / 3_600_000);
+    await turnAt(0);
+    await suspendAt(10);
+    await sql`update branches set logical_size = 3600000 where id = ${branch.id}`;
+    await turnAt(60);
+    const [early = 0] = await stored();
+    await turnAt(120);
+    expect(await stored()).toEqual([early]);
+    await turnAt(3_550);
+    expect(await stored()).toEqual([expect.closeTo(3_550)]);
+    await turnAt(3_610);
+    expect(await stored()).toEqual([expect.closeTo(3_550)]);
+  });
+
   test('samples carry what kernel and server say, and are thinned with age', async () => {
     const { driver, endpoint, begin, turnAt, samples, sql } = await stage();
     driver.usage.set(endpoint.id, { cpuSeconds: 4, usedBytes: 7, cacheBytes: 8, workingSetBytes: 5 });

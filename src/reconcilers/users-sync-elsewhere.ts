@@ -28,6 +28,7 @@ import {
 } from '../db/users-sync.ts';
 import { isUuid } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
+import type { Reconciler } from './reconciler.ts';
 
 export interface UsersSyncElsewhereParts {
   readonly core: Core;
@@ -35,7 +36,8 @@ export interface UsersSyncElsewhereParts {
   readonly log: Logger;
 }
 
-const usualClaimMs = 1_000;
+/** Beside the notifications; the turns that look for what is due are more frequent, and rest. */
+const usualClaimMs = 60_000;
 const integrationsAtOnce = 16;
 /** Renewed with each write; longer than any call to a provider lasts. */
 const leaseMs = 60_000;
@@ -65,6 +67,10 @@ export class UsersSyncElsewhere {
       run: async () => void (await this.#beginDue()),
       onFailure: (error) => log.error({ err: error }, 'hints of users could not be read'),
     });
+  }
+
+  reconciler(): Reconciler {
+    return { name: 'users-sync-elsewhere', everyMs: 1_000, turn: async () => this.#follower?.nudge() };
   }
 
   async stop(): Promise<void> {

@@ -6,11 +6,12 @@
 import { carryOutUsersSync, findUsersSyncWork } from '../core/users-sync.ts';
 import { type Follower, follow } from '../db/follow.ts';
 import { selectUsersSyncBehind, type UsersSyncBehindRow } from '../db/users-sync.ts';
-import type { ReconcilerParts } from './reconciler.ts';
+import type { Reconciler, ReconcilerParts } from './reconciler.ts';
 
 /** The embedded provider notifies on the first, the reader of a provider elsewhere on the second. */
 export const userChangesChannels = ['stack_user_changes', 'auth_user_changes'];
-const usualPollMs = 1_000;
+/** Beside the notifications; the turns that look for what is due to be tried again are more frequent, and rest. */
+const usualPollMs = 60_000;
 const tenantsAtOnce = 16;
 /** For those that failed last time: a trigger that hangs costs a minute, and must not keep the others waiting. */
 const failingAtOnce = 4;
@@ -34,6 +35,11 @@ export class UsersSync {
       run: async () => void (await this.#beginDue()),
       onFailure: (error) => log.error({ err: error }, 'the log of users could not be read'),
     });
+  }
+
+  /** Looks for what is due while something is awake: only then can there be something. */
+  reconciler(): Reconciler {
+    return { name: 'users-sync', everyMs: 1_000, turn: async () => this.#follower?.nudge() };
   }
 
   async stop(): Promise<void> {

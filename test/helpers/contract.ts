@@ -7,7 +7,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { Ajv, type ValidateFunction } from 'ajv';
 import type { FormatsPlugin } from 'ajv-formats';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { Registry } from 'prom-client';
 import { publishedOperations, readPublishedFile } from '../../scripts/published-api.mjs';
 import { buildApp } from '../../src/api/app.ts';
 import type { App } from '../../src/api/kit/app-type.ts';
@@ -18,6 +17,7 @@ import type { Core } from '../../src/core/context.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { Config } from '../../src/lib/config.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { ProcessRegistry } from '../../src/lib/process-metrics.ts';
 import { makeAuthProviderParts } from './auth-provider.ts';
 import { makeCore, type TestCore } from './core.ts';
 import { machineOfTests } from './machine.ts';
@@ -125,7 +125,7 @@ export async function makeApi(
     config: { ...core.config, ...machineOfTests },
     clock: core.clock,
     log: createLogger({ level: 'error', process: 'test', destination: { write: (line) => failures.push(line) } }),
-    metrics: new Registry(),
+    metrics: new ProcessRegistry(),
     version: '0.0.0-test',
     consoleFiles: noConsole,
     dumpSchema: async ({ branchName, database }) => `-- ${database}\nCREATE TABLE ${branchName} ();\n`,

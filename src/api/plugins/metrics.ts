@@ -1,9 +1,8 @@
 /** Counts and durations of requests by route template, never by path: ids would make the series endless. */
-import { Counter, collectDefaultMetrics, Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import type { App } from '../kit/app-type.ts';
 
 export function useMetrics(app: App, registry: Registry): void {
-  collectDefaultMetrics({ register: registry });
   const requests = new Counter({
     name: 'catnap_http_requests_total',
     help: 'HTTP requests answered, by route template, method and status.',

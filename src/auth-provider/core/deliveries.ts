@@ -7,7 +7,9 @@ import { createMailer, type MailSettings } from './mail-delivery.ts';
 import type { AuthProviderParts } from './parts.ts';
 import { deliverNextMessage } from './webhook-delivery.ts';
 
-const pollMs = 5_000;
+const usualPollMs = 5_000;
+/** Of the loops that send webhooks one polls, and calls another when it has found something. */
+const calledPollMs = 60_000;
 /** One endpoint that hangs must not delay the others. */
 const webhookLoops = 4;
 
@@ -17,11 +19,25 @@ export async function startDeliveries(
   mail: MailSettings | null,
 ): Promise<{ stop(): Promise<void> }> {
   const mailer = mail === null ? null : createMailer(mail);
-  const deliver = (channel: string, next: () => Promise<boolean>) => followOutbox(parts, log, channel, next);
-  const loops = await Promise.all([
-    ...Array.from({ length: webhookLoops }, () => deliver(userChangesChannel, () => deliverNextMessage(parts))),
-    ...(mailer === null ? [] : [deliver(mailsChannel, () => mailer.sendNext(parts))]),
-  ]);
+  const webhooks: Follower[] = [];
+  const deliverWebhooks = (index: number) =>
+    followOutbox(parts, log, {
+      channel: userChangesChannel,
+      pollMs: index === 0 ? usualPollMs : calledPollMs,
+      next: () => deliverNextMessage(parts, () => webhooks[index + 1]?.nudge()),
+    });
+  for (let index = 0; index < webhookLoops; index++) webhooks.push(await deliverWebhooks(index));
+  const mails =
+    mailer === null
+      ? []
+      : [
+          await followOutbox(parts, log, {
+            channel: mailsChannel,
+            pollMs: usualPollMs,
+            next: () => mailer.sendNext(parts),
+          }),
+        ];
+  const loops = [...webhooks, ...mails];
   return {
     stop: async () => {
       await Promise.all(loops.map((loop) => loop.stop()));
@@ -30,14 +46,20 @@ export async function startDeliveries(
   };
 }
 
+interface Outbox {
+  readonly channel: string;
+  readonly pollMs: number;
+  /** Sends one; false when there is none. */
+  readonly next: () => Promise<boolean>;
+}
+
 /** Runs `next` until it has nothing left to send, whenever the channel notifies. */
 function followOutbox(
-  parts: AuthProviderParts,
+  { database }: AuthProviderParts,
   log: Logger,
-  channel: string,
-  next: () => Promise<boolean>,
+  { channel, pollMs, next }: Outbox,
 ): Promise<Follower> {
-  return follow(parts.database, {
+  return follow(database, {
     channels: [channel],
     pollMs,
     run: async (stopping) => {

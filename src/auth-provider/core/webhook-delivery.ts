@@ -23,12 +23,13 @@ const hourMs = 60 * minuteMs;
 const waitsMs = [5 * secondMs, 5 * minuteMs, 30 * minuteMs, 2 * hourMs, 5 * hourMs, 10 * hourMs, 10 * hourMs];
 const disableAfterMs = 5 * 24 * hourMs;
 
-/** Sends one message, if one is due. */
-export async function deliverNextMessage(parts: AuthProviderParts): Promise<boolean> {
+/** Sends one message, if one is due. `onClaimed` is called before it is sent: there may be another. */
+export async function deliverNextMessage(parts: AuthProviderParts, onClaimed = () => {}): Promise<boolean> {
   const { sql } = parts.database;
   const begunAt = parts.clock.now();
   const message = await claimMessage(sql, begunAt, new Date(begunAt.getTime() + 2 * attemptMs));
   if (message === undefined) return false;
+  onClaimed();
   const error = await send(parts, message);
   const at = parts.clock.now();
   if (error === null) {

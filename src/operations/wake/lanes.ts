@@ -8,7 +8,6 @@
 import type { Core } from '../../core/context.ts';
 import type { Database } from '../../db/client.ts';
 import type { WakeCall } from '../../db/wakes.ts';
-import { delay } from '../../lib/clock.ts';
 
 export interface Lane {
   readonly core: Core;
@@ -24,8 +23,13 @@ export function makeLanes(core: Core, concurrency: number, urgent: readonly Data
 
 interface IdleLane {
   readonly urgentOnly: boolean;
-  readonly called: AbortController;
+  readonly wake: () => void;
   call: WakeCall | null;
+  /** Of the idle lanes of a kind one has it, and looks again by itself: all of them would ask the same at once. */
+  timer: NodeJS.Timeout | null;
+  readonly ms: number;
+  /** When its timer ends. */
+  until: number;
 }
 
 export class Doorbell {
@@ -56,24 +60,47 @@ export class Doorbell {
     for (const idle of [...this.#idle]) this.#call(idle);
   }
 
-  /** Returns what the lane was called for, if the ring named it. */
+  /**
+   * Returns what the lane was called for, if the ring named it. Of the idle lanes of a kind only one returns by itself,
+   * after `ms`: that which came last, unless another was to wait much shorter. When it has left, another one does.
+   */
   async wait(lane: Lane, ms: number, rings: number): Promise<WakeCall | null> {
     if (rings !== this.#rings) return null;
-    const idle: IdleLane = { urgentOnly: lane.urgentOnly, called: new AbortController(), call: null };
-    this.#idle.push(idle);
-    await delay(ms, idle.called.signal);
-    this.#leave(idle);
-    return idle.call;
+    return new Promise((resolve) => {
+      const { urgentOnly } = lane;
+      const until = performance.now() + ms;
+      const idle: IdleLane = { urgentOnly, call: null, timer: null, ms, until, wake: () => resolve(idle.call) };
+      const sentry = this.#sentryOf(urgentOnly);
+      this.#idle.push(idle);
+      // One that has just looked goes on looking, so that the sessions of the others may close.
+      if (sentry !== undefined && sentry.until <= until - ms / 2) return;
+      if (sentry !== undefined) disarm(sentry);
+      this.#arm(idle);
+    });
   }
 
   #call(lane: IdleLane | undefined): void {
     if (lane === undefined) return;
-    this.#leave(lane);
-    lane.called.abort();
-  }
-
-  #leave(lane: IdleLane): void {
     const index = this.#idle.indexOf(lane);
     if (index >= 0) this.#idle.splice(index, 1);
+    const wasSentry = lane.timer !== null;
+    disarm(lane);
+    lane.wake();
+    const next = this.#idle.findLast(({ urgentOnly }) => urgentOnly === lane.urgentOnly);
+    if (wasSentry && next !== undefined) this.#arm(next);
   }
+
+  #sentryOf(urgentOnly: boolean): IdleLane | undefined {
+    return this.#idle.find((idle) => idle.urgentOnly === urgentOnly && idle.timer !== null);
+  }
+
+  #arm(lane: IdleLane): void {
+    lane.until = performance.now() + lane.ms;
+    lane.timer = setTimeout(() => this.#call(lane), lane.ms);
+  }
+}
+
+function disarm(lane: IdleLane): void {
+  if (lane.timer !== null) clearTimeout(lane.timer);
+  lane.timer = null;
 }

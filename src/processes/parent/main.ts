@@ -93,12 +93,16 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   });
   const ballast = await keepBallast(layout, log);
   undo.push(() => ballast.stop());
-  const system = await startSystem(config, log, say);
-  undo.push(() => system.stop());
   const host = openDriverHost(config, layout, log);
   undo.push(() => host.close());
+  // Found out by trying, mostly in other processes, while the system database starts.
+  const findingOut = host.readFacts();
+  undo.push(() => findingOut.catch(() => {}));
+  findingOut.catch(() => {});
+  const system = await startSystem(config, log, say);
+  undo.push(() => system.stop());
+  const facts = await findingOut;
   if (runs('worker')) await host.prepare(say);
-  const facts = await host.readFacts();
   const { temporaryDiskEnforcement, limitsProblem, networkProblem, storageMethod, historyDirectory } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are limited for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');

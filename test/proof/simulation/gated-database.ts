@@ -11,7 +11,7 @@ export type Connections = ReturnType<typeof connect>;
 export const timeSchema = 'simulated';
 
 export function openConnections(options: DatabaseOptions, name: string): Connections {
-  const sql = connect(options, 3, name, 0, false);
+  const sql = connect(options, 3, name, { idleSeconds: 0, waitForDisk: false });
   Object.assign(sql.options.connection, {
     search_path: `${timeSchema}, ${schemaName}, pg_catalog`,
     statement_timeout: 0,

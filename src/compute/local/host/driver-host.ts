@@ -43,14 +43,15 @@ export class LocalDriverHost implements DriverHost {
   }
 
   async readFacts(): Promise<HostFacts> {
-    return {
-      temporaryDiskEnforcement: await this.#host.temporaryDisk(),
-      limitsProblem: await this.#host.limitsProblem(),
-      ...(await this.#host.networkFacts()),
-      storageMethod: await detectCloneMethod(this.#layout.root),
-      releases: await this.#findReleases(),
-      historyDirectory: this.#layout.histories,
-    };
+    const [temporaryDiskEnforcement, limitsProblem, network, storageMethod, releases] = await Promise.all([
+      this.#host.temporaryDisk(),
+      this.#host.limitsProblem(),
+      this.#host.networkFacts(),
+      detectCloneMethod(this.#layout.root),
+      this.#findReleases(),
+    ]);
+    const { histories: historyDirectory } = this.#layout;
+    return { temporaryDiskEnforcement, limitsProblem, ...network, storageMethod, releases, historyDirectory };
   }
 
   serve(child: DriverChannel, access: DriverAccess): void {

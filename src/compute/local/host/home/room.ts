@@ -33,6 +33,14 @@ export function lowMark(total: number): number {
 /** Writes come back some way above the mark at which they are turned off, so that they do not flap. */
 const enoughMark = (total: number) => lowMark(total) * 1.25;
 
+const lookMsMin = 250;
+const lookMsMax = 2_000;
+/** More than a fast disk takes in a second. */
+const bytesPerMsMax = 4 * mebibyte;
+
+/** When to look again at a disk that has this much more than it must have: before that can be gone. */
+export const lookAgainMs = (spareBytes: number) => Math.min(lookMsMax, Math.max(lookMsMin, spareBytes / bytesPerMsMax));
+
 export const ballastFile = ({ home }: Pick<Layout, 'home'>) => join(home, 'ballast');
 
 export const ballastBytes = (total: number) =>

@@ -13,6 +13,7 @@ import { runProgram } from '../../../../lib/run-program.ts';
 import { copyTree, renameDurably, syncTree } from '../copy/tree.ts';
 import { type Layout, unfinishedPrefix } from '../home/layout.ts';
 import { curateExtensions, extensionRules } from './extensions.ts';
+import { hashOfProgram } from './program-hash.ts';
 
 export interface Build {
   readonly major: number;
@@ -34,7 +35,7 @@ export async function ensureBuild(
   const given = config.pgBin[major];
   if (given !== undefined) return givenBuild(major, given);
   const source = locateEmbedded(major);
-  const name = await buildName(source);
+  const name = await buildName(source, join(layout.builds, `${major}.sha256`));
   const target = layout.build(major, name);
   if (!existsSync(target)) {
     progress(`copying the Postgres ${major} binaries`);
@@ -92,11 +93,9 @@ export function locateEmbedded(major: number): string {
   }
 }
 
-async function buildName(source: string): Promise<string> {
+async function buildName(source: string, noteFile: string | null = null): Promise<string> {
   const manifest: { version: string } = JSON.parse(await readFile(join(source, '..', 'package.json'), 'utf8'));
-  const program = createHash('sha256')
-    .update(await readFile(join(source, 'bin', 'postgres')))
-    .digest('hex');
+  const program = await hashOfProgram(join(source, 'bin', 'postgres'), noteFile);
   return `${manifest.version}-${hash(`${platform} ${arch} ${recipe} ${extensionRules} ${program}`)}`;
 }
 
