@@ -51,6 +51,21 @@ const takenOver: Source = ({ actors, idle }) => {
   return client.isDone ? null : 'c1';
 };
 
+/** A worker is about to send two statements at once, the first of which has to wait for what a command has locked. */
+const lockedOut: Source = ({ actors }) => {
+  const [worker, client] = [actors.get('w1'), actors.get('c1')];
+  if (worker === undefined) return 'w1';
+  if (!worker.isInTransaction) return 'w1 step';
+  if (client === undefined) return 'c1 createRole 0 0';
+  return client.gates[0]?.label === 'commit' ? null : 'c1 step';
+};
+
+it('statements that wait together for one lock do not hold a schedule up', async () => {
+  const { violations, trace } = await play(ground, lockedOut);
+  expect(trace.at(-1)).toBe('c1 step -> commit');
+  expect(violations).toEqual([]);
+});
+
 it('what was found is told in as few moves as show it', async () => {
   const moves = Array.from({ length: 40 }, (_, index) => `w${index}`);
   const needed = ['w3', 'w17', 'w18', 'w39'];
