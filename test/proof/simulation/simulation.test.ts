@@ -66,6 +66,10 @@ it('statements that wait together for one lock do not hold a schedule up', async
   expect(violations).toEqual([]);
 });
 
+it('a branch that is asked for before its parent has its roles keeps none of them as pending', async () => {
+  expect((await playMoves(ground, ['c1 createBranch 0 0'])).violations).toEqual([]);
+});
+
 it('what was found is told in as few moves as show it', async () => {
   const moves = Array.from({ length: 40 }, (_, index) => `w${index}`);
   const needed = ['w3', 'w17', 'w18', 'w39'];
