@@ -52,12 +52,15 @@ interface Connection {
 const isStatement = (made: unknown): made is Statement =>
   typeof made === 'object' && made !== null && 'handle' in made && 'executed' in made;
 
+const claim = 'update operations set lease';
+
 /** A statement is sent when somebody waits for it; a fragment of another one never is. */
 function hold(actor: Actor, connection: Connection, statement: Statement): Statement {
   statement.handle = async () => {
     if (statement.executed) return;
     statement.executed = true;
-    const fault = await actor.pass(labelOf(statement.strings), ['lose']);
+    const label = labelOf(statement.strings);
+    const fault = await actor.pass(label, ['lose']);
     if (fault === 'lose') connection.isLost = true;
     if (connection.isLost) return statement.reject(connectionLost());
     const leave = actor.enter(connection);
@@ -66,7 +69,8 @@ function hold(actor: Actor, connection: Connection, statement: Statement): State
       statement,
       (rows: readonly { readonly lease?: unknown }[]) => {
         const lease = rows[0]?.lease;
-        if (typeof lease === 'string') actor.lease ??= lease;
+        // Others read operations that somebody else has claimed.
+        if (label === claim && typeof lease === 'string') actor.lease ??= lease;
         ended();
       },
       ended,

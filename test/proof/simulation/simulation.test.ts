@@ -66,6 +66,21 @@ it('statements that wait together for one lock do not hold a schedule up', async
   expect(violations).toEqual([]);
 });
 
+/** A reconciler crashes after it has seen an operation that a worker is busy with. */
+const bystander: Source = ({ actors, driver }) => {
+  const [reconciler, second] = [actors.get('r1'), actors.get('w2')];
+  if (![...driver.computes.values()].some(({ process }) => process !== null)) return 'w1';
+  if (reconciler === undefined) return 'r1 stray-computes';
+  if (!reconciler.isDone) return reconciler.gates[0]?.label === 'commit' ? 'r1 crash' : 'r1';
+  return second?.isDone === true ? null : 'w2';
+};
+
+it('a crash takes no lease away from those who go on', async () => {
+  const { violations, moves } = await play(ground, bystander);
+  expect(moves).toContain('r1 crash');
+  expect(violations).toEqual([]);
+});
+
 it('a branch that is asked for before its parent has its roles keeps none of them as pending', async () => {
   expect((await playMoves(ground, ['c1 createBranch 0 0'])).violations).toEqual([]);
 });
