@@ -29,3 +29,17 @@ test('every compute is suspended once, and those that do not stop in time are co
   expect(await suspending).toBe(0);
   expect([...driver.computes.values()].map(({ process }) => process)).toEqual([null, null]);
 });
+
+test('a compute whose start is queued or under way does not run in the end either', async () => {
+  const { core } = made;
+  const driver = new FakeDriver();
+  await makeProject(made, 'just made');
+  const suspending = suspendAllComputes(core);
+  const queued = () => core.database.sql`select job from operations where finished_at is null order by sequence`;
+  await eventually(async () => expect((await queued()).at(-1)).toEqual({ job: 'suspend_compute' }));
+  await drain(core, driver);
+  expect(await suspending).toBe(0);
+  expect(driver.calls.map(({ method }) => method)).toContain('start');
+  expect([...driver.computes.values()].map(({ process }) => process)).toEqual([null]);
+  expect(await queued()).toEqual([]);
+});

@@ -86,6 +86,21 @@ export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise
     where branch_id = ${from} order by id returning *`;
 }
 
+/**
+ * Changes that were pending when a branch's rows were copied, and that its parent's server had carried out when its
+ * data was: the copy holds them.
+ */
+export async function settleCopiedRoles(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+  await sql`
+    update roles r set applied = true, pending = false from roles o
+    where r.branch_id = ${to} and r.pending and r.dropped_at is null
+      and o.branch_id = ${from} and o.applied and not o.pending and o.dropped_at is null
+      and o.name = r.name and o.verifier is not distinct from r.verifier and o.limited = r.limited`;
+  await sql`
+    delete from roles r where branch_id = ${to} and pending and dropped_at is not null and not exists (
+      select 1 from roles o where o.branch_id = ${from} and o.name = r.name and o.dropped_at is not null)`;
+}
+
 /** For a copy of the past, to which changes that wait for the server of today do not belong. */
 export async function deletePendingRoles(sql: Sql, branchId: BranchId): Promise<void> {
   await sql`delete from roles where branch_id = ${branchId} and pending`;

@@ -6,7 +6,7 @@ import type { ComputeSpec } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
-import { type EndpointRow, updateEndpoint, updateReplication } from '../db/endpoints.ts';
+import { type EndpointRow, lockEndpoint, updateEndpoint, updateReplication } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
 import { applyCatalog, bringUpSteps, failFrom, observeStarted, recordUp, serverState } from './compute-steps.ts';
@@ -65,9 +65,10 @@ const reload: Step = async (context) => {
   if (target === undefined) return skip('the endpoint is gone');
   const { endpoint } = target;
   const spec = computeSpec(context, target, endpoint.generation);
-  if (isServing(endpoint, spec)) return goto('apply');
+  const isServed = isServing(endpoint, spec);
+  if (isServed && !hasLostRoute(endpoint)) return goto('apply');
   // Size and network are more than settings: they mean one restart, whatever the settings need.
-  const needRestart = !hasFrame(endpoint, spec) || (await context.driver.reload(spec)).length > 0;
+  const needRestart = !isServed && (!hasFrame(endpoint, spec) || (await context.driver.reload(spec)).length > 0);
   if (needRestart) {
     // The route is closed first: pooled clients start nothing new here, and wait for the restarted server.
     return goto('stop', async (tx) => {
@@ -77,8 +78,20 @@ const reload: Step = async (context) => {
   const seen = await context.driver.observe(target.ref);
   return goto('apply', async (tx) => {
     await updateEndpoint(tx, endpoint.id, { server: serverState(target, seen) });
+    const now = await lockEndpoint(tx, endpoint.id);
+    if (now !== undefined && hasLostRoute(now) && seen.generation === now.generation) {
+      await updateEndpoint(tx, endpoint.id, { address: seen.address });
+    }
   });
 };
+
+/**
+ * It was closed for a restart, but the worker did not hear that this was committed, and tried again when no restart was
+ * needed any more.
+ */
+function hasLostRoute({ currentState, pendingState, address }: EndpointRow): boolean {
+  return currentState === 'active' && pendingState === null && address === null;
+}
 
 /** What a running server cannot be given. */
 function hasFrame({ server, minCu, maxCu }: EndpointRow, { network }: ComputeSpec): boolean {

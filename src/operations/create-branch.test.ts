@@ -4,6 +4,7 @@ import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { drain } from '../../test/helpers/drain.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { createBranch } from '../core/branch-create.ts';
+import { createRole, deleteRole } from '../core/role.ts';
 import { selectBranchInAnyState } from '../db/branches.ts';
 import { CatnapError } from '../lib/errors.ts';
 
@@ -48,6 +49,29 @@ test('a branch of a parent that is awake knows its catalog, and its first start 
   expect(calls).toContain('start');
   expect(calls).not.toContain('configure');
   expect(calls).not.toContain('readCatalog');
+});
+
+test('what its parent had pending when a branch was asked for, and has carried out since, is not pending', async () => {
+  const driver = new FakeDriver();
+  const { project, branch: parent, role } = await makeProject(made);
+  const address = { projectId: project.id, branchId: parent.id };
+  await command(made, (scope) => createRole(scope, made.caller, { ...address, name: 'extra', noLogin: false }));
+  const create = () =>
+    command(made, (scope) => createBranch(scope, made.caller, project.id, { annotation: {}, endpoints: [] }));
+  const { branch } = await create();
+  await drain(made.core, driver);
+  await command(made, (scope) => deleteRole(scope, made.caller, { ...address, name: 'extra' }));
+  const { branch: later } = await create();
+  await drain(made.core, driver);
+  const { sql } = made.core.database;
+  const rolesOf = (id: string) => sql`
+    select name, applied, pending, dropped_at from roles where branch_id = ${id} order by id`;
+  const settled = { applied: true, pending: false, droppedAt: null };
+  const [owner, extra] = [role.name, 'extra'].map((name) => ({ name, ...settled }));
+  expect(await rolesOf(branch.id)).toEqual([owner, extra]);
+  expect(await rolesOf(later.id)).toEqual([owner]);
+  expect(await sql`select 1 from databases where branch_id in ${sql([branch.id, later.id])} and pending`).toEqual([]);
+  expect([...(driver.branches.get(branch.id)?.roles.keys() ?? [])]).toEqual([role.name, 'extra']);
 });
 
 test('a copy that an earlier worker finished is recorded by what the parent says now, and read again', async () => {

@@ -8,9 +8,10 @@ import { recordCatalog } from '../core/catalog.ts';
 import { projectKey } from '../core/operation.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
+import { settleCopiedDatabases } from '../db/databases.ts';
 import { updateHistory } from '../db/histories.ts';
 import { releaseShared } from '../db/operations.ts';
-import { recallPasswords } from '../db/roles.ts';
+import { recallPasswords, settleCopiedRoles } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
 import { copyPast, pastOf, readSource } from './copy-source.ts';
 import { abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
@@ -79,13 +80,17 @@ const nothing = { roles: [], databases: [] };
 async function recordCopy(tx: Tx, parentId: BranchId, { target, source, receipt }: Copied): Promise<void> {
   const { id } = target.branch;
   await updateBranch(tx, id, { receipt, parentLsn: receipt.lsn });
-  if (source === null) return;
-  await Promise.all([
-    recordCatalog(tx, parentId, nothing, source.catalog),
-    recordCatalog(tx, id, nothing, source.catalog),
-    updateCatalogKept(tx, id, source.isExact),
-    source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
-  ]);
+  if (source !== null) {
+    await Promise.all([
+      recordCatalog(tx, parentId, nothing, source.catalog),
+      recordCatalog(tx, id, nothing, source.catalog),
+      updateCatalogKept(tx, id, source.isExact),
+      source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
+    ]);
+  }
+  // No change has been carried out on the parent since it was copied: every operation that could waits for this one.
+  await settleCopiedRoles(tx, parentId, id);
+  await settleCopiedDatabases(tx, parentId, id);
 }
 
 /** Nothing of it concerns the parent, which has gone on since. */

@@ -152,6 +152,8 @@ describe('the first project', () => {
   it('stops tenants too when asked', async () => {
     expect(await program.stop()).toBe(0);
     await program.start(['--stop-computes']);
+    const { status } = await program.api('POST', '/projects', { project: { name: 'on the way up' } });
+    expect(status).toBe(201);
     expect(await program.stop()).toBe(0);
     expect(await program.serverPids()).toEqual([]);
   });

@@ -180,7 +180,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
       readOnly,
       frozen,
       limits: spec.limits,
-      process: { pid: ++this.#lastPid, generation: spec.generation, answersAt },
+      process: { pid: ++this.#lastPid, generation: spec.generation, answersAt, settings: spec.settings },
     };
     this.computes.set(spec.endpointId, started);
     return ifRunning(spec, started);
@@ -195,7 +195,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     await this.#enter('reload', spec.endpointId);
     const compute = this.#fence(spec.endpointId, spec.generation);
     if (compute?.process?.generation !== spec.generation) throw new Error(`compute ${spec.endpointId} is not running`);
-    const { settings } = compute;
+    const { settings } = compute.process;
     compute.settings = spec.settings;
     return [...needRestart].filter((name) => settings[name] !== spec.settings[name]);
   }

@@ -15,11 +15,19 @@ import type { ServerMeasures } from '../interface/measures.ts';
 import { catalogOf, type FakeBranch } from './branch.ts';
 import { beginLog, newLog, versionAt } from './history.ts';
 
+interface FakeProcess {
+  readonly pid: number;
+  readonly generation: number;
+  readonly answersAt: number;
+  /** That it was started with. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
 export interface FakeCompute {
   ref: ComputeRef;
   /** The newest generation seen. */
   generation: number;
-  process: { pid: number; generation: number; answersAt: number } | null;
+  process: FakeProcess | null;
   settings: Readonly<Record<string, string>>;
   limits: ComputeLimits;
   readOnly: boolean;

@@ -23,6 +23,7 @@ export interface ChildOptions {
 export type ChildName = Pick<ChildInit, 'name' | 'proxyNumber'>;
 
 export interface KeptChild {
+  /** May be called again. */
   stop(): Promise<void>;
 }
 
@@ -64,15 +65,21 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
     }
   }
 
+  async function stop(): Promise<void> {
+    stopping = true;
+    const { child, channel } = spawned;
+    channel.send('stop', null);
+    const killer = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
+    await exited(child);
+    clearTimeout(killer);
+    await supervision;
+  }
+
+  let stopped: Promise<void> | null = null;
   return {
-    stop: async () => {
-      stopping = true;
-      const { child, channel } = spawned;
-      channel.send('stop', null);
-      const killer = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
-      await exited(child);
-      clearTimeout(killer);
-      await supervision;
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
     },
   };
 }

@@ -29,7 +29,7 @@ import { renderBanner } from './banner.ts';
 import { forkChild, type KeptChild, keepChildRunning } from './child-process.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
-import { type System, startSystem } from './system.ts';
+import { startSystem } from './system.ts';
 import { startVerifying } from './verify-schedule.ts';
 
 export interface RunOptions {
@@ -45,7 +45,8 @@ const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = {
   backup: 'none',
 };
 /** Requests stop first, then connections, then the work that both queue. */
-const stopOrder: readonly ProcessName[] = ['api', 'proxy', 'worker', 'backup'];
+const askingProcesses: readonly ProcessName[] = ['api', 'proxy'];
+const stopOrder: readonly ProcessName[] = [...askingProcesses, 'worker', 'backup'];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -58,7 +59,7 @@ export async function runCatnap(config: Config, options: RunOptions): Promise<nu
     say(running.banner);
     await stopSignal;
     say('Stopping Catnap …');
-    if (options.stopComputes) await stopComputes(running.system);
+    if (options.stopComputes) await stopComputes(running);
     return 0;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
@@ -130,9 +131,13 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     runs('backup') && historyDirectory !== null ? await prepareBackup(layout.home, historyDirectory) : null;
   const started: StartedChild[] = [];
   const service = { host, certificates, port, permits: createPermitBrokerage(), log };
-  undo.push(() => stopChildren(started));
-  // Closed before the children stop: clients that connect later are refused instead of left waiting.
-  undo.push(async () => port?.close());
+  undo.push(() => stopChildren(started, stopOrder));
+  const stopRequests = async () => {
+    // Closed before the children stop: clients that connect later are refused instead of left waiting.
+    port?.close();
+    await stopChildren(started, askingProcesses);
+  };
+  undo.push(stopRequests);
   await Promise.all(
     forked.map(async ({ name, proxyNumber, child }) => {
       const init = { ...shared, name, proxyNumber, ...(name === 'backup' && { backup }) };
@@ -147,6 +152,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const notes = [ports.note, fullCopies].filter((note) => note !== null);
   return {
     system,
+    stopRequests,
     banner: renderBanner({
       ...system,
       config,
@@ -198,8 +204,8 @@ interface StartedChild {
   readonly child: KeptChild;
 }
 
-async function stopChildren(started: readonly StartedChild[]): Promise<void> {
-  for (const name of stopOrder) {
+async function stopChildren(started: readonly StartedChild[], order: readonly ProcessName[]): Promise<void> {
+  for (const name of order) {
     await Promise.all(started.filter((one) => one.name === name).map((one) => one.child.stop()));
   }
 }
@@ -214,7 +220,9 @@ function proxyNumbers({ proxies }: Config): number[] {
   return Array.from({ length: proxies }, (_, number) => number);
 }
 
-async function stopComputes(system: System): Promise<void> {
+/** Nobody may ask for another start once the last compute is asleep, so requests stop before. */
+async function stopComputes({ system, stopRequests }: Awaited<ReturnType<typeof start>>): Promise<void> {
+  await stopRequests();
   const left = await suspendAllComputes(system.core);
   if (left > 0) process.stderr.write(`catnap: ${left} computes did not stop in time and go on\n`);
 }

@@ -16,25 +16,49 @@ export interface Gate {
   open(fault: Fault | null): void;
 }
 
-/** Calls and statements of all actors that are under way: without any, everybody waits at a gate or has ended. */
+/**
+ * Calls and statements of all actors that are under way: without any, everybody waits at a gate or has ended. They are
+ * counted by what carries them, since of several that were sent over one connection only the first can wait for a lock.
+ */
 export class Traffic {
-  #inFlight = 0;
+  readonly #carried = new Map<object, number>();
+  /** Connections that were seen to wait for locks, and nobody has released any since. */
+  #locked: ReadonlySet<object> = new Set();
   #calls: (() => void)[] = [];
+  #changes = 0;
 
-  get inFlight(): number {
-    return this.#inFlight;
+  /** How many connections and calls are busy. */
+  get busy(): number {
+    return this.#carried.size;
   }
 
-  enter(): void {
-    this.#inFlight++;
+  get areAllLocked(): boolean {
+    return [...this.#carried.keys()].every((carrier) => this.#locked.has(carrier));
   }
 
-  leave(): void {
-    if (--this.#inFlight > 0) return;
+  enter(carrier: object): void {
+    this.#changes++;
+    this.#carried.set(carrier, (this.#carried.get(carrier) ?? 0) + 1);
+  }
+
+  leave(carrier: object, hasReleased: boolean): void {
+    this.#changes++;
+    if (hasReleased) this.#locked = new Set();
+    const left = (this.#carried.get(carrier) ?? 0) - 1;
+    if (left > 0) this.#carried.set(carrier, left);
+    else this.#carried.delete(carrier);
+    if (!this.areAllLocked) return;
     for (const call of this.#calls.splice(0)) call();
   }
 
-  whenNone(call: () => void): void {
+  /** Asks how many wait for locks; the answer is worth nothing if something has moved meanwhile. */
+  async look(countWaiting: () => Promise<number>): Promise<void> {
+    const changes = this.#changes;
+    const count = await countWaiting();
+    if (changes === this.#changes && count === this.busy) this.#locked = new Set(this.#carried.keys());
+  }
+
+  whenCalm(call: () => void): void {
     this.#calls.push(call);
   }
 }
@@ -98,7 +122,7 @@ export class Actor {
 
   /** Counts as under way until it has ended. */
   async track<T>(work: () => PromiseLike<T>): Promise<T> {
-    const leave = this.enter();
+    const leave = this.enter({});
     try {
       return await work();
     } finally {
@@ -106,12 +130,13 @@ export class Actor {
     }
   }
 
-  enter(): () => void {
+  /** Returns what is to be called at its end, and with true if locks were released then. */
+  enter(carrier: object): (hasReleased?: boolean) => void {
     this.inFlight++;
-    this.traffic.enter();
-    return () => {
+    this.traffic.enter(carrier);
+    return (hasReleased = false) => {
       this.inFlight--;
-      this.traffic.leave();
+      this.traffic.leave(carrier, hasReleased);
     };
   }
 

@@ -51,7 +51,9 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
   const playAll = async (ground: Ground) => {
     while (begun < count && performance.now() < endsAt && !(options.stopAtFirst && findings.length > 0)) {
       const own = seedOf(seed, begun++);
-      const played = await playSeed(ground, own, options);
+      const played = await playSeed(ground, own, options).catch((error: unknown) => {
+        throw new Error(`schedule ${own} could not be played`, { cause: error });
+      });
       ended++;
       for (const name of Object.keys(counts) as (keyof Counts)[]) counts[name] += played.counts[name];
       for (const { job, status } of played.endings) {

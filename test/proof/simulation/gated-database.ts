@@ -21,14 +21,17 @@ export function openConnections(options: DatabaseOptions, name: string): Connect
   return sql;
 }
 
-/** From 2040 on, so that what Postgres itself calls now lies in the past. */
+/**
+ * From 2040 on, so that what Postgres itself calls now lies in the past. Not a function in SQL, whose plan is made anew
+ * for each statement.
+ */
 export async function prepareTime(sql: Connections): Promise<void> {
   await sql.unsafe(`
     create schema ${timeSchema};
     create unlogged table ${timeSchema}.clock (at timestamptz not null);
     insert into ${timeSchema}.clock values ('2040-01-01');
-    create function ${timeSchema}.now() returns timestamptz language sql stable
-      as 'select at from ${timeSchema}.clock'`);
+    create function ${timeSchema}.now() returns timestamptz language plpgsql stable
+      as 'begin return (select at from ${timeSchema}.clock); end'`);
 }
 
 /** What the driver's statements are, beyond what its types say. */
@@ -42,28 +45,35 @@ interface Statement extends Promise<readonly { readonly lease?: unknown }[]> {
 
 interface Connection {
   isLost: boolean;
+  /** Keeps what it has locked when a statement has ended. */
+  readonly isTransaction: boolean;
 }
 
 const isStatement = (made: unknown): made is Statement =>
   typeof made === 'object' && made !== null && 'handle' in made && 'executed' in made;
+
+const claim = 'update operations set lease';
 
 /** A statement is sent when somebody waits for it; a fragment of another one never is. */
 function hold(actor: Actor, connection: Connection, statement: Statement): Statement {
   statement.handle = async () => {
     if (statement.executed) return;
     statement.executed = true;
-    const fault = await actor.pass(labelOf(statement.strings), ['lose']);
+    const label = labelOf(statement.strings);
+    const fault = await actor.pass(label, ['lose']);
     if (fault === 'lose') connection.isLost = true;
     if (connection.isLost) return statement.reject(connectionLost());
-    const leave = actor.enter();
+    const leave = actor.enter(connection);
+    const ended = () => leave(!connection.isTransaction);
     Promise.prototype.then.call(
       statement,
       (rows: readonly { readonly lease?: unknown }[]) => {
         const lease = rows[0]?.lease;
-        if (typeof lease === 'string') actor.lease ??= lease;
-        leave();
+        // Others read operations that somebody else has claimed.
+        if (label === claim && typeof lease === 'string') actor.lease ??= lease;
+        ended();
       },
-      leave,
+      ended,
     );
     statement.handler(statement);
   };
@@ -87,7 +97,7 @@ function gated<T extends Sql | Tx>(actor: Actor, connection: () => Connection, s
 export function gateDatabase(actor: Actor, sql: Connections): Database {
   return {
     // Each statement outside of a transaction may have a connection of its own.
-    sql: gated(actor, () => ({ isLost: false }), sql as Sql),
+    sql: gated(actor, () => ({ isLost: false, isTransaction: false }), sql as Sql),
     transaction: (work) => runTransaction(actor, sql, work),
     listen: async () => async () => undefined,
     close: async () => undefined,
@@ -96,9 +106,9 @@ export function gateDatabase(actor: Actor, sql: Connections): Database {
 
 async function runTransaction<T>(actor: Actor, sql: Connections, work: (tx: Tx) => Promise<T>): Promise<T> {
   if ((await actor.pass('begin', ['lose'])) === 'lose') throw connectionLost();
-  const connection: Connection = { isLost: false };
+  const connection: Connection = { isLost: false, isTransaction: true };
   let isLostAfter = false;
-  let leave = actor.enter();
+  let leave = actor.enter(connection);
   try {
     const value = await sql.begin(async (tx) => {
       leave();
@@ -111,7 +121,7 @@ async function runTransaction<T>(actor: Actor, sql: Connections, work: (tx: Tx) 
         return { made };
       } finally {
         actor.isInTransaction = false;
-        leave = actor.enter();
+        leave = actor.enter(connection);
       }
     });
     if (isLostAfter) throw connectionLost();
@@ -120,6 +130,8 @@ async function runTransaction<T>(actor: Actor, sql: Connections, work: (tx: Tx) 
     if (actor.isDead) return new Promise(() => {});
     throw error;
   } finally {
-    leave();
+    // What was sent together with a statement that failed, and still waits at a gate, has no connection any more.
+    connection.isLost = true;
+    leave(true);
   }
 }

@@ -66,6 +66,15 @@ export class Ground {
     await this.control`update clock set at = ${new Date(toMs)}`;
   }
 
+  /** Sessions that wait for a lock. A lock that was granted is on record before the session that waited goes on. */
+  async countWaiting(): Promise<number> {
+    const [row] = await this.control<{ count: number }[]>`
+      select count(*)::int from pg_locks where not granted and pid in (
+        select pid from pg_stat_get_activity(null) where datid = (
+          select oid from pg_database where datname = current_database()))`;
+    return row?.count ?? 0;
+  }
+
   /** A new project, whose operations wait in the queue. */
   async prepare(): Promise<Known> {
     await this.control`delete from projects`;

@@ -139,7 +139,7 @@ function* checkCatalogs({ driver }: World, rows: Rows) {
     const isRunning = primary !== undefined && driver.computes.get(primary.id)?.process != null;
     // A server that died or was never started may hold something else; its next start looks.
     if (isRunning || branch.catalogKept) yield* compareCatalog(branch, held, rows);
-    yield* checkPending(branch, primary, rows);
+    yield* checkPending(branch, held, primary, rows);
   }
 }
 
@@ -166,18 +166,29 @@ function* compareCatalog(branch: BranchRow, held: FakeBranch, { roles, databases
   }
 }
 
-/** What was to be carried out on a server is, unless the operation that was to do so has failed or was cancelled. */
-function* checkPending(branch: BranchRow, primary: EndpointRow | undefined, { operations, roles, databases }: Rows) {
-  if (primary === undefined || primary.disabled || branch.deletingAt !== null) return;
-  const isExcused = operations.some(
-    ({ status }) => status === 'error' || status === 'cancelled' || status === 'skipped',
+/**
+ * A change waits only where the operation that was to carry it out, on this very branch or on the one that it was
+ * copied from, has failed or was cancelled; or for a compute, and then the data does not hold it yet.
+ */
+function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow | undefined, rows: Rows) {
+  if (primary?.disabled || branch.deletingAt !== null) return;
+  const isExcused = rows.operations.some(
+    ({ status, branchId }) => isFailed(status) && (branchId === branch.id || branchId === branch.parentId),
   );
   if (isExcused) return;
-  const isOwn = (row: { readonly branchId: string; readonly pending: boolean }) =>
-    row.branchId === branch.id && row.pending;
-  if (roles.some(isOwn)) yield 'a change of a role was not carried out';
-  if (databases.some(isOwn)) yield 'a change of a database was not carried out';
+  const isLeft = (row: RoleRow | DatabaseRow, isThere: boolean) => {
+    const isCarriedOut = isThere === (row.droppedAt === null);
+    return row.branchId === branch.id && row.pending && (primary !== undefined || isCarriedOut);
+  };
+  if (rows.roles.some((row) => isLeft(row, held.roles.get(row.name)?.verifier === row.verifier))) {
+    yield 'a change of a role is left';
+  }
+  if (rows.databases.some((row) => isLeft(row, held.databases.has(row.name)))) {
+    yield 'a change of a database is left';
+  }
 }
+
+const isFailed = (status: string) => ['error', 'cancelled', 'skipped'].includes(status);
 
 function* checkPromises({ known }: World, { branches, endpoints, roles, databases, projects }: Rows) {
   if (known.doubtful.has(known.projectId)) return;

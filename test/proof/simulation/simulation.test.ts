@@ -51,6 +51,40 @@ const takenOver: Source = ({ actors, idle }) => {
   return client.isDone ? null : 'c1';
 };
 
+/** A worker is about to send two statements at once, the first of which has to wait for what a command has locked. */
+const lockedOut: Source = ({ actors }) => {
+  const [worker, client] = [actors.get('w1'), actors.get('c1')];
+  if (worker === undefined) return 'w1';
+  if (!worker.isInTransaction) return 'w1 step';
+  if (client === undefined) return 'c1 createRole 0 0';
+  return client.gates[0]?.label === 'commit' ? null : 'c1 step';
+};
+
+it('statements that wait together for one lock do not hold a schedule up', async () => {
+  const { violations, trace } = await play(ground, lockedOut);
+  expect(trace.at(-1)).toBe('c1 step -> commit');
+  expect(violations).toEqual([]);
+});
+
+/** A reconciler crashes after it has seen an operation that a worker is busy with. */
+const bystander: Source = ({ actors, driver }) => {
+  const [reconciler, second] = [actors.get('r1'), actors.get('w2')];
+  if (![...driver.computes.values()].some(({ process }) => process !== null)) return 'w1';
+  if (reconciler === undefined) return 'r1 stray-computes';
+  if (!reconciler.isDone) return reconciler.gates[0]?.label === 'commit' ? 'r1 crash' : 'r1';
+  return second?.isDone === true ? null : 'w2';
+};
+
+it('a crash takes no lease away from those who go on', async () => {
+  const { violations, moves } = await play(ground, bystander);
+  expect(moves).toContain('r1 crash');
+  expect(violations).toEqual([]);
+});
+
+it('a branch that is asked for before its parent has its roles keeps none of them as pending', async () => {
+  expect((await playMoves(ground, ['c1 createBranch 0 0'])).violations).toEqual([]);
+});
+
 it('what was found is told in as few moves as show it', async () => {
   const moves = Array.from({ length: 40 }, (_, index) => `w${index}`);
   const needed = ['w3', 'w17', 'w18', 'w39'];
