@@ -69,7 +69,7 @@ export class PooledSession implements Waiter {
     this.#pool = options.pool;
     this.values = options.values;
     this.#statements = new ClientStatements(options.pool.statements);
-    this.#translator = new RequestTranslator(this.#statements);
+    this.#translator = new RequestTranslator(this.#statements, this);
     const stream = this.#stream;
     this.#stopListening = onChunks(stream, this.#onData);
     this.#writer = writerTo(stream, this.#onDrain);
