@@ -100,6 +100,10 @@ describe('a pooled client gets the answers of a plain server', () => {
       [parse('a', 'select 1'), sync, failing, closeStatement('a'), sync, bind('a'), execute()],
     ],
     [
+      'to a name whose Parse was skipped, and later its Close',
+      [failing, parse('a', 'select 1'), sync, failing, closeStatement('a'), sync, bind('a'), execute()],
+    ],
+    [
       'to a new text for a name whose Close was skipped',
       [parse('a', 'select 1'), sync, failing, closeStatement('a'), sync, parse('a', 'select 2')],
     ],

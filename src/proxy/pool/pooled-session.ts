@@ -243,7 +243,8 @@ export class PooledSession implements Waiter {
       this.#translator.rewind();
       return void this.#begin(unread);
     }
-    if (readyOwed === null) {
+    // What it has sent since the server's FATAL error may look like requests that only need errors.
+    if (readyOwed === null || this.#hasFatalError) {
       const isSilent = this.#translator.isTerminated || this.#hasFatalError || isMidMessage;
       return void this.#end(isSilent ? null : errorResponse(serverClosed));
     }

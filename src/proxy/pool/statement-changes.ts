@@ -22,6 +22,7 @@ export class NameAddition implements StatementChange {
 
   undo(): void {
     this.#named.parsedIn = null;
+    this.#named.isVoid = true;
     this.#server.remove(this.#named.statement);
     this.#client.remove(this.#key, this.#named);
   }

@@ -89,6 +89,8 @@ export interface NamedStatement {
   readonly preparedAt: number;
   /** The batch of the Parse, until the server has confirmed it; then null. */
   parsedIn: number | null;
+  /** The server has refused or skipped the Parse, so that nothing brings the name back. */
+  isVoid: boolean;
 }
 
 /** What one client has prepared, by the client's own names. */
@@ -116,14 +118,14 @@ export class ClientStatements {
   /** The client has sent a Parse. */
   add(name: string, content: Buffer, encoding: string, batch: number): NamedStatement {
     const statement = this.#table.acquire(content, encoding);
-    const named = { statement, preparedAt: this.#table.tick(), parsedIn: batch };
+    const named = { statement, preparedAt: this.#table.tick(), parsedIn: batch, isVoid: false };
     this.#put(name, named);
     return named;
   }
 
   /** Undoes `remove`. */
   restore(name: string, named: NamedStatement): void {
-    if (this.find(name) !== undefined) return;
+    if (named.isVoid || this.find(name) !== undefined) return;
     named.statement.holders += 1;
     this.#put(name, named);
   }
