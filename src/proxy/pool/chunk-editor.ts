@@ -8,6 +8,9 @@ export class ChunkEditor {
   readonly chunk: Buffer;
   /** Start of the current message. */
   at = 0;
+  /** Where the name of a statement lies in the current message; -1 when it has none, or none that can be read. */
+  nameStart = -1;
+  nameEnd = -1;
   /** Start of the bytes that are not in `parts` yet. */
   #from = 0;
   readonly #parts: Buffer[] = [];
@@ -28,6 +31,30 @@ export class ChunkEditor {
     this.#from = this.at + count;
   }
 
+  /**
+   * Finds the name in a Parse, Bind, Describe or Close that ends at `end`. A message that breaks its own rules has
+   * none: the server gets it as it is, and refuses it. Throws if the name goes beyond what has arrived of the message.
+   */
+  findName(type: number, end: number, isWhole: boolean): void {
+    const { chunk, at } = this;
+    this.nameStart = -1;
+    this.nameEnd = -1;
+    let start = at + headerBytes;
+    if (type === requestTypes.bind) start = endOfString(chunk, start, end) + 1;
+    else if (type !== requestTypes.parse) {
+      if (start === end || chunk[start] !== statementTarget) return;
+      start += 1;
+    }
+    const nameEnd = start === 0 ? -1 : endOfString(chunk, start, end);
+    if (nameEnd === -1) {
+      if (isWhole) return;
+      throw new ProtocolError('string without an end');
+    }
+    if (type === requestTypes.close && nameEnd !== end - 1) return;
+    this.nameStart = start;
+    this.nameEnd = nameEnd;
+  }
+
   /** Everything up to `at`, as edited. */
   finish(): readonly Buffer[] {
     const isWhole = this.#from === 0 && this.at === this.chunk.length;
@@ -36,15 +63,14 @@ export class ChunkEditor {
   }
 }
 
-/** The index of the zero byte that ends the string at `start`. */
-export function endOfString(bytes: Buffer, start: number, end = bytes.length): number {
+/** The index of the zero byte that ends the string at `start`; -1 when there is none before `end`. */
+function endOfString(bytes: Buffer, start: number, end: number): number {
   const at = bytes.indexOf(0, start);
-  if (at === -1 || at >= end) throw new ProtocolError('string without an end');
-  return at;
+  return at < end ? at : -1;
 }
 
 /** The current message up to the end of a name, with another name there and the length corrected. */
-export function withName({ chunk, at }: ChunkEditor, nameStart: number, nameEnd: number, name: Buffer): Buffer {
+export function withName({ chunk, at, nameStart, nameEnd }: ChunkEditor, name: Buffer): Buffer {
   const head = Buffer.allocUnsafe(nameStart - at + name.length);
   chunk.copy(head, 0, at, nameStart);
   head.writeUInt32BE(chunk.readUInt32BE(at + 1) - (nameEnd - nameStart) + name.length, 1);
@@ -62,7 +88,7 @@ export function parseMessage({ name, content }: Statement): Buffer {
   return message;
 }
 
-export function closeMessage({ name }: Statement): Buffer {
+export function closeMessage(name: Buffer): Buffer {
   const message = Buffer.allocUnsafe(headerBytes + 1 + name.length + 1);
   message[0] = requestTypes.close;
   message.writeUInt32BE(message.length - 1, 1);

@@ -5,12 +5,14 @@
  */
 import { headerBytes, requestTypes, statementTarget } from './message-types.ts';
 
-const name = 'catnap_deallocated';
+const name = 'catnap_stand_in';
 const sql = `DEALLOCATE ${name}`;
 /** A longer text is not recognised; names of drivers are short. */
 const textBytesMax = 300;
 /** Parameter types: none. */
 const noTypes = '\0\0';
+
+export const standInName = Buffer.from(name);
 
 /** Makes the stand-in anew: two requests, a Close and a Parse. */
 export const makeStandIn = Buffer.concat([
@@ -34,7 +36,8 @@ export function deallocatedName(chunk: Buffer, start: number, end: number): stri
   if (textEnd === -1 || textEnd >= end || textEnd - start > textBytesMax) return null;
   const [, quoted, plain] = pattern.exec(chunk.toString('latin1', start, textEnd)) ?? [];
   if (quoted !== undefined) return quoted.replaceAll('""', '"');
-  const folded = plain?.toLowerCase();
+  // Bytes beyond ASCII are parts of characters here, and keep their case.
+  const folded = plain?.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
   // `DEALLOCATE ALL` goes to the server as it is: it drops what SQL has prepared too.
   return folded === undefined || folded === 'all' || folded === 'prepare' ? null : folded;
 }

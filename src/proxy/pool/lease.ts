@@ -47,7 +47,7 @@ export class Lease implements Waiter {
     this.values = values;
     this.#cancelMs = cancelMs;
     this.#statements = new ClientStatements(pool.statements);
-    this.#translator = new RequestTranslator(this.#statements);
+    this.#translator = new RequestTranslator(this.#statements, this);
   }
 
   /** The caller has counted itself in `pool.clients`; from now on `release` takes care of that. */

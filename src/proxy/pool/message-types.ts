@@ -22,6 +22,16 @@ export const requestTypes = {
   terminate: code('X'),
 } as const;
 
+/** Whether such a request can name a prepared statement in a field of its own. */
+export function namesStatement(type: number): boolean {
+  return (
+    type === requestTypes.bind ||
+    type === requestTypes.parse ||
+    type === requestTypes.describe ||
+    type === requestTypes.close
+  );
+}
+
 /** First byte of the body of a Describe or a Close that names a statement and not a portal. */
 export const statementTarget = code('S');
 

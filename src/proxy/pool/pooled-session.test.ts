@@ -350,4 +350,17 @@ describe('a client is disconnected with its server', () => {
     await eventually(() => expect(client.isOpen).toBe(false));
     expect(client.received).toEqual(['1', '2', 'C', 'FATAL 57P01']);
   });
+
+  it('that has told it so, whatever the client sends before the connection is closed', async () => {
+    const { client, idle } = await startWithIdle();
+    client.send(parseUnnamed, executeUnnamed, flush);
+    await backend(0, flush.toString('latin1'));
+    idle.socket.write(Buffer.concat([parseComplete, bindComplete, stopping]));
+    await eventually(() => expect(client.received).toEqual(['1', '2', 'FATAL 57P01']));
+    client.send(sync, query('after'));
+    await backend(0, 'after');
+    idle.socket.end();
+    await eventually(() => expect(client.isOpen).toBe(false));
+    expect(client.received).toEqual(['1', '2', 'FATAL 57P01']);
+  });
 });

@@ -69,7 +69,7 @@ export class PooledSession implements Waiter {
     this.#pool = options.pool;
     this.values = options.values;
     this.#statements = new ClientStatements(options.pool.statements);
-    this.#translator = new RequestTranslator(this.#statements);
+    this.#translator = new RequestTranslator(this.#statements, this);
     const stream = this.#stream;
     this.#stopListening = onChunks(stream, this.#onData);
     this.#writer = writerTo(stream, this.#onDrain);
@@ -243,7 +243,8 @@ export class PooledSession implements Waiter {
       this.#translator.rewind();
       return void this.#begin(unread);
     }
-    if (readyOwed === null) {
+    // What it has sent since the server's FATAL error may look like requests that only need errors.
+    if (readyOwed === null || this.#hasFatalError) {
       const isSilent = this.#translator.isTerminated || this.#hasFatalError || isMidMessage;
       return void this.#end(isSilent ? null : errorResponse(serverClosed));
     }

@@ -117,13 +117,19 @@ describe('replies', () => {
   it('undo the changes of requests that failed or were skipped', () => {
     const { replies } = scanner();
     const undone: string[] = [];
-    const change = (name: string) => ({ undo: () => undone.push(name) });
+    const done: string[] = [];
+    const change = (name: string) => ({
+      done: () => void done.push(name),
+      undo: (how: string) => void undone.push(`${name} ${how}`),
+      redo: () => {},
+    });
     for (const name of ['first', 'second', 'third']) replies.expect(parse, change(name));
     replies.feed(parseComplete);
     replies.feed(failed);
-    expect(undone).toEqual(['third', 'second']);
-    replies.expect(parse, change('skipped'));
-    expect(undone).toEqual(['third', 'second', 'skipped']);
+    expect(done).toEqual(['first']);
+    expect(undone).toEqual(['third skipped', 'second refused']);
+    replies.expect(parse, change('fourth'));
+    expect(undone).toEqual(['third skipped', 'second refused', 'fourth skipped']);
     replies.expect(sync);
     replies.feed(ready);
     expect(replies.isIdle).toBe(true);

@@ -60,6 +60,8 @@ export class ReplyScanner {
   #isSkipping = false;
   /** The server reads the rows of a COPY, and ignores a Sync among them. */
   #isReadingCopy = false;
+  /** How many Syncs were sent: the server skips requests of one batch together, and never those of another. */
+  batch = 0;
   /** Bytes that are still to come of the message that is passing. */
   #bodyLeft = 0;
   #isBodyHidden = false;
@@ -86,6 +88,11 @@ export class ReplyScanner {
   /** Whether the server owes a reply. If not, there is nothing to cancel. */
   get isReplyDue(): boolean {
     return !this.#queue.isEmpty;
+  }
+
+  /** Whether a command of the client runs or will run, which may drop prepared statements. */
+  get isCommandDue(): boolean {
+    return this.#queue.hasCommand;
   }
 
   /** The server reads the rows of a COPY. */
@@ -125,6 +132,7 @@ export class ReplyScanner {
     const kind = request & kindMask;
     if (kind === requestKind.sync) {
       if (this.#isReadingCopy) return;
+      this.batch += 1;
       this.#isBatchOpen = false;
       this.#isBatchBound = false;
       this.#isSkipping = false;
@@ -132,7 +140,7 @@ export class ReplyScanner {
       this.#isReadingCopy = false;
       if (!this.isReplyDue) return;
     } else {
-      if (this.#isSkipping) return void change?.undo();
+      if (this.#isSkipping) return void change?.undo('skipped');
       // The ReadyForQuery of a simple query ends a batch as that of a Sync does.
       this.#isBatchOpen = kind !== requestKind.query;
       if (kind !== requestKind.query) this.#isBatchBound ||= kind === requestKind.bind;
@@ -147,6 +155,11 @@ export class ReplyScanner {
       this.#queue.pop();
       this.#events.onBytes(localReply);
     }
+  }
+
+  /** The command that has just completed has dropped all statements; those behind it come after that. */
+  redoChanges(): void {
+    this.#queue.redoAfterFront();
   }
 
   /** The connection is lost: undoes the changes of every request that has no reply. */

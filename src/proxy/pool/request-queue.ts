@@ -26,7 +26,12 @@ export const local = 32;
 
 /** A change that was made in the statement tables when the request was sent, in the belief that it would succeed. */
 export interface StatementChange {
-  undo(): void;
+  /** The server has carried out the request. */
+  done(): void;
+  /** The server has refused the request, or has skipped it because one before it was refused. */
+  undo(how: 'refused' | 'skipped'): void;
+  /** A command before the request has dropped all statements, so the change is made to what is left. */
+  redo(): void;
 }
 
 export class RequestQueue {
@@ -63,6 +68,7 @@ export class RequestQueue {
   /** Removes the oldest request, and the ends of COPYs that follow it: they have no reply to wait for. */
   pop(): void {
     do {
+      this.#changes[this.#head]?.done();
       this.#changes[this.#head] = null;
       this.#head += 1;
     } while (this.#requests[this.#head] === requestKind.copyEnd);
@@ -95,22 +101,39 @@ export class RequestQueue {
 
   /** The server has rejected the oldest request, and its reply is not complete yet. */
   undoFront(): void {
-    this.#changes[this.#head]?.undo();
+    this.#changes[this.#head]?.undo('refused');
     this.#changes[this.#head] = null;
   }
 
-  /** The server skips everything before the next Sync. Returns false when no Sync was sent yet. */
+  /** Makes the changes of all requests behind the oldest again: it has dropped all statements. */
+  redoAfterFront(): void {
+    for (let i = this.#head + 1; i < this.#requests.length; i++) this.#changes[i]?.redo();
+  }
+
+  /** Whether a command of the client runs or will run. */
+  get hasCommand(): boolean {
+    for (let i = this.#head; i < this.#requests.length; i++) {
+      const request = this.#requests[i] ?? 0;
+      if (request === requestKind.query || request === requestKind.execute) return true;
+    }
+    return false;
+  }
+
+  /**
+   * The server has refused the oldest request, and skips everything behind it up to the next Sync. Returns false when
+   * no Sync was sent yet.
+   */
   skipToSync(): boolean {
     let sync = this.#head;
     while (sync < this.#requests.length && ((this.#requests[sync] ?? 0) & kindMask) !== requestKind.sync) sync += 1;
     const isFound = sync < this.#requests.length;
-    this.#undoUntil(sync);
+    this.#undoUntil(sync, 'refused');
     return isFound;
   }
 
   /** No request will be replied to. */
   abandon(): void {
-    this.#undoUntil(this.#requests.length);
+    this.#undoUntil(this.#requests.length, 'skipped');
   }
 
   /** Whether the client has ended the COPY that the server is about to read. */
@@ -143,8 +166,9 @@ export class RequestQueue {
   }
 
   /** Removes the requests before the index `end` and undoes their changes, latest first. */
-  #undoUntil(end: number): void {
-    for (let i = end - 1; i >= this.#head; i--) this.#changes[i]?.undo();
+  #undoUntil(end: number, first: 'refused' | 'skipped'): void {
+    for (let i = end - 1; i > this.#head; i--) this.#changes[i]?.undo('skipped');
+    if (end > this.#head) this.#changes[this.#head]?.undo(first);
     this.#requests.splice(0, end);
     this.#changes.splice(0, end);
     this.#head = 0;

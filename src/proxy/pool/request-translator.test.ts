@@ -50,7 +50,7 @@ function translator() {
     expectReply(request, change);
   };
   const target = { replies, statements: new ServerStatements(table, 2), turn: 1 };
-  const requestTranslator = new RequestTranslator(new ClientStatements(table));
+  const requestTranslator = new RequestTranslator(new ClientStatements(table), { values: ['UTF8'] });
   const pass = (chunk: Buffer) => Buffer.concat(requestTranslator.translate(chunk, target));
   return { pass, expected, requestTranslator, replies };
 }

@@ -5,20 +5,15 @@
  */
 import { CatnapError } from '../../lib/errors.ts';
 import { ProtocolError } from '../protocol/wire.ts';
-import { ChunkEditor, closeMessage, endOfString, parseMessage, withName } from './chunk-editor.ts';
-import { deallocatedName, makeStandIn, makeStandInAndSync, parseStandIn, queryStandIn } from './deallocate.ts';
-import { headerBytes, requestTypes, statementTarget } from './message-types.ts';
+import { ChunkEditor, closeMessage, parseMessage, withName } from './chunk-editor.ts';
+import { makeStandIn, makeStandInAndSync, parseStandIn, queryStandIn, standInName } from './deallocate.ts';
+import { headerBytes, namesStatement, requestTypes } from './message-types.ts';
 import type { ReplyScanner } from './reply-scanner.ts';
 import { hidden, local, requestKind, type StatementChange } from './request-queue.ts';
-import type { ClientStatements, NamedStatement, ServerStatements, Statement } from './statements.ts';
-
-/** The server connection, as far as the translation needs it. */
-export interface TranslationTarget {
-  readonly replies: ReplyScanner;
-  readonly statements: ServerStatements;
-  /** A new number each time a client gets a server: an unnamed statement lasts for one turn. */
-  readonly turn: number;
-}
+import { BothChanges, NameAddition, NameRemoval, ServerAddition } from './statement-changes.ts';
+import { StatementNames, type TranslatedClient, type TranslationTarget } from './statement-names.ts';
+import { type ClientStatements, hasEncoding, type NamedStatement, type Statement } from './statements.ts';
+import { UnnamedStatement } from './unnamed-statement.ts';
 
 /** As in Postgres, where a message must fit into one palloc chunk. */
 const messageBytesMax = 0x3fff_ffff;
@@ -32,18 +27,18 @@ const flushMessage = Buffer.from([requestTypes.flush, 0, 0, 0, 4]);
 
 export class RequestTranslator {
   readonly #statements: ClientStatements;
+  readonly #names: StatementNames;
   #partial: Buffer | null = null;
   /** Bytes that are still to come of a message whose beginning has passed or was dropped. */
   #bodyLeft = 0;
-  /** The last Parse of the unnamed statement, kept if the client may bind it in a later transaction. */
-  #unnamed: Buffer | null = null;
-  #unnamedTurn = -1;
+  readonly #unnamed = new UnnamedStatement();
   #isTerminated = false;
   /** The partial chunk begins with a message that waits: see `mustWait`. */
   #isHolding = false;
 
-  constructor(statements: ClientStatements) {
+  constructor(statements: ClientStatements, client: TranslatedClient) {
     this.#statements = statements;
+    this.#names = new StatementNames(statements, this.#unnamed, client);
   }
 
   /** The rest of a message will follow, so the server must not go to another client. */
@@ -121,7 +116,8 @@ export class RequestTranslator {
         break;
       }
       const end = Math.min(chunk.length, editor.at + 1 + length);
-      if (this.#mustWait(type, chunk.subarray(editor.at, end), target)) {
+      if (namesStatement(type)) editor.findName(type, end, end === editor.at + 1 + length);
+      if (this.#names.mustWait(type, editor, end, target)) {
         // Without a Flush the server might keep the replies until a Sync, which may be behind this message.
         if (!wasHolding || editor.at > 0) editor.insert(flushMessage);
         this.#isHolding = true;
@@ -135,22 +131,6 @@ export class RequestTranslator {
     return editor.finish();
   }
 
-  /**
-   * What a Parse under a name, or a DEALLOCATE of one, does depends on whether the client has the name; something
-   * under way may take it away: its first Parse may fail or be skipped, DISCARD ALL may succeed. Only the replies tell,
-   * so the message waits for them. During a COPY it does not: it is what ends the COPY, with an error.
-   */
-  #mustWait(type: number, message: Buffer, { replies }: TranslationTarget): boolean {
-    if ((type !== requestTypes.parse && type !== requestTypes.query) || !replies.isReplyDue) return false;
-    if (replies.isReadingCopy) return false;
-    const nameEnd = type === requestTypes.parse ? endOfString(message, headerBytes) : headerBytes - 1;
-    const name =
-      nameEnd > headerBytes
-        ? message.toString('latin1', headerBytes, nameEnd)
-        : deallocatedName(message, nameEnd + 1, message.length);
-    return name !== null && this.#statements.find(name) !== undefined;
-  }
-
   /** The current message of the editor, up to `end`: its own end, or the end of the chunk if the message is longer. */
   #pass(type: number, editor: ChunkEditor, end: number, target: TranslationTarget): void {
     const { replies } = target;
@@ -158,9 +138,11 @@ export class RequestTranslator {
       case requestTypes.parse:
         return void this.#parse(editor, end, target);
       case requestTypes.bind:
-        return void this.#bind(editor, end, target);
+        this.#rename(editor, target);
+        return void replies.expect(requestKind.bind);
       case requestTypes.describe:
-        return void this.#describe(editor, end, target);
+        this.#rename(editor, target);
+        return void replies.expect(requestKind.describe);
       case requestTypes.close:
         return void this.#close(editor, end, target);
       case requestTypes.execute:
@@ -174,8 +156,11 @@ export class RequestTranslator {
       case requestTypes.copyDone:
       case requestTypes.copyFail:
         return void replies.expect(requestKind.copyEnd);
-      case requestTypes.copyData:
       case requestTypes.flush:
+        // A Flush has no reply; one with a body is refused, as a Describe may be.
+        if (end - editor.at > headerBytes) replies.expect(requestKind.describe);
+        return;
+      case requestTypes.copyData:
         return;
       case requestTypes.terminate:
         this.#isTerminated = true;
@@ -185,128 +170,105 @@ export class RequestTranslator {
     }
   }
 
-  #query(editor: ChunkEditor, end: number, target: TranslationTarget): void {
+  #query(editor: ChunkEditor, end: number, { replies }: TranslationTarget): void {
+    const change = this.#deallocate(editor, editor.at + headerBytes, end);
     // As in Postgres, a simple query drops the unnamed statement.
-    this.#unnamed = null;
-    this.#unnamedTurn = -1;
-    const change = this.#deallocate(editor.chunk, editor.at + headerBytes, end);
-    if (change !== null) {
-      const { isInBatch } = target.replies;
-      expectStandIn(target.replies);
-      // In a batch the Sync would be one too many: if a request before it has failed, the server skips the query too.
-      if (!isInBatch) target.replies.expect(requestKind.sync | hidden);
-      editor.insert(isInBatch ? makeStandIn : makeStandInAndSync);
-      editor.replace(queryStandIn, end - editor.at);
-    }
-    target.replies.expect(requestKind.query, change);
+    const drop = this.#unnamed.drop(replies.batch);
+    if (change === null) return void replies.expect(requestKind.query, drop);
+    const { isInBatch } = replies;
+    expectStandIn(replies);
+    // In a batch the Sync would be one too many: if a request before it has failed, the server skips the query too.
+    if (!isInBatch) replies.expect(requestKind.sync | hidden);
+    editor.insert(isInBatch ? makeStandIn : makeStandInAndSync);
+    editor.replace(queryStandIn, end - editor.at);
+    replies.expect(requestKind.query, drop === null ? change : new BothChanges(change, drop));
   }
 
-  /** Drops the statement that the text deallocates. Null when the text does something else. */
-  #deallocate(chunk: Buffer, textStart: number, end: number): StatementChange | null {
-    const name = deallocatedName(chunk, textStart, end);
-    const named = name === null ? undefined : this.#statements.find(name);
-    if (name === null || named === undefined) return null;
-    this.#statements.remove(name);
-    return { undo: () => this.#statements.restore(name, named) };
+  /** Drops the statement that the text deallocates. Null when the client has none of that name. */
+  #deallocate(editor: ChunkEditor, textStart: number, end: number): StatementChange | null {
+    const key = this.#names.deallocatedKey(editor, textStart, end);
+    return key === null || this.#statements.find(key) === undefined ? null : new NameRemoval(key, this.#statements);
   }
 
   #parse(editor: ChunkEditor, end: number, target: TranslationTarget): void {
     const { replies } = target;
-    const message = editor.chunk.subarray(editor.at, end);
-    const nameEnd = endOfString(message, headerBytes);
-    if (nameEnd === headerBytes) {
-      const change = this.#deallocate(message, nameEnd + 1, message.length);
-      if (change !== null) {
-        expectStandIn(replies);
-        replies.expect(requestKind.parse, change);
-        editor.insert(makeStandIn);
-        this.#unnamed = null;
-        this.#unnamedTurn = target.turn;
-        return void editor.replace(parseStandIn, message.length);
-      }
+    const { chunk, at, nameStart, nameEnd } = editor;
+    if (nameStart === -1) return void replies.expect(requestKind.parse);
+    if (nameStart === nameEnd) return void this.#parseUnnamed(editor, end, target);
+    const key = this.#names.keyAt(editor);
+    if (this.#statements.find(key) !== undefined) {
+      // Postgres refuses a second statement of the same name, once it has understood the text.
+      expectStandIn(replies);
       replies.expect(requestKind.parse);
-      // Most drivers send the Bind right behind the Parse. Only others may bind it in a later transaction.
-      const next = editor.chunk[end];
-      this.#unnamed = next === requestTypes.bind ? null : Buffer.from(message);
-      this.#unnamedTurn = target.turn;
-      return;
+      editor.insert(makeStandIn);
+      return void editor.replace(withName(editor, standInName), nameEnd - at);
     }
-    const name = message.toString('latin1', headerBytes, nameEnd);
-    const known = this.#statements.find(name);
-    if (known !== undefined) {
-      // Postgres refuses a second statement of the same name; sent under the known name, this one is refused too.
-      this.#prepare(known, editor, target);
-      replies.expect(requestKind.parse);
-      return void editor.replace(parseMessage(known.statement), message.length);
-    }
-    const content = message.subarray(nameEnd + 1);
+    const content = chunk.subarray(nameEnd + 1, end);
     if (this.#statements.bytes + content.length > statementBytesMax) throw tooLarge();
-    const named = this.#statements.add(name, content);
+    if (hasEncoding(key)) {
+      // The server would refuse a name that is no text, and does not get this one; a Close lets it look at the name.
+      replies.expect(requestKind.close | hidden);
+      editor.insert(closeMessage(chunk.subarray(nameStart, nameEnd)));
+    }
+    const named = this.#statements.add(key, content, this.#names.encoding, replies.batch);
     // A server that has the text may have prepared it before a column changed its type, so it prepares it again.
     this.#addToServer(named.statement, editor, target);
-    replies.expect(requestKind.parse, {
-      undo: () => {
-        target.statements.remove(named.statement);
-        this.#statements.remove(name, named);
-      },
-    });
-    editor.replace(parseMessage(named.statement), message.length);
+    replies.expect(requestKind.parse, new NameAddition(key, named, this.#statements, target.statements));
+    editor.replace(parseMessage(named.statement), end - at);
   }
 
-  #bind(editor: ChunkEditor, end: number, target: TranslationTarget): void {
-    const portalEnd = endOfString(editor.chunk, editor.at + headerBytes, end);
-    const nameEnd = endOfString(editor.chunk, portalEnd + 1, end);
-    this.#rename(editor, portalEnd + 1, nameEnd, target);
-    target.replies.expect(requestKind.bind);
-  }
-
-  #describe(editor: ChunkEditor, end: number, target: TranslationTarget): void {
-    const start = editor.at + headerBytes;
-    if (editor.chunk[start] === statementTarget)
-      this.#rename(editor, start + 1, endOfString(editor.chunk, start + 1, end), target);
-    target.replies.expect(requestKind.describe);
+  #parseUnnamed(editor: ChunkEditor, end: number, { replies, turn }: TranslationTarget): void {
+    const { chunk, at, nameEnd } = editor;
+    const change = this.#deallocate(editor, nameEnd + 1, end);
+    if (change !== null) {
+      expectStandIn(replies);
+      replies.expect(requestKind.parse, new BothChanges(change, this.#unnamed.parse(null, turn, replies.batch)));
+      editor.insert(makeStandIn);
+      return void editor.replace(parseStandIn, end - at);
+    }
+    // Most drivers send the Bind right behind the Parse. Only others may bind it in a later transaction.
+    const message = chunk[end] === requestTypes.bind ? null : Buffer.from(chunk.subarray(at, end));
+    replies.expect(requestKind.parse, this.#unnamed.parse(message, turn, replies.batch));
   }
 
   /** The client's name of the statement goes; the statement stays on the server for other clients. */
-  #close(editor: ChunkEditor, end: number, target: TranslationTarget): void {
-    const start = editor.at + headerBytes;
-    const name = editor.chunk[start] === statementTarget ? editor.chunk.toString('latin1', start + 1, end - 1) : '';
-    const named = this.#statements.find(name);
-    if (named === undefined) return void target.replies.expect(requestKind.close);
-    this.#statements.remove(name);
-    target.replies.expect(requestKind.close | local, { undo: () => this.#statements.restore(name, named) });
+  #close(editor: ChunkEditor, end: number, { replies }: TranslationTarget): void {
+    const key = editor.nameStart === -1 ? '' : this.#names.keyAt(editor);
+    if (this.#statements.find(key) === undefined) return void replies.expect(requestKind.close);
+    replies.expect(requestKind.close | local, new NameRemoval(key, this.#statements));
     editor.replace(null, end - editor.at);
   }
 
-  /** Replaces the statement's name, which lies from `nameStart` to `nameEnd` in the current message. */
-  #rename(editor: ChunkEditor, nameStart: number, nameEnd: number, target: TranslationTarget): void {
-    if (nameStart === nameEnd) return void this.#provideUnnamed(editor, nameStart, target);
-    const named = this.#statements.find(editor.chunk.toString('latin1', nameStart, nameEnd));
+  /** Replaces the name of the statement that a Bind or a Describe uses. */
+  #rename(editor: ChunkEditor, target: TranslationTarget): void {
+    if (editor.nameStart === -1) return;
+    if (editor.nameStart === editor.nameEnd) return void this.#provideUnnamed(editor, target);
+    const named = this.#statements.find(this.#names.keyAt(editor));
     // The client has not prepared it: the server reports that, unless SQL made the statement in this transaction.
     if (named === undefined) return;
     this.#prepare(named, editor, target);
-    editor.replace(withName(editor, nameStart, nameEnd, named.statement.name), nameEnd - editor.at);
+    editor.replace(withName(editor, named.statement.name), editor.nameEnd - editor.at);
   }
 
   /** Makes sure that the server's unnamed statement is the client's own. */
-  #provideUnnamed(editor: ChunkEditor, nameStart: number, target: TranslationTarget): void {
-    if (this.#unnamedTurn === target.turn) return;
-    if (this.#unnamed === null) {
+  #provideUnnamed(editor: ChunkEditor, { replies, turn }: TranslationTarget): void {
+    if (this.#unnamed.isOn(turn)) return;
+    const { message } = this.#unnamed;
+    if (message === null) {
       // The server may hold an unnamed statement of another client, which this client must not use.
-      const message = withName(editor, nameStart, nameStart, Buffer.from(missingName));
-      return void editor.replace(message, nameStart - editor.at);
+      return void editor.replace(withName(editor, Buffer.from(missingName)), editor.nameEnd - editor.at);
     }
-    target.replies.expect(requestKind.parse | hidden);
-    editor.insert(this.#unnamed);
-    this.#unnamedTurn = target.turn;
+    replies.expect(requestKind.parse | hidden, this.#unnamed.provide(turn, replies.batch));
+    editor.insert(message);
   }
 
   /** Prepares the statement on the server, unless the server has it. */
   #prepare(named: NamedStatement, editor: ChunkEditor, target: TranslationTarget): void {
     if (target.statements.has(named)) return;
-    const { statement } = named;
+    const { statement, preparedAt } = named;
     this.#addToServer(statement, editor, target);
-    target.replies.expect(requestKind.parse | hidden, { undo: () => target.statements.remove(statement) });
+    const change = new ServerAddition(statement, target.statements, preparedAt);
+    target.replies.expect(requestKind.parse | hidden, change);
     editor.insert(parseMessage(statement));
   }
 
@@ -319,7 +281,7 @@ export class RequestTranslator {
     for (const closed of [evicted, statement.wasSent ? statement : null]) {
       if (closed === null) continue;
       target.replies.expect(requestKind.close | hidden);
-      editor.insert(closeMessage(closed));
+      editor.insert(closeMessage(closed.name));
     }
     statement.wasSent = true;
   }

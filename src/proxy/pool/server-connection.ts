@@ -219,6 +219,7 @@ export class ServerConnection implements ReplyEvents {
     if (dropsStatements(tag)) this.statements.clear();
     this.#leftovers = leftoversAfter(tag, this.#leftovers);
     this.#user?.onServerCommand(tag);
+    if (dropsStatements(tag)) this.replies.redoChanges();
   }
 
   onFatal(body: Buffer): boolean {

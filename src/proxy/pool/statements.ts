@@ -5,7 +5,26 @@
  * A text means what the catalogue makes of it at the moment when it is prepared: the types of its parameters, say. So
  * a client uses nothing that a server has prepared before the client itself sent its Parse. `preparedAt` counts the
  * Parse messages of the pool, as a clock for that.
+ *
+ * What bytes mean beyond ASCII depends on the client's encoding, so a name and a text with such bytes is only the same
+ * as another one in the same encoding.
  */
+import { isAscii } from 'node:buffer';
+
+/** As in Postgres, which ignores the rest of a longer name. */
+const nameBytesMax = 63;
+const beyondAscii = /[^\0-\x7f]/;
+
+/** What a client's name is found by: the bytes of the name, as latin1, with the encoding where it matters. */
+export function nameKey(name: string, encoding: string): string {
+  const significant = name.length > nameBytesMax ? name.slice(0, nameBytesMax) : name;
+  return beyondAscii.test(name) ? `${significant}\0${encoding}` : significant;
+}
+
+/** Whether the key belongs to a name that means something else in another encoding. */
+export function hasEncoding(key: string): boolean {
+  return key.includes('\0');
+}
 
 export class Statement {
   /** The name on servers. */
@@ -32,8 +51,9 @@ export class StatementTable {
   #now = 0;
 
   /** Counts the caller as a holder, until `release`. */
-  acquire(content: Buffer): Statement {
-    const key = content.toString('latin1');
+  acquire(content: Buffer, encoding: string): Statement {
+    const text = content.toString('latin1');
+    const key = isAscii(content) ? text : `${text}${encoding}`;
     let statement = this.#byContent.get(key);
     if (statement === undefined) {
       this.#lastId += 1;
@@ -67,6 +87,10 @@ export class StatementTable {
 export interface NamedStatement {
   readonly statement: Statement;
   readonly preparedAt: number;
+  /** The batch of the Parse, until the server has confirmed it; then null. */
+  parsedIn: number | null;
+  /** The server has refused or skipped the Parse, so that nothing brings the name back. */
+  isVoid: boolean;
 }
 
 /** What one client has prepared, by the client's own names. */
@@ -75,6 +99,8 @@ export class ClientStatements {
   /** Null until the client prepares something: many clients never do. */
   #byName: Map<string, NamedStatement> | null = null;
   #bytes = 0;
+  /** Names that were removed by requests which the server has not replied to: it may skip them. */
+  removalsDue = 0;
 
   constructor(table: StatementTable) {
     this.#table = table;
@@ -90,15 +116,16 @@ export class ClientStatements {
   }
 
   /** The client has sent a Parse. */
-  add(name: string, content: Buffer): NamedStatement {
-    const named = { statement: this.#table.acquire(content), preparedAt: this.#table.tick() };
+  add(name: string, content: Buffer, encoding: string, batch: number): NamedStatement {
+    const statement = this.#table.acquire(content, encoding);
+    const named = { statement, preparedAt: this.#table.tick(), parsedIn: batch, isVoid: false };
     this.#put(name, named);
     return named;
   }
 
   /** Undoes `remove`. */
   restore(name: string, named: NamedStatement): void {
-    if (this.find(name) !== undefined) return;
+    if (named.isVoid || this.find(name) !== undefined) return;
     named.statement.holders += 1;
     this.#put(name, named);
   }
@@ -145,6 +172,13 @@ export class ServerStatements {
       this.#prepared.set(statement, at);
     }
     return true;
+  }
+
+  /** For a statement that is prepared again after all were dropped. */
+  restore(statement: Statement, preparedAt: number): void {
+    this.remove(statement);
+    statement.holders += 1;
+    this.#prepared.set(statement, preparedAt);
   }
 
   /** Returns the statement that has to be closed to make room, if any. */

@@ -16,6 +16,7 @@ export const trackedNames = [
   'application_name',
 ] as const;
 const indexByName = new Map<string, number>(trackedNames.map((name, index) => [name.toLowerCase(), index]));
+export const clientEncodingIndex = 0;
 export const applicationNameIndex = trackedNames.length - 1;
 
 /** Values in the order of `trackedNames`. An array is never changed, only replaced. */

@@ -10,7 +10,7 @@ const { seed } = options;
 const isAsked = (part: string) => options.only.length === 0 || options.only.includes(part);
 const secondsSince = (began: number) => Math.round((performance.now() - began) / 1_000);
 /** A heap that has grown by more than this has kept something of each request. */
-const heapGrowthMbMax = 60;
+const heapGrowthMbMax = 25;
 const residentGrowthMbMax = 150;
 
 test.runIf(isAsked('api'))('requests made from the OpenAPI document', async () => {

@@ -3,7 +3,7 @@ import { query } from '../../helpers/postgres-messages.ts';
 import { PostgresProxies } from '../../helpers/proxy.ts';
 import { Random } from '../random.ts';
 import { createProgress, Findings } from './findings.ts';
-import { compareSessions, leaveSession, mixSessions } from './sessions.ts';
+import { applicationName, compareSessions, leaveSession, mixSessions } from './sessions.ts';
 import { tryOpening } from './startup.ts';
 import { type Target, WireClient } from './wire-client.ts';
 
@@ -30,7 +30,7 @@ export async function fuzzSessions({ seed, rounds, minutes }: PostgresFuzzOption
     await proxies.direct`create table if not exists fuzz_rows (a text)`;
     const proxy = await proxies.start();
     const { user, password, database } = proxies.role;
-    const parameters = { application_name: 'fuzz' };
+    const parameters = { application_name: applicationName };
     const plain: Target = { address: { path: proxies.system.path }, user, password, database, parameters };
     const at = (endpoint: string): Target => ({
       address: { host: '127.0.0.1', port: proxy.port },
@@ -60,7 +60,7 @@ export async function fuzzSessions({ seed, rounds, minutes }: PostgresFuzzOption
     }
     const [row] = await proxies.direct`
       select count(*)::int as open from pg_stat_activity
-       where application_name = 'fuzz' and state like 'idle in transaction%'`;
+       where application_name = ${applicationName} and state like 'idle in transaction%'`;
     await proxies.direct`drop table fuzz_rows`;
     return { counts, findings: findings.list(), leftTransactions: row?.open ?? 0 };
   } finally {

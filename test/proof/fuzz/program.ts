@@ -52,9 +52,12 @@ async function run(program: Program, { seed, rounds, minutes }: { seed: number; 
   const random = new Random(seed);
   const report = createProgress('fuzz program');
   const [proxy = 0] = await program.processPids('proxy');
-  const endsAt = performance.now() + minutes * 60_000;
-  const warmUp = Math.floor(rounds / 4);
-  let proxyMbAfterWarmUp = residentOf(proxy);
+  const beganAt = performance.now();
+  const endsAt = beganAt + minutes * 60_000;
+  // A quarter of the rounds, or of the time if that is over first.
+  const isWarm = (round: number) =>
+    round >= Math.floor(rounds / 4) || performance.now() >= beganAt + (endsAt - beganAt) / 4;
+  let proxyMbAfterWarmUp: number | null = null;
   for (let round = 0; round < rounds && performance.now() < endsAt; round++) {
     const many = <T>(work: () => Promise<T>) => Promise.all(Array.from({ length: atOnce }, work));
     await many(() => tryOpening(random, target, findings));
@@ -66,7 +69,7 @@ async function run(program: Program, { seed, rounds, minutes }: { seed: number; 
     counts.sql += atOnce;
     counts.webSockets += atOnce;
     counts.sessions += atOnce + 1;
-    if (round === warmUp) proxyMbAfterWarmUp = residentOf(proxy);
+    if (proxyMbAfterWarmUp === null && isWarm(round)) proxyMbAfterWarmUp = residentOf(proxy);
     report(() => `${round} of ${rounds} rounds, ${findings.count} findings, seed ${seed}`);
   }
   const answer = await ask(uri, 'select 42');
@@ -77,5 +80,7 @@ async function run(program: Program, { seed, rounds, minutes }: { seed: number; 
     const open = await readMetric(program, 'catnap_proxy_connections\\{proxy="\\d+"\\}');
     if (open > 0) throw new Error(`${open} connections are still open`);
   }).catch((error: unknown) => findings.add(String(error), ''));
-  return { counts, findings: findings.list(), proxyMbAfterWarmUp, proxyMbAtEnd: residentOf(proxy) };
+  const proxyMbAtEnd = residentOf(proxy);
+  const warm = proxyMbAfterWarmUp ?? proxyMbAtEnd;
+  return { counts, findings: findings.list(), proxyMbAfterWarmUp: warm, proxyMbAtEnd };
 }
