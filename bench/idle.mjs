@@ -3,12 +3,12 @@
  * a start takes, and the API when its process was killed. A few computes are real; the many are rows alone, because to
  * sleep is all they do.
  */
-import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import pg from 'pg';
-import { freePort, makeHome, startCatnap } from './catnap.mjs';
+import { rm } from 'node:fs/promises';
+import { freePort, makeCompute, makeHome, startCatnap } from './catnap.mjs';
+import { keep } from './measures.mjs';
 import { processesOf, proportionalBytes } from './processes.mjs';
 import { printTable, timed } from './stats.mjs';
+import { addProjects, withSystemSql } from './system-rows.mjs';
 
 const asleep = Number(process.env.BENCH_ASLEEP ?? 1_000);
 const seconds = Number(process.env.BENCH_IDLE_SECONDS ?? 60);
@@ -28,10 +28,10 @@ export async function benchIdle() {
   let catnap = await startCatnap(place);
   try {
     await makeSleepers(catnap);
-    const [until, busy] = [[], []];
+    const [ready, busy] = [[], []];
     for (let i = 0; i < starts; i++) {
       await catnap.stop();
-      until.push(await timed(async () => (catnap = await startCatnap(place))));
+      ready.push(await timed(async () => (catnap = await startCatnap(place))));
       busy.push(sum((await processesOf(catnap)).map(({ cpuSeconds }) => cpuSeconds)));
     }
     await pause(settleSeconds * 1_000);
@@ -39,10 +39,12 @@ export async function benchIdle() {
     const killed = [];
     for (let i = 0; i < starts; i++) killed.push(await timeOfDeath(catnap));
     const rows = [
-      ['start until ready', until],
+      ['start until ready', ready],
       ['processor time of a start', busy.map((s) => s * 1_000)],
       ['API killed until it answers', killed],
     ];
+    keep({ what: 'second start until ready', unit: 'ms', ours: ready, atMost: 1_500 });
+    keep({ what: 'API process killed until it answers', unit: 'ms', ours: killed, atMost: 1_000 });
     printTable('A start with all asleep (ms)', rows, 'start until ready');
   } finally {
     await catnap.stop();
@@ -52,37 +54,9 @@ export async function benchIdle() {
 
 async function makeSleepers(catnap) {
   const made = [];
-  for (let i = 0; i < Math.min(realMax, asleep); i++) made.push(await catnap.api('POST', '/projects', { project: {} }));
-  for (const { project, endpoints } of made) {
-    const path = `/projects/${project.id}/endpoints/${endpoints[0].id}`;
-    await until(async () => (await catnap.api('GET', path)).endpoint.current_state === 'active');
-    await catnap.api('POST', `${path}/suspend`);
-    await until(async () => (await catnap.api('GET', path)).endpoint.current_state === 'idle');
-  }
-  const first = { project: made[0].project.id, branch: made[0].branch.id, endpoint: made[0].endpoints[0].id };
-  await ask(catnap, copies(first, asleep - made.length));
-}
-
-/** Everything of one project but its data, under other names. The driver is asked about histories that are not there. */
-function copies({ project, branch, endpoint }, count) {
-  const copy = (table, where, changes) => `
-    insert into catnap.${table} overriding system value
-    select (jsonb_populate_record(row, jsonb_build_object(${changes}))).*
-    from catnap.${table} row, generate_series(1, ${count}) n where ${where}`;
-  const newId = (table) => `'id', nextval(pg_get_serial_sequence('catnap.${table}', 'id'))`;
-  const ofBranch = `row.branch_id = '${branch}'`;
-  return [
-    copy('projects', `row.id = '${project}'`, `'id', row.id || n, 'tenant_uid', row.tenant_uid + 1000000 + n`),
-    copy('branches', `row.id = '${branch}'`, `'id', row.id || n, 'project_id', row.project_id || n`),
-    copy('roles', ofBranch, `${newId('roles')}, 'branch_id', row.branch_id || n`),
-    copy('databases', ofBranch, `${newId('databases')}, 'branch_id', row.branch_id || n`),
-    copy(
-      'endpoints',
-      `row.id = '${endpoint}'`,
-      `'id', row.id || n, 'project_id', row.project_id || n, 'branch_id', row.branch_id || n`,
-    ),
-    'analyze',
-  ];
+  for (let i = 0; i < Math.min(realMax, asleep); i++) made.push(await makeCompute(catnap));
+  for (const { suspend } of made) await suspend();
+  await withSystemSql(catnap.home, (sql) => addProjects(sql, made[0], asleep - made.length));
 }
 
 async function printCost(catnap) {
@@ -108,12 +82,19 @@ async function printCost(catnap) {
     const cells = [String(processes).padStart(10), ((100 * cpu) / seconds).toFixed(2).padStart(13)];
     console.log(`  ${part.padEnd(24)}${cells.join('')}${(bytes / 1e6).toFixed(0).padStart(10)}`);
   }
-  const [sessions] = await ask(catnap, [
-    `select application_name as name, count(*)::int as count from pg_stat_activity
-     where backend_type = 'client backend' and pid <> pg_backend_pid() group by 1 order by 1`,
-  ]);
-  console.log(`\nSessions of the system database: ${sum(sessions.map(({ count }) => count))}`);
+  const sessions = await withSystemSql(catnap.home, (sql) =>
+    sql.unsafe(
+      `select application_name as name, count(*)::int as count from pg_stat_activity
+        where backend_type = 'client backend' and pid <> pg_backend_pid() group by 1 order by 1`,
+    ),
+  );
+  const inAll = sum(sessions.map(({ count }) => count));
+  console.log(`\nSessions of the system database: ${inAll}`);
   for (const { name, count } of sessions) console.log(`  ${name.padEnd(24)}${String(count).padStart(10)}`);
+  const what = `${asleep} asleep: `;
+  keep({ what: `${what}processor, of one core`, unit: '%', ours: [(100 * total.cpu) / seconds], atMost: 1 });
+  keep({ what: `${what}memory of all processes`, unit: 'MB', ours: [total.bytes / 1e6], atMost: 200 });
+  keep({ what: `${what}sessions of the system database`, unit: '×', ours: [inAll], atMost: 8 });
 }
 
 /** How long the API did not answer after its process was killed. */
@@ -124,19 +105,6 @@ async function timeOfDeath(catnap) {
   // One that dies young is started later, and later.
   await pause(6_000);
   return ms;
-}
-
-async function ask({ home }, statements) {
-  const password = await readFile(join(home, 'system', 'password'), 'utf8');
-  const client = new pg.Client({ host: join(home, 's', 'system'), user: 'catnap', database: 'catnap', password });
-  await client.connect();
-  try {
-    const replies = [];
-    for (const statement of statements) replies.push((await client.query(statement)).rows);
-    return replies;
-  } finally {
-    await client.end();
-  }
 }
 
 async function until(isSo) {
