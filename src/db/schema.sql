@@ -185,6 +185,7 @@ create table branches (
 );
 CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
+CREATE INDEX branches_expiring ON catnap.branches USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleting_at IS NULL));
 CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
 CREATE INDEX branches_recoverable ON catnap.branches USING btree (recoverable_until) WHERE (recoverable_until IS NOT NULL);
 
