@@ -7,9 +7,10 @@ import { testProviders } from '../../test/helpers/providers.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { insertApiKey } from '../db/api-keys.ts';
 import { json } from '../db/client.ts';
-import { recordDelivery, takeDeliveryLock } from '../db/deliveries.ts';
+import { type CutOffQuestion, recordDelivery, selectCutOffCopies, takeDeliveryLock } from '../db/deliveries.ts';
 import { selectOperationStatus } from '../db/operations.ts';
 import { type ProjectRows, selectProjectRows } from '../db/project-rows.ts';
+import { asOrganizationId, type OperationId } from '../lib/ids.ts';
 import { createLogger } from '../lib/log.ts';
 import { hashToken } from '../lib/secrets.ts';
 import { OperationRunner } from '../operations/runner.ts';
@@ -204,6 +205,35 @@ describe('its data', () => {
     const [snapshot] = await here.core.database.sql`select * from snapshots`;
     expect(snapshot).toMatchObject({ name: 'before', currentState: 'ready' });
     await expect(resume(null)).rejects.toThrow(/a restore replaces nothing/);
+  });
+
+  it('of a copy under new ids is brought by the same command again, if the first was cut off', async () => {
+    const sourceIds = [...rows.branches, ...rows.snapshots].map(({ id }) => String(id));
+    const { sql } = there.core.database;
+    const find = (changes: Partial<CutOffQuestion> = {}) =>
+      selectCutOffCopies(sql, { sourceIds, origin: elsewhere, organizationId: null, ...changes });
+    const elsewhere = { ...origin, from: 'file:///of-copies' };
+    const options = { ids: chooseIds(rows, true), asNew: true, organizationId: null, origin: elsewhere };
+    const first = await command(there, (scope) => admitProject(scope, { rows, box: there.core.box }, options));
+    await drain(there.core, new FakeDriver());
+    const { id } = first.project;
+    expect(await find()).toEqual([id]);
+    expect(await find({ organizationId: made.project.organizationId })).toEqual([id]);
+    expect(await find({ organizationId: asOrganizationId('org-other-1') })).toEqual([]);
+    expect(await find({ origin: { ...elsewhere, at: '2026-01-31T12:00:00.000Z' } })).toEqual([]);
+    expect(await find({ sourceIds: ['br-other-1'] })).toEqual([]);
+
+    const again = await command(there, (scope) => resumeAdmission(scope, id, elsewhere));
+    expect(again?.awaited.map((one) => one.id).toSorted()).toEqual(first.awaited.map((one) => one.id).toSorted());
+    const [given, ...others] = again?.awaited ?? [];
+    const record = (operationId: OperationId, outcome: Parameters<typeof recordDelivery>[2]) =>
+      command(there, ({ tx }) => recordDelivery(tx, operationId, outcome));
+    for (const { operationId } of others) await record(operationId, { receipt });
+    expect(await find()).toEqual([id]);
+    // What cannot be given was said: the same command then begins another copy.
+    await record(given?.operationId ?? expect.fail(), { failure: 'not in the store' });
+    expect(await find()).toEqual([]);
+    await drain(there.core, new FakeDriver());
   });
 
   it('is waited for as long as the process that brings it lives', async () => {

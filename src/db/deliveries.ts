@@ -2,7 +2,7 @@
  * Data that `catnap restore` brings into a running installation. An operation waits for each piece; the process that
  * brings it holds a lock for as long as it lives, so that its death is noticed, however it ends.
  */
-import type { OperationId, ProjectId } from '../lib/ids.ts';
+import type { OperationId, OrganizationId, ProjectId } from '../lib/ids.ts';
 import { first, json, one, type Sql, type Tx } from './client.ts';
 import { operationsChannel, unfinished } from './operations.ts';
 
@@ -49,6 +49,34 @@ export async function selectMissingDeliveries(
       where d.project_id = ${projectId} order by d.data_id, o.sequence desc) last
     where receipt is null and (exists (select from branches b where b.id = data_id and b.deleting_at is null)
       or exists (select from snapshots s where s.id = data_id and s.deleting_at is null))`;
+}
+
+export interface CutOffQuestion {
+  /** Branches and snapshots of the project, as the backup names them. */
+  readonly sourceIds: readonly string[];
+  readonly origin: DeliveryOrigin;
+  /** Null for any. */
+  readonly organizationId: OrganizationId | null;
+}
+
+/**
+ * Projects under new ids of which something was neither brought nor given up, newest first: the process that brought
+ * them was killed, or still lives.
+ */
+export async function selectCutOffCopies(sql: Sql, question: CutOffQuestion): Promise<ProjectId[]> {
+  const { sourceIds, origin, organizationId } = question;
+  const rows = await sql<{ projectId: ProjectId }[]>`
+    select last.project_id from (
+      select distinct on (d.data_id) d.* from deliveries d join operations o on o.id = d.operation_id
+      where d.source_id = any(${sourceIds}) and d.data_id <> d.source_id
+      order by d.data_id, o.sequence desc) last
+    join projects p on p.id = last.project_id
+    where last.receipt is null and last.failure is null and p.deleting_at is null
+      and last.origin = ${json(sql, origin)} and coalesce(p.organization_id = ${organizationId}, true)
+      and (exists (select from branches b where b.id = last.data_id and b.deleting_at is null)
+        or exists (select from snapshots s where s.id = last.data_id and s.deleting_at is null))
+    group by last.project_id, p.created_at order by p.created_at desc`;
+  return rows.map(({ projectId }) => projectId);
 }
 
 /** Held by the session until it ends; false if another process has it. */

@@ -9,7 +9,13 @@ import { type Core, commandScope } from '../core/context.ts';
 import { type Admission, admitProject, type NamedData, resumeAdmission } from '../core/project-restore.ts';
 import { chooseIds, idIn } from '../core/stored-project.ts';
 import { type Database, openDatabase, type Sql, type Tx } from '../db/client.ts';
-import { type DeliveryOrigin, lockWaiting, recordDelivery, takeDeliveryLock } from '../db/deliveries.ts';
+import {
+  type DeliveryOrigin,
+  lockWaiting,
+  recordDelivery,
+  selectCutOffCopies,
+  takeDeliveryLock,
+} from '../db/deliveries.ts';
 import { migrate } from '../db/migrate.ts';
 import { selectOperationStatus } from '../db/operations.ts';
 import { type ProjectRows, selectProjectRows } from '../db/project-rows.ts';
@@ -85,7 +91,7 @@ export async function restoreProject(
 async function bring(running: Running, wish: ProjectWish, startedAt: string): Promise<ProjectReport> {
   const { restoring, origin } = running;
   const { say, atOnce } = restoring.options;
-  const admitted = wish.asNew ? await admit(running, wish) : await resumeOrAdmit(running, wish);
+  const admitted = await resumeOrAdmit(running, wish);
   const { project, awaited } = admitted.admission;
   const count = awaited.length === 1 ? '1 branch gets its' : `${awaited.length} branches and snapshots get their`;
   say(`project ${project.id} (${project.name}) is there; ${count} data`);
@@ -116,14 +122,33 @@ interface Admitted {
   readonly notes: readonly string[];
 }
 
+const asNewNote = 'a new project has no API keys and no auth integration of the old one';
+
+/** One restore of a project at a time, also of copies of it: they would meet in the same scratch directory. */
 async function resumeOrAdmit(running: Running, wish: ProjectWish): Promise<Admitted> {
   const projectId = asProjectId(wish.projectId);
   await takeLock(running, projectId);
-  const resumed = await command(running, (scope) => resumeAdmission(scope, projectId, running.origin));
+  const resumed = wish.asNew ? await resumeCopy(running, wish) : await resume(running, projectId);
   if (resumed === null) return admit(running, wish);
   running.restoring.options.say(`continuing the restore from ${running.origin.from}`);
   const system = { lsn: null, lastCommitAt: null, lost: null, problems: [], until: null };
-  return { admission: resumed, system, notes: [] };
+  return { admission: resumed, system, notes: wish.asNew ? [asNewNote] : [] };
+}
+
+const resume = (running: Running, projectId: ProjectId) =>
+  command(running, (scope) => resumeAdmission(scope, projectId, running.origin));
+
+/** The project that a killed run of the same command has begun. */
+async function resumeCopy(running: Running, { organizationId }: ProjectWish): Promise<Admission | null> {
+  const { core, restoring, origin } = running;
+  const [projectId] = await selectCutOffCopies(core.database.sql, {
+    sourceIds: restoring.inventory.tenants.map(({ document }) => document.branchId),
+    origin,
+    organizationId: organizationId === undefined ? null : asOrganizationId(organizationId),
+  });
+  if (projectId === undefined) return null;
+  await takeLock(running, projectId);
+  return resume(running, projectId);
 }
 
 interface Stored {
@@ -145,11 +170,11 @@ async function admit(running: Running, wish: ProjectWish): Promise<Admitted> {
   });
   const notes: string[] = [];
   const rows = withoutUnstored(running, found.rows, notes);
-  const stored = { rows, box: await readStoredBox(restoring) };
+  const stored = { rows, box: await readStoredBox(restoring, projectId) };
   const ids = chooseIds(rows, wish.asNew);
   if (wish.asNew) {
     await takeLock(running, idIn(ids, projectId));
-    notes.push('a new project has no API keys and no auth integration of the old one');
+    notes.push(asNewNote);
   }
   const organizationId = wish.organizationId === undefined ? null : asOrganizationId(wish.organizationId);
   const admission = await command(running, async (scope) => {

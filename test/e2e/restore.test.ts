@@ -14,6 +14,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newBackupKeyLine } from '../../src/backup/seal/backup-key.ts';
 import { unmountUnder } from '../../src/compute/local/host/disks/mounts.ts';
+import { findStorageRoot } from '../../src/compute/local/host/disks/storage-image.ts';
+import { createLayout } from '../../src/compute/local/host/home/layout.ts';
 import { eventually, thinkTime, usualDeadlineMs } from '../helpers/eventually.ts';
 import { forgetKilledServers } from '../helpers/killed-servers.ts';
 import { Program } from '../helpers/program.ts';
@@ -309,9 +311,30 @@ describe('one project', { timeout: 600_000 }, () => {
   it('is never restored over itself, but beside itself', async () => {
     await expect(restore('--project', first().id)).rejects.toThrow(/is here, and a restore replaces nothing/);
     await expect(restore('--project', 'no-such-project')).rejects.toThrow(/has no data of project no-such-project/);
-    const report = JSON.parse((await restore('--project', first().id, '--as-new')).stdout);
-    expect(report).toMatchObject({ missing: [], isComplete: true });
+    const list = async () => (await program.api('GET', '/projects?limit=100')).body.projects.map(projectId).toSorted();
+    const projectId = (project: { id: string }) => project.id;
+    const before = await list();
+    await killAt(/reading the system database/, '--project', first().id, '--as-new');
+    // Refused until the system database has noticed that the first is dead.
+    await eventually(() => killAt(/ is there; /, '--project', first().id, '--as-new'), patience);
+    const begun = (await list()).filter((one: string) => !before.includes(one));
+    expect(begun).toHaveLength(1);
+    await eventually(async () => {
+      const { body } = await program.api('GET', `/projects/${begun[0]}/operations`);
+      const states = body.operations.map(({ action, status }: Record<string, string>) => `${action} ${status}`);
+      expect([...new Set(states)]).toEqual(['tenant_attach error']);
+    }, patience);
+    const { stdout, stderr } = await restore('--project', first().id, '--as-new');
+    const report = JSON.parse(stdout);
+    expect(stderr).toMatch(/continuing the restore/);
+    expect(report).toMatchObject({ missing: [], isComplete: true, project: { id: begun[0] } });
+    expect(await list()).toEqual([...before, ...begun].toSorted());
+    const layout = createLayout(program.home.path, await findStorageRoot(program.home.path));
     const { id } = report.project;
+    // Catnap keeps spare disks there too.
+    const scratch = (await readdir(layout.work)).filter((name) => /^(restore|home)-/.test(name));
+    const unfinished = (await readdir(layout.branches(id))).filter((name) => name.startsWith('.'));
+    expect([...scratch, ...unfinished]).toEqual([]);
     expect(id).not.toBe(first().id);
     const wanted = 'database_name=neondb&role_name=neondb_owner';
     const { body } = await program.api('GET', `/projects/${id}/connection_uri?${wanted}`);

@@ -2,7 +2,6 @@
  * The system database of a backup, recovered into a scratch server to be read: what it says of one project at a moment,
  * and the key that its secrets are sealed with.
  */
-import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { homeKey } from '../../backup/layout.ts';
@@ -85,8 +84,13 @@ async function readAt<T>(
 }
 
 /** Opens the secrets of the installation that wrote the backup. */
-export async function readStoredBox({ backup, layout }: Pick<Restoring, 'backup' | 'layout'>): Promise<SecretBox> {
-  const folder = join(layout.work, `home-${randomBytes(4).toString('hex')}`);
+export async function readStoredBox(
+  { backup, layout }: Pick<Restoring, 'backup' | 'layout'>,
+  projectId: string,
+): Promise<SecretBox> {
+  // Named so that the next run finds what a killed one has left: it holds a key.
+  const folder = join(layout.work, `home-${projectId}`);
+  await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { mode: 0o700 });
   try {
     await unpackFolder(open(backup.key, homeKey, await backup.store.get(homeKey)), folder);

@@ -134,7 +134,7 @@ export class PrivilegedHost implements HostCalls {
     await removeUnusedBuilds(build, this.#layout);
     await this.#disks.removeStale((projectId, endpointId) => this.#releaseDisk(projectId, endpointId));
     await this.#cgroups.removeStale();
-    await removeLeftovers(this.#layout);
+    await removeLeftovers(this.#layout, (data) => stopPostmaster(data, null, { fastMs: 0, immediateMs: 10_000 }));
   }
 
   limitsProblem(): Promise<LimitsProblem> {

@@ -1,14 +1,23 @@
 /** Removes what a killed Catnap left half made or half removed. */
-import { readdir, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Layout, unfinishedPrefix } from './layout.ts';
+import { dataDirectory, type Layout, socketFile, unfinishedPrefix } from './layout.ts';
 
 /** Nothing takes this long to make; anything younger may still be in progress. */
 const abandonedMs = 3_600_000;
 
-export async function removeLeftovers(layout: Layout): Promise<void> {
+/** `stop` ends a server in a data directory, if there is one: a restore that was killed leaves its server behind. */
+export async function removeLeftovers(layout: Layout, stop: (data: string) => Promise<void>): Promise<void> {
   for (const name of await namesIn(layout.trash)) await remove(join(layout.trash, name));
-  for (const name of await namesIn(layout.work)) await removeAbandoned(join(layout.work, name));
+  for (const name of await namesIn(layout.work)) {
+    const path = join(layout.work, name);
+    if (await isAbandoned(path)) await stop(dataDirectory(path));
+    await removeAbandoned(path);
+  }
+  for (const name of await namesIn(layout.sockets)) {
+    const path = join(layout.sockets, name);
+    if (scratchSocket.test(name) && !(await isServed(path))) await removeAbandoned(path);
+  }
   for (const folder of [layout.builds, layout.templates]) {
     for (const major of await namesIn(folder)) {
       const names = await namesIn(join(folder, major));
@@ -19,8 +28,27 @@ export async function removeLeftovers(layout: Layout): Promise<void> {
 }
 
 async function removeAbandoned(path: string): Promise<void> {
+  if (await isAbandoned(path)) await remove(path);
+}
+
+async function isAbandoned(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
-  if (found && Date.now() - found.mtimeMs > abandonedMs) await remove(path);
+  return found !== null && Date.now() - found.mtimeMs > abandonedMs;
+}
+
+/** Of a server that recovers or checks data; the names of all others are longer. */
+const scratchSocket = /^x.{6}$/;
+
+async function isServed(directory: string): Promise<boolean> {
+  const lock = await readFile(`${socketFile(directory)}.lock`, 'utf8').catch(() => '');
+  const pid = Number(lock.split('\n')[0]);
+  if (!(pid > 0)) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 const namesIn = (folder: string) => readdir(folder).catch(() => [] as string[]);

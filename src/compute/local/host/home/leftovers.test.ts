@@ -1,0 +1,48 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createLayout, type Layout, socketFile } from './layout.ts';
+import { removeLeftovers } from './leftovers.ts';
+
+let home: string;
+let layout: Layout;
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'cn-left-'));
+  layout = createLayout(home);
+  for (const folder of [layout.sockets, layout.work, layout.trash]) await mkdir(folder, { recursive: true });
+});
+afterEach(() => rm(home, { recursive: true }));
+
+const longAgo = new Date(0);
+
+async function makeSocketDirectory(name: string, pid: number, madeAt = longAgo): Promise<string> {
+  const path = join(layout.sockets, name);
+  await mkdir(path);
+  await writeFile(`${socketFile(path)}.lock`, `${pid}\n`);
+  await utimes(path, madeAt, madeAt);
+  return path;
+}
+
+test('what a killed restore has left goes, and what is in use stays', async () => {
+  // More than the kernel gives to any process.
+  const nobody = 2 ** 22 + 1;
+  const gone = [await makeSocketDirectory('xAbCdEf', nobody), join(layout.work, 'restore-quiet-sea-1')];
+  await mkdir(join(layout.work, 'restore-quiet-sea-1', 'pgdata'), { recursive: true });
+  await utimes(join(layout.work, 'restore-quiet-sea-1'), longAgo, longAgo);
+  const kept = [
+    await makeSocketDirectory('xFedCba', process.pid),
+    await makeSocketDirectory('xUvWxYz', nobody, new Date()),
+    await makeSocketDirectory('xabcdefg', nobody),
+    await makeSocketDirectory('system', nobody),
+    join(layout.work, 'restore-late-sun-1'),
+  ];
+  await mkdir(join(layout.work, 'restore-late-sun-1'));
+  const stopped: string[] = [];
+  await removeLeftovers(layout, async (data) => void stopped.push(data));
+  expect(stopped).toEqual([join(layout.work, 'restore-quiet-sea-1', 'pgdata')]);
+  expect(gone.filter((path) => existsSync(path))).toEqual([]);
+  expect(kept.filter((path) => !existsSync(path))).toEqual([]);
+});
