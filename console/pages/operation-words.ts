@@ -5,7 +5,7 @@ import type { Tone } from '../ui/bits.tsx';
 const actions: Readonly<Record<string, string>> = {
   create_timeline: 'Creating the project’s data',
   create_branch: 'Creating the branch',
-  delete_timeline: 'Deleting the data of a branch or snapshot',
+  delete_timeline: 'Deleting a branch or snapshot',
   start_compute: 'Starting the compute',
   suspend_compute: 'Suspending the compute',
   apply_config: 'Applying the change',

@@ -21,7 +21,7 @@ import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type BranchDeletion, deletionTimes, queueStops, removeBranchForGood } from './deletion.ts';
-import { cancelStarts } from './operation.ts';
+import { branchKey, cancelStarts, enqueue } from './operation.ts';
 
 export type Branch = BranchRow;
 
@@ -149,6 +149,7 @@ export async function queueBranchDeletion(
   const endpoints = await selectEndpoints(scope.tx, projectId, id);
   await cancelStarts(scope.tx, projectId, id);
   const operations = await queueStops(scope, endpoints);
+  operations.push(await enqueue(scope, 'hide_branch', { projectId, branchId: id, shared: [branchKey(id)] }));
   for (const endpoint of endpoints) await updateEndpoint(scope.tx, endpoint.id, times);
   await detachWithBranch(scope.tx, id);
   const pendingState = 'storage_deleted';

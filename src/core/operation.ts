@@ -75,6 +75,8 @@ export const jobs = {
   // As long as somebody brings it; a large project takes days.
   receive_data: { action: 'tenant_attach', firstStep: 'receive', deadlineMs: 14 * dayMs },
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
+  // A branch that can be recovered keeps its data; its deletion is on record like any other.
+  hide_branch: { action: 'delete_timeline', firstStep: 'record', deadlineMs: dayMs },
   start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
   ensure_asleep: { action: null, firstStep: 'stop', deadlineMs: dayMs },

@@ -11,7 +11,7 @@ import { finalizeRestore } from './finalize-restore.ts';
 import { closeLook, openLook } from './look.ts';
 import { readSchema } from './read-schema.ts';
 import { receiveData } from './receive-data.ts';
-import { deleteProject, deleteTimeline, removeCompute } from './removals.ts';
+import { deleteProject, deleteTimeline, hideBranch, removeCompute } from './removals.ts';
 import { discardCopy, restoreBranch } from './restore-branch.ts';
 import { restoreSnapshot } from './restore-snapshot.ts';
 import { startCompute } from './start-compute.ts';
@@ -33,6 +33,7 @@ export const jobRegistry: Readonly<Record<JobName, Job>> = {
   delete_snapshot: deleteSnapshot,
   receive_data: receiveData,
   delete_timeline: deleteTimeline,
+  hide_branch: hideBranch,
   start_compute: startCompute,
   suspend_compute: suspendCompute,
   ensure_asleep: ensureAsleep,

@@ -23,6 +23,9 @@ const removeBranchStep: Step = async (context) => {
   });
 };
 
+/** The branch was hidden by the request that deleted it: nothing is left to do, but everybody who watches is told. */
+const recordHiding: Step = async () => done();
+
 const removeProjectStep: Step = async (context) => {
   const project = await findProject(context);
   if (project === undefined) return skip('the project is gone');
@@ -34,4 +37,5 @@ const removeProjectStep: Step = async (context) => {
 
 export const removeCompute: Job = { steps: { remove: removeComputeStep }, giveUp: nothingToUndo };
 export const deleteTimeline: Job = { steps: { remove: removeBranchStep }, giveUp: nothingToUndo };
+export const hideBranch: Job = { steps: { record: recordHiding }, giveUp: nothingToUndo };
 export const deleteProject: Job = { steps: { remove: removeProjectStep }, giveUp: nothingToUndo };

@@ -333,6 +333,7 @@ const scenarios: Record<JobName, Scenario> = {
     await drain(test.core, stage.driver);
     await command(test, (scope) => purgeBranch(scope, test.caller, stage.made.project.id, branchId));
   },
+  hide_branch: (stage) => deleteNewBranch(stage),
   remove_compute: async ({ driver, made }) => {
     await suspend(made);
     await drain(test.core, driver);

@@ -89,6 +89,17 @@ test('a change is told once', async () => {
   stream.close();
 });
 
+test('the deletion of a branch is told, also of one that has no compute and can be recovered', async () => {
+  const path = `/api/v2/projects/${await createProject()}/branches`;
+  const { branch } = (await api.call('POST', path, { body: { branch: { name: 'bare' } } })).json();
+  await api.core.database
+    .sql`update branches set current_state = 'ready', pending_state = null where id = ${branch.id}`;
+  const stream = await open(api.token);
+  expect((await api.call('DELETE', `${path}/${branch.id}`)).statusCode).toBe(200);
+  await eventually(() => expect(stream.operations).toMatchObject([{ action: 'delete_timeline' }]));
+  stream.close();
+});
+
 test('needs a key, and one key has no more than forty at once', async () => {
   expect((await open('napi_wrong')).status).toBe(401);
   const streams: Stream[] = [];

@@ -169,6 +169,18 @@ describe('a deleted project', () => {
 });
 
 describe('a deleted branch', () => {
+  test('has an operation of its deletion that ends and removes nothing, also without a compute', async () => {
+    const { path, root } = await make();
+    const branch = await addBranch(path, { name: 'bare' }, []);
+    const { operations } = (await call('DELETE', branch.path)).json();
+    expect(operations).toMatchObject([{ action: 'delete_timeline', branch_id: branch.id }]);
+    await work();
+    const { operation } = (await call('GET', `${path}/operations/${operations[0].id}`)).json();
+    expect(operation).toMatchObject({ action: 'delete_timeline', status: 'finished' });
+    expect([...driver.branches.keys()]).toEqual(expect.arrayContaining([root, branch.id]));
+    expect((await call('POST', `${branch.path}/recover`)).statusCode).toBe(200);
+  });
+
   test('is listed when asked for, and comes back with its compute', async () => {
     const { path, root } = await make();
     const branch = await addBranch(path, { name: 'dev' }, [{ type: 'read_write' }, { type: 'read_only' }]);
@@ -176,6 +188,7 @@ describe('a deleted branch', () => {
     expect(reply.json().operations.map(({ action }: { action: string }) => action)).toEqual([
       'suspend_compute',
       'suspend_compute',
+      'delete_timeline',
     ]);
     expect((await call('GET', branch.path)).statusCode).toBe(404);
     expect((await call('GET', `${path}/endpoints/${branch.endpoint}`)).statusCode).toBe(404);
