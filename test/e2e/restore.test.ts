@@ -316,12 +316,13 @@ describe('one project', { timeout: 600_000 }, () => {
     const before = await list();
     await killAt(/reading the system database/, '--project', first().id, '--as-new');
     // Refused until the system database has noticed that the first is dead.
-    await eventually(() => killAt(/ is there; 1 branch/, '--project', first().id, '--as-new'), patience);
+    await eventually(() => killAt(/ is there; /, '--project', first().id, '--as-new'), patience);
     const begun = (await list()).filter((one: string) => !before.includes(one));
     expect(begun).toHaveLength(1);
     await eventually(async () => {
       const { body } = await program.api('GET', `/projects/${begun[0]}/operations`);
-      expect(body.operations).toMatchObject([{ action: 'tenant_attach', status: 'error' }]);
+      const states = body.operations.map(({ action, status }: Record<string, string>) => `${action} ${status}`);
+      expect([...new Set(states)]).toEqual(['tenant_attach error']);
     }, patience);
     const { stdout, stderr } = await restore('--project', first().id, '--as-new');
     const report = JSON.parse(stdout);
@@ -329,10 +330,11 @@ describe('one project', { timeout: 600_000 }, () => {
     expect(report).toMatchObject({ missing: [], isComplete: true, project: { id: begun[0] } });
     expect(await list()).toEqual([...before, ...begun].toSorted());
     const layout = createLayout(program.home.path, await findStorageRoot(program.home.path));
-    const unfinished = (names: string[]) => names.filter((name) => /^(\.|restore-|home-)/.test(name));
-    expect(unfinished(await readdir(layout.work))).toEqual([]);
     const { id } = report.project;
-    expect(unfinished(await readdir(layout.branches(id)))).toEqual([]);
+    // Catnap keeps spare disks there too.
+    const scratch = (await readdir(layout.work)).filter((name) => /^(restore|home)-/.test(name));
+    const unfinished = (await readdir(layout.branches(id))).filter((name) => name.startsWith('.'));
+    expect([...scratch, ...unfinished]).toEqual([]);
     expect(id).not.toBe(first().id);
     const wanted = 'database_name=neondb&role_name=neondb_owner';
     const { body } = await program.api('GET', `/projects/${id}/connection_uri?${wanted}`);

@@ -1,6 +1,6 @@
 /** Uploads that are interrupted, a store that is full, and a clock that jumps. */
 import { rmSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -120,6 +120,44 @@ describe('a base image in parts', () => {
     expect(sent).toEqual([third]);
     await expectRestorable(base);
   });
+});
+
+test('base images of two histories go up at once, and no more', async () => {
+  await stage.tree.makeBase();
+  await stage.tree.write(100);
+  const [project, ids] = [join(stage.tree.root, treeRef.projectId), ['11aa11bb22cc33dd', '22aa11bb22cc33dd']];
+  for (const id of ids) await cp(join(project, treeRef.historyId), join(project, id), { recursive: true });
+  let [underWay, most] = [0, 0];
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const store = new Proxy(stage.store, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name);
+      if (name !== 'put') return typeof value === 'function' ? value.bind(target) : value;
+      return async (...args: Parameters<typeof target.put>) => {
+        if (!args[0].includes('/bases/')) return target.put(...args);
+        underWay += 1;
+        most = Math.max(most, underWay);
+        await opened;
+        return target.put(...args).finally(() => {
+          underWay -= 1;
+        });
+      };
+    },
+  });
+  const uploader = stage.newUploader({ store });
+  await uploader.round();
+  await eventually(() => expect(underWay).toBe(2));
+  await uploader.round();
+  expect(underWay).toBe(2);
+  open();
+  await eventually(async () => {
+    await uploader.round();
+    expect(stage.reports.at(-1)?.histories.map(({ baseCount }) => baseCount)).toEqual([1, 1, 1]);
+  });
+  expect(most).toBe(2);
 });
 
 describe('a file of the machine that cannot be read', () => {

@@ -1,7 +1,7 @@
 /**
- * Carries the histories of this machine to the store, again and again: log first, then base images one at a time, and
- * removes what the window has left behind. It reads the machine and writes the store; what it knows it finds out anew
- * at each start. A store that is down makes it wait, and nothing else.
+ * Carries the histories of this machine to the store, again and again: log first, then base images, two at a time,
+ * and removes what the window has left behind. It reads the machine and writes the store; what it knows it finds out
+ * anew at each start. A store that is down makes it wait, and nothing else.
  */
 import { delay, hourMs, minuteMs } from '../../lib/clock.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -55,6 +55,8 @@ export interface UploaderParts extends UploadPlace {
 
 /** Histories at once; most of the time is the store's and the compressor's. */
 const lanes = 3;
+/** Base images at once, beside the log: while one waits for the store, the other is compressed. */
+const basesAtOnce = 2;
 const claimCheckMs = minuteMs;
 const listingMs = hourMs;
 const retryMsMax = minuteMs;
@@ -79,7 +81,8 @@ export class Uploader {
   #claimCheckedAt = 0;
   #listedAt = 0;
   #manifest = '';
-  #baseUnderWay: Promise<void> | null = null;
+  /** Base images that are being uploaded, by history. */
+  readonly #basesUnderWay = new Map<string, Promise<void>>();
 
   constructor(parts: UploaderParts) {
     this.#parts = parts;
@@ -93,7 +96,7 @@ export class Uploader {
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the uploader stops'));
     await this.#running;
-    await this.#baseUnderWay;
+    await Promise.all(this.#basesUnderWay.values());
     this.#parts.store.close();
   }
 
@@ -217,13 +220,14 @@ export class Uploader {
     this.#problems.delete(nameOf(ref));
     if (base === null) this.#baseTroubles.delete(nameOf(ref));
     const { notBeforeMs = 0 } = this.#baseTroubles.get(nameOf(ref)) ?? {};
-    if (base === null || this.#baseUnderWay !== null || performance.now() < notBeforeMs) return;
-    this.#baseUnderWay = this.#uploadBase(ref, upload, base);
+    if (base === null || this.#basesUnderWay.has(nameOf(ref)) || performance.now() < notBeforeMs) return;
+    if (this.#basesUnderWay.size < basesAtOnce)
+      this.#basesUnderWay.set(nameOf(ref), this.#uploadBase(ref, upload, base));
   }
 
   /**
-   * One at a time: it takes what the log leaves of the bandwidth. After a failure others have their turn, and the next
-   * attempt goes on with the parts that are missing.
+   * A few at a time: they take what the log leaves of the bandwidth. After a failure others have their turn, and the
+   * next attempt goes on with the parts that are missing.
    */
   async #uploadBase(ref: HistoryRef, upload: HistoryUpload, base: BaseImage): Promise<void> {
     const name = nameOf(ref);
@@ -239,7 +243,7 @@ export class Uploader {
       const notBeforeMs = performance.now() + pauseMs(failures);
       this.#baseTroubles.set(name, { problem: errorText(error), failures, notBeforeMs });
     } finally {
-      this.#baseUnderWay = null;
+      this.#basesUnderWay.delete(name);
     }
   }
 

@@ -1,13 +1,17 @@
 /** A base image is made once, however those that want it meet: two reconcilers, and a branch at a moment. */
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../../test/helpers/eventually.ts';
 import { type LocalSubject, makeLocalSubject } from '../../../../test/helpers/local-subject.ts';
 import { newBranchId, newEndpointId } from '../../../lib/ids.ts';
-import { Bench } from '../../contract/bench.ts';
+import { lsnBytes } from '../../../lib/moments.ts';
+import { Bench, ownerAndDatabase } from '../../contract/bench.ts';
+import { historySlot } from '../../interface/own-logins.ts';
 import { baseCopies } from '../host/history/bases.ts';
-import { historyPaths, readBases } from '../host/history/files.ts';
+import { type BaseRecord, historyPaths, readBases, readState, writeState } from '../host/history/files.ts';
+import { dataDirectory } from '../host/home/layout.ts';
+import { segmentBytes, segmentName } from '../host/postgres/wal-segments.ts';
 import { LocalDriver } from './local-driver.ts';
 
 const pgVersion = 18;
@@ -103,3 +107,72 @@ test('of a running branch, for a turn that learns late that another has made one
   expect(await live()).toHaveLength(1);
   await driver.removeProject(ref);
 });
+
+describe('of a running branch, also if Catnap is killed before the base image is used', () => {
+  const login = (b: Bench) => ({ username: 'catnap_admin', password: b.adminSecret, database: 'catnap' });
+
+  /** Its history was interrupted, and the base image that ends the gap is there, but nothing says so. */
+  async function makeUnused() {
+    const b = new Bench(subject);
+    const running = await b.started();
+    await b.driver.configure(b.ref, ownerAndDatabase);
+    await b.query(running, 'CREATE TABLE t (n int)');
+    await b.driver.keepHistory(b.ref, policy);
+    const paths = await pathsOf(b);
+    const state = await readState(paths);
+    if (state === null) throw new Error('there is no history');
+    const interrupted = { ...state, copied: null, lostSince: state.copied };
+    writeState(paths, interrupted, null);
+    await b.query(running, 'INSERT INTO t VALUES (1)');
+    await eventually(async () => {
+      await b.driver.keepHistory(b.ref, policy);
+      expect(await readBases(paths)).toHaveLength(2);
+    });
+    // Its session, which copies log once more, is over when its own slot is gone.
+    const slots = () => b.query(running, 'SELECT slot_name FROM pg_replication_slots', login(b));
+    await eventually(async () => expect(await slots()).toEqual([{ slot_name: historySlot }]));
+    expect((await readState(paths))?.copied).not.toBeNull();
+    writeState(paths, interrupted, null);
+    const [, unused] = await readBases(paths);
+    return { b, running, paths, unused, driver: subject.reopen() };
+  }
+
+  test('it is used after the next start, with the log since then', async () => {
+    const { b, running, paths, unused, driver } = await makeUnused();
+    await b.query(running, 'INSERT INTO t VALUES (2)');
+    const history = await driver.keepHistory(b.ref, policy);
+    expect(history?.gaps).toMatchObject([{ until: { lsn: unused?.lsn } }]);
+    expect((await readBases(paths)).map(({ name }) => name)).toContain(unused?.name);
+    expect(await readBases(paths)).toHaveLength(2);
+    const branchId = newBranchId();
+    const moment = { kind: 'lsn', lsn: history?.until?.lsn ?? '' } as const;
+    const source = { kind: 'history', branchId: b.ref.branchId, moment, adminSecret: b.adminSecret } as const;
+    await driver.createBranch({ ...b.ref, branchId, pgVersion, source });
+    const past = await b.start(1, { branchId, endpointId: newEndpointId() });
+    expect(await b.query(past, 'SELECT count(*)::int AS n FROM t')).toEqual([{ n: 2 }]);
+    await driver.removeProject(b.ref);
+  });
+
+  test('it is replaced where the server has lost that log', async () => {
+    const { b, running, paths, unused, driver } = await makeUnused();
+    await b.query(running, `SELECT pg_drop_replication_slot('${historySlot}')`, login(b));
+    const first = segmentOf(unused);
+    await eventually(async () => {
+      await b.query(running, "SELECT pg_switch_wal(); SELECT pg_logical_emit_message(true, '', '')", login(b));
+      await b.query(running, 'CHECKPOINT', login(b));
+      const data = dataDirectory(subject.layout.branch(b.ref.projectId, b.ref.branchId));
+      expect(await readdir(join(data, 'pg_wal'))).not.toContain(first);
+    });
+    await eventually(async () => {
+      await driver.keepHistory(b.ref, policy);
+      const names = (await readBases(paths)).map(({ name }) => name);
+      expect(names).toHaveLength(2);
+      expect(names).not.toContain(unused?.name);
+      expect((await readState(paths))?.copied).not.toBeNull();
+    });
+    await driver.removeProject(b.ref);
+  });
+});
+
+const segmentOf = (base: BaseRecord | undefined) =>
+  segmentName(base?.timeline ?? 0, Number(lsnBytes(base?.start ?? '0/0') / segmentBytes));

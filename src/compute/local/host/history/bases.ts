@@ -13,7 +13,7 @@ import { type CopyResult, renameDurably, syncTree } from '../copy/tree.ts';
 import { dataDirectory } from '../home/layout.ts';
 import { type ControlFacts, readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
-import { parseSegment, segmentBytes } from '../postgres/wal-segments.ts';
+import { parseSegment, segmentBytes, segmentName } from '../postgres/wal-segments.ts';
 import {
   type BaseRecord,
   type HistoryPaths,
@@ -85,6 +85,24 @@ export async function makeBaseOfSnapshot(paths: HistoryPaths, source: BaseSource
   );
   if (made === null) throw new Error('BUG: a base image of a snapshot was refused');
   return made;
+}
+
+/**
+ * A base image of a running server that a kill kept from being used: the log was interrupted before it, and its end was
+ * not recorded. Null for none.
+ */
+export async function findUnusedLiveBase(paths: HistoryPaths): Promise<BaseRecord | null> {
+  const [state, last] = [await readState(paths), (await readBases(paths)).at(-1)];
+  if (state === null || state.copied !== null || !last?.isLive || last.isLinked) return null;
+  const { lostSince } = state;
+  return lostSince === null || lsnBytes(last.lsn) > lsnBytes(lostSince.lsn) ? last : null;
+}
+
+/** Whether the server still has the log without which a base image cannot be used. */
+export async function hasLogOf({ timeline, start }: BaseRecord, data: string): Promise<boolean> {
+  const first = segmentName(timeline, Number(lsnBytes(start) / segmentBytes));
+  const { timeline: current } = await readControlFile(data);
+  return current === timeline && (await lstat(join(data, 'pg_wal', first)).catch(() => null)) !== null;
 }
 
 /** A base image of what the data still is, which a kill kept from being used; null for none. */

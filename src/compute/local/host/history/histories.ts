@@ -3,6 +3,7 @@
  * thing at a time for each history, and never under the lock of a branch, so that no start or stop waits for it. What
  * takes long, a base image and a recovery, holds no lock at all, so that log goes on being copied.
  */
+import { join } from 'node:path';
 import { BackgroundWork } from '../../../../lib/background-work.ts';
 import type { Uids } from '../../../../lib/config.ts';
 import type { BranchId } from '../../../../lib/ids.ts';
@@ -17,7 +18,15 @@ import type { Layout } from '../home/layout.ts';
 import type { ParentPast } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
-import { abandonBase, type BaseBegun, type BaseCopies, findUnusedBase, finishLiveBase } from './bases.ts';
+import {
+  abandonBase,
+  type BaseBegun,
+  type BaseCopies,
+  findUnusedBase,
+  findUnusedLiveBase,
+  finishLiveBase,
+  hasLogOf,
+} from './bases.ts';
 import { beginHistory, type ParentHistory } from './begin.ts';
 import { requireLogEnd } from './copy-log.ts';
 import {
@@ -108,9 +117,19 @@ export class Histories {
 
   async #bringUpToDate(ref: BranchRef, kept: Kept, policy: HistoryPolicy) {
     await this.#begin(ref, kept);
+    await this.#useOrRemoveUnused(ref, kept);
     const isAwake = (await findPostmaster(kept.data, ref.tenantUid)) !== null;
     if (!isAwake) await copyAsleep(this.#logOf(ref, kept));
     return { isAwake, isBaseDue: await this.#isBaseDue(kept, policy, isAwake) };
+  }
+
+  /** Under the lock that is held from the publishing of such a base image to its use, so only a kill separates them. */
+  async #useOrRemoveUnused(ref: BranchRef, kept: Kept): Promise<void> {
+    const unused = await findUnusedLiveBase(kept.paths);
+    if (unused === null || this.#readers.has(kept.historyId)) return;
+    if (await hasLogOf(unused, kept.data)) return this.#continueFrom(ref, kept, unused);
+    this.#pruner.forget(kept.historyId);
+    await discard(join(kept.paths.bases, unused.name), this.#parts.layout);
   }
 
   /** A running parent, whose log has to be copied up to where this one's begins before this history can continue it. */
