@@ -1,6 +1,10 @@
-/** Computes that run and should not: a start that was given up left its server behind. They are suspended. */
+/**
+ * Computes that run and should not: a start that was given up left its server behind, or a suspend that was given up
+ * had closed the route. They are suspended.
+ */
 import type { ComputeObservation } from '../compute/interface/driver.ts';
 import { computeKeys, enqueue } from '../core/operation.ts';
+import type { EndpointRow } from '../db/endpoints.ts';
 import { actIfUntouched } from './recheck.ts';
 import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
@@ -12,7 +16,8 @@ export const strayComputes = makeReconciler('stray-computes', 5_000, async (part
 /** Without a row it is not known: a deletion is under way, or the data home belongs to another database. */
 async function suspendIfStray({ core, log }: ReconcilerParts, seen: ComputeObservation): Promise<void> {
   const { endpointId: id, projectId } = seen;
-  const isStray = ({ currentState }: { readonly currentState: string }) => currentState !== 'active';
+  const isStray = ({ currentState, pendingState, address }: EndpointRow) =>
+    currentState !== 'active' || (pendingState === null && address === null);
   await actIfUntouched(core, { id, projectId }, isStray, async (scope, endpoint) => {
     log.warn({ endpoint: id }, 'a compute runs that should sleep; it is suspended');
     await enqueue(scope, 'suspend_compute', computeKeys(endpoint));

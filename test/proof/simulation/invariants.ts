@@ -176,9 +176,14 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
     ({ status, branchId }) => isFailed(status) && (branchId === branch.id || branchId === branch.parentId),
   );
   if (isExcused) return;
+  // A compute that was moved here sleeps: what had no compute before waits for its next start.
+  const hasMoved = rows.operations.some(
+    ({ endpointId, exclusiveKeys }) => endpointId === primary?.id && exclusiveKeys.filter(isOfBranch).length > 1,
+  );
+  const isAwaited = primary !== undefined && !(hasMoved && primary.currentState === 'idle');
   const isLeft = (row: RoleRow | DatabaseRow, isThere: boolean) => {
     const isCarriedOut = isThere === (row.droppedAt === null);
-    return row.branchId === branch.id && row.pending && (primary !== undefined || isCarriedOut);
+    return row.branchId === branch.id && row.pending && (isAwaited || isCarriedOut);
   };
   if (rows.roles.some((row) => isLeft(row, held.roles.get(row.name)?.verifier === row.verifier))) {
     yield 'a change of a role is left';
@@ -187,6 +192,9 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
     yield 'a change of a database is left';
   }
 }
+
+/** A compute that moves holds two of them. */
+const isOfBranch = (key: string) => key.startsWith('branch:');
 
 const isFailed = (status: string) => ['error', 'cancelled', 'skipped'].includes(status);
 

@@ -66,6 +66,11 @@ it('statements that wait together for one lock do not hold a schedule up', async
   expect(violations).toEqual([]);
 });
 
+it('what waits for a compute may go on waiting when one is moved there asleep', async () => {
+  const moves = ['c1 createBranch 0 0', 'settle', 'c1 createDatabase 1 0', 'settle', 'c1 move 0 1'];
+  expect((await playMoves(ground, moves)).violations).toEqual([]);
+});
+
 /** A reconciler crashes after it has seen an operation that a worker is busy with. */
 const bystander: Source = ({ actors, driver }) => {
   const [reconciler, second] = [actors.get('r1'), actors.get('w2')];
