@@ -9,7 +9,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import postgres from 'postgres';
 import { inject } from 'vitest';
@@ -19,6 +18,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { buildVerifier, deriveKeys } from '../../src/lib/scram-verifier.ts';
 import type { ControlPlane, DialAddress } from '../../src/proxy/kit/control-plane.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from '../../src/proxy/listener.ts';
+import type { ByteStream } from '../../src/proxy/protocol/byte-stream.ts';
 import { MessageStream } from '../../src/proxy/protocol/message-stream.ts';
 import {
   type BackendKey,
@@ -225,7 +225,7 @@ export class PostgresProxies extends TestProxies {
 }
 
 /** Not `once`: that rejects with the error which an abrupt end brings. */
-export function closed(stream: Duplex): Promise<void> {
+export function closed(stream: ByteStream): Promise<void> {
   return new Promise((resolve) => {
     if (stream.closed) resolve();
     else stream.once('close', () => resolve());
