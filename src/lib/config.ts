@@ -36,7 +36,7 @@ export interface Config {
   readonly pgPortIsExplicit: boolean;
   /** Processes that share the database port. */
   readonly proxies: number;
-  /** What the proxies run on; `auto` takes Bun where it works. */
+  /** What the proxies run on; `auto` is Node for now. */
   readonly proxyRuntime: ProxyRuntime;
   readonly domain: string;
   readonly region: string;
@@ -172,6 +172,11 @@ export function readBackupKeyLine(env: Environment = process.env): string | unde
     '…',
     'the line that `catnap backup key` prints: 43 letters, digits, - and _',
   );
+}
+
+/** For a process that Catnap starts as a part of itself. */
+export function environmentWith(more: Readonly<Record<string, string>>): Environment {
+  return { ...process.env, ...more };
 }
 
 export function proxiesFor(cores: number): number {

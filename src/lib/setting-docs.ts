@@ -14,7 +14,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   [
     'CATNAP_PROXY_RUNTIME',
     '`auto`',
-    'What those processes run on: `bun`, `node`, or `auto`, which takes Bun where its npm package is installed and works.',
+    'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Node for now.',
   ],
   ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],

@@ -31,9 +31,15 @@ import {
 import { type ClientExchange, proveToServer } from '../../src/proxy/protocol/scram.ts';
 import { cstring, encodeMessage } from '../../src/proxy/protocol/wire.ts';
 import { learnVerifier } from './learn-verifier.ts';
+import { startProxyOnBun } from './proxy-on-bun.ts';
 
 /** 0 where psql is not installed. */
 export const psqlVersion = findPsql();
+/**
+ * The proxies of tests run in the test's own process, and on Bun in another one, which cannot read a clock of the test.
+ */
+export const isOnBun = process.env.CATNAP_TEST_PROXY_RUNTIME === 'bun';
+const startHere = isOnBun ? startProxyOnBun : startProxy;
 export const silentLog = createLogger({ level: 'silent', process: 'proxy' });
 const names = { domain: 'localhost', region: 'local' };
 const nowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
@@ -105,7 +111,7 @@ export class TestProxies {
     const wakes: string[] = [];
     const activity = new Map<string, Date>();
     const wake = plane.wake ?? (async () => this.compute);
-    const proxy = await startProxy({
+    const proxy = await startHere({
       controlPlane: scriptControlPlane({
         findLogin: async (endpointId, role) => this.#findLogin(endpointId, role),
         reportActivity: async (seen) => {

@@ -2,7 +2,7 @@
  * The proxy's TLS side: a secure context made once per certificate, the in-place upgrade of an accepted socket, and
  * the channel binding of RFC 5929 (`tls-server-end-point`: a hash of the certificate).
  */
-import { createHash, X509Certificate } from 'node:crypto';
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { ByteStream } from '../protocol/byte-stream.ts';
@@ -43,11 +43,19 @@ export function createTlsContexts(source: TlsSource): () => TlsContext {
   return () => {
     const material = source();
     if (current?.material.cert !== material.cert || current.material.key !== material.key) {
+      requireOwnKey(material);
       const secureContext = createSecureContext({ key: material.key, cert: material.cert, minVersion: 'TLSv1.2' });
       current = { material, context: { secureContext, channelBinding: endPointHash(material.cert) } };
     }
     return current.context;
   };
+}
+
+/** Each runtime has its own words for this, and none says which files are meant. */
+function requireOwnKey({ key, cert }: TlsMaterial): void {
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+    throw new Error('the private key is not that of the certificate');
+  }
 }
 
 /** Takes over the stream and the bytes that it has not delivered yet. Rejects with PeerGone if the handshake fails. */

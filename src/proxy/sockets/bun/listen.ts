@@ -1,7 +1,8 @@
 /** The database port on Bun, and connections that the proxy opens itself. */
+import { errorText } from '../../../lib/errors.ts';
 import type { DialAddress } from '../../kit/control-plane.ts';
 import type { Listener, ListenOptions } from '../../protocol/byte-stream.ts';
-import { type BunApi, type BunHandle, bunHandlers } from './api.ts';
+import { type BunApi, type BunHandle, type BunListener, bunHandlers } from './api.ts';
 import { BunSocket } from './socket.ts';
 
 const dialKeepAliveMs = 0;
@@ -26,11 +27,8 @@ export async function listenOnBun(bun: BunApi, options: ListenOptions): Promise<
     onConnection(socket, socket.address);
   };
 
-  const listener = bun.listen({
-    ...(portFd == null ? { hostname: bind, port, exclusive: true } : { fd: portFd }),
-    allowHalfOpen: true,
-    socket: { ...bunHandlers, open },
-  });
+  const target = portFd == null ? { hostname: bind, port, exclusive: true } : { fd: portFd };
+  const listener = listenOr(bun, { ...target, allowHalfOpen: true, socket: { ...bunHandlers, open } });
   const name: { port?: number } = {};
   listener.getsockname(name);
   return {
@@ -42,6 +40,16 @@ export async function listenOnBun(bun: BunApi, options: ListenOptions): Promise<
         if (sockets.size === 0) resolve();
       }),
   };
+}
+
+/** Bun's own message does not say why it failed. */
+function listenOr(bun: BunApi, options: Parameters<BunApi['listen']>[0]): BunListener {
+  try {
+    return bun.listen(options);
+  } catch (thrown) {
+    const code = thrown instanceof Error && 'code' in thrown ? `${thrown.code}: ` : '';
+    throw new Error(`${code}${errorText(thrown)}`, { cause: thrown });
+  }
 }
 
 /** 'connect' follows, or 'error'. */
