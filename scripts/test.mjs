@@ -24,6 +24,10 @@ const tools = [
   },
 ];
 
+/** What depends most on the runtime; run once more with the proxy on Bun, where that is installed. */
+const onBunToo = ['src/proxy/listener.test.ts', 'src/proxy/proxy.test.ts', 'src/proxy/pool/pool.test.ts'];
+const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+
 process.exitCode = main();
 
 function main() {
@@ -43,9 +47,26 @@ function main() {
 function runVitest(report, coverage) {
   const words = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   words.push(`--coverage.enabled=${isMeasured}`, `--coverage.reportsDirectory=${coverage}`);
-  const { status } = run(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...words, ...wanted]);
+  const { status } = run(process.execPath, [vitest, ...words, ...wanted]);
   printCoverage(join(coverage, 'coverage-summary.json'));
-  return finish(countResults(report, status));
+  return finish(sum(countResults(report, status), isWholeRun ? runOnBun(`${report}.bun`) : {}));
+}
+
+/** Only where the npm package is installed: it is an optional one. */
+function runOnBun(report) {
+  if (!existsSync(join(root, 'node_modules/bun/package.json'))) {
+    console.log('SKIPPED: tests with the proxy on Bun: the optional npm package bun is not installed');
+    return {};
+  }
+  const words = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const env = { ...process.env, CATNAP_TEST_PROXY_RUNTIME: 'bun' };
+  const { status } = run(process.execPath, [vitest, ...words, ...onBunToo], env);
+  return countResults(report, status);
+}
+
+function sum(one, other) {
+  const keys = ['passed', 'failed', 'skipped'];
+  return Object.fromEntries(keys.map((key) => [key, (one[key] ?? 0) + (other[key] ?? 0)]));
 }
 
 function isInstalled(program) {
@@ -67,8 +88,8 @@ function printCoverage(path) {
   }
 }
 
-function run(program, args) {
-  return spawnSync(program, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+function run(program, args, env = process.env) {
+  return spawnSync(program, args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
 /** A file that could not be loaded or set up has no failed test, a run that broke has no report: each is one failure. */
