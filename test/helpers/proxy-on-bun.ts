@@ -31,7 +31,7 @@ export async function startProxyOnBun(options: ProxyOptions): Promise<RunningPro
       const key = `${part}.${name}`;
       methods[key] = listeners.includes(name)
         ? () => method((async (...values: unknown[]) => void call(`${key}!`, ...values)) as never)
-        : method;
+        : returning(method, part === 'controlPlane' || name === 'scrape');
     }
   }
   const call = speak(child, methods);
@@ -55,6 +55,11 @@ export async function startProxyOnBun(options: ProxyOptions): Promise<RunningPro
     child.kill();
     throw thrown;
   }
+}
+
+/** Elsewhere nobody waits for what a method returns, and it may be anything. */
+function returning(method: Methods[string], isAwaited: boolean): Methods[string] {
+  return isAwaited ? method : (...values) => void method(...values);
 }
 
 const isPart = (name: string) => [...parts, 'tls', 'clock'].some((part) => part === name);

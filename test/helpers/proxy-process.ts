@@ -33,6 +33,7 @@ function remoteMethod(key: string) {
     methods[`${key}!`] = (...told: unknown[]) => {
       for (const listener of listeners.get(key) ?? []) listener(...told);
     };
-    return void call(key).catch(() => {});
+    // Once: with a second one over there, everybody here would be told twice.
+    if (known.length === 0) void call(key).catch(() => {});
   };
 }
