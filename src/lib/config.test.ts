@@ -37,6 +37,9 @@ describe('readConfig', () => {
     expect([1, 2, 4, 7, 8, 12, 16, 64].map(proxiesFor)).toEqual([1, 1, 1, 1, 2, 3, 4, 4]);
     expect(readConfig({ CATNAP_PROXIES: '3' }, user).proxies).toBe(3);
     expect(() => readConfig({ CATNAP_PROXIES: '5' }, user)).toThrow('a whole number from 1 to 4');
+    expect(readConfig({}, user).proxyRuntime).toBe('auto');
+    expect(readConfig({ CATNAP_PROXY_RUNTIME: 'bun' }, user).proxyRuntime).toBe('bun');
+    expect(() => readConfig({ CATNAP_PROXY_RUNTIME: 'deno' }, user)).toThrow('CATNAP_PROXY_RUNTIME');
   });
 
   it('limits the rate once strangers can reach it', () => {

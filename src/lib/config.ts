@@ -15,6 +15,8 @@ export { ConfigError } from './config-values.ts';
 
 export const driverNames = ['local', 'kubernetes'] as const;
 export const planNames = ['free', 'launch', 'scale'] as const;
+export const proxyRuntimes = ['auto', 'node', 'bun'] as const;
+export type ProxyRuntime = (typeof proxyRuntimes)[number];
 export type PlanName = (typeof planNames)[number];
 
 /** Majors whose binaries come with the npm packages; others need `CATNAP_PG_BIN_<major>`. */
@@ -34,6 +36,8 @@ export interface Config {
   readonly pgPortIsExplicit: boolean;
   /** Processes that share the database port. */
   readonly proxies: number;
+  /** What the proxies run on; `auto` is Node for now. */
+  readonly proxyRuntime: ProxyRuntime;
   readonly domain: string;
   readonly region: string;
   readonly publicUrl: string;
@@ -107,6 +111,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     pgPort: integer(env, 'CATNAP_PG_PORT', 5432, 1, 65535),
     pgPortIsExplicit: isSet(env, 'CATNAP_PG_PORT'),
     proxies: integer(env, 'CATNAP_PROXIES', proxiesFor(availableParallelism()), 1, proxiesMax),
+    proxyRuntime: choice(env, 'CATNAP_PROXY_RUNTIME', proxyRuntimes, 'auto'),
     domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
     region: text(env, 'CATNAP_REGION', 'local', /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, '1 to 32 of a-z, 0-9 and -'),
     publicUrl: readUrl(env, 'CATNAP_PUBLIC_URL', ['http:', 'https:']) ?? `http://${urlHostname(bind)}:${httpPort}`,
@@ -167,6 +172,11 @@ export function readBackupKeyLine(env: Environment = process.env): string | unde
     '…',
     'the line that `catnap backup key` prints: 43 letters, digits, - and _',
   );
+}
+
+/** For a process that Catnap starts as a part of itself. */
+export function environmentWith(more: Readonly<Record<string, string>>): Environment {
+  return { ...process.env, ...more };
 }
 
 export function proxiesFor(cores: number): number {

@@ -11,6 +11,11 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_HTTP_PORT', '`7070`', 'API, console, auth provider and SQL over HTTP.'],
   ['CATNAP_PG_PORT', '`5432`', 'Database port. When unset and taken, 7432 is used, and the start says so.'],
   ['CATNAP_PROXIES', 'a quarter of the cores, 1 to 4', 'Processes that serve the database port, 1 to 4.'],
+  [
+    'CATNAP_PROXY_RUNTIME',
+    '`auto`',
+    'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Node for now.',
+  ],
   ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],
   [

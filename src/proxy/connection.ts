@@ -2,7 +2,6 @@
  * One client from accept to close: negotiate, find its endpoint, authenticate, check access, connect, copy. Owns the
  * client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
  */
-import type { Duplex } from 'node:stream';
 import { CatnapError, errorText } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { requireAccess, requirePooler } from './client/access.ts';
@@ -32,6 +31,7 @@ import type { Budgets } from './permits/budget.ts';
 import type { ClientPermits } from './permits/client-permits.ts';
 import type { Pools } from './pool/pools.ts';
 import { startPooledSession } from './pool/start-session.ts';
+import type { ByteStream } from './protocol/byte-stream.ts';
 import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
 import { type BackendKey, type ErrorReport, errorResponse } from './protocol/messages.ts';
 import type { Splice } from './sockets/splice.ts';
@@ -65,7 +65,7 @@ export interface ConnectionContext {
 
 /** A client that has just been accepted. */
 export interface ArrivingClient {
-  readonly stream: Duplex;
+  readonly stream: ByteStream;
   readonly address: string;
   /** Null for a client of the database port. */
   readonly webSocket: Pick<OpenWebSocket, 'hostnames'> | null;
@@ -85,7 +85,7 @@ interface AdmittedClient extends LoggedIn {
 }
 
 export class ClientConnection implements WatchedSession {
-  readonly #stream: Duplex;
+  readonly #stream: ByteStream;
   readonly #context: ConnectionContext;
   readonly address: string;
   readonly #webSocket: ArrivingClient['webSocket'];

@@ -3,8 +3,6 @@
  * serves each of them.
  */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
 import { type Clock, delay } from '../lib/clock.ts';
 import { isLoopback } from '../lib/config.ts';
 import { plainAddress } from '../lib/ip.ts';
@@ -30,7 +28,9 @@ import { createLocalClientPermits, createSharedClientPermits, tooManyPooled } fr
 import type { PermitChannel } from './permits/messages.ts';
 import { shareBudgets } from './permits/shared-budget.ts';
 import { createPools, watchRoutes } from './pool/pools.ts';
+import type { Listener } from './protocol/byte-stream.ts';
 import { type ErrorReport, errorResponse } from './protocol/messages.ts';
+import { listen } from './sockets/listen.ts';
 import { createTlsContexts, type TlsSource } from './sockets/tls.ts';
 import { type OnWebSocket, type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
 
@@ -69,46 +69,47 @@ export interface RunningProxy {
 }
 
 const keepAliveMs = 60_000;
-/** Clients that the kernel keeps for us while we are busy: beyond that it drops them, and they try again in seconds. */
-const backlog = 4_096;
 const noRoom: ErrorReport = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
-/** How many clients at once are sent this refusal; Node drops connections beyond that. */
+/** How many clients at once are sent this refusal; connections beyond that are dropped. */
 const refusalsMax = 100;
 
 /** Rejects with the system error when the port is not available, and when key and certificate do not match. */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const context = buildContext(options);
   const connections = new Set<ClientConnection>();
-  const server = createServer(
-    { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
-    (stream) => {
-      const address = plainAddress(stream.remoteAddress ?? '');
-      accept({ stream, address, webSocket: null }, connections, context);
-    },
-  );
-  server.maxConnections = context.limits.connections + refusalsMax;
+  let listener: Listener | null = null;
   let sql: SqlOverHttp | null = null;
   try {
     // A key that does not match its certificate should fail the start, not the first client.
     context.tlsContext();
-    await listen(server, options);
+    listener = await listen({
+      bind: options.bind,
+      port: options.port,
+      portFd: options.portFd,
+      keepAliveMs,
+      connectionsMax: context.limits.connections + refusalsMax,
+      onConnection: (stream, address) =>
+        accept({ stream, address: plainAddress(address), webSocket: null }, connections, context),
+      onError: (error) => context.log.error({ err: error }, 'the listener failed'),
+    });
     if (options.siblings) {
       const onWebSocket: OnWebSocket = (webSocket, address) =>
         accept({ stream: webSocket.stream, address, webSocket }, connections, context);
       sql = await startSqlOverHttp(ownSocket(options.siblings), context, onWebSocket);
     }
   } catch (thrown) {
-    server.close();
+    void listener?.close();
     context.access.close();
     context.pools.close();
     await Promise.all([context.activity.close(), context.transfers.close()]);
     throw thrown;
   }
-  server.on('error', (error) => context.log.error({ err: error }, 'the listener failed'));
+  const { port } = listener;
+  const ours = listener;
   return {
-    port: portOf(server),
+    port,
     close: async () => {
-      await Promise.all([sql?.close(), closeConnections(server, connections, context.limits.closeMs)]);
+      await Promise.all([sql?.close(), closeConnections(ours, connections, context.limits.closeMs)]);
       context.access.close();
       context.pools.close();
       await Promise.all([context.activity.close(), context.transfers.close()]);
@@ -190,25 +191,16 @@ function accept(client: ArrivingClient, connections: Set<ClientConnection>, cont
   });
 }
 
-async function closeConnections(server: Server, connections: Set<ClientConnection>, graceMs: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+async function closeConnections(
+  listener: Listener,
+  connections: Set<ClientConnection>,
+  graceMs: number,
+): Promise<void> {
+  const closed = listener.close();
   for (const connection of connections) connection.shutDown();
   const grace = new AbortController();
   void closed.then(() => grace.abort());
   await delay(graceMs, grace.signal);
   for (const connection of connections) connection.destroy();
   await closed;
-}
-
-async function listen(server: Server, { bind, port, portFd }: ProxyOptions): Promise<void> {
-  server.listen(portFd == null ? { host: bind, port } : { fd: portFd }, backlog);
-  await once(server, 'listening');
-  // If the port was taken when the socket was bound, the system has picked another one.
-  if (port !== 0 && portOf(server) !== port) throw new Error(`port ${port} on ${bind} is taken`);
-}
-
-function portOf(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('BUG: the listener has no port');
-  return address.port;
 }

@@ -74,7 +74,7 @@ async function setTimeoutTo(seconds: number): Promise<void> {
 async function pidOfProxy(number: number): Promise<number> {
   for (const pid of await program.processPids('proxy')) {
     const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
-    if (words[3] === String(number)) return pid;
+    if (words[words.indexOf('proxy') + 1] === String(number)) return pid;
   }
   throw new Error(`there is no proxy ${number}`);
 }

@@ -77,6 +77,7 @@ export class Program {
         CATNAP_LOG_LEVEL: 'warn',
         // The same on every machine, unless a test says otherwise.
         CATNAP_PROXIES: '1',
+        CATNAP_PROXY_RUNTIME: process.env.CATNAP_TEST_PROXY_RUNTIME ?? 'node',
         ...this.#env,
         ...env,
       },
@@ -190,7 +191,11 @@ export class Program {
   /** Child processes of this program, by the name that they were started with. */
   async processPids(role: string): Promise<number[]> {
     const parent = String(this.pid);
-    const candidates = findProcesses((words) => words[1]?.endsWith('/child.js') === true && words[2] === role);
+    // On Bun, options stand before it.
+    const candidates = findProcesses((words) => {
+      const place = words.findIndex((word) => word.endsWith('/child.js'));
+      return place > 0 && words[place + 1] === role;
+    });
     const isOurs = async (pid: number) =>
       (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1] === parent;
     const kept = await Promise.all(candidates.map(isOurs));

@@ -9,7 +9,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import postgres from 'postgres';
 import { inject } from 'vitest';
@@ -19,6 +18,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { buildVerifier, deriveKeys } from '../../src/lib/scram-verifier.ts';
 import type { ControlPlane, DialAddress } from '../../src/proxy/kit/control-plane.ts';
 import { type ProxyOptions, type RunningProxy, startProxy } from '../../src/proxy/listener.ts';
+import type { ByteStream } from '../../src/proxy/protocol/byte-stream.ts';
 import { MessageStream } from '../../src/proxy/protocol/message-stream.ts';
 import {
   type BackendKey,
@@ -31,9 +31,15 @@ import {
 import { type ClientExchange, proveToServer } from '../../src/proxy/protocol/scram.ts';
 import { cstring, encodeMessage } from '../../src/proxy/protocol/wire.ts';
 import { learnVerifier } from './learn-verifier.ts';
+import { startProxyOnBun } from './proxy-on-bun.ts';
 
 /** 0 where psql is not installed. */
 export const psqlVersion = findPsql();
+/**
+ * The proxies of tests run in the test's own process, and on Bun in another one, which cannot read a clock of the test.
+ */
+export const isOnBun = process.env.CATNAP_TEST_PROXY_RUNTIME === 'bun';
+const startHere = isOnBun ? startProxyOnBun : startProxy;
 export const silentLog = createLogger({ level: 'silent', process: 'proxy' });
 const names = { domain: 'localhost', region: 'local' };
 const nowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
@@ -105,7 +111,7 @@ export class TestProxies {
     const wakes: string[] = [];
     const activity = new Map<string, Date>();
     const wake = plane.wake ?? (async () => this.compute);
-    const proxy = await startProxy({
+    const proxy = await startHere({
       controlPlane: scriptControlPlane({
         findLogin: async (endpointId, role) => this.#findLogin(endpointId, role),
         reportActivity: async (seen) => {
@@ -225,7 +231,7 @@ export class PostgresProxies extends TestProxies {
 }
 
 /** Not `once`: that rejects with the error which an abrupt end brings. */
-export function closed(stream: Duplex): Promise<void> {
+export function closed(stream: ByteStream): Promise<void> {
   return new Promise((resolve) => {
     if (stream.closed) resolve();
     else stream.once('close', () => resolve());

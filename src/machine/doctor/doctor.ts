@@ -6,7 +6,15 @@ import type { Config } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { type Check, fail } from './check.ts';
 import { checkFreeDisk, checkHome, checkReflinks, checkTemporaryDisk } from './home.ts';
-import { checkCgroups, checkLibc, checkNode, checkOpenFiles, checkSharedMemory, checkUids } from './machine.ts';
+import {
+  checkCgroups,
+  checkLibc,
+  checkNode,
+  checkOpenFiles,
+  checkProxyRuntime,
+  checkSharedMemory,
+  checkUids,
+} from './machine.ts';
 import { checkPorts } from './ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './postgres.ts';
 
@@ -16,6 +24,7 @@ export async function runChecks(config: Config): Promise<Check[]> {
   const checks: readonly NamedCheck[] = [
     ['Node', async () => checkNode(process.versions.node)],
     ['platform', () => checkLibc()],
+    ['proxy', () => checkProxyRuntime(config.proxyRuntime)],
     ...config.pgVersions.map((major): NamedCheck => [`Postgres ${major}`, () => checkBinaries(major, config)]),
     ['data home', () => checkHome(config)],
     ['free disk', () => checkFreeDisk(config.home)],

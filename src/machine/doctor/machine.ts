@@ -1,7 +1,9 @@
 /** Checks Node, the C library, uids, cgroups and kernel limits. */
 import { readFile, statfs } from 'node:fs/promises';
 import { Cgroups } from '../../compute/local/host/cgroups/compute-groups.ts';
-import type { Config, Uids } from '../../lib/config.ts';
+import type { Config, ProxyRuntime, Uids } from '../../lib/config.ts';
+import { errorText } from '../../lib/errors.ts';
+import { chooseProxyRuntime } from '../proxy-runtime.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const nodeMin = [20, 19] as const;
@@ -14,6 +16,16 @@ export function checkNode(version: string): Check {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major > nodeMin[0] || (major === nodeMin[0] && minor >= nodeMin[1])) return ok('Node', version);
   return fail('Node', version, `install Node ${nodeMin.join('.')} or newer`);
+}
+
+/** Node does as well, only with more work for each byte. */
+export async function checkProxyRuntime(wanted: ProxyRuntime, choose = chooseProxyRuntime): Promise<Check> {
+  try {
+    const { name, why } = await choose(wanted);
+    return ok('proxy', `runs on ${name === 'bun' ? 'Bun' : 'Node'}: ${why}`);
+  } catch (thrown) {
+    return fail('proxy', errorText(thrown), 'install the npm package bun, or set CATNAP_PROXY_RUNTIME to auto or node');
+  }
 }
 
 export async function checkLibc(maps = '/proc/self/maps'): Promise<Check> {

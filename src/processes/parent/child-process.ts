@@ -5,7 +5,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { delay } from '../../lib/clock.ts';
+import { environmentWith } from '../../lib/config.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { ChosenRuntime } from '../../machine/proxy-runtime.ts';
 import { type ChildInit, openParentEnd, type ParentEnd } from '../channel/messages.ts';
 import type { SharedPort } from './shared-port.ts';
 
@@ -13,6 +15,7 @@ export interface ChildOptions {
   readonly init: Omit<ChildInit, 'portFd'>;
   /** A socket that the process inherits. */
   readonly port: SharedPort | null;
+  readonly runtime: ChosenRuntime;
   readonly log: Logger;
   /** A process that was forked for this before, and loads its code already. */
   readonly forked: ChildProcess;
@@ -42,7 +45,8 @@ interface Spawned {
 export async function keepChildRunning(options: ChildOptions): Promise<KeptChild> {
   const { log, init } = options;
   let stopping = false;
-  let spawned = beginIn(isGone(options.forked) ? forkChild(init, options.port) : options.forked, options);
+  const fork = () => forkChild(init, options.port, options.runtime);
+  let spawned = beginIn(isGone(options.forked) ? fork() : options.forked, options);
   await untilReady(spawned, init.name);
   const supervision = supervise();
 
@@ -58,7 +62,7 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
       log.error({ ...facts, deaths, code, signal }, 'a child process ended');
       await delay(Math.min(restartMsMax, firstRestartMs * 2 ** (deaths - 1)));
       if (stopping) return;
-      spawned = beginIn(forkChild(init, options.port), options);
+      spawned = beginIn(fork(), options);
       await untilReady(spawned, init.name).catch((error) =>
         log.error({ ...facts, err: error }, 'a child process did not start'),
       );
@@ -87,10 +91,20 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
 /** The descriptor that the process inherits, after the three usual ones and the channel. */
 const inheritedFd = 4;
 
+/** Bun would take variables, settings and even packages from what it finds around it, and keep compiled files. */
+const bunWords = ['--no-env-file', '--no-install', '--config=/dev/null'];
+const bunEnvironment = { BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0', DO_NOT_TRACK: '1' };
+
 /** The process loads its code, and waits for `beginIn` to say what it works with. */
-export function forkChild({ name, proxyNumber }: ChildName, port: SharedPort | null): ChildProcess {
+export function forkChild(
+  { name, proxyNumber }: ChildName,
+  port: SharedPort | null,
+  { program }: ChosenRuntime,
+): ChildProcess {
   const words = name === 'proxy' ? [name, String(proxyNumber)] : [name];
+  const onBun = { execPath: program ?? '', execArgv: bunWords, env: environmentWith(bunEnvironment) };
   const child = fork(new URL('../child.js', import.meta.url), words, {
+    ...(program !== null && onBun),
     stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...(port === null ? [] : [port.fd])],
   });
   // A process that could not be made has no pid, and is made again when it is needed.

@@ -21,6 +21,7 @@ import { ensureHome } from '../../machine/home.ts';
 import { takeInstanceLock } from '../../machine/instance-lock.ts';
 import { ensureBackupKey, ensureInstallationId, readHomeFiles } from '../../machine/key-files.ts';
 import { choosePorts } from '../../machine/ports.ts';
+import { type ChosenRuntime, chooseProxyRuntime, onNode } from '../../machine/proxy-runtime.ts';
 import { requireNoRestore } from '../../machine/restore/journal.ts';
 import { fullCopyNote } from '../../machine/storage/advice.ts';
 import { driverChannel } from '../channel/driver-channel.ts';
@@ -83,9 +84,12 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const config = quietOnTerminal(ports.config);
   const log = createLogger({ level: config.logLevel, process: 'parent' });
   const port = runs('proxy') ? openPort(config) : null;
+  const proxyRuntime = await chooseProxyRuntime(runs('proxy') ? config.proxyRuntime : 'node');
+  const runtimeOf = (name: ProcessName) => (name === 'proxy' ? proxyRuntime : onNode('only proxies pass bytes on'));
+  if (runs('proxy')) log.info({ why: proxyRuntime.why }, `the proxy runs on ${proxyRuntime.name}`);
   const forked = processes.flatMap((name) =>
     (name === 'proxy' ? proxyNumbers(config) : [0]).map((proxyNumber) => {
-      const child = forkChild({ name, proxyNumber }, name === 'proxy' ? port : null);
+      const child = forkChild({ name, proxyNumber }, name === 'proxy' ? port : null, runtimeOf(name));
       return { name, proxyNumber, child };
     }),
   );
@@ -130,7 +134,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const backup =
     runs('backup') && historyDirectory !== null ? await prepareBackup(layout.home, historyDirectory) : null;
   const started: StartedChild[] = [];
-  const service = { host, certificates, port, permits: createPermitBrokerage(), log };
+  const service = { host, certificates, port, runtimeOf, permits: createPermitBrokerage(), log };
   undo.push(() => stopChildren(started, stopOrder));
   const stopRequests = async () => {
     // Closed before the children stop: clients that connect later are refused instead of left waiting.
@@ -177,6 +181,7 @@ interface ParentService {
   readonly host: DriverHost;
   readonly certificates: CertificateSource;
   readonly port: SharedPort | null;
+  readonly runtimeOf: (name: ProcessName) => ChosenRuntime;
   readonly permits: PermitBrokerage;
   readonly log: Logger;
 }
@@ -190,7 +195,8 @@ function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, servi
     child.once('exit', unfollow);
     permits.serve(child, channel);
   };
-  return keepChildRunning({ init, forked, port: init.name === 'proxy' ? service.port : null, log, onSpawn });
+  const port = init.name === 'proxy' ? service.port : null;
+  return keepChildRunning({ init, forked, port, runtime: service.runtimeOf(init.name), log, onSpawn });
 }
 
 /** A person reads the terminal, and can set CATNAP_LOG_LEVEL to see every request. */

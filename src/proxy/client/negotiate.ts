@@ -2,7 +2,7 @@
  * From an accepted socket to a startup or cancel packet: answers SSLRequest and GSSENCRequest, upgrades to TLS in
  * place, accepts TLS without an SSLRequest, and negotiates the protocol version.
  */
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../protocol/byte-stream.ts';
 import { MessageStream } from '../protocol/message-stream.ts';
 import { negotiateProtocolVersion } from '../protocol/messages.ts';
 import { type FirstPacket, parseFirstPacket, type StartupPacket } from '../protocol/startup.ts';
@@ -33,7 +33,7 @@ export interface NegotiateOptions {
 
 const tlsHandshakeByte = 0x16;
 
-export async function negotiate(stream: Duplex, options: NegotiateOptions): Promise<OpenClient> {
+export async function negotiate(stream: ByteStream, options: NegotiateOptions): Promise<OpenClient> {
   let messages = new MessageStream(stream, options.startupBytes);
   options.onReader(messages);
   let secure: SecureFacts | null = null;
@@ -43,15 +43,15 @@ export async function negotiate(stream: Duplex, options: NegotiateOptions): Prom
     messages.release();
     options.onReader(null);
     const context = options.tlsContext();
-    const tlsSocket = await upgradeToTls(stream, context);
+    const secured = await upgradeToTls(stream, context);
     // Without ALPN, TLS without an SSLRequest could be another protocol's, redirected here by somebody in the middle.
-    if (directly && tlsSocket.alpnProtocol !== alpnProtocol) {
-      tlsSocket.destroy();
+    if (directly && secured.alpnProtocol !== alpnProtocol) {
+      secured.stream.destroy();
       throw new ProtocolError('direct TLS connection without ALPN');
     }
-    messages = new MessageStream(tlsSocket, options.startupBytes);
+    messages = new MessageStream(secured.stream, options.startupBytes);
     options.onReader(messages);
-    secure = { serverName: tlsServerName(tlsSocket), channelBinding: context.channelBinding };
+    secure = { serverName: secured.serverName, channelBinding: context.channelBinding };
   };
 
   if ((await messages.firstByte()) === tlsHandshakeByte) await secureNow(true);
@@ -79,8 +79,4 @@ export async function negotiate(stream: Duplex, options: NegotiateOptions): Prom
 function answerVersion(messages: MessageStream, packet: StartupPacket): void {
   if (packet.minorVersion === 0 && packet.extensions.length === 0) return;
   messages.write(negotiateProtocolVersion(packet.extensions));
-}
-
-function tlsServerName(socket: { servername?: string | false | null }): string | null {
-  return typeof socket.servername === 'string' && socket.servername !== '' ? socket.servername : null;
 }

@@ -1,13 +1,13 @@
 /** Opens a socket to a compute, and the deadline for it. */
-import { connect, type Socket } from 'node:net';
 import type { DialAddress } from '../kit/control-plane.ts';
+import type { ByteStream } from '../protocol/byte-stream.ts';
+import { connect } from '../sockets/connect.ts';
 
 /** Rejects with the system error of the connect, or the signal's reason. */
-export function dial(address: DialAddress, signal: AbortSignal): Promise<Socket> {
+export function dial(address: DialAddress, signal: AbortSignal): Promise<ByteStream> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
-    const options = address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port };
-    const socket = connect({ ...options, noDelay: true, keepAlive: true, allowHalfOpen: true });
+    const socket = connect(address);
     const removeListeners = () => {
       signal.removeEventListener('abort', onAbort);
       socket.off('connect', onConnect);

@@ -2,9 +2,9 @@
  * Logs in at a compute as the client, with the keys that the client has proved to know, up to ReadyForQuery. The
  * outcome is a value, because each kind of it is handled differently.
  */
-import type { Socket } from 'node:net';
 import type { ScramKeys, ScramVerifier } from '../../lib/scram-verifier.ts';
 import type { DialAddress } from '../kit/control-plane.ts';
+import type { ByteStream } from '../protocol/byte-stream.ts';
 import { MessageStream } from '../protocol/message-stream.ts';
 import {
   type BackendKey,
@@ -22,7 +22,7 @@ import { dial, startDeadline } from './dial.ts';
 
 export interface ComputeLogin {
   readonly kind: 'open';
-  readonly socket: Socket;
+  readonly socket: ByteStream;
   readonly address: DialAddress;
   readonly key: BackendKey;
   /** ParameterStatus messages and notices in the order they came, ready to be passed on. */
@@ -57,7 +57,7 @@ const passwordState = '28P01';
 
 export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
   const deadline = startDeadline(options.timeoutMs, options.signal);
-  let socket: Socket | undefined;
+  let socket: ByteStream | undefined;
   try {
     socket = await dial(options.address, deadline.signal);
     const messages = new MessageStream(socket, messageBytesMax);
@@ -76,7 +76,7 @@ export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
   }
 }
 
-async function converse(messages: MessageStream, socket: Socket, options: LoginOptions): Promise<LoginOutcome> {
+async function converse(messages: MessageStream, socket: ByteStream, options: LoginOptions): Promise<LoginOutcome> {
   messages.write(startupMessage(options.parameters));
   const refusal = await runScram(messages, options);
   if (refusal) return refusal;

@@ -3,9 +3,9 @@
  * socket and a few fields, and its compute may sleep. A transaction that has not begun waits for a server, also while
  * the compute wakes, restarts or is replaced. A transaction that has begun is lost with its server.
  */
-import type { Duplex } from 'node:stream';
 import { CatnapError } from '../../lib/errors.ts';
 import { describeRefusal } from '../compute/refusal.ts';
+import type { ByteStream } from '../protocol/byte-stream.ts';
 import { type ErrorReport, errorResponse, parseErrorResponse } from '../protocol/messages.ts';
 import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
 import { onChunks } from '../sockets/chunks.ts';
@@ -21,7 +21,7 @@ import { ClientStatements } from './statements.ts';
 import { type TrackedValues, withValue } from './tracked-settings.ts';
 
 export interface PooledSessionOptions {
-  readonly stream: Duplex;
+  readonly stream: ByteStream;
   readonly pool: Pool;
   readonly values: TrackedValues;
   /** The client has sent something. */
@@ -43,7 +43,7 @@ const serverClosed: ErrorReport = { sqlState: '08006', message: 'server closed t
 
 export class PooledSession implements Waiter {
   readonly #options: PooledSessionOptions;
-  readonly #stream: Duplex;
+  readonly #stream: ByteStream;
   readonly #pool: Pool;
   readonly #statements: ClientStatements;
   readonly #translator: RequestTranslator;
@@ -277,7 +277,8 @@ export class PooledSession implements Waiter {
     if (this.#isEnded) return;
     this.#isEnded = true;
     const stream = this.#stream;
-    if (stream.writable) stream.end(lastMessage ?? undefined);
+    if (stream.writable && lastMessage !== null) stream.end(lastMessage);
+    else if (stream.writable) stream.end();
     const timer = setTimeout(() => stream.destroy(), lingerMs);
     stream.once('close', () => clearTimeout(timer));
     this.#stopListening();

@@ -2,9 +2,9 @@
  * One server connection of a pool. It has one user at a time, which gets the replies that are meant for it and learns
  * when the server is free. Between two users it is idle, and what the server sends then is dropped.
  */
-import type { Socket } from 'node:net';
 import { type CancelTarget, forwardCancel } from '../compute/cancel.ts';
 import type { ComputeLogin } from '../compute/login.ts';
+import type { ByteStream } from '../protocol/byte-stream.ts';
 import { ProtocolError } from '../protocol/wire.ts';
 import { onChunks } from '../sockets/chunks.ts';
 import { type Writer, writerTo } from '../sockets/straight-writer.ts';
@@ -65,7 +65,7 @@ export class ServerConnection implements ReplyEvents {
   #leftovers: Leftovers = 'none';
   #lastUser: ServerUser | null = null;
   #user: ServerUser | null = null;
-  readonly #socket: Socket;
+  readonly #socket: ByteStream;
   readonly #writer: Writer;
   readonly #cancelTarget: CancelTarget;
   #cause: Error | null = null;

@@ -3,7 +3,7 @@
  * with every unread byte still in it. It keeps listening between reads, so that it notices at once when the peer
  * leaves.
  */
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from './byte-stream.ts';
 import { FrameBuffer, type Message } from './wire.ts';
 
 /** The peer closed the connection; an error could not be sent to it any more. */
@@ -18,14 +18,14 @@ export class PeerGone extends Error {
 const unreadBytesMax = 65_536;
 
 export class MessageStream {
-  readonly stream: Duplex;
+  readonly stream: ByteStream;
   readonly #maxBytes: number;
   readonly #frames = new FrameBuffer();
   #failure: Error | null = null;
   #wait: { resolve(): void; reject(error: Error): void } | null = null;
   #onGone: (() => void) | null = null;
 
-  constructor(stream: Duplex, maxBytes: number) {
+  constructor(stream: ByteStream, maxBytes: number) {
     this.stream = stream;
     this.#maxBytes = maxBytes;
     stream.on('data', this.#onData);
@@ -84,7 +84,7 @@ export class MessageStream {
   }
 
   /** Stops listening. The stream is paused and still has the bytes that were not read. */
-  release(): Duplex {
+  release(): ByteStream {
     this.stream.off('data', this.#onData);
     this.stream.off('end', this.#onEnd);
     this.stream.off('close', this.#onEnd);

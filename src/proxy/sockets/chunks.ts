@@ -4,10 +4,19 @@
  * buffered and the stream is not paused goes to the listener before all that. Every other chunk takes the ordinary
  * way, so pausing, backpressure and the end work as they do in any stream.
  */
-import type { Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
+import type { ByteStream } from '../protocol/byte-stream.ts';
+import { BunSocket } from './bun/socket.ts';
 
 /** The returned function stops listening; later chunks are for the next listener. */
-export function onChunks(stream: Duplex, listener: (chunk: Buffer) => void): () => void {
+export function onChunks(stream: ByteStream, listener: (chunk: Buffer) => void): () => void {
+  if (stream instanceof BunSocket) return stream.onChunks(listener);
+  if (stream instanceof Duplex) return onChunksOfDuplex(stream, listener);
+  stream.on('data', listener);
+  return () => stream.off('data', listener);
+}
+
+function onChunksOfDuplex(stream: Duplex, listener: (chunk: Buffer) => void): () => void {
   const { push } = stream;
   stream.on('data', listener);
   stream.push = (chunk, encoding) => {

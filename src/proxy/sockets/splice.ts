@@ -3,7 +3,7 @@
  * parse them. Only when the proxy itself ends the session do the last bytes decide where its own message can go
  * without splitting another one.
  */
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../protocol/byte-stream.ts';
 import { isBetweenMessages, lastBytes } from './boundary.ts';
 import { onChunks } from './chunks.ts';
 import { writerTo } from './straight-writer.ts';
@@ -19,8 +19,8 @@ export interface Splice {
 }
 
 export interface SpliceOptions {
-  readonly client: Duplex;
-  readonly compute: Duplex;
+  readonly client: ByteStream;
+  readonly compute: ByteStream;
   /** Called for every chunk. */
   readonly onClientBytes: () => void;
   /** What was sent to the client is added to it. */
@@ -90,7 +90,7 @@ export function splice({ client, compute, onClientBytes, sent, interrupt, admit 
   if (client.destroyed) compute.destroy();
   if (compute.destroyed && client.writable) client.end();
 
-  const closed = (stream: Duplex) =>
+  const closed = (stream: ByteStream) =>
     new Promise<void>((resolve) => {
       if (stream.closed) resolve();
       else stream.once('close', () => resolve());

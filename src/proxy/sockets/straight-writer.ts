@@ -5,8 +5,9 @@
  * is kept: the socket carries out writes one after the other, and the end of the stream after them.
  */
 import { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
+import type { ByteStream } from '../protocol/byte-stream.ts';
+import { BunSocket } from './bun/socket.ts';
 
 export interface Writer {
   /** False when the system has not taken all bytes; `onDrain` follows. Does nothing when the stream is closed. */
@@ -16,7 +17,11 @@ export interface Writer {
 }
 
 /** A TLS socket always has a write under way, and other streams are not sockets: those are written to as streams. */
-export function writerTo(stream: Duplex, onDrain: () => void): Writer {
+export function writerTo(stream: ByteStream, onDrain: () => void): Writer {
+  if (stream instanceof BunSocket) {
+    stream.on('drain', onDrain);
+    return stream;
+  }
   const isPlain = stream instanceof Socket && !(stream instanceof TLSSocket);
   const writer = isPlain ? new StraightWriter(stream, onDrain) : new StreamWriter(stream);
   stream.on('drain', onDrain);
@@ -24,9 +29,9 @@ export function writerTo(stream: Duplex, onDrain: () => void): Writer {
 }
 
 class StreamWriter implements Writer {
-  readonly #stream: Duplex;
+  readonly #stream: ByteStream;
 
-  constructor(stream: Duplex) {
+  constructor(stream: ByteStream) {
     this.#stream = stream;
   }
 

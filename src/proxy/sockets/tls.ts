@@ -2,11 +2,13 @@
  * The proxy's TLS side: a secure context made once per certificate, the in-place upgrade of an accepted socket, and
  * the channel binding of RFC 5929 (`tls-server-end-point`: a hash of the certificate).
  */
-import { createHash, X509Certificate } from 'node:crypto';
-import type { Duplex } from 'node:stream';
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
+import type { ByteStream } from '../protocol/byte-stream.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { FieldReader } from '../protocol/wire.ts';
+import { BunSocket } from './bun/socket.ts';
 
 export interface TlsMaterial {
   /** Private key, PEM. */
@@ -24,13 +26,24 @@ export interface TlsContext {
   readonly channelBinding: Buffer | null;
 }
 
+/** A stream that has become secure; what is read and written from here on is plain again. */
+export interface SecuredStream {
+  readonly stream: ByteStream;
+  readonly alpnProtocol: string | false | null;
+  /** The hostname that the client asked for in its hello. */
+  readonly serverName: string | null;
+}
+
 export const alpnProtocol = 'postgresql';
+/** As the TLS extension has it, behind its length. */
+const alpnProtocols = Buffer.from(`\x0a${alpnProtocol}`, 'latin1');
 
 export function createTlsContexts(source: TlsSource): () => TlsContext {
   let current: { material: TlsMaterial; context: TlsContext } | undefined;
   return () => {
     const material = source();
     if (current?.material.cert !== material.cert || current.material.key !== material.key) {
+      requireOwnKey(material);
       const secureContext = createSecureContext({ key: material.key, cert: material.cert, minVersion: 'TLSv1.2' });
       current = { material, context: { secureContext, channelBinding: endPointHash(material.cert) } };
     }
@@ -38,8 +51,30 @@ export function createTlsContexts(source: TlsSource): () => TlsContext {
   };
 }
 
+/** Each runtime has its own words for this, and none says which files are meant. */
+function requireOwnKey({ key, cert }: TlsMaterial): void {
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+    throw new Error('the private key is not that of the certificate');
+  }
+}
+
 /** Takes over the stream and the bytes that it has not delivered yet. Rejects with PeerGone if the handshake fails. */
-export function upgradeToTls(stream: Duplex, context: TlsContext): Promise<TLSSocket> {
+export async function upgradeToTls(stream: ByteStream, context: TlsContext): Promise<SecuredStream> {
+  if (stream instanceof BunSocket) {
+    const { context: secureContext } = context.secureContext;
+    await stream.secure({ secureContext, alpnProtocols }).catch((error) => Promise.reject(new PeerGone(error)));
+    return { stream, alpnProtocol: stream.alpnProtocol, serverName: stream.serverName };
+  }
+  if (!(stream instanceof Duplex)) throw new Error('BUG: no stream that could be secured');
+  const secured = await upgradeDuplex(stream, context);
+  return { stream: secured, alpnProtocol: secured.alpnProtocol, serverName: tlsServerName(secured) };
+}
+
+function tlsServerName(socket: { servername?: string | false | null }): string | null {
+  return typeof socket.servername === 'string' && socket.servername !== '' ? socket.servername : null;
+}
+
+function upgradeDuplex(stream: Duplex, context: TlsContext): Promise<TLSSocket> {
   const secured = new TLSSocket(stream, {
     isServer: true,
     secureContext: context.secureContext,

@@ -128,8 +128,6 @@ async function serve(
   closing: AbortSignal,
 ): Promise<void> {
   setCommonHeaders(response);
-  // A caller that does not read its reply must not make us keep it.
-  const limitFetching = () => response.setTimeout(context.limits.httpFetchMs, () => response.destroy());
   const abort = new AbortController();
   const onClosing = () => abort.abort(closing.reason);
   closing.addEventListener('abort', onClosing, { once: true });
@@ -138,8 +136,8 @@ async function serve(
     if (request.method === 'OPTIONS') return sendPreflight(response);
     const { endpointId, body, options } = await answer(request, response, context, abort);
     if (options !== null) echoBatchHeaders(response, options);
-    limitFetching();
     context.transfers.add(endpointId, sendJson(response, 200, body));
+    limitFetching(response, context.limits.httpFetchMs);
   } catch (thrown) {
     const reason = abort.signal.aborted ? abort.signal.reason : thrown;
     const { status, body, sqlState, isOurs } = describeFailure(reason);
@@ -155,6 +153,20 @@ async function serve(
     // If the reply came before the end of the request, the rest of the request is discarded.
     request.resume();
   }
+}
+
+/**
+ * A caller that does not read its reply must not make us keep it. On Bun the time runs on while a caller reads, so what
+ * it has read since is looked at.
+ */
+function limitFetching(response: ServerResponse, ms: number): void {
+  let unread = response.writableLength;
+  response.setTimeout(ms, () => {
+    const left = response.writableLength;
+    if (left >= unread) return void response.destroy();
+    unread = left;
+    response.setTimeout(ms);
+  });
 }
 
 /** The headers alone decide about authentication and access; the body of a refused request is never kept. */
