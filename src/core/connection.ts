@@ -13,16 +13,20 @@ import { connectionUri } from './connection-uri.ts';
 import type { Scope } from './context.ts';
 import { openPassword } from './role.ts';
 
-/** Where a server answers, and how many sessions it takes from clients. */
-export type OpenRoute = ComputeAddress & { readonly sessions?: number };
+/** Where a server answers, how many sessions it takes from clients, and which start of its compute it is. */
+export type OpenRoute = ComputeAddress & { readonly sessions?: number; readonly generation?: number };
 
 export async function findAddress(sql: Sql, endpointId: EndpointId): Promise<OpenRoute | null> {
   const endpoint = await selectEndpointInAnyState(sql, endpointId);
   return endpoint === undefined ? null : routeOf(endpoint);
 }
 
-export function routeOf({ address, server }: Pick<EndpointRow, 'address' | 'server'>): OpenRoute | null {
-  return address === null ? null : routeTo(address, server?.settings ?? {});
+export function routeOf({
+  address,
+  server,
+  generation,
+}: Pick<EndpointRow, 'address' | 'server' | 'generation'>): OpenRoute | null {
+  return address === null ? null : { ...routeTo(address, server?.settings ?? {}), generation };
 }
 
 /** `settings` are those that the server runs with. */

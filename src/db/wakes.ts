@@ -157,12 +157,12 @@ export const routesChannel = 'catnap_routes';
 
 export interface RouteNews {
   readonly endpointId: EndpointId;
-  readonly route: ComputeAddress & { readonly sessions?: number };
+  readonly route: ComputeAddress & { readonly sessions?: number; readonly generation?: number };
 }
 
 export const parseRouteNews = (payload: string) => JSON.parse(payload) as RouteNews;
 
-export interface WakeRow extends Pick<EndpointRow, 'address' | 'server'> {
+export interface WakeRow extends Pick<EndpointRow, 'address' | 'server' | 'generation'> {
   /** The newest operation on the endpoint; null when there was none. */
   readonly operationId: OperationId | null;
   readonly status: OperationRow['status'] | null;
@@ -174,7 +174,7 @@ export interface WakeRow extends Pick<EndpointRow, 'address' | 'server'> {
 export async function selectWake(sql: Sql, id: EndpointId): Promise<WakeRow | undefined> {
   return first(
     await sql<WakeRow[]>`
-      select e.address, e.server, o.id as operation_id, o.status, o.error, o.finished_at
+      select e.address, e.server, e.generation, o.id as operation_id, o.status, o.error, o.finished_at
       from endpoints e left join lateral (
         select * from operations where endpoint_id = e.id order by sequence desc limit 1) o on true
       where e.id = ${id}`,

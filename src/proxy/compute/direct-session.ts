@@ -78,18 +78,14 @@ async function connect(client: DirectClient, parts: DirectParts): Promise<BegunS
 
 /**
  * The control plane is asked all the same: it notes that the compute is used, and knows if its route was closed since.
- * The session is good only at the address that it names.
+ * The session is good only if the server that it names is still the one with which the session was begun.
  */
 async function takeHeadStart(client: DirectClient, { waker }: DirectParts): Promise<BegunSession | null> {
   const { headStart, identity, signal } = client;
   if (headStart === null) return null;
   try {
-    const address = await waker.wake(identity.route.endpointId, signal);
-    const begun = await headStart.take(identity);
-    if (begun === null || JSON.stringify(begun.compute.address) === JSON.stringify(address)) return begun;
-    begun.compute.socket.destroy();
-    begun.releasePermit();
-    return null;
+    const { generation } = await waker.wake(identity.route.endpointId, signal);
+    return await headStart.take(identity, generation);
   } finally {
     headStart.discard();
   }

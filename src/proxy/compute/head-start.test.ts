@@ -6,7 +6,8 @@ import { PostgresProxies } from '../../../test/helpers/proxy.ts';
 import type { DialAddress } from '../kit/control-plane.ts';
 
 const proxies = new PostgresProxies();
-const { direct, compute } = proxies;
+const { direct } = proxies;
+const compute: DialAddress = { ...proxies.compute, generation: 1 };
 
 beforeAll(() => proxies.prepare());
 afterEach(() => proxies.cleanUp());
@@ -78,14 +79,20 @@ test('a wrong password ends the session that was begun, and earns no other', asy
   await eventually(async () => expect(await sessionsOf(held.name)).toBe(0));
 });
 
-test('a session that was begun at an address that is no longer the compute’s is not used', async () => {
-  let address: DialAddress = compute;
-  const proxy = await proxies.start({ wake: async () => address }, { limits: { unreachableMs: 100 } });
-  const name = `moved-${randomUUID()}`;
-  const client = await proxies.client(proxy, { options: 'endpoint=ep-a', application_name: name });
+test('a session that was begun with an earlier server of the compute is not used', async () => {
+  let address = compute;
+  const proxy = await proxies.start({ wake: async () => address });
+  const name = `restarted-${randomUUID()}`;
+  const options = { options: 'endpoint=ep-a', application_name: name };
+  const client = await proxies.client(proxy, options);
   await client.end();
-  address = { kind: 'unix', path: `${proxies.system.path}.gone` };
-  const other = proxies.newClient(proxy, { options: 'endpoint=ep-a', application_name: name });
-  await expect(other.connect()).rejects.toThrow();
-  await eventually(async () => expect(await sessionsOf(name)).toBe(0));
+  address = { ...compute, generation: 2 };
+  const other = await proxies.client(proxy, options);
+  const [{ pid, n } = { pid: 0, n: 0 }] = await direct<{ pid: number; n: number }[]>`
+    select max(pid) as pid, count(*)::int as n from pg_stat_activity
+    where application_name = ${name} and backend_start = (
+      select max(backend_start) from pg_stat_activity where application_name = ${name})`;
+  expect(n).toBe(1);
+  expect((await other.query('select pg_backend_pid() as pid')).rows).toEqual([{ pid }]);
+  await eventually(async () => expect(await sessionsOf(name)).toBe(1));
 });

@@ -23,8 +23,11 @@ export interface Caller {
 }
 
 export interface HeadStart {
-  /** The session, if the client has proved the keys that it began with; null when the usual way must be taken. */
-  take(identity: Identity): Promise<BegunSession | null>;
+  /**
+   * The session, if the client has proved the keys that it began with, and the server that runs now is the one that it
+   * began on: another start of the compute answers at the same address. Null when the usual way must be taken.
+   */
+  take(identity: Identity, generation: number | undefined): Promise<BegunSession | null>;
   /** The client has not come so far. Does nothing after `take`. */
   discard(): void;
 }
@@ -53,6 +56,7 @@ export class HeadStarts {
 
   /** After a direct session has begun: the next one of this caller may begin early. */
   earn(caller: Caller, { keys, verifier }: Identity, address: DialAddress): void {
+    if (address.generation === undefined) return;
     const key = keyOf(caller);
     this.#earned.delete(key);
     this.#earned.set(key, { keys, verifier, address });
@@ -88,8 +92,9 @@ export class HeadStarts {
     };
     return {
       discard,
-      async take({ keys, route }) {
-        if (route.endpointId !== caller.route.endpointId || !isSameKey(keys, earned.keys)) {
+      async take({ keys, route }, generation) {
+        const isSameServer = generation === earned.address.generation;
+        if (!isSameServer || route.endpointId !== caller.route.endpointId || !isSameKey(keys, earned.keys)) {
           discard();
           return null;
         }

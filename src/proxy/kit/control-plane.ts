@@ -7,6 +7,8 @@ import type { ComputeAddress, TransferReport } from '../../lib/model.ts';
 export type DialAddress = ComputeAddress & {
   /** Sessions that the server takes from clients; not said means that nobody counts. */
   readonly sessions?: number;
+  /** Which start of the compute it is: a server that has started since is another one, at the same address. */
+  readonly generation?: number;
 };
 
 /** Which addresses may connect. */
