@@ -225,7 +225,7 @@ describe('logical replication', () => {
       const lost = { name: 'forgotten', plugin: 'test_decoding', active: false, wal_status: 'lost' };
       expect(await slotsSeen(subscriber)).toMatchObject([lost]);
     }, waiting);
-    expect(program.output).toContain('a replication slot is lost');
+    await eventually(() => expect(program.output).toContain('a replication slot is lost'), waiting);
     await ask(subscriber.uri, `select pg_create_logical_replication_slot('waiting', 'pgoutput')`);
     await eventually(async () => expect(await slotsSeen(subscriber)).toHaveLength(2), waiting);
     await lookInConsole(subscriber);
