@@ -6,7 +6,7 @@ import { keep } from './measures.mjs';
 import { printTable, summarize, timed } from './stats.mjs';
 
 const repeats = 15;
-const [callers, createsATurn, rateTurns] = [8, 24, 5];
+const [callers, createsATurn, rateTurns] = [8, 16, 5];
 const bareName = 'bare: copy the template, start, SELECT 1';
 
 export async function benchCreate() {
