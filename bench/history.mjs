@@ -3,8 +3,8 @@
  * the old connection string, for data of several sizes and log of several lengths since the last base image; beside
  * `pgbackrest restore --type=time` of the same data in the same run. Then what it costs to keep a history: pgbench with
  * one and without, wakes and suspends with one and without, and bytes kept for bytes written. As root.
- * BENCH_HISTORY_ON (xfs,plain), BENCH_HISTORY_SIZES (100M,1G; also 10G), BENCH_HISTORY_LOGS in MB (1,100,1000; also
- * 5000), BENCH_HISTORY_REPEATS (3) and BENCH_HISTORY_TURNS (5) choose; BENCH_PGBACKREST names a pgBackRest of one's own.
+ * BENCH_HISTORY_ON (xfs,plain), BENCH_HISTORY_POINTS (size:log in MB:turns; 10G and logs of 5000 MB take minutes a
+ * turn) and BENCH_HISTORY_TURNS of the cost (5) choose; BENCH_PGBACKREST names a pgBackRest of one's own.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,15 +13,17 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { findBuild } from './bare-postgres.mjs';
 import { ask, makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
+import { keep } from './measures.mjs';
 import { findPgBackRest, startPeer } from './pgbackrest.mjs';
 import { findPgbench, preparePgbench, runPgbench } from './pgbench.mjs';
 import { printTable, timed } from './stats.mjs';
 
 const listOf = (name, usual) => (process.env[name] ?? usual).split(',').filter((word) => word !== '');
 const places = listOf('BENCH_HISTORY_ON', 'xfs,plain');
-const sizes = listOf('BENCH_HISTORY_SIZES', '100M,1G');
-const logs = listOf('BENCH_HISTORY_LOGS', '1,100,1000').map(Number);
-const repeats = Number(process.env.BENCH_HISTORY_REPEATS ?? 3);
+const points = listOf('BENCH_HISTORY_POINTS', '100M:1:3,100M:100:3,100M:1000:3,1G:1:3,1G:100:3,1G:1000:3')
+  .map((point) => point.split(':'))
+  .map(([size, megabytes, repeats]) => ({ size, megabytes: Number(megabytes), repeats: Number(repeats) }));
+const sizes = [...new Set(points.map(({ size }) => size))];
 const turns = Number(process.env.BENCH_HISTORY_TURNS ?? 5);
 const scales = { '100M': 5, '1G': 66, '10G': 660 };
 /** Sparse; every turn leaves a branch with its log behind, in the history too. */
@@ -69,7 +71,7 @@ async function measureRestores(place, size, context) {
   const { home, uri } = context;
   const root = place === 'xfs' ? join(home, 'storage') : home;
   const build = await findBuild(home, 17, root);
-  for (const megabytes of logs) {
+  for (const { megabytes, repeats } of points.filter((point) => point.size === size)) {
     const ours = [];
     const theirs = [];
     for (let turn = 0; turn < repeats; turn++) {
@@ -83,6 +85,16 @@ async function measureRestores(place, size, context) {
       theirs.length > 0 ? [[peerName, theirs], ...rows] : rows,
       theirs.length > 0 ? peerName : undefined,
     );
+    keep({
+      what: `DROP TABLE undone, ${size} of data, ${place}`,
+      at: megabytes,
+      of: 'MB of log',
+      unit: 'ms',
+      ours,
+      peer: theirs,
+      beside: peerName,
+      atMost: place === 'xfs' ? 1 : 1.2,
+    });
   }
   await ask({ connectionString: uri }, 'select 1');
 }
@@ -208,7 +220,24 @@ async function measureCost(place, { catnap, uri, made, home }) {
     ],
     'without history',
   );
+  const beside = 'without history';
+  keep({
+    what: `pgbench -N -c 4 with history, ${place}`,
+    unit: 'transactions/s',
+    ours: tps.on,
+    peer: tps.off,
+    beside,
+    atLeast: 0.9,
+  });
   for (const what of ['wake', 'suspend']) {
+    keep({
+      what: `${what} after pgbench with history, ${place}`,
+      unit: 'ms',
+      ours: naps.on[what],
+      peer: naps.off[what],
+      beside,
+      atMost: 1.05,
+    });
     printTable(
       `${what} after pgbench, ${place} (ms)`,
       [
@@ -239,6 +268,7 @@ async function measureBytes(place, { catnap, uri, made, home }) {
   const gb = (bytes) => (bytes / 1e9).toFixed(2);
   console.log(`\n  ${gb(written)} GB of log written in 30 s of pgbench -N, ${gb(kept)} GB more on the disk`);
   console.log(`  ${(kept / written).toFixed(2)} GB kept for each GB of log written (${place})`);
+  keep({ what: `kept for each GB of log written, ${place}`, unit: 'GB', ours: [kept / written] });
 }
 
 function positionOf(lsn) {

@@ -19,6 +19,11 @@ const chapters = {
   branch: ['New branches', 'From the request until the first row, on XFS, for parents of several sizes.'],
   api: ['The API', 'Requests, beside a bare Fastify that runs the same statements.'],
   idle: ['Rest', 'What an installation costs in which everything sleeps, and how fast it is there.'],
+  history: [
+    'History',
+    'A dropped table, from the request to restore the branch until it answers; and what it costs to keep a history.',
+  ],
+  drill: ['The drill', 'A home is deleted under load, and restored from the store on an empty one.'],
   recovery: ['Recovery', 'After `kill -9`, until the API, a direct and a pooled client have an answer again.'],
   scale: [
     'Size of the installation',
