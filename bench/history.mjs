@@ -60,6 +60,10 @@ async function inNewHome(place, size, work) {
     const uri = made.connection_uris[0].connection_uri;
     await preparePgbench(uri, scales[size]);
     await work({ catnap, home, uri, made });
+  } catch (error) {
+    // What follows may fail for the same reason, and would hide it.
+    console.error(error);
+    throw error;
   } finally {
     await catnap?.stop();
     if (existsSync(join(home, 'storage'))) spawnSync('umount', [join(home, 'storage')]);

@@ -2,7 +2,7 @@
  * The process that uploads: it compresses and encrypts without delaying requests, wakes or operations, and yields the
  * processor to all of them. It runs only where a store is configured.
  */
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { parseBackupKey } from '../backup/seal/backup-key.ts';
 import { openStore } from '../backup/store/open-store.ts';
 import { Uploader } from '../backup/upload/uploader.ts';
@@ -16,7 +16,8 @@ const niceness = 5;
 export async function startBackup({ core, log, init }: ProcessParts): Promise<RunningProcess> {
   const { backup: settings } = core.config;
   if (settings === undefined || init.backup === null) throw new Error('there is no store to upload to');
-  setPriority(niceness);
+  // A Catnap that was itself started with `nice` may not take any of it back.
+  setPriority(Math.max(niceness, getPriority()));
   const key = parseBackupKey(init.backup.key);
   const scope = readScope(core);
   const uploader = new Uploader({

@@ -234,16 +234,18 @@ describe('trouble', () => {
     expect(last()?.problem).toMatch(/JSON/);
   });
 
-  test('of a base image that is pruned while it is uploaded is no trouble', async () => {
+  test('of a base image that is still kept and has lost its files is a problem of its history', async () => {
     const base = await tree.makeBase();
     await tree.write(100);
     const path = join(tree.root, treeRef.projectId, treeRef.historyId, 'bases', base.name, 'pgdata');
     await rm(path, { recursive: true });
     await writeFile(path, 'not a folder');
     const uploader = newUploader();
-    await uploader.round();
-    await uploader.round();
-    expect(last()).toMatchObject({ baseCount: 0, storedUntil: null, problem: null });
+    await eventually(async () => {
+      await uploader.round();
+      expect(last()?.problem).toMatch(`the base image ${base.name} is gone`);
+    });
+    expect(last()).toMatchObject({ baseCount: 0, storedUntil: null });
     expect(await stored('base')).toEqual([]);
   });
 });

@@ -236,7 +236,8 @@ export class Uploader {
       await upload.uploadBase(base, this.#stopping.signal);
       this.#baseTroubles.delete(name);
     } catch (error) {
-      if (this.#stopping.signal.aborted || error instanceof SourceGoneError) return;
+      if (this.#stopping.signal.aborted || (error instanceof SourceGoneError && !(await this.#hasBase(ref, base))))
+        return;
       this.#parts.log.error({ err: error, ...ref, base: base.name }, 'a base image could not be uploaded');
       const hasProgressed = upload.objects().length > before;
       const failures = hasProgressed ? 1 : (this.#baseTroubles.get(name)?.failures ?? 0) + 1;
@@ -245,6 +246,12 @@ export class Uploader {
     } finally {
       this.#basesUnderWay.delete(name);
     }
+  }
+
+  /** A base image that misses a file and is still kept was not pruned: it is damaged. */
+  async #hasBase(ref: HistoryRef, { name }: BaseImage): Promise<boolean> {
+    const local = await readLocalHistory(this.#parts.root, ref).catch(() => null);
+    return local?.bases.some((base) => base.name === name) ?? false;
   }
 
   #note(ref: HistoryRef, error: unknown): void {
