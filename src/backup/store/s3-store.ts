@@ -186,6 +186,8 @@ export class S3Store implements ObjectStore {
   }
 
   async #load() {
+    // A notice about the library's next versions is for who chooses them, not for who reads a report of `catnap restore`.
+    process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
     const library: Library = { ...(await import('@aws-sdk/client-s3')), ...(await import('@aws-sdk/lib-storage')) };
     const { endpoint, region, accessKeyId, secretAccessKey, sessionToken, pathStyle } = this.#access;
     const client = new library.S3Client({
