@@ -2,7 +2,6 @@
  * Builds the HTTP application; never listens. Everything the process needs from disk is loaded when this returns and
  * `ready()` has resolved: the process that serves it gives up its privileges afterwards.
  */
-import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
 import { authProviderPrefix } from '../auth-provider/core/parts.ts';
 import { authProviderPlugin } from '../auth-provider/plugin.ts';
