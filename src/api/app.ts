@@ -105,6 +105,8 @@ function newInstance(parts: ApiParts): App {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: requestIdOf,
     bodyLimit: bodyLimitBytes,
+    // Every route counts as a plugin and would get a timer of its own; none of them waits for anything.
+    pluginTimeout: 0,
     // A whole request must arrive in this time; a slow sender cannot hold a connection for longer.
     requestTimeout: requestMs,
     // Node takes the larger of the two for the whole request, and looks every 30 s unless told otherwise.
