@@ -65,8 +65,10 @@ function writeStarter(name) {
 function makeCodeCaches() {
   const script = fileURLToPath(new URL('make-code-caches.mjs', import.meta.url));
   const stdio = ['ignore', 'ignore', 'inherit'];
-  if (spawnSync(process.execPath, [script, making, 'bin'], { stdio }).status !== 0) fail('no code caches');
-  if (spawnSync(process.execPath, [script, making, ...rehearsed], { stdio }).status !== 0) fail('no code caches');
+  for (const names of [['bin'], rehearsed]) {
+    const { status } = spawnSync(process.execPath, [script, making, ...names], { stdio });
+    if (status !== 0) fail('the code caches could not be made; see the lines above');
+  }
 }
 
 /** Two builds at once: whoever comes last stays. */
