@@ -2,7 +2,9 @@
  * Builds dist/ from src/ and console/: a bundle of each, then the files that are read at run time. The new tree is made
  * beside the old one and takes its place by a rename, so that a Catnap that runs from dist/ never finds it half written.
  */
-import { cpSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
 import { bundleServer } from './bundle-server.mjs';
@@ -14,15 +16,22 @@ const making = `${root}dist.new-${process.pid}`;
 const leaving = `${root}dist.old-${process.pid}`;
 
 /** The command, and what its children are started with. */
-const entries = ['bin', 'processes/child'];
+const started = ['bin', 'processes/child'];
+/** These load the others with their code caches, and run what is to be in these. */
+const loader = 'processes/cached-modules';
+const rehearsed = ['processes/api', 'processes/worker', 'processes/proxy', 'processes/backup', 'processes/idle-api'];
 
 try {
   // Before anything is read: what changes meanwhile counts as newer than the result.
   const startedAt = new Date().toISOString();
-  await bundleServer(entries, making, upFrom).catch((error) => {
+  const format = { format: 'cjs', rootOf: (folder) => upFrom(`program/${folder}`) };
+  await bundleServer([...started, ...rehearsed, loader], `${making}/program`, format).catch((error) => {
     console.error(error);
     fail('the program could not be built; see the lines above');
   });
+  for (const name of started) writeStarter(name);
+  // What is below here are scripts, whatever the package is.
+  writeFileSync(`${making}/package.json`, '{ "type": "commonjs" }\n');
   for (const room of ['db', 'auth-provider']) {
     cpSync(`${root}src/${room}/migrations`, `${making}/${room}/migrations`, { recursive: true });
   }
@@ -30,6 +39,7 @@ try {
     console.error(error);
     fail('the console could not be built; see the lines above');
   });
+  makeCodeCaches();
   writeFileSync(`${making}/${stampName}`, `${startedAt}\n`);
   takeItsPlace();
 } finally {
@@ -39,7 +49,26 @@ try {
 
 /** The root of dist/ as a file in one of its folders sees it. */
 function upFrom(folder) {
-  return `new URL('./${folder.replaceAll(/[^/]+/g, '..')}', import.meta.url)`;
+  return `new URL('./${folder.replaceAll(/[^/]+/g, '..')}', require('node:url').pathToFileURL(__filename))`;
+}
+
+/** The file that a process is started with: it loads the one of the same name in the program. */
+function writeStarter(name) {
+  const path = `${making}/${name}.js`;
+  mkdirSync(dirname(path), { recursive: true });
+  const from = relative(dirname(path), `${making}/program/${loader}.js`);
+  const text = `require(${JSON.stringify(`./${from}`)}).loadProgram(${JSON.stringify(name)});\n`;
+  writeFileSync(path, text);
+}
+
+/** In a process of its own, with no flag that a start does not have: V8 would refuse the caches. */
+function makeCodeCaches() {
+  const script = fileURLToPath(new URL('make-code-caches.mjs', import.meta.url));
+  const stdio = ['ignore', 'ignore', 'inherit'];
+  for (const names of [['bin'], rehearsed]) {
+    const { status } = spawnSync(process.execPath, [script, making, ...names], { stdio });
+    if (status !== 0) fail('the code caches could not be made; see the lines above');
+  }
 }
 
 /** Two builds at once: whoever comes last stays. */

@@ -13,10 +13,11 @@ export const sourceFolder = fileURLToPath(new URL('../src/', import.meta.url));
 const keptOutside = [/^@node-rs\/argon2/, /^@electric-sql\//];
 
 /**
- * `entries` are modules below src/, without their extension. `rootOf` returns, for a folder of the bundle, the text of
- * an expression: the URL below which modules are taken to be.
+ * `entries` are modules below src/, without their extension. `format` is `esm`, or `cjs` for what is loaded with code
+ * caches. `rootOf` returns, for a folder of the bundle, the text of an expression: the URL below which modules are
+ * taken to be.
  */
-export async function bundleServer(entries, target, rootOf) {
+export async function bundleServer(entries, target, { format, rootOf }) {
   const bundle = await rolldown({
     input: Object.fromEntries(entries.map((name) => [name, `${sourceFolder}${name}.ts`])),
     platform: 'node',
@@ -27,11 +28,11 @@ export async function bundleServer(entries, target, rootOf) {
   });
   await bundle.write({
     dir: target,
-    format: 'esm',
+    format,
     sourcemap: true,
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    banner: ({ fileName }) => `const moduleRoot = ${rootOf(fileName.replace(/[^/]+$/, ''))};`,
+    banner: ({ fileName }) => `'use strict';\nconst moduleRoot = ${rootOf(fileName.replace(/[^/]+$/, ''))};`,
   });
   await bundle.close();
 }

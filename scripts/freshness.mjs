@@ -12,6 +12,7 @@ const settings = [
   'scripts/build.mjs',
   'scripts/build-console.mjs',
   'scripts/bundle-server.mjs',
+  'scripts/make-code-caches.mjs',
 ];
 
 export function isBuildFresh() {

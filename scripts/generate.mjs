@@ -7,7 +7,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Registry } from 'prom-client';
 import { dumpSchema, tablesOfRooms } from './dump-schema.mjs';
 import { loadSource } from './load-source.mjs';
 import { contractPackages, publishedOperations } from './published-api.mjs';
@@ -19,18 +18,15 @@ import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = await loadSource([
-  'api/app',
-  'api/kit/console-files',
   'api/schemas/unversioned',
   'db/client',
   'db/migrate',
-  'lib/clock',
   'lib/config',
   'lib/errors',
   'lib/log',
   'lib/setting-docs',
   'machine/system-database',
-  'processes/auth-provider',
+  'processes/idle-api',
   'processes/migrations',
 ]);
 
@@ -83,28 +79,7 @@ async function withMigrated(use) {
 
 /** From the application itself. Only the document is asked for, so what other requests need is left out. */
 async function describeApi() {
-  const { buildApp } = source['api/app'];
-  const { noConsole } = source['api/kit/console-files'];
-  const { openDatabase } = source['db/client'];
-  const { systemClock: clock } = source['lib/clock'];
-  const { readConfig } = source['lib/config'];
-  const { createLogger } = source['lib/log'];
-  const { authProviderParts } = source['processes/auth-provider'];
-  const config = readConfig({});
-  // Connects with the first statement, and there is none.
-  const core = { database: openDatabase({}, { poolSize: 1, name: 'catnap-generate' }), clock, config };
-  const app = await buildApp({
-    core,
-    config,
-    clock,
-    log: createLogger({ level: 'error', process: 'generate' }),
-    metrics: new Registry(),
-    version: '',
-    consoleFiles: noConsole,
-    proxySockets: [],
-    authProvider: authProviderParts(core, { secretKey: '', stackSecret: '' }),
-  });
-  await app.ready();
+  const app = await source['processes/idle-api'].buildIdleApi();
   const found = { document: app.swagger(), routes: app.routeTable };
   await app.close();
   return found;

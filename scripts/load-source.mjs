@@ -10,7 +10,8 @@ export async function loadSource(names) {
   // In the checkout, since packages that stay outside the bundle are looked for from there.
   const folder = mkdtempSync(`${root}dist.tools-`);
   try {
-    await bundleServer(names, folder, () => JSON.stringify(pathToFileURL(sourceFolder).href));
+    const rootOf = () => JSON.stringify(pathToFileURL(sourceFolder).href);
+    await bundleServer(names, folder, { format: 'esm', rootOf });
     const load = async (name) => [name, await import(pathToFileURL(`${folder}/${name}.js`).href)];
     return Object.fromEntries(await Promise.all(names.map(load)));
   } finally {

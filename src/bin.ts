@@ -62,4 +62,6 @@ function run(config: Config): Promise<number> {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
-process.exitCode = await main();
+void main().then((code) => {
+  process.exitCode = code;
+});

@@ -74,7 +74,13 @@ const walls: readonly { readonly from: RegExp; readonly to: RegExp; readonly why
 ];
 
 /** Started as programs, not imported. */
-const entries = ['src/bin.ts', 'src/processes/child.ts'];
+const entries = [
+  'src/bin.ts',
+  'src/processes/child.ts',
+  // The build loads these two by name.
+  'src/processes/cached-modules.ts',
+  'src/processes/idle-api.ts',
+];
 /** For tests by their nature. */
 const testOnly = ['src/compute/fake/fake-driver.ts', 'src/compute/contract/contract.ts'];
 

@@ -2,7 +2,6 @@
  * Builds the HTTP application; never listens. Everything the process needs from disk is loaded when this returns and
  * `ready()` has resolved: the process that serves it gives up its privileges afterwards.
  */
-import './preload.ts';
 import { type FastifyBaseLogger, fastify, LogController } from 'fastify';
 import { authProviderPrefix } from '../auth-provider/core/parts.ts';
 import { authProviderPlugin } from '../auth-provider/plugin.ts';
@@ -106,6 +105,8 @@ function newInstance(parts: ApiParts): App {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: requestIdOf,
     bodyLimit: bodyLimitBytes,
+    // Every route counts as a plugin and would get a timer of its own; none of them waits for anything.
+    pluginTimeout: 0,
     // A whole request must arrive in this time; a slow sender cannot hold a connection for longer.
     requestTimeout: requestMs,
     // Node takes the larger of the two for the whole request, and looks every 30 s unless told otherwise.

@@ -300,7 +300,7 @@ async function untilItAnswers(parts: Parts, signal?: AbortSignal): Promise<boole
 }
 
 async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
-  const sql = postgres({ ...connection, max: 1, connect_timeout: 5, onnotice: () => undefined });
+  const sql = postgres({ ...connection, max: 1, connect_timeout: 5, fetch_types: false, onnotice: () => undefined });
   try {
     await sql`SELECT 1`;
     return true;
@@ -316,7 +316,7 @@ async function answers(connection: SystemDatabaseConnection): Promise<boolean> {
 /** Looked after once a minute; never fails, because the server runs without them too. */
 async function keepSpareLog({ connection, dataDirectory, uid, log }: Parts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const sql = postgres({ ...connection, max: 1, connect_timeout: 5, onnotice: () => undefined });
+    const sql = postgres({ ...connection, max: 1, connect_timeout: 5, fetch_types: false, onnotice: () => undefined });
     try {
       const [found] = await sql<{ name: string }[]>`SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS name`;
       if (found !== undefined) await makeSpareLog(dataDirectory, found.name, uid);

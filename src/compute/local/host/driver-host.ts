@@ -16,6 +16,8 @@ import { PrivilegedHost } from './privileged-host.ts';
 const defaultMajor = 17;
 /** Two copies of 46 MB: enough for one person; in a burst, further projects are copied on request. */
 const sparesOfEachMajor = 2;
+/** The threads that copy take processor time from everything else that starts; a copy before then starts its own. */
+const threadsAfterMs = 5_000;
 
 export class LocalDriverHost implements DriverHost {
   readonly #config: Config;
@@ -23,6 +25,7 @@ export class LocalDriverHost implements DriverHost {
   readonly #log: Logger;
   readonly #host: PrivilegedHost;
   readonly #served: Readonly<Record<DriverAccess, Partial<HostCalls>>>;
+  #startingThreads: NodeJS.Timeout | undefined;
 
   constructor(config: Config, layout: Layout, log: Logger) {
     this.#config = config;
@@ -38,7 +41,7 @@ export class LocalDriverHost implements DriverHost {
     await removeUnfinishedCopies(this.#layout);
     await removeLostHistories(this.#layout);
     await this.#host.prepare(defaultMajor, progress);
-    startCopyThreads();
+    this.#startingThreads = setTimeout(startCopyThreads, threadsAfterMs).unref();
     void this.#prepareOthers();
   }
 
@@ -59,6 +62,7 @@ export class LocalDriverHost implements DriverHost {
   }
 
   close(): Promise<void> {
+    clearTimeout(this.#startingThreads);
     return this.#host.close();
   }
 
@@ -74,7 +78,7 @@ export class LocalDriverHost implements DriverHost {
 
   async #findReleases(): Promise<Record<number, string>> {
     const entries = this.#config.pgVersions.map(
-      async (major) => [major, await currentRelease(major, this.#config)] as const,
+      async (major) => [major, await currentRelease(major, this.#config, this.#layout)] as const,
     );
     return Object.fromEntries(await Promise.all(entries));
   }

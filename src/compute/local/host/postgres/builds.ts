@@ -35,7 +35,7 @@ export async function ensureBuild(
   const given = config.pgBin[major];
   if (given !== undefined) return givenBuild(major, given);
   const source = locateEmbedded(major);
-  const name = await buildName(source, join(layout.builds, `${major}.sha256`));
+  const name = await buildName(source, noteFileOf(major, layout));
   const target = layout.build(major, name);
   if (!existsSync(target)) {
     progress(`copying the Postgres ${major} binaries`);
@@ -45,10 +45,13 @@ export async function ensureBuild(
 }
 
 /** The name of the build that a server of this major would now start from. */
-export async function currentRelease(major: number, config: Pick<Config, 'pgBin'>): Promise<string> {
+export async function currentRelease(major: number, config: Pick<Config, 'pgBin'>, layout: Layout): Promise<string> {
   const given = config.pgBin[major];
-  return given === undefined ? buildName(locateEmbedded(major)) : (await givenBuild(major, given)).name;
+  if (given !== undefined) return (await givenBuild(major, given)).name;
+  return buildName(locateEmbedded(major), noteFileOf(major, layout));
 }
+
+const noteFileOf = (major: number, layout: Layout) => join(layout.builds, `${major}.sha256`);
 
 /** Removes builds of a major except the one to keep and those that a process runs. Linux only: needs /proc. */
 export async function removeUnusedBuilds(build: Build, layout: Layout): Promise<void> {
@@ -93,7 +96,7 @@ export function locateEmbedded(major: number): string {
   }
 }
 
-async function buildName(source: string, noteFile: string | null = null): Promise<string> {
+async function buildName(source: string, noteFile: string): Promise<string> {
   const manifest: { version: string } = JSON.parse(await readFile(join(source, '..', 'package.json'), 'utf8'));
   const program = await hashOfProgram(join(source, 'bin', 'postgres'), noteFile);
   return `${manifest.version}-${hash(`${platform} ${arch} ${recipe} ${extensionRules} ${program}`)}`;

@@ -1,21 +1,27 @@
-/** The API process can no longer read the checkout when it builds the application. */
+/**
+ * The API process gives up its rights between loading its code and building the application, and may then be unable to
+ * read the checkout. So everything is bundled as for dist/, and the files of the bundle are gone before it is built.
+ */
 import { createRequire } from 'node:module';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
+import { loadSource } from '../../scripts/load-source.mjs';
 import { keyHeaders, makeAuthProviderParts } from '../../test/helpers/auth-provider.ts';
 import { makeCore } from '../../test/helpers/core.ts';
 import { machineOfTests } from '../../test/helpers/machine.ts';
 import { testProviders } from '../../test/helpers/providers.ts';
 import { createLogger } from '../lib/log.ts';
-import { buildApp } from './app.ts';
+import type { buildApp } from './app.ts';
 import { noConsole } from './kit/console-files.ts';
 
 const loaded = () => Object.keys(createRequire(import.meta.url).cache);
 
-test('building the application and answering requests loads no module', async () => {
+test('building the application and answering requests reads no file of the program', async () => {
   const { core, token, close } = await makeCore();
+  const source = await loadSource(['api/app']);
+  const build: typeof buildApp = source['api/app'].buildApp;
   const before = new Set(loaded());
-  const app = await buildApp({
+  const app = await build({
     core,
     config: { ...core.config, ...machineOfTests },
     clock: core.clock,
