@@ -32,6 +32,7 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
+  type SettledServer,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,
@@ -56,7 +57,7 @@ import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute, LogRef } from '../channel/host-calls.ts';
 import { replaceFirstSecret } from './first-secret.ts';
 import { keepHistory } from './history.ts';
-import { checkpointAndRead, nothingWritten } from './last-state.ts';
+import { checkpointAndRead, nothingWritten, settleServer } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
 import { parseLog } from './log-lines.ts';
 import { absent, addressOf, observation } from './observation.ts';
@@ -214,15 +215,26 @@ export class LocalDriver implements ComputeDriver {
     return addressOf(compute);
   }
 
-  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
+  async settle(ref: ComputeRef): Promise<SettledServer | null> {
+    const compute = await this.#host.inspect(ref);
+    if (compute === null || compute.readOnly || !(await this.#answers(ref, compute))) return null;
+    return settleServer(compute);
+  }
+
+  async suspend(ref: ComputeRef, generation: number, settled?: SettledServer): Promise<ServerCatalog | null> {
+    const last = settled?.position == null ? await this.#readLast(ref, generation) : settled;
+    const end = await this.#host.stop(ref, generation);
+    this.#answered.delete(ref.endpointId);
+    if (last?.position == null || end === null) return null;
+    return nothingWritten(last.position, end) ? last.catalog : null;
+  }
+
+  async #readLast(ref: ComputeRef, generation: number): ReturnType<typeof checkpointAndRead> {
     const compute = await this.#host.inspect(ref);
     if (compute && generation < compute.seenGeneration) {
       throw new StaleGenerationError(ref.endpointId, generation, compute.seenGeneration);
     }
-    const last = compute?.process?.ready ? await checkpointAndRead(compute) : null;
-    const end = await this.#host.stop(ref, generation);
-    this.#answered.delete(ref.endpointId);
-    return last !== null && end !== null && nothingWritten(last.lsn, end) ? last.catalog : null;
+    return compute?.process?.ready ? checkpointAndRead(compute) : null;
   }
 
   async removeCompute(ref: ComputeRef): Promise<void> {
