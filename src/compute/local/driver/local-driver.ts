@@ -44,6 +44,7 @@ import {
   isFull,
   isNotReady,
   isRefused,
+  openSession,
   type Session,
   withSession,
 } from '../../server/admin-session.ts';
@@ -57,6 +58,7 @@ import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute, LogRef } from '../channel/host-calls.ts';
 import { replaceFirstSecret } from './first-secret.ts';
 import { keepHistory } from './history.ts';
+import { KeptSessions } from './kept-sessions.ts';
 import { checkpointAndRead, nothingWritten, settleServer } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
 import { parseLog } from './log-lines.ts';
@@ -79,6 +81,7 @@ export class LocalDriver implements ComputeDriver {
   /** Pids of servers that are known to accept logins, so that a listing does not probe hundreds of them each time. */
   readonly #answered = new Map<string, number>();
   readonly #bases = new BackgroundWork(baseWaitMs);
+  readonly #sessions = new KeptSessions();
 
   constructor(host: HostCalls) {
     this.#host = host;
@@ -272,8 +275,10 @@ export class LocalDriver implements ComputeDriver {
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
     const { adminSecret } = compute;
     const server = { address: addressOf(compute), adminSecret };
+    const { pid } = compute.process;
+    const open = () => openSession(server.address, adminLogin(adminSecret));
     try {
-      return await withSession(server.address, adminLogin(adminSecret), (sql) => work(sql, server));
+      return await this.#sessions.use({ ...ref, pid }, open, (sql) => work(sql, server));
     } catch (error) {
       throw isNotReady(error) ? notRunning(error) : error;
     }
@@ -325,7 +330,8 @@ export class LocalDriver implements ComputeDriver {
       if (compute.firstSecret === null) {
         if (!(await takesLogins(addressOf(compute)))) return false;
       } else {
-        await replaceFirstSecret(compute, compute.firstSecret);
+        const sql = await replaceFirstSecret(compute, compute.firstSecret);
+        this.#sessions.keep(compute.endpointId, compute.process.pid, sql);
         await this.#host.forgetFirstSecret(ref);
       }
     } catch (error) {
