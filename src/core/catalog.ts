@@ -73,8 +73,7 @@ export async function recordCatalog(
 ): Promise<void> {
   for (const role of applied.roles) await markRoleApplied(sql, role);
   for (const database of applied.databases) await markDatabaseApplied(sql, database);
-  await recordSeenRoles(sql, branchId, seen);
-  await recordSeenDatabases(sql, branchId, seen);
+  await Promise.all([recordSeenRoles(sql, branchId, seen), recordSeenDatabases(sql, branchId, seen)]);
 }
 
 async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {

@@ -96,11 +96,24 @@ export async function meterStep(tx: Tx, id: EndpointId, now: Date): Promise<void
   await addConsumption(tx, await meterTime(tx, now, id), now);
 }
 
-/** Before a compute is recorded as asleep. `cpuSeconds` is its last sum, if that could be read. */
-export async function meterEnd(tx: Tx, id: EndpointId, now: Date, cpuSeconds: number | null): Promise<void> {
-  const cpu = cpuSeconds === null ? [] : await meterCpu(tx, new Map([[id, cpuSeconds]]));
-  await addConsumption(tx, [...(await meterTime(tx, now, id)), ...cpu], now);
-  await tx`update endpoints set metered_cpu_seconds = 0 where id = ${id}`;
+/** The last sums of a compute, as far as they could be read. */
+export interface LastSums {
+  readonly cpuSeconds: number | null;
+  /** Of the branch that it wrote to. */
+  readonly wal: readonly [BranchId, Written] | null;
+}
+
+/** Before a compute is recorded as asleep. */
+export async function meterEnd(tx: Tx, id: EndpointId, now: Date, { cpuSeconds, wal }: LastSums): Promise<void> {
+  const parts = await Promise.all([
+    meterTime(tx, now, id),
+    cpuSeconds === null ? [] : meterCpu(tx, new Map([[id, cpuSeconds]])),
+    wal === null ? [] : meterWritten(tx, new Map([wal])),
+  ]);
+  await Promise.all([
+    addConsumption(tx, parts.flat(), now),
+    tx`update endpoints set metered_cpu_seconds = 0 where id = ${id}`,
+  ]);
 }
 
 /** What a server wrote to its WAL, by its own count, and where the WAL ends. */
@@ -171,28 +184,31 @@ export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date):
   const rows = tx`
     jsonb_to_recordset(${JSON.stringify([...sums.values()])}::text::jsonb) as s("projectId" text, "branchId" text,
       active float8, compute float8, cpu float8, written float8, transfer float8, storage float8)`;
-  await tx`
-    insert into consumption_hours as c (project_id, branch_id, hour, is_root, active_seconds, compute_unit_seconds,
-      cpu_seconds, written_bytes, transfer_bytes, storage_byte_seconds, logical_bytes)
-    select s."projectId", s."branchId", date_trunc('hour', ${now}::timestamptz, 'UTC'), b.parent_id is null, s.active,
-      s.compute, s.cpu, s.written, s.transfer, s.storage * 3600, coalesce(b.logical_size, 0)
-    from ${rows} join branches b on b.id = s."branchId"
-    on conflict (branch_id, hour) do update set
-      active_seconds = c.active_seconds + excluded.active_seconds,
-      compute_unit_seconds = c.compute_unit_seconds + excluded.compute_unit_seconds,
-      cpu_seconds = c.cpu_seconds + excluded.cpu_seconds,
-      written_bytes = c.written_bytes + excluded.written_bytes,
-      transfer_bytes = c.transfer_bytes + excluded.transfer_bytes,
-      storage_byte_seconds = c.storage_byte_seconds + excluded.storage_byte_seconds,
-      logical_bytes = greatest(c.logical_bytes, excluded.logical_bytes)`;
   const period = periodOf(now);
-  await tx`update branches b set usage = ${added(tx, 'b', period)} from ${rows} where b.id = s."branchId"`;
-  await tx`
-    update projects p set usage = ${added(tx, 'p', period)}
-    from (
-      select "projectId", sum(active) as active, sum(compute) as compute, sum(cpu) as cpu, sum(written) as written,
-        sum(transfer) as transfer, sum(storage) as storage from ${rows} group by 1
-    ) s where p.id = s."projectId"`;
+  // Sent together, which is one round trip.
+  await Promise.all([
+    tx`
+      insert into consumption_hours as c (project_id, branch_id, hour, is_root, active_seconds, compute_unit_seconds,
+        cpu_seconds, written_bytes, transfer_bytes, storage_byte_seconds, logical_bytes)
+      select s."projectId", s."branchId", date_trunc('hour', ${now}::timestamptz, 'UTC'), b.parent_id is null, s.active,
+        s.compute, s.cpu, s.written, s.transfer, s.storage * 3600, coalesce(b.logical_size, 0)
+      from ${rows} join branches b on b.id = s."branchId"
+      on conflict (branch_id, hour) do update set
+        active_seconds = c.active_seconds + excluded.active_seconds,
+        compute_unit_seconds = c.compute_unit_seconds + excluded.compute_unit_seconds,
+        cpu_seconds = c.cpu_seconds + excluded.cpu_seconds,
+        written_bytes = c.written_bytes + excluded.written_bytes,
+        transfer_bytes = c.transfer_bytes + excluded.transfer_bytes,
+        storage_byte_seconds = c.storage_byte_seconds + excluded.storage_byte_seconds,
+        logical_bytes = greatest(c.logical_bytes, excluded.logical_bytes)`,
+    tx`update branches b set usage = ${added(tx, 'b', period)} from ${rows} where b.id = s."branchId"`,
+    tx`
+      update projects p set usage = ${added(tx, 'p', period)}
+      from (
+        select "projectId", sum(active) as active, sum(compute) as compute, sum(cpu) as cpu, sum(written) as written,
+          sum(transfer) as transfer, sum(storage) as storage from ${rows} group by 1
+      ) s where p.id = s."projectId"`,
+  ]);
 }
 
 /** A new month starts at zero. */

@@ -9,6 +9,7 @@ import {
   type ComputeObservation,
   type ComputeRef,
   NoSuchMomentError,
+  type SettledServer,
 } from '../compute/interface/driver.ts';
 import { ServerRefusalError } from '../compute/interface/refusal.ts';
 import type { PendingCatalog } from '../core/catalog.ts';
@@ -59,6 +60,8 @@ export interface StepMemory {
   /** The server that this operation started, when it first answered. */
   seen?: ComputeObservation;
   work?: StartWork;
+  /** What the server held that this operation is about to stop; recorded already. */
+  settled?: SettledServer;
 }
 
 /** What a start has to do on the server before its route opens. */

@@ -664,6 +664,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   start: 'needed',
   observe: 'needed',
   observeSize: 'needed',
+  settle: 'needed',
   suspend: 'needed',
   removeCompute: 'needed',
   removeProject: 'needed',
@@ -674,7 +675,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   syncUsers: 'optional',
   // Only for the accounts, which do without the last seconds.
   sample: 'optional',
-  measure: 'optional',
+  measure: 'unused',
   observeReplica: 'unused',
   observeWork: 'unused',
   observeSlots: 'unused',

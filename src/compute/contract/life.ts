@@ -37,6 +37,25 @@ export function describeLife(bench: () => Bench): void {
     expect(await b.driver.suspend(b.ref, 1)).toBeNull();
   });
 
+  test('a server that was settled is not read again, unless something was written after that', async () => {
+    const b = bench();
+    expect(await b.driver.settle(b.ref)).toBeNull();
+    await b.started();
+    const held = await b.driver.configure(b.ref, ownerAndDatabase);
+    const settled = await b.driver.settle(b.ref);
+    expect(settled?.catalog).toEqual(held);
+    expect(settled?.bytes).toBeGreaterThan(0);
+    expect(settled?.measures?.wal?.bytes).toBeGreaterThan(0);
+    expect(await b.driver.suspend(b.ref, 1, settled ?? undefined)).toEqual(held);
+    expect(await b.driver.settle(b.ref)).toBeNull();
+
+    await b.start(2);
+    const before = await b.driver.settle(b.ref);
+    const role = { name: 'late', verifier: null };
+    await b.driver.configure(b.ref, { ...ownerAndDatabase, roles: [...ownerAndDatabase.roles, role] });
+    expect(await b.driver.suspend(b.ref, 2, before ?? undefined)).toBeNull();
+  });
+
   test('data stays over a nap, and settings arrive', async () => {
     const b = bench();
     const first = await b.started();

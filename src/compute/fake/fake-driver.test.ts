@@ -3,7 +3,8 @@ import { newBranchId, newEndpointId, newProjectId, newSecret } from '../../lib/i
 import { type DriverSubject, limits } from '../contract/bench.ts';
 import { describeDriverContract } from '../contract/contract.ts';
 import type { ComputeSpec } from '../interface/driver.ts';
-import { FakeDriver, type FakeOptions } from './fake-driver.ts';
+import { FakeDriver } from './fake-driver.ts';
+import type { FakeOptions } from './world.ts';
 
 describeDriverContract('the fake driver', async () => fakeSubject({ startupMs: 5 }));
 

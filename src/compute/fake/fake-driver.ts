@@ -23,6 +23,7 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
+  type SettledServer,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,
@@ -33,9 +34,11 @@ import { commitTo, keepLog } from './history.ts';
 import {
   copyIn,
   type FakeCompute,
+  type FakeOptions,
   type FakeWorld,
   forgetProject,
   ifRunning,
+  lastCatalog,
   measuresOf,
   needRestart,
   observation,
@@ -43,18 +46,11 @@ import {
   replaceIn,
   runningBranch,
   sampleOf,
+  settledOf,
 } from './world.ts';
 
-export interface FakeOptions {
-  /** How long a call of each method takes; 0 by default. */
-  readonly delayMs?: Partial<Record<FakeMethod, number>>;
-  /** From the start of a process until it answers; 0 by default. */
-  readonly startupMs?: number;
-  /** The world of an earlier driver, as after a restart of Catnap. */
-  readonly world?: FakeWorld;
-}
-
 const fakeBytes = 30_000_000;
+const inReadOnly = 'cannot execute ALTER ROLE in a read-only transaction';
 
 export type FakeMethod = keyof ComputeDriver;
 
@@ -259,12 +255,16 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     return unknown === undefined ? null : `unrecognized configuration parameter "${unknown}"`;
   }
 
-  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
+  async settle(ref: ComputeRef): Promise<SettledServer | null> {
+    await this.#enter('settle', ref.endpointId);
+    return settledOf(this, ref, this.sizes.get(ref.branchId) ?? fakeBytes);
+  }
+
+  async suspend(ref: ComputeRef, generation: number, settled?: SettledServer): Promise<ServerCatalog | null> {
     await this.#enter('suspend', ref.endpointId);
     const compute = this.#fence(ref.endpointId, generation);
     if (!compute) return null;
-    const branch = this.branches.get(compute.ref.branchId);
-    const held = compute.process && !compute.readOnly && branch ? catalogOf(branch) : null;
+    const held = lastCatalog(this, compute, settled);
     compute.generation = generation;
     compute.process = null;
     return held;
@@ -288,8 +288,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async configure(ref: ComputeRef, change: CatalogChange): Promise<ServerCatalog> {
     await this.#enter('configure', ref.endpointId);
-    if (this.computes.get(ref.endpointId)?.frozen)
-      throw new Error('cannot execute ALTER ROLE in a read-only transaction');
+    if (this.computes.get(ref.endpointId)?.frozen) throw new Error(inReadOnly);
     const branch = this.#primary(ref);
     applyChange(branch, change);
     commitTo(branch.log, branch);
@@ -318,9 +317,8 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async list(): Promise<ComputeObservation[]> {
     await this.#enter('list', '');
-    return [...this.computes.values()]
-      .filter((compute) => compute.process)
-      .map((compute) => observation(compute.ref, compute));
+    const running = [...this.computes.values()].filter((compute) => compute.process);
+    return running.map((compute) => observation(compute.ref, compute));
   }
 
   async #enter(method: FakeMethod, subject: string): Promise<void> {

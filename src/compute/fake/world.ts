@@ -1,15 +1,17 @@
 /** What the fake driver keeps in memory, and how it reports its computes. */
 
-import type { ComputeLimits } from '../../lib/model.ts';
+import type { ComputeLimits, ServerCatalog } from '../../lib/model.ts';
 import { lsnText } from '../../lib/moments.ts';
 import type {
   BranchCopy,
   BranchRef,
   BranchReplacement,
   BranchSpec,
+  ComputeDriver,
   ComputeObservation,
   ComputeRef,
   ComputeSample,
+  SettledServer,
 } from '../interface/driver.ts';
 import type { ServerMeasures } from '../interface/measures.ts';
 import { catalogOf, type FakeBranch } from './branch.ts';
@@ -41,6 +43,15 @@ export interface FakeWorld {
   readonly computes: Map<string, FakeCompute>;
   /** The branch that the data of each replica was copied from, by endpoint. */
   readonly replicas: Map<string, BranchRef>;
+}
+
+export interface FakeOptions {
+  /** How long a call of each method takes; 0 by default. */
+  readonly delayMs?: Partial<Record<keyof ComputeDriver, number>>;
+  /** From the start of a process until it answers; 0 by default. */
+  readonly startupMs?: number;
+  /** The world of an earlier driver, as after a restart of Catnap. */
+  readonly world?: FakeWorld;
 }
 
 export function refOf({ projectId, branchId, endpointId, tenantUid }: ComputeRef): ComputeRef {
@@ -124,6 +135,28 @@ export function runningBranch({ branches, computes }: FakeWorld, ref: ComputeRef
   const compute = computes.get(ref.endpointId);
   const isRunning = compute?.readOnly === false && observation(ref, compute).state === 'running';
   return isRunning ? branches.get(compute.ref.branchId) : undefined;
+}
+
+/** What `settle` returns: its mark is all that the server holds. */
+export function settledOf(world: FakeWorld, ref: ComputeRef, bytes: number): SettledServer | null {
+  const branch = runningBranch(world, ref);
+  if (branch === undefined) return null;
+  const catalog = catalogOf(branch);
+  const measures = measuresOf(world.computes.get(ref.endpointId));
+  return { catalog, bytes, measures, position: JSON.stringify(catalog) };
+}
+
+/** What `suspend` returns: null when something was changed after the server was settled. */
+export function lastCatalog(
+  { branches }: FakeWorld,
+  { process, readOnly, ref }: FakeCompute,
+  settled: SettledServer | undefined,
+): ServerCatalog | null {
+  const branch = branches.get(ref.branchId);
+  if (!process || readOnly || !branch) return null;
+  const catalog = catalogOf(branch);
+  const isSame = settled === undefined || settled.position === JSON.stringify(catalog);
+  return isSame ? catalog : null;
 }
 
 export function forgetProject({ branches, computes, replicas }: FakeWorld, projectId: string): void {

@@ -212,6 +212,16 @@ export interface WorkObservation {
   readonly lastWorkAt: Date | null;
 }
 
+/** What a server held when it was about to be stopped. */
+export interface SettledServer {
+  readonly catalog: ServerCatalog;
+  /** Of all its databases, as Postgres counts them. */
+  readonly bytes: number;
+  readonly measures: ServerMeasures | null;
+  /** The driver's mark of that moment; null when it is already known that more will be written. */
+  readonly position: string | null;
+}
+
 export interface ComputeDriver {
   createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
@@ -264,10 +274,16 @@ export interface ComputeDriver {
   /** What running computes have used; others are left out. Queries no server, and wakes none. */
   sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]>;
   /**
-   * Writes everything out, shuts down, and returns when the process is gone: what the server held at its end if that is
-   * certain. It is not when something was written after the reading, nor for a replica.
+   * Writes everything out while the server goes on serving, and returns what it holds, so that its stop has little left
+   * to do. Null when none runs, and for a replica.
    */
-  suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null>;
+  settle(ref: ComputeRef): Promise<SettledServer | null>;
+  /**
+   * Writes everything out, shuts down, and returns when the process is gone: what the server held at its end if that is
+   * certain. It is not when something was written after the reading, nor for a replica. A server that was settled just
+   * before is not read again.
+   */
+  suspend(ref: ComputeRef, generation: number, settled?: SettledServer): Promise<ServerCatalog | null>;
   /** Stops the process if one runs, and removes what belongs to the endpoint alone. */
   removeCompute(ref: ComputeRef): Promise<void>;
   /** Removes whatever is left of a project: processes, sockets, directories, cgroups. */

@@ -50,7 +50,11 @@ export async function withSession<T>(
   work: (sql: Session) => Promise<T>,
   options: SessionOptions = {},
 ): Promise<T> {
-  const sql = openSession(address, login, options);
+  return useSession(openSession(address, login, options), work);
+}
+
+/** Ends the session after the work. */
+export async function useSession<T>(sql: Session, work: (sql: Session) => Promise<T>): Promise<T> {
   try {
     return await work(sql);
   } catch (error) {

@@ -46,6 +46,15 @@ export async function readSlots(sql: Session): Promise<ReplicationSlot[]> {
   return slots.map((slot) => ({ ...slot }));
 }
 
+/** Where the log ends; null while clients replicate, whose sessions have to be ended first, and on a standby. */
+export async function readQuietPosition(sql: Session): Promise<string | null> {
+  const [row] = await sql<{ position: string | null }[]>`
+    SELECT CASE WHEN NOT pg_is_in_recovery() AND NOT EXISTS (
+      SELECT FROM pg_stat_activity WHERE backend_type = 'walsender' AND usename <> ${replicationRole}
+    ) THEN pg_current_wal_insert_lsn()::text END AS position`;
+  return row?.position ?? null;
+}
+
 /** A server that shuts down waits until its subscribers have confirmed everything, and a silent one takes a minute. */
 export async function endClientsReplication(sql: Session): Promise<void> {
   await sql`

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
-import { adminLogin, isRefused, withSession } from '../../server/admin-session.ts';
+import { adminLogin, isRefused, openSession, type Session } from '../../server/admin-session.ts';
 import { keepLogForHistory } from '../../server/history.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
@@ -11,18 +11,30 @@ import { addressOf } from './observation.ts';
 /**
  * The template's secret is in every new clone, so no route may open before it is replaced. The new one is sent as a
  * verifier: the password itself never appears in a statement. If Catnap dies before the host forgets the first secret,
- * the next probe finds that one refused and the project's own accepted.
+ * the next probe finds that one refused and the project's own accepted. Returns the session, which the caller ends.
  */
-export async function replaceFirstSecret(compute: HostedCompute, firstSecret: string): Promise<void> {
+export async function replaceFirstSecret(compute: HostedCompute, firstSecret: string): Promise<Session> {
   const address = addressOf(compute);
   const verifier = buildVerifier(compute.adminSecret, randomBytes(16), adminScramIterations);
+  const replace = async (sql: Session) => {
+    await sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`);
+    await keepLogForHistory(sql);
+  };
   try {
-    await withSession(address, adminLogin(firstSecret), async (sql) => {
-      await sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`);
-      await keepLogForHistory(sql);
-    });
+    return await enter(openSession(address, adminLogin(firstSecret)), replace);
   } catch (error) {
     if (!isRefused(error)) throw error;
-    await withSession(address, adminLogin(compute.adminSecret), (sql) => sql`SELECT 1`);
+    return enter(openSession(address, adminLogin(compute.adminSecret)), (sql) => sql`SELECT 1`);
+  }
+}
+
+/** The session stays open unless the work in it fails. */
+async function enter(sql: Session, work: (sql: Session) => Promise<unknown>): Promise<Session> {
+  try {
+    await work(sql);
+    return sql;
+  } catch (error) {
+    await sql.end({ timeout: 1 });
+    throw error;
   }
 }

@@ -32,6 +32,7 @@ import {
   type ReplicaData,
   type ReplicaObservation,
   type ResizeOutcome,
+  type SettledServer,
   StaleGenerationError,
   type TenantRef,
   type WorkObservation,
@@ -43,6 +44,7 @@ import {
   isFull,
   isNotReady,
   isRefused,
+  openSession,
   type Session,
   withSession,
 } from '../../server/admin-session.ts';
@@ -56,7 +58,8 @@ import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { EndpointRef, HostCalls, HostedCompute, LogRef } from '../channel/host-calls.ts';
 import { replaceFirstSecret } from './first-secret.ts';
 import { keepHistory } from './history.ts';
-import { checkpointAndRead, nothingWritten } from './last-state.ts';
+import { KeptSessions } from './kept-sessions.ts';
+import { checkpointAndRead, nothingWritten, settleServer } from './last-state.ts';
 import { cloneLive } from './live-clone.ts';
 import { parseLog } from './log-lines.ts';
 import { absent, addressOf, observation } from './observation.ts';
@@ -78,6 +81,7 @@ export class LocalDriver implements ComputeDriver {
   /** Pids of servers that are known to accept logins, so that a listing does not probe hundreds of them each time. */
   readonly #answered = new Map<string, number>();
   readonly #bases = new BackgroundWork(baseWaitMs);
+  readonly #sessions = new KeptSessions();
 
   constructor(host: HostCalls) {
     this.#host = host;
@@ -214,15 +218,26 @@ export class LocalDriver implements ComputeDriver {
     return addressOf(compute);
   }
 
-  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
+  async settle(ref: ComputeRef): Promise<SettledServer | null> {
+    const compute = await this.#host.inspect(ref);
+    if (compute === null || compute.readOnly || !(await this.#answers(ref, compute))) return null;
+    return settleServer(compute);
+  }
+
+  async suspend(ref: ComputeRef, generation: number, settled?: SettledServer): Promise<ServerCatalog | null> {
+    const last = settled?.position == null ? await this.#readLast(ref, generation) : settled;
+    const end = await this.#host.stop(ref, generation);
+    this.#answered.delete(ref.endpointId);
+    if (last?.position == null || end === null) return null;
+    return nothingWritten(last.position, end) ? last.catalog : null;
+  }
+
+  async #readLast(ref: ComputeRef, generation: number): ReturnType<typeof checkpointAndRead> {
     const compute = await this.#host.inspect(ref);
     if (compute && generation < compute.seenGeneration) {
       throw new StaleGenerationError(ref.endpointId, generation, compute.seenGeneration);
     }
-    const last = compute?.process?.ready ? await checkpointAndRead(compute) : null;
-    const end = await this.#host.stop(ref, generation);
-    this.#answered.delete(ref.endpointId);
-    return last !== null && end !== null && nothingWritten(last.lsn, end) ? last.catalog : null;
+    return compute?.process?.ready ? checkpointAndRead(compute) : null;
   }
 
   async removeCompute(ref: ComputeRef): Promise<void> {
@@ -260,8 +275,10 @@ export class LocalDriver implements ComputeDriver {
     if (compute.firstSecret !== null && !(await this.#answers(ref, compute))) throw notRunning();
     const { adminSecret } = compute;
     const server = { address: addressOf(compute), adminSecret };
+    const { pid } = compute.process;
+    const open = () => openSession(server.address, adminLogin(adminSecret));
     try {
-      return await withSession(server.address, adminLogin(adminSecret), (sql) => work(sql, server));
+      return await this.#sessions.use({ ...ref, pid }, open, (sql) => work(sql, server));
     } catch (error) {
       throw isNotReady(error) ? notRunning(error) : error;
     }
@@ -313,7 +330,8 @@ export class LocalDriver implements ComputeDriver {
       if (compute.firstSecret === null) {
         if (!(await takesLogins(addressOf(compute)))) return false;
       } else {
-        await replaceFirstSecret(compute, compute.firstSecret);
+        const sql = await replaceFirstSecret(compute, compute.firstSecret);
+        this.#sessions.keep(compute.endpointId, compute.process.pid, sql);
         await this.#host.forgetFirstSecret(ref);
       }
     } catch (error) {

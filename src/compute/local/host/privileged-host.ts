@@ -32,7 +32,8 @@ import { findEnforcedServer, inspectCompute, listComputes } from './computes/ins
 import { resizeCompute, sampleComputes } from './computes/sizes.ts';
 import { reloadServer, type ServerParts, startServer } from './computes/start.ts';
 import { inDiskWords } from './copy/room.ts';
-import { type DiskLog, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
+import type { DiskLog } from './disks/released.ts';
+import { type DiskLocation, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
 import { type BaseCopies, baseCopies } from './history/bases.ts';
 import { Histories } from './history/histories.ts';
 import { Recoveries } from './history/recoveries.ts';
@@ -255,7 +256,7 @@ export class PrivilegedHost implements HostCalls {
       if (!record) return null;
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
       if (generation > record.generation) await writeEndpointRecord(directory, { ...record, generation });
-      const end = await this.#stopOwn(ref, record);
+      const end = await this.#stopOwn(ref, record, (location) => this.#disks.release(location));
       if (end !== null && !record.readOnly) void this.#catchUp({ ...ref, branchId: record.branchId });
       return end;
     });
@@ -274,6 +275,7 @@ export class PrivilegedHost implements HostCalls {
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
       const record = await readEndpointRecord(directory);
       if (record) await this.#stopOwn(ref, record);
+      await this.#disks.whenReleased();
       await discard(this.#layout.socketDirectory(ref.endpointId), this.#layout);
       await discard(directory, this.#layout);
     });
@@ -306,7 +308,11 @@ export class PrivilegedHost implements HostCalls {
     return record;
   }
 
-  async #stopOwn(ref: EndpointRef, record: EndpointRecord): Promise<string | null> {
+  async #stopOwn(
+    ref: EndpointRef,
+    record: EndpointRecord,
+    removeDisk = (location: DiskLocation) => this.#disks.detach(location),
+  ): Promise<string | null> {
     const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
     const data = dataDirectoryOf(this.#layout, on);
     return this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
@@ -316,7 +322,7 @@ export class PrivilegedHost implements HostCalls {
         await stopPostmaster(data, ref.tenantUid);
       }
       await this.#cgroups.remove(ref.endpointId);
-      await this.#disks.detach(diskLocationOf(this.#layout, on));
+      await removeDisk(diskLocationOf(this.#layout, on));
       const control = ran ? await readControlFile(data).catch(() => null) : null;
       return control?.shutDown ? control.checkpointLsn : null;
     });

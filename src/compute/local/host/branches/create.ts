@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnText } from '../../../../lib/moments.ts';
 import type { BranchReceipt, BranchSpec } from '../../../interface/driver.ts';
-import { renameDurably, syncTree } from '../copy/tree.ts';
+import { renameDurably, syncChanges, syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
 import {
@@ -15,6 +15,7 @@ import {
   type ParentPast,
   readBranchRecord,
   readFirstSecret,
+  recordFiles,
   writeBranchRecord,
   writeFirstSecret,
 } from '../home/records.ts';
@@ -78,7 +79,8 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const past = spec.source.kind === 'template' ? newPast(parts.template.build, null) : await pastOf(spec, source);
     const record = { pgVersion: spec.pgVersion, receipt, past };
     const home = layout.branch(spec.projectId, spec.branchId);
-    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid });
+    const isOnDisk = spare !== null;
+    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid, isOnDisk });
     return receipt;
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -99,8 +101,10 @@ export async function publishData(making: {
   readonly record: BranchRecord;
   readonly firstSecret: string | null;
   readonly tenantUid: number | null;
+  /** The data was on disk before it was moved here and given to the tenant. */
+  readonly isOnDisk?: boolean;
 }): Promise<void> {
-  const { directory, home, record, firstSecret, tenantUid } = making;
+  const { directory, home, record, firstSecret, tenantUid, isOnDisk = false } = making;
   await writeBranchRecord(directory, record);
   if (firstSecret !== null) await writeFirstSecret(directory, firstSecret);
   if (tenantUid !== null) {
@@ -108,7 +112,7 @@ export async function publishData(making: {
     await chmod(directory, 0o710);
   }
   // Everything must be on disk before the branch is reported as made.
-  await syncTree(directory);
+  await (isOnDisk ? syncChanges(directory, recordFiles(directory)) : syncTree(directory));
   await renameDurably(directory, home);
 }
 

@@ -13,7 +13,7 @@ import type { ComputeLimits } from '../../../../lib/model.ts';
 import { programEnvironment } from '../../../../lib/run-program.ts';
 import type { ComputeSample, ResizeOutcome } from '../../../interface/driver.ts';
 import type { LimitsProblem } from '../../../interface/driver-host.ts';
-import type { DiskLog } from '../disks/temporary.ts';
+import type { DiskLog } from '../disks/released.ts';
 import { enteringShell } from './entering-shell.ts';
 import { openTree } from './locations.ts';
 import { type CgroupTree, type GroupLimits, isGone } from './tree.ts';
@@ -21,7 +21,7 @@ import { type CgroupTree, type GroupLimits, isGone } from './tree.ts';
 /** How long a start may use all cores: with a quarter of a core it would take three times as long. */
 const startGraceMs = 3_000;
 const removeTries = 40;
-const removeEveryMs = 25;
+const removeEveryMsMax = 25;
 
 export class Cgroups {
   readonly #name: string;
@@ -182,11 +182,11 @@ function createGroup(tree: CgroupTree, name: string, limits: GroupLimits): strin
   }
 }
 
-/** A process that has ended leaves its group a moment later. */
+/** A process that has ended leaves its group a moment later, mostly within a millisecond. */
 async function removeGroup(tree: CgroupTree, name: string): Promise<void> {
   for (let tries = 0; tries < removeTries; tries++) {
     if (await tree.remove(name)) return;
-    await delay(removeEveryMs);
+    await delay(Math.min(removeEveryMsMax, 2 ** tries));
   }
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isTransient } from '../branches/clone.ts';
-import { copyTree, syncTree } from './tree.ts';
+import { chownTree, copyTree, syncChanges, syncTree } from './tree.ts';
 
 const asRoot = process.getuid?.() === 0;
 let directory: string;
@@ -95,4 +95,21 @@ test('a clone leaves out what belongs to a running server', () => {
   for (const path of ['pg_replslot', 'PG_VERSION', 'base/1/1259', 'pg_wal/000000010000000000000001']) {
     expect(isTransient(path)).toBe(false);
   }
+});
+
+test.runIf(asRoot)('chownTree gives away every entry, and a link itself instead of what it leads to', async () => {
+  await symlink(join(directory, 'outside'), join(source, 'a', 'link'));
+  await writeFile(join(directory, 'outside'), '');
+  for (let i = 0; i < 300; i++) await writeFile(join(source, 'a', `file-${i}`), '');
+  await chownTree(source, 70_001);
+  const paths = (await readdir(source, { recursive: true })).map((name) => join(source, name));
+  const owners = await Promise.all([source, ...paths].map(async (path) => (await lstat(path)).uid));
+  expect(owners).toHaveLength(307);
+  expect(new Set(owners)).toEqual(new Set([70_001]));
+  expect((await lstat(join(directory, 'outside'))).uid).toBe(0);
+});
+
+test('syncChanges takes a tree of which only a few files were written', async () => {
+  await syncChanges(source, [join(source, 'one')]);
+  expect(await readFile(join(source, 'one'), 'utf8')).toBe('first');
 });

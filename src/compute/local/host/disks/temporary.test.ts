@@ -98,7 +98,11 @@ describe.skipIf(problem !== null)('a disk for temporary files', () => {
     expect(await mountsUnder(subject.config.home)).toHaveLength(1);
     expect(await loopDevices()).toHaveLength(1);
     await bench.driver.suspend(bench.ref, 2);
-    expect(await mountsUnder(subject.config.home)).toEqual([]);
+    const directory = subject.layout.endpoint(bench.ref.projectId, bench.ref.endpointId);
+    expect(await mountsUnder(directory)).toEqual([]);
+    expect(await readdir(directory)).not.toContain('disk');
+    // Nobody waits until it is unmounted.
+    await eventually(async () => expect(await mountsUnder(subject.config.home)).toEqual([]));
     await eventually(async () => expect(await loopDevices()).toEqual([]));
     await expect(stat(linkOf(bench))).rejects.toMatchObject({ code: 'ENOENT' });
     await bench.cloneBranch();

@@ -28,6 +28,7 @@ import { type DataRef, dataDirectoryOf } from '../home/server-data.ts';
 import { discard } from '../home/tenant-directories.ts';
 import { makeDiskImage, mountDiskImage, tryDiskImages } from './image.ts';
 import { mountsUnder, unmount } from './mounts.ts';
+import { type DiskLog, ReleasedDisks } from './released.ts';
 import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spares.ts';
 
 export interface DiskLocation {
@@ -36,8 +37,6 @@ export interface DiskLocation {
   /** Data directory of the server that uses the disk. */
   readonly dataDirectory: string;
 }
-
-export type DiskLog = (error: unknown, message: string) => void;
 
 export interface PreparedDisk {
   /** What will limit the server, if `attach` succeeds. */
@@ -55,11 +54,13 @@ export class TemporaryDisks {
   readonly #uids: Uids | null;
   readonly #log: DiskLog;
   readonly #spares: SpareDisks;
+  readonly #released: ReleasedDisks;
   #detected: Promise<TemporaryDiskEnforcement> | undefined;
 
   constructor(layout: Layout, uids: Uids | null, log: DiskLog, spareCount = 0) {
     this.#layout = layout;
     this.#spares = new SpareDisks(layout.work, spareCount);
+    this.#released = new ReleasedDisks(layout, log);
     this.#uids = uids;
     this.#log = log;
   }
@@ -123,6 +124,20 @@ export class TemporaryDisks {
     return (await mountsUnder(directory)).length > 0 ? 'disk' : 'session';
   }
 
+  /**
+   * For a compute that falls asleep: its disk leaves the endpoint's directory now, and is unmounted and removed behind
+   * the back of the caller, which takes longer than the stop of a server.
+   */
+  async release({ directory, dataDirectory }: DiskLocation): Promise<void> {
+    if (!this.#released.take(join(directory, folderName))) return this.detach({ directory, dataDirectory });
+    await this.unlink({ directory, dataDirectory });
+  }
+
+  /** Resolves when no released disk is left. */
+  whenReleased(): Promise<void> {
+    return this.#released.whenGone();
+  }
+
   /** Also clears what an earlier Catnap, or a server that died, left behind. */
   async detach({ directory, dataDirectory }: DiskLocation): Promise<void> {
     for (const point of await mountsUnder(directory)) await unmount(point);
@@ -148,7 +163,9 @@ export class TemporaryDisks {
       if (projectId !== undefined && endpointId !== undefined) await release(projectId, endpointId);
     }
     for (const folder of [this.#layout.work, this.#layout.trash]) {
-      const points = (await mountsUnder(folder)).filter((point) => !this.#spares.owns(point));
+      const points = (await mountsUnder(folder)).filter(
+        (point) => !this.#spares.owns(point) && !this.#released.owns(point),
+      );
       for (const point of points) {
         await unmount(point);
         // A spare disk of a killed Catnap: it is never used again.
@@ -158,8 +175,9 @@ export class TemporaryDisks {
   }
 
   /** When Catnap ends: disks made ahead of time are not needed any more. */
-  close(): Promise<void> {
-    return this.#spares.close();
+  async close(): Promise<void> {
+    await this.#released.whenGone();
+    await this.#spares.close();
   }
 
   async #link(dataDirectory: string, point: string): Promise<void> {

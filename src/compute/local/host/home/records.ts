@@ -1,5 +1,5 @@
 /** The small files that the host keeps beside a branch and an endpoint. Tenants can neither read nor change them. */
-import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BranchId } from '../../../../lib/ids.ts';
@@ -41,25 +41,32 @@ export interface EndpointRecord {
   readonly readOnly?: boolean;
 }
 
-export const readBranchRecord = (directory: string) => readJson<BranchRecord>(join(directory, 'branch.json'));
+const branchJson = 'branch.json';
+const firstSecretFile = 'first-secret';
+
+export const readBranchRecord = (directory: string) => readJson<BranchRecord>(join(directory, branchJson));
 export const writeBranchRecord = (directory: string, record: BranchRecord) =>
-  writeJson(join(directory, 'branch.json'), record);
+  writeJson(join(directory, branchJson), record);
 
 export const readEndpointRecord = (directory: string) => readJson<EndpointRecord>(join(directory, 'state.json'));
 export const writeEndpointRecord = (directory: string, record: EndpointRecord) =>
   writeJson(join(directory, 'state.json'), record);
 
+/** What is written beside the data of a new branch. */
+export const recordFiles = (branchDirectory: string) =>
+  [branchJson, firstSecretFile].map((name) => join(branchDirectory, name)).filter((path) => existsSync(path));
+
 /** The template's secret: kept for as long as the branch's server may still need it. */
 export async function readFirstSecret(branchDirectory: string): Promise<string | null> {
-  return readText(join(branchDirectory, 'first-secret'));
+  return readText(join(branchDirectory, firstSecretFile));
 }
 
 export async function writeFirstSecret(branchDirectory: string, secret: string): Promise<void> {
-  await writeFile(join(branchDirectory, 'first-secret'), secret, { mode: 0o600 });
+  await writeFile(join(branchDirectory, firstSecretFile), secret, { mode: 0o600 });
 }
 
 export async function removeFirstSecret(branchDirectory: string): Promise<void> {
-  await rm(join(branchDirectory, 'first-secret'), { force: true });
+  await rm(join(branchDirectory, firstSecretFile), { force: true });
 }
 
 /** At a start, a log that has grown large is set aside; at most two logs exist. */
