@@ -452,6 +452,26 @@ describe('unauthenticated callers', () => {
   });
 });
 
+it('requests in a row log in once, until the login has changed', async () => {
+  let lookups = 0;
+  let reset: (endpointId: string | null) => void = () => {};
+  let verifier: string | null = proxies.verifier;
+  await start({
+    findLogin: async () => {
+      lookups += 1;
+      return { verifier, disabled: false, allowedIps: [] };
+    },
+    onReset: (listener) => {
+      reset = listener;
+    },
+  });
+  for (let i = 0; i < 3; i += 1) expect((await select('select 1 as a')).status).toBe(200);
+  expect(lookups).toBe(1);
+  verifier = null;
+  reset('ep-a');
+  expect((await select('select 1 as a')).body.code).toBe('28P01');
+});
+
 describe('limits', () => {
   it('of request and reply are kept, and the next request is served', async () => {
     await start({}, { httpRequestBytes: 10_000, httpResponseBytes: 10_000 });

@@ -12,7 +12,8 @@ import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
 import type { AccessWatch } from '../client/access-watch.ts';
 import type { Attempts } from '../client/attempts.ts';
-import { type Identity, type MockVerifiers, type PasswordLogin, verifyPassword } from '../client/authenticate.ts';
+import type { Identity, MockVerifiers, PasswordLogin } from '../client/authenticate.ts';
+import { KnownPasswords } from '../client/known-passwords.ts';
 import { enterPast } from '../client/past.ts';
 import type { HostnameParts } from '../client/route.ts';
 import type { UnauthenticatedConnections } from '../client/unauthenticated.ts';
@@ -79,11 +80,15 @@ export async function startSqlOverHttp(
 ): Promise<SqlOverHttp> {
   const closing = new AbortController();
   const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
-  const held = createHeldBytes({ total: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
+  const sqlContext: SqlContext = {
+    ...context,
+    held: createHeldBytes({ total: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint }),
+    knownPasswords: new KnownPasswords(context.controlPlane, context.limits.httpPasswordMs),
+  };
   const server = createServer((request, response) => {
     if (request.url === cancelPath) return void cancelFor(request, response, context);
     if (request.url === metricsPath) return void context.metrics.scrape().then((numbers) => response.end(numbers));
-    void serve(request, response, { ...context, held }, closing.signal);
+    void serve(request, response, sqlContext, closing.signal);
   });
   server.on('upgrade', (request, socket, head) => {
     const webSocket = openWebSocket(request, socket, head, context.limits.webSocketPingMs);
@@ -119,6 +124,7 @@ async function cancelFor(request: IncomingMessage, response: ServerResponse, con
 
 interface SqlContext extends SqlOverHttpParts {
   readonly held: HeldBytes;
+  readonly knownPasswords: KnownPasswords;
 }
 
 async function serve(
@@ -216,8 +222,8 @@ interface KnownCaller {
   readonly claims: string | null;
 }
 
-async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<KnownCaller> {
-  const { attempts, unauthenticated, controlPlane, mockVerifier, limits } = context;
+async function authenticate(target: SqlTarget, address: string, context: SqlContext): Promise<KnownCaller> {
+  const { attempts, unauthenticated, controlPlane, mockVerifier, limits, knownPasswords } = context;
   const { role, route, credential } = target;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
   const leave = unauthenticated.enter(address);
@@ -225,9 +231,9 @@ async function authenticate(target: SqlTarget, address: string, context: SqlOver
   try {
     const login = { role, route, controlPlane, mockVerifier, passwordIterations: limits.passwordIterations };
     if ('password' in credential) {
-      return { identity: await verifyPassword({ ...login, password: credential.password }), claims: null };
+      return { identity: await knownPasswords.verify({ ...login, password: credential.password }), claims: null };
     }
-    return await verifyToken(login, credential.token);
+    return await verifyToken(login, credential.token, knownPasswords);
   } catch (thrown) {
     if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
     throw thrown;
@@ -236,7 +242,11 @@ async function authenticate(target: SqlTarget, address: string, context: SqlOver
   }
 }
 
-async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string): Promise<KnownCaller> {
+async function verifyToken(
+  login: Omit<PasswordLogin, 'password'>,
+  token: string,
+  knownPasswords: KnownPasswords,
+): Promise<KnownCaller> {
   const { role, route, controlPlane } = login;
   if (controlPlane.verifyToken === undefined) {
     throw new CatnapError('unauthenticated', 'missing authentication credentials: required password');
@@ -246,7 +256,7 @@ async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string
     throw new CatnapError('invalid_request', `the claims of the token are longer than ${claimsBytesMax} bytes`);
   }
   try {
-    return { identity: await verifyPassword({ ...login, password: Buffer.from(password) }), claims };
+    return { identity: await knownPasswords.verify({ ...login, password: Buffer.from(password) }), claims };
   } catch (thrown) {
     if (!(thrown instanceof CatnapError) || thrown.kind !== 'password_wrong') throw thrown;
     // The token was right: this is no guess at a password.
