@@ -94,6 +94,8 @@ export async function startSqlOverHttp(
     const webSocket = openWebSocket(request, socket, head, context.limits.webSocketPingMs);
     if (webSocket !== null) onWebSocket(webSocket, addressOf(request));
   });
+  // Only Catnap's own processes connect, and they keep their connections; one that we close could be in use already.
+  server.keepAliveTimeout = 0;
   // The socket of an earlier process that was killed.
   await rm(path, { force: true });
   server.listen(path);
@@ -137,7 +139,9 @@ async function serve(
   const abort = new AbortController();
   const onClosing = () => abort.abort(closing.reason);
   closing.addEventListener('abort', onClosing, { once: true });
-  response.once('close', () => abort.abort(new PeerGone()));
+  response.once('close', () => {
+    if (!response.writableFinished) abort.abort(new PeerGone());
+  });
   try {
     if (request.method === 'OPTIONS') return sendPreflight(response);
     const { endpointId, body, options } = await answer(request, response, context, abort);
@@ -317,7 +321,10 @@ function readText(request: IncomingMessage, max: number, hold: (bytes: number) =
       }
     });
     request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
-    request.once('close', () => reject(new PeerGone()));
+    request.once('close', () => {
+      if (!request.readableEnded) reject(new PeerGone());
+    });
+    if (request.destroyed) reject(new PeerGone());
   });
 }
 
