@@ -183,6 +183,21 @@ it('sessions are used again, and keep nothing of earlier callers', async () => {
   expect(pids.size).toBeLessThan(5);
 });
 
+it('so too after single statements, failed ones among them', async () => {
+  await start();
+  const pids = new Set<number>();
+  for (let turn = 0; turn < 10; turn++) {
+    const { body } = await select(
+      `select pg_backend_pid() as pid, current_setting('my.mark', true) as mark, set_config('my.mark', 'left', false)`,
+    );
+    expect(body.rows[0].mark || null).toBeNull();
+    pids.add(body.rows[0].pid);
+    await select('create temp table left_behind (a int)');
+    expect((await select('select * from left_behind')).body.code).toBe('42P01');
+  }
+  expect(pids.size).toBeLessThan(5);
+});
+
 describe('a batch', () => {
   it('is one transaction with the modes of its headers, which are echoed', async () => {
     await start();

@@ -292,7 +292,7 @@ async function withSession<T>(
 /** The reply does not wait for this. A session that is in a transaction is closed instead. */
 async function giveBack(lease: Lease): Promise<void> {
   try {
-    if (lease.isIdle) await resetSession(lease);
+    if (lease.isIdle && !lease.isReset) await resetSession(lease);
   } finally {
     lease.release();
   }
