@@ -1,5 +1,5 @@
 /** SQL over HTTP between a plain HTTP client and a real Postgres; only the control plane is scripted. */
-import { type IncomingHttpHeaders, request as openRequest } from 'node:http';
+import { Agent, type IncomingHttpHeaders, request as openRequest } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
@@ -524,6 +524,22 @@ describe('limits', () => {
     await begun;
     // There is no room for two of them.
     await eventually(async () => expect((await select(`select repeat('x', 5000000)`)).status).toBe(200));
+  });
+
+  it('of time for one reply do not hold for the next on the same connection', async () => {
+    await start({}, { httpFetchMs: 3_000 });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    proxies.onCleanup(() => agent.destroy());
+    const ask = (query: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { 'neon-connection-string': url() };
+        const request = openRequest({ socketPath: socketPath(), path: '/sql', method: 'POST', agent, headers });
+        request.on('error', reject);
+        request.on('response', (response) => response.resume().once('end', () => resolve(response.statusCode)));
+        request.end(JSON.stringify({ query }));
+      });
+    expect(await ask(`select repeat('x', 5000000)`)).toBe(200);
+    expect(await ask('select pg_sleep(4)')).toBe(200);
   });
 
   it('of sessions count here too', async () => {

@@ -45,6 +45,12 @@ import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts'
 /** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
 
+/**
+ * Only Catnap's own processes connect, and they keep their connections; one that we close could just be in use. Never 0:
+ * Node would then let the time limit of a reply run on for the next request of the same connection.
+ */
+const keepAliveMs = 3_600_000;
+
 /** They are sent to the server in the startup packet, which Postgres limits to 10,000. */
 const claimsBytesMax = 8_000;
 
@@ -94,8 +100,7 @@ export async function startSqlOverHttp(
     const webSocket = openWebSocket(request, socket, head, context.limits.webSocketPingMs);
     if (webSocket !== null) onWebSocket(webSocket, addressOf(request));
   });
-  // Only Catnap's own processes connect, and they keep their connections; one that we close could be in use already.
-  server.keepAliveTimeout = 0;
+  server.keepAliveTimeout = keepAliveMs;
   // The socket of an earlier process that was killed.
   await rm(path, { force: true });
   server.listen(path);
@@ -171,6 +176,8 @@ async function serve(
  */
 function limitFetching(response: ServerResponse, ms: number): void {
   let unread = response.writableLength;
+  // The system has taken a small reply at once.
+  if (unread === 0) return;
   response.setTimeout(ms, () => {
     const left = response.writableLength;
     if (left >= unread) return void response.destroy();
