@@ -46,8 +46,8 @@ import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts'
 export const clientAddressHeader = 'x-catnap-client-address';
 
 /**
- * Only Catnap's own processes connect, and they keep their connections; one that we close could just be in use. Never 0:
- * Node would then let the time limit of a reply run on for the next request of the same connection.
+ * Only Catnap's own processes connect, and they keep their connections; one that we close could just be in use. Never
+ * 0: Node would then let the time limit of a reply run on for the next request of the same connection.
  */
 const keepAliveMs = 3_600_000;
 
