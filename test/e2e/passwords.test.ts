@@ -65,6 +65,14 @@ describe('while the compute is awake', () => {
     expect(await askOverHttp(as('ann', 'secret-6'))).toBe('ann');
   });
 
+  it('one that was just right over HTTP is refused there a moment later', async () => {
+    await ask(uri, `create role fay login password 'before'`);
+    expect(await askOverHttp(as('fay', 'before'))).toBe('fay');
+    await ask(uri, `alter role fay password 'after'`);
+    expect(await askOverHttp(as('fay', 'after'))).toBe('fay');
+    await eventually(() => expect(askOverHttp(as('fay', 'before'))).rejects.toThrow(/authentication failed/));
+  });
+
   it('pooled clients that logged in before go on as soon as somebody has proved the new one', async () => {
     await ask(uri, `create role eve login password 'before'`);
     const clients = Array.from({ length: 3 }, () => new pg.Client({ connectionString: pooled(as('eve', 'before')) }));

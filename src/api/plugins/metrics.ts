@@ -16,11 +16,12 @@ export function useMetrics(app: App, registry: Registry): void {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [registry],
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none';
     const method = knownMethods.has(request.method) ? request.method : 'other';
     requests.inc({ route, method, status: String(reply.statusCode) });
     durations.observe({ route, method }, reply.elapsedTime / 1000);
+    done();
   });
 }
 

@@ -19,5 +19,8 @@ export function setRequestIdHeaders(reply: FastifyReply): void {
 }
 
 export function useRequestId(app: App): void {
-  app.addHook('onRequest', async (_request, reply) => setRequestIdHeaders(reply));
+  app.addHook('onRequest', (_request, reply, done) => {
+    setRequestIdHeaders(reply);
+    done();
+  });
 }

@@ -2,7 +2,7 @@
 import type { App } from '../kit/app-type.ts';
 
 export function useRequestLog(app: App): void {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const line = {
       method: request.method,
       route: request.routeOptions.url ?? request.url.split('?')[0],
@@ -12,5 +12,6 @@ export function useRequestLog(app: App): void {
     };
     if (request.routeOptions.config.isPublic && reply.statusCode < 500) request.log.debug(line, 'request');
     else request.log.info(line, 'request');
+    done();
   });
 }

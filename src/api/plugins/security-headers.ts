@@ -9,16 +9,18 @@ import type { App } from '../kit/app-type.ts';
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 export function useSecurityHeaders(app: App, options: { isHttps: boolean }): void {
-  app.addHook('onRequest', async (_request, reply) => {
-    reply.headers({
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-resource-policy': 'same-origin',
-      'cache-control': 'no-store',
-      'content-security-policy': apiPolicy,
-    });
-    if (options.isHttps) reply.header('strict-transport-security', 'max-age=31536000');
+  const headers = {
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+    'content-security-policy': apiPolicy,
+    ...(options.isHttps && { 'strict-transport-security': 'max-age=31536000' }),
+  };
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.headers(headers);
+    done();
   });
 }
 

@@ -1,8 +1,8 @@
 /** What the HTTP port passes on to the proxy, and where one request ends there. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -18,16 +18,26 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
+interface Started {
+  readonly port: number;
+  readonly heard: string[];
+  /** The connections of the API to the proxy. */
+  readonly lines: Socket[];
+}
+
 /** An API in front of a proxy that records what it receives, and of others that do not exist. */
-async function start(gone: readonly string[] = []): Promise<{ port: number; heard: string[] }> {
+async function start(gone: readonly string[] = [], serve?: RequestListener): Promise<Started> {
   const directory = await mkdtemp(join(tmpdir(), 'catnap-pass-'));
   const socket = join(directory, 'sql');
   const heard: string[] = [];
-  const proxy = createServer(async (request, response) => {
+  const lines: Socket[] = [];
+  const record: RequestListener = async (request, response) => {
     const body = await text(request);
     heard.push(`${request.method} from ${request.headers['x-catnap-client-address']}: ${body}`);
     response.end('{}');
-  }).listen(socket);
+  };
+  const proxy = createServer(serve ?? record).listen(socket);
+  proxy.on('connection', (line) => lines.push(line));
   await once(proxy, 'listening');
   const app: App = fastify();
   await app.register(async (sql: App) => sqlRoutes(sql, createProxies([...gone, socket])));
@@ -38,7 +48,7 @@ async function start(gone: readonly string[] = []): Promise<{ port: number; hear
     () => proxy.closeAllConnections(),
     () => app.close(),
   );
-  return { port: (app.server.address() as AddressInfo).port, heard };
+  return { port: (app.server.address() as AddressInfo).port, heard, lines };
 }
 
 const inside = 'POST /sql HTTP/1.1\r\nhost: a\r\nx-catnap-client-address: 10.0.0.1\r\ncontent-length: 0\r\n\r\n';
@@ -71,4 +81,82 @@ it('goes to a proxy that is there, whichever others are not', async () => {
     expect(reply.status).toBe(200);
   }
   expect(heard).toEqual([0, 1, 2, 3, 4, 5].map((n) => `POST from 127.0.0.1: body ${n}`));
+});
+
+it('uses its connections again, one for each request at the same time', async () => {
+  const { port, lines } = await start();
+  const ask = () => fetch(`http://127.0.0.1:${port}/sql`, { method: 'POST', body: 'a' }).then((reply) => reply.text());
+  for (let n = 0; n < 5; n++) await ask();
+  expect(lines).toHaveLength(1);
+  await Promise.all(Array.from({ length: 4 }, ask));
+  expect(lines.length).toBeLessThanOrEqual(4);
+  // A proxy that has gone is noticed before the next request.
+  for (const line of lines) line.destroy();
+  await eventually(async () => expect(await ask()).toBe('{}'));
+});
+
+const large = 'x'.repeat(3_000_000);
+
+it.each([
+  ['a length', large],
+  ['no length', new Blob([large])],
+])('passes large bodies on and back, with %s', async (_, body) => {
+  const { port, lines } = await start([], async (request, response) => response.end(await text(request)));
+  const send = body instanceof Blob ? { body: body.stream(), duplex: 'half' as const } : { body };
+  for (let n = 0; n < 2; n++) {
+    const reply = await fetch(`http://127.0.0.1:${port}/sql`, {
+      method: 'POST',
+      ...send,
+      ...(n > 0 && { body: large }),
+    });
+    expect(reply.headers.get('content-length')).toBe(String(large.length));
+    expect((await reply.text()) === large).toBe(true);
+  }
+  expect(lines).toHaveLength(1);
+});
+
+it('an answer that comes before the end of its request ends the connection, and the caller gets it', async () => {
+  const { port, lines } = await start([], (request, response) => {
+    const isLong = request.headers['transfer-encoding'] === 'chunked';
+    if (isLong) response.writeHead(413, { 'content-length': 8 }).end('too long');
+    else request.resume().once('end', () => response.end('fine'));
+  });
+  const client = connect(port, '127.0.0.1');
+  cleanups.push(() => client.destroy());
+  let answered = '';
+  client.on('data', (bytes) => {
+    answered += bytes;
+  });
+  const head = 'POST /sql HTTP/1.1\r\nhost: a\r\ncontent-type: text/plain\r\n';
+  client.write(`${head}content-length: ${large.length}\r\n\r\n${large.slice(0, 100_000)}`);
+  await eventually(() => expect(answered).toMatch(/ 413 .*too long$/s));
+  await eventually(() => expect(lines.map(({ destroyed }) => destroyed)).toEqual([true]));
+  client.write(`${large.slice(100_000)}${head}content-length: 1\r\n\r\na`);
+  await eventually(() => expect(answered).toMatch(/ 200 .*fine$/s));
+});
+
+it('a caller that leaves ends its connection to the proxy, and no other', async () => {
+  const { port, lines } = await start([], (request, response) => {
+    if (request.url === '/sql?quick') response.end('fine');
+  });
+  const leave = new AbortController();
+  const left = fetch(`http://127.0.0.1:${port}/sql`, { method: 'POST', body: 'a', signal: leave.signal });
+  await eventually(() => expect(lines).toHaveLength(1));
+  expect((await fetch(`http://127.0.0.1:${port}/sql?quick`, { method: 'POST' })).status).toBe(200);
+  leave.abort();
+  await expect(left).rejects.toThrow('abort');
+  await eventually(() => expect(lines.map(({ destroyed }) => destroyed)).toEqual([true, false]));
+});
+
+it.each([
+  ['nothing', ''],
+  ['half an answer', 'HTTP/1.1 200 OK\r\ncontent-len'],
+  ['no HTTP', 'hello\r\n\r\n'],
+  ['no length', 'HTTP/1.1 200 OK\r\n\r\n{}'],
+  ['more than its length', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}'],
+])('a proxy that answers with %s does not answer', async (_, answer) => {
+  const { port } = await start([], (request) => request.socket.end(answer));
+  const reply = await fetch(`http://127.0.0.1:${port}/sql`, { method: 'POST', body: 'a' });
+  expect(reply.status).toBeGreaterThanOrEqual(500);
+  expect(await reply.text()).toContain('the proxy does not answer');
 });

@@ -2,7 +2,7 @@
  * WebSockets, at the HTTP port because drivers expect them there. Nothing is read here: a proxy answers the request,
  * and from then on bytes are copied between the client and the proxy, frames and all.
  */
-import { type IncomingMessage, request as openRequest } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { CatnapError } from '../../lib/errors.ts';
@@ -59,19 +59,21 @@ async function passOn(
   const address = new URLSearchParams((request.url ?? '').slice(pathOf(request).length)).get('address');
   const path = address === null ? webSocketPath : `${webSocketPath}?${new URLSearchParams({ address })}`;
   const upstream = await proxies.reachOne((socketPath) =>
-    openRequest({
-      socketPath,
-      path,
-      method: method ?? 'GET',
-      // The connection is for this client alone, from its first byte to its last.
-      agent: false,
-      headers: {
-        ...Object.fromEntries(given),
-        connection: 'Upgrade',
-        upgrade: 'websocket',
-        'x-catnap-client-address': client.remoteAddress ?? '',
-      },
-    }),
+    connected(
+      openRequest({
+        socketPath,
+        path,
+        method: method ?? 'GET',
+        // The connection is for this client alone, from its first byte to its last.
+        agent: false,
+        headers: {
+          ...Object.fromEntries(given),
+          connection: 'Upgrade',
+          upgrade: 'websocket',
+          'x-catnap-client-address': client.remoteAddress ?? '',
+        },
+      }),
+    ),
   );
   const leave = () => upstream.destroy();
   client.once('close', leave);
@@ -92,6 +94,19 @@ async function passOn(
     });
     upstream.on('error', (cause) => reject(unreachable(cause)));
     upstream.end();
+  });
+}
+
+/** Nothing of the request has been sent when this resolves. */
+function connected(upstream: ClientRequest): Promise<ClientRequest> {
+  return new Promise((resolve, reject) => {
+    upstream.once('error', reject);
+    upstream.once('socket', (socket) => {
+      socket.once('connect', () => {
+        upstream.off('error', reject);
+        resolve(upstream);
+      });
+    });
   });
 }
 

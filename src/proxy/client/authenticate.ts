@@ -106,15 +106,19 @@ export interface PasswordLogin {
   readonly passwordIterations: number;
 }
 
-/** For a password that the client has sent in clear: it is used here and kept nowhere. */
-export async function verifyPassword(login: PasswordLogin): Promise<Identity> {
+/**
+ * For a password that the client has sent in clear: it is used here and kept nowhere. `known` is what an earlier proof
+ * of this very password has found; its keys are used again if the role has the same verifier.
+ */
+export async function verifyPassword(login: PasswordLogin, known?: Identity): Promise<Identity> {
   const { role, route } = login;
   let { facts, verifier } = await findLogin(login, route);
   if (verifier.iterations > login.passwordIterations) {
     facts = null;
     verifier = login.mockVerifier(route.endpointId, role);
   }
-  const keys = await deriveKeys(login.password, verifier.salt, verifier.iterations);
+  const isKnown = known !== undefined && facts !== null && known.facts.verifier === facts.verifier;
+  const keys = isKnown ? known.keys : await deriveKeys(login.password, verifier.salt, verifier.iterations);
   const matches = timingSafeEqual(keys.storedKey, verifier.storedKey);
   if (!matches || !facts) throw passwordWrong(role);
   return { route, role, keys, verifier, facts };

@@ -43,6 +43,8 @@ export interface ProxyLimits {
   readonly failuresPerMinute: number;
   /** Most rounds of HMAC spent on checking a cleartext password; a tenant chooses the count of its verifiers. */
   readonly passwordIterations: number;
+  /** How long a password that was right is taken as right over HTTP without a look at the role. */
+  readonly httpPasswordMs: number;
   /** Body of a request for SQL over HTTP. */
   readonly httpRequestBytes: number;
   /** Body of its reply, and the largest row in it. */
@@ -81,6 +83,7 @@ export const defaultLimits: ProxyLimits = {
   statementsPerServer: 1_000,
   failuresPerMinute: 120,
   passwordIterations: 200_000,
+  httpPasswordMs: 1_000,
   httpRequestBytes: 10 * 1024 * 1024,
   httpResponseBytes: 10 * 1024 * 1024,
   httpHeldBytes: 512 * 1024 * 1024,

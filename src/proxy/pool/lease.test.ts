@@ -99,6 +99,38 @@ describe('a lease', () => {
     next.release();
   });
 
+  it('resets its session behind its last request, and the next one gets it when that is done', async () => {
+    const mark = `select set_config('my.mark', 'left', false), pg_backend_pid()`;
+    const first = await take();
+    const pid = await backendPid(first);
+    first.sendLast(Buffer.concat([parse('', mark), bind(''), execute(), sync]));
+    expect((await receiveReply(first)).types).toBe('12DCZ');
+    first.release();
+    const second = await take();
+    expect(await backendPid(second)).toBe(pid);
+    second.send(query(`select coalesce(nullif(current_setting('my.mark', true), ''), 'nothing')`));
+    expect((await receiveReply(second)).rows).toEqual(['nothing']);
+    second.release();
+  });
+
+  it.each([
+    ['a transaction that it leaves open', 'begin', 'CZ'],
+    ['an error', 'select 1/0', 'EZ'],
+    ['a reset that is refused', `set statement_timeout = 1`, 'CZ'],
+  ])('leaves nothing of %s, whether its connection is used again or not', async (_, text, types) => {
+    for (let turn = 0; turn < 5; turn++) {
+      const lease = await take();
+      lease.sendLast(query(text));
+      expect((await receiveReply(lease)).types).toBe(types);
+      lease.release();
+      const next = await take();
+      next.send(query(`select current_setting('statement_timeout')`));
+      expect((await receiveReply(next)).rows).toEqual(['0']);
+      expect(next.isIdle).toBe(true);
+      next.release();
+    }
+  });
+
   it('gets another server if its own stops before the first request', async () => {
     for (const moment of ['before the lease', 'before the request']) {
       const earlier = await take();

@@ -6,6 +6,7 @@
  *     const { type, body } = await lease.receive();   // backend messages, in order, up to ReadyForQuery and beyond
  *     lease.release();
  *
+ * `sendLast` sends the last request together with a reset of the session, which costs no round trip of its own.
  * Always release, also after an error. A connection that is outside of a transaction goes back to its pool. In the
  * middle of a query or a transaction it is cancelled and closed.
  */
@@ -41,6 +42,11 @@ export class Lease implements Waiter {
   /** Wakes up `receive`. */
   #wake: (() => void) | null = null;
   #isReleased = false;
+  /** A reset follows the last request. */
+  #isResetSent = false;
+  #isResetRefused = false;
+  /** The server that goes back to the pool once it is reset. */
+  #leaving: ServerConnection | null = null;
 
   private constructor(pool: Pool, values: TrackedValues, cancelMs: number) {
     this.#pool = pool;
@@ -84,14 +90,32 @@ export class Lease implements Waiter {
     return this.#server?.isFree === true && this.#frames.length === 0;
   }
 
+  /** Nothing of the user is left in the session, or will be when the server is free. */
+  get isReset(): boolean {
+    return this.#isResetSent;
+  }
+
   send(messages: Buffer): void {
+    this.#send(messages, false);
+  }
+
+  /** As `send`. If the request ends outside of a transaction, the session is reset behind it. */
+  sendLast(messages: Buffer): void {
+    this.#send(messages, true);
+  }
+
+  #send(messages: Buffer, isLast: boolean): void {
     const server = this.#server;
     if (this.#held !== null) this.#held = Buffer.concat([this.#held, messages]);
     if (server === null) return;
     if (this.#hasSent) this.#resend.add(messages);
     else this.#resend.start(messages, null, server.isEnding);
     this.#hasSent = true;
-    for (const part of this.#translator.translate(messages, server)) server.write(part);
+    const parts = this.#translator.translate(messages, server);
+    if (isLast) {
+      this.#isResetSent = true;
+      server.write(Buffer.concat([...parts, server.expectReset()]));
+    } else for (const part of parts) server.write(part);
     server.replies.sendLocalReplies();
   }
 
@@ -129,8 +153,15 @@ export class Lease implements Waiter {
     this.#fail(new Error('BUG: the lease was released'));
     if (this.#held !== null) this.#pool.withdraw(this);
     if (server === null) return;
-    if (server.isFree && !this.#translator.isMidMessage) this.#pool.release(server);
-    else server.abort(this.#cancelMs);
+    if (this.#translator.isMidMessage) return void server.abort(this.#cancelMs);
+    if (this.#isResetSent && server.replies.isOnlyHiddenDue) this.#leaving = server;
+    else this.#giveBack(server);
+  }
+
+  #giveBack(server: ServerConnection): void {
+    if (!server.isFree || this.#isResetRefused) return void server.abort(this.#cancelMs);
+    if (this.#isResetSent) server.noteReset();
+    this.#pool.release(server);
   }
 
   onServerBytes(bytes: Buffer): boolean {
@@ -144,6 +175,9 @@ export class Lease implements Waiter {
   /** Takes another server and sends the request again, if the lost server had not read it. */
   onServerLost({ cause }: ServerLoss): void {
     this.#server = null;
+    this.#leaving = null;
+    // The request may be sent again, and then without a reset.
+    this.#isResetSent = false;
     const unread = this.#hasSent ? this.#resend.takeForResend(cause) : Buffer.alloc(0);
     if (unread === null || this.#isReleased) return void this.#fail(new PeerGone(cause));
     this.#translator.rewind();
@@ -165,6 +199,7 @@ export class Lease implements Waiter {
 
   /** If the pool's own query fails, the server does not have the settings, and the lease cannot be used. */
   onServerError(body: Buffer, isOwnQuery: boolean): void {
+    if (isOwnQuery) this.#isResetRefused = this.#isResetSent;
     if (isOwnQuery) this.#fail(new ComputeRefusal(parseErrorResponse(body), encodeMessage('E', body)));
   }
 
@@ -176,7 +211,12 @@ export class Lease implements Waiter {
     if (dropsStatements(tag)) this.#statements.clear();
   }
 
-  onServerDone(): void {}
+  onServerDone(): void {
+    const server = this.#leaving;
+    this.#leaving = null;
+    if (server !== null) this.#giveBack(server);
+  }
+
   onServerDrain(): void {}
   onServerParameter(): void {}
 

@@ -90,6 +90,12 @@ export class ReplyScanner {
     return !this.#queue.isEmpty;
   }
 
+  /** The server is outside of a transaction, and owes nothing but the reply to a query of the proxy. */
+  get isOnlyHiddenDue(): boolean {
+    const isLast = this.#queue.length === 1 && this.#queue.frontHas(hidden);
+    return isLast && this.#status === idleStatus && this.#queue.frontKind === requestKind.query;
+  }
+
   /** Whether a command of the client runs or will run, which may drop prepared statements. */
   get isCommandDue(): boolean {
     return this.#queue.hasCommand;

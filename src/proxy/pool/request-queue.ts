@@ -46,6 +46,10 @@ export class RequestQueue {
     return this.#front === 0;
   }
 
+  get length(): number {
+    return this.#requests.length - this.#head;
+  }
+
   /** The oldest request with its flags; 0 when there is none. */
   get front(): number {
     return this.#front;

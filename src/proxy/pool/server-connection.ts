@@ -43,6 +43,7 @@ export interface ServerLoss {
   readonly readyOwed: number | null;
 }
 
+const resetMessage = Buffer.concat([Buffer.from([requestTypes.query, 0, 0, 0, 16]), Buffer.from('DISCARD ALL\0')]);
 const terminateMessage = Buffer.from([requestTypes.terminate, 0, 0, 0, 4]);
 /** How long a server may take to close its side. */
 const closeMs = 2_000;
@@ -155,6 +156,21 @@ export class ServerConnection implements ReplyEvents {
     header.writeUInt32BE(text.length + 4, 1);
     this.replies.expect(requestKind.query | hidden);
     this.write(Buffer.concat([header, text]));
+  }
+
+  /**
+   * The bytes that reset the session, for the user to write behind its last request. They have no reply for the user,
+   * which calls `noteReset` once the server is free again.
+   */
+  expectReset(): Buffer {
+    this.replies.expect(requestKind.query | hidden);
+    return resetMessage;
+  }
+
+  noteReset(): void {
+    this.statements.clear();
+    this.#leftovers = 'none';
+    this.values = this.loginValues;
   }
 
   /** Reads from the server again, after `onServerBytes` has returned false. */

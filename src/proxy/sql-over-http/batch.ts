@@ -6,6 +6,7 @@
 import {
   type ReplyBytes,
   runCommand,
+  runOnlyStatement,
   runStatement,
   type ServerSession,
   StatementFailed,
@@ -24,7 +25,7 @@ export async function executeBody(
 ): Promise<string> {
   const run = (statement: SqlStatement) => runStatement(server, statement, options, replyBytes);
   if (body.kind === 'single') {
-    const { json, status } = await run(body.statement);
+    const { json, status } = await runOnlyStatement(server, body.statement, options, replyBytes);
     // No later request can end the transaction: it may run on another session.
     if (status !== 'I') throw new UnfitStatement('a transaction needs a batch: send its statements as `queries`');
     return json;

@@ -39,6 +39,8 @@ export class UnfitStatement extends Error {
 /** A session at a server, message by message. */
 export interface ServerSession {
   send(messages: Buffer): void;
+  /** As `send`, and then the session is reset. */
+  sendLast(messages: Buffer): void;
   /** Rejects with a ProtocolError when the message is longer. */
   receive(maxBytes: number): Promise<Message>;
 }
@@ -65,6 +67,21 @@ export async function runCommand(server: ServerSession, text: string): Promise<S
   return runStatement(server, { query: text, params: [], arrayMode: true }, plain, { max: noticeBytesMax, used: 0 });
 }
 
+/** A statement that may be a COPY: its server takes what follows it for the rows. */
+const mayCopy = /copy/i;
+
+/** For a request that runs nothing else: the reset of the session goes along with the statement. */
+export async function runOnlyStatement(
+  server: ServerSession,
+  statement: SqlStatement,
+  options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,
+  replyBytes: ReplyBytes,
+): Promise<StatementResult> {
+  if (mayCopy.test(statement.query)) return runStatement(server, statement, options, replyBytes);
+  server.sendLast(encodeStatement(statement));
+  return readResult(server, statement, options, replyBytes);
+}
+
 export async function runStatement(
   server: ServerSession,
   statement: SqlStatement,
@@ -72,6 +89,15 @@ export async function runStatement(
   replyBytes: ReplyBytes,
 ): Promise<StatementResult> {
   server.send(encodeStatement(statement));
+  return readResult(server, statement, options, replyBytes);
+}
+
+async function readResult(
+  server: ServerSession,
+  statement: SqlStatement,
+  options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,
+  replyBytes: ReplyBytes,
+): Promise<StatementResult> {
   const result = new ResultText(statement.arrayMode ?? options.arrayMode, options.rawText, replyBytes);
   let failure: StatementFailed | null = null;
   let unfit: UnfitStatement | null = null;

@@ -85,7 +85,7 @@ export function sendPreflight(response: ServerResponse): void {
   response.setHeader('access-control-allow-headers', allowedHeaders.join(', '));
   response.setHeader('access-control-expose-headers', 'Neon-Request-Id, Neon-Batch-Isolation-Level');
   response.setHeader('access-control-max-age', '86400');
-  response.writeHead(200).end();
+  response.writeHead(200, { 'content-length': 0 }).end();
 }
 
 const allowedHeaders = [
@@ -109,7 +109,8 @@ export function echoBatchHeaders(response: ServerResponse, batch: BatchOptions):
 /** Returns the length of the body, or 0 if nothing can be sent any more. */
 export function sendJson(response: ServerResponse, status: number, body: string): number {
   if (response.destroyed || response.headersSent) return 0;
-  const bytes = Buffer.from(body);
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
-  return bytes.length;
+  const length = Buffer.byteLength(body);
+  // As text, because Node then writes head and body in one piece.
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': length }).end(body);
+  return length;
 }

@@ -112,9 +112,18 @@ function sameRoute(named: Route | null, addressed: Route | null): Route | null {
 function connectionUrl(header: string | string[] | undefined): URL {
   if (typeof header !== 'string' || header === '') throw fault('invalid header: neon-connection-string');
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):(\/\/.*)$/is.exec(header) ?? [];
-  if (scheme === undefined || !URL.canParse(`http:${rest}`)) throw fault('invalid header: neon-connection-string');
+  const url = scheme === undefined ? null : parseUrl(`http:${rest}`);
+  if (scheme === undefined || url === null) throw fault('invalid header: neon-connection-string');
   if (!['postgres', 'postgresql'].includes(scheme.toLowerCase())) throw fault('incorrect scheme');
-  return new URL(`http:${rest}`);
+  return url;
+}
+
+function parseUrl(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
 }
 
 function decoded(part: string): string {

@@ -1,5 +1,5 @@
 /** SQL over HTTP between a plain HTTP client and a real Postgres; only the control plane is scripted. */
-import { type IncomingHttpHeaders, request as openRequest } from 'node:http';
+import { Agent, type IncomingHttpHeaders, request as openRequest } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
@@ -179,6 +179,21 @@ it('sessions are used again, and keep nothing of earlier callers', async () => {
     const [row] = body.results[0].rows;
     expect(row.mark || null).toBeNull();
     pids.add(row.pid);
+  }
+  expect(pids.size).toBeLessThan(5);
+});
+
+it('so too after single statements, failed ones among them', async () => {
+  await start();
+  const pids = new Set<number>();
+  for (let turn = 0; turn < 10; turn++) {
+    const { body } = await select(
+      `select pg_backend_pid() as pid, current_setting('my.mark', true) as mark, set_config('my.mark', 'left', false)`,
+    );
+    expect(body.rows[0].mark || null).toBeNull();
+    pids.add(body.rows[0].pid);
+    await select('create temp table left_behind (a int)');
+    expect((await select('select * from left_behind')).body.code).toBe('42P01');
   }
   expect(pids.size).toBeLessThan(5);
 });
@@ -452,6 +467,26 @@ describe('unauthenticated callers', () => {
   });
 });
 
+it('requests in a row log in once, until the login has changed', async () => {
+  let lookups = 0;
+  let reset: (endpointId: string | null) => void = () => {};
+  let verifier: string | null = proxies.verifier;
+  await start({
+    findLogin: async () => {
+      lookups += 1;
+      return { verifier, disabled: false, allowedIps: [] };
+    },
+    onReset: (listener) => {
+      reset = listener;
+    },
+  });
+  for (let i = 0; i < 3; i += 1) expect((await select('select 1 as a')).status).toBe(200);
+  expect(lookups).toBe(1);
+  verifier = null;
+  reset('ep-a');
+  expect((await select('select 1 as a')).body.code).toBe('28P01');
+});
+
 describe('limits', () => {
   it('of request and reply are kept, and the next request is served', async () => {
     await start({}, { httpRequestBytes: 10_000, httpResponseBytes: 10_000 });
@@ -489,6 +524,22 @@ describe('limits', () => {
     await begun;
     // There is no room for two of them.
     await eventually(async () => expect((await select(`select repeat('x', 5000000)`)).status).toBe(200));
+  });
+
+  it('of time for one reply do not hold for the next on the same connection', async () => {
+    await start({}, { httpFetchMs: 3_000 });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    proxies.onCleanup(() => agent.destroy());
+    const ask = (query: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { 'neon-connection-string': url() };
+        const request = openRequest({ socketPath: socketPath(), path: '/sql', method: 'POST', agent, headers });
+        request.on('error', reject);
+        request.on('response', (response) => response.resume().once('end', () => resolve(response.statusCode)));
+        request.end(JSON.stringify({ query }));
+      });
+    expect(await ask(`select repeat('x', 5000000)`)).toBe(200);
+    expect(await ask('select pg_sleep(4)')).toBe(200);
   });
 
   it('of sessions count here too', async () => {

@@ -12,7 +12,8 @@ import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
 import type { AccessWatch } from '../client/access-watch.ts';
 import type { Attempts } from '../client/attempts.ts';
-import { type Identity, type MockVerifiers, type PasswordLogin, verifyPassword } from '../client/authenticate.ts';
+import type { Identity, MockVerifiers, PasswordLogin } from '../client/authenticate.ts';
+import { KnownPasswords } from '../client/known-passwords.ts';
 import { enterPast } from '../client/past.ts';
 import type { HostnameParts } from '../client/route.ts';
 import type { UnauthenticatedConnections } from '../client/unauthenticated.ts';
@@ -43,6 +44,12 @@ import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts'
 
 /** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
+
+/**
+ * Only Catnap's own processes connect, and they keep their connections; one that we close could just be in use. Never
+ * 0: Node would then let the time limit of a reply run on for the next request of the same connection.
+ */
+const keepAliveMs = 3_600_000;
 
 /** They are sent to the server in the startup packet, which Postgres limits to 10,000. */
 const claimsBytesMax = 8_000;
@@ -79,16 +86,21 @@ export async function startSqlOverHttp(
 ): Promise<SqlOverHttp> {
   const closing = new AbortController();
   const { httpHeldBytes, httpHeldBytesPerEndpoint } = context.limits;
-  const held = createHeldBytes({ total: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint });
+  const sqlContext: SqlContext = {
+    ...context,
+    held: createHeldBytes({ total: httpHeldBytes, perEndpoint: httpHeldBytesPerEndpoint }),
+    knownPasswords: new KnownPasswords(context.controlPlane, context.limits.httpPasswordMs),
+  };
   const server = createServer((request, response) => {
     if (request.url === cancelPath) return void cancelFor(request, response, context);
     if (request.url === metricsPath) return void context.metrics.scrape().then((numbers) => response.end(numbers));
-    void serve(request, response, { ...context, held }, closing.signal);
+    void serve(request, response, sqlContext, closing.signal);
   });
   server.on('upgrade', (request, socket, head) => {
     const webSocket = openWebSocket(request, socket, head, context.limits.webSocketPingMs);
     if (webSocket !== null) onWebSocket(webSocket, addressOf(request));
   });
+  server.keepAliveTimeout = keepAliveMs;
   // The socket of an earlier process that was killed.
   await rm(path, { force: true });
   server.listen(path);
@@ -119,6 +131,7 @@ async function cancelFor(request: IncomingMessage, response: ServerResponse, con
 
 interface SqlContext extends SqlOverHttpParts {
   readonly held: HeldBytes;
+  readonly knownPasswords: KnownPasswords;
 }
 
 async function serve(
@@ -131,7 +144,9 @@ async function serve(
   const abort = new AbortController();
   const onClosing = () => abort.abort(closing.reason);
   closing.addEventListener('abort', onClosing, { once: true });
-  response.once('close', () => abort.abort(new PeerGone()));
+  response.once('close', () => {
+    if (!response.writableFinished) abort.abort(new PeerGone());
+  });
   try {
     if (request.method === 'OPTIONS') return sendPreflight(response);
     const { endpointId, body, options } = await answer(request, response, context, abort);
@@ -161,6 +176,8 @@ async function serve(
  */
 function limitFetching(response: ServerResponse, ms: number): void {
   let unread = response.writableLength;
+  // The system has taken a small reply at once.
+  if (unread === 0) return;
   response.setTimeout(ms, () => {
     const left = response.writableLength;
     if (left >= unread) return void response.destroy();
@@ -216,8 +233,8 @@ interface KnownCaller {
   readonly claims: string | null;
 }
 
-async function authenticate(target: SqlTarget, address: string, context: SqlOverHttpParts): Promise<KnownCaller> {
-  const { attempts, unauthenticated, controlPlane, mockVerifier, limits } = context;
+async function authenticate(target: SqlTarget, address: string, context: SqlContext): Promise<KnownCaller> {
+  const { attempts, unauthenticated, controlPlane, mockVerifier, limits, knownPasswords } = context;
   const { role, route, credential } = target;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
   const leave = unauthenticated.enter(address);
@@ -225,9 +242,9 @@ async function authenticate(target: SqlTarget, address: string, context: SqlOver
   try {
     const login = { role, route, controlPlane, mockVerifier, passwordIterations: limits.passwordIterations };
     if ('password' in credential) {
-      return { identity: await verifyPassword({ ...login, password: credential.password }), claims: null };
+      return { identity: await knownPasswords.verify({ ...login, password: credential.password }), claims: null };
     }
-    return await verifyToken(login, credential.token);
+    return await verifyToken(login, credential.token, knownPasswords);
   } catch (thrown) {
     if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
     throw thrown;
@@ -236,7 +253,11 @@ async function authenticate(target: SqlTarget, address: string, context: SqlOver
   }
 }
 
-async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string): Promise<KnownCaller> {
+async function verifyToken(
+  login: Omit<PasswordLogin, 'password'>,
+  token: string,
+  knownPasswords: KnownPasswords,
+): Promise<KnownCaller> {
   const { role, route, controlPlane } = login;
   if (controlPlane.verifyToken === undefined) {
     throw new CatnapError('unauthenticated', 'missing authentication credentials: required password');
@@ -246,7 +267,7 @@ async function verifyToken(login: Omit<PasswordLogin, 'password'>, token: string
     throw new CatnapError('invalid_request', `the claims of the token are longer than ${claimsBytesMax} bytes`);
   }
   try {
-    return { identity: await verifyPassword({ ...login, password: Buffer.from(password) }), claims };
+    return { identity: await knownPasswords.verify({ ...login, password: Buffer.from(password) }), claims };
   } catch (thrown) {
     if (!(thrown instanceof CatnapError) || thrown.kind !== 'password_wrong') throw thrown;
     // The token was right: this is no guess at a password.
@@ -278,7 +299,7 @@ async function withSession<T>(
 /** The reply does not wait for this. A session that is in a transaction is closed instead. */
 async function giveBack(lease: Lease): Promise<void> {
   try {
-    if (lease.isIdle) await resetSession(lease);
+    if (lease.isIdle && !lease.isReset) await resetSession(lease);
   } finally {
     lease.release();
   }
@@ -307,7 +328,10 @@ function readText(request: IncomingMessage, max: number, hold: (bytes: number) =
       }
     });
     request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
-    request.once('close', () => reject(new PeerGone()));
+    request.once('close', () => {
+      if (!request.readableEnded) reject(new PeerGone());
+    });
+    if (request.destroyed) reject(new PeerGone());
   });
 }
 
