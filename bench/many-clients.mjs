@@ -1,8 +1,9 @@
 /** Ten thousand pooled clients, each connected and running a query, and what an idle one costs the proxy. */
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { loadSource } from '../scripts/load-source.mjs';
+import { findProxies } from './processes.mjs';
 
 const count = Number(process.env.BENCH_MANY ?? 10_000);
 /** Of the source: what a client of the protocol needs. */
@@ -16,7 +17,7 @@ const modules = [
 /** Clients that connect at the same time. */
 const lanes = 200;
 
-export async function benchManyClients({ port, login, endpointId, parentPid }) {
+export async function benchManyClients({ port, login, endpointId, runtime, parentPid }) {
   const source = await loadSource(modules);
   const { MessageStream } = source['proxy/protocol/message-stream'];
   const messages = source['proxy/protocol/messages'];
@@ -65,7 +66,7 @@ export async function benchManyClients({ port, login, endpointId, parentPid }) {
     }
   }
 
-  console.log(`\n${count} pooled clients, each connected and running a query`);
+  console.log(`\n${count} pooled clients, each connected and running a query (runtime: ${runtime})`);
   // Memory that is free after the first round stays with the process, so both rounds count from here.
   const before = await residentKb(pids);
   for (const tls of [false, true]) {
@@ -105,15 +106,4 @@ async function inLanes(total, work) {
 async function residentKb(pids) {
   const texts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/status`, 'utf8')));
   return texts.reduce((sum, text) => sum + Number(/VmRSS:\s+(\d+)/.exec(text)[1]), 0);
-}
-
-async function findProxies(parentPid) {
-  const found = [];
-  for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
-    const words = (await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')).split('\0');
-    const parent = (await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1];
-    if (words.includes('proxy') && parent === String(parentPid)) found.push(Number(name));
-  }
-  if (found.length === 0) throw new Error('the proxy process was not found');
-  return found;
 }

@@ -8,8 +8,12 @@ import { freePort, selectOne } from './catnap.mjs';
 /** Debian installs PgBouncer in a directory that is not in every user's path. */
 export const programs = { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` };
 
+/** Another PgBouncer than the one in the path: newer ones also pool prepared statements. */
+const given = { pgbouncer: process.env.BENCH_PGBOUNCER };
+
 /** Runs `--version`: Debian installs a wrapper of that name even without the program. */
-export function findProgram(name) {
+export function findProgram(wanted) {
+  const name = given[wanted] ?? wanted;
   const found = spawnSync('sh', ['-c', `${name} --version >&2 && command -v ${name}`], {
     env: programs,
     encoding: 'utf8',
@@ -69,6 +73,7 @@ export async function startPgBouncer({ mode, tls, directory, socket, login, pool
   }
   return {
     port,
+    pid: child.pid,
     stop: async () => {
       child.kill('SIGKILL');
       await once(child, 'exit');

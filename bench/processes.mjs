@@ -23,7 +23,9 @@ export async function processesOf(catnap) {
   const server = all.find(isServer);
   const part = (process) => {
     if (process.pid === catnap.pid) return 'parent';
-    if (process.parent === catnap.pid && process.words[1]?.endsWith('/child.js')) return process.words[2];
+    // The words of the runtime come before it.
+    const entry = process.words.findIndex((word) => word.endsWith('/child.js'));
+    if (process.parent === catnap.pid && entry > 0) return process.words[entry + 1];
     if (server !== undefined && (process === server || process.parent === server.pid)) return 'system database';
     return process.parent === catnap.pid ? 'other' : null;
   };
@@ -31,6 +33,19 @@ export async function processesOf(catnap) {
     const name = part(process);
     return name === null ? [] : [{ ...process, part: name }];
   });
+}
+
+export async function findProxies(parentPid) {
+  const all = await listProcesses();
+  const found = all.filter(({ words, parent }) => words.includes('proxy') && parent === parentPid);
+  if (found.length === 0) throw new Error('the proxy process was not found');
+  return found.map(({ pid }) => pid);
+}
+
+/** Processor time that the processes have used so far. */
+export async function cpuSecondsOf(pids) {
+  const all = await listProcesses();
+  return all.reduce((sum, { pid, cpuSeconds }) => (pids.includes(pid) ? sum + cpuSeconds : sum), 0);
 }
 
 /** Bytes, with each shared page split among those that share it; null where the kernel does not tell. */

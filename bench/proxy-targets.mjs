@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { selectOne } from './catnap.mjs';
 import { bouncerVersion, startPgBouncer } from './pgbouncer.mjs';
+import { findProxies } from './processes.mjs';
 
 /** Part of a server's sessions that Catnap gives one pool. */
 const poolShare = 0.9;
 
-/** A project with its server awake, and the targets that lead to it. */
-export async function makeServer(catnap) {
+/** A project with its server awake, and the targets that lead to it. `label` says what is special about this Catnap. */
+export async function makeServer(catnap, label = '') {
   // As large as the machine, so that the size of the compute is not what is measured.
   const cu = Math.min(4, availableParallelism());
   const size = { autoscaling_limit_min_cu: cu, autoscaling_limit_max_cu: cu };
@@ -22,8 +23,10 @@ export async function makeServer(catnap) {
   const socket = await findSocket(catnap.home, login);
   const port = uri.port || '5432';
   const base = { PGUSER: login.user, PGPASSWORD: login.password, PGDATABASE: login.database };
+  const pids = await findProxies(catnap.pid);
   const target = (name, hostname, targetPort, tls, more = {}) => ({
     name,
+    pids: [],
     env: { ...base, PGHOST: hostname, PGPORT: targetPort, PGSSLMODE: tls ? 'require' : 'disable', ...more },
   });
   return {
@@ -35,9 +38,13 @@ export async function makeServer(catnap) {
     port: Number(port),
     target,
     direct: target('direct, unix socket', socket, '5432', false),
-    sessions: (tls) => target('Catnap direct', '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}` }),
+    sessions: (tls) => ({
+      ...target(`Catnap direct${label}`, '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}` }),
+      pids,
+    }),
     pooled: (tls) => ({
-      ...target('Catnap pooled', '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}-pooler` }),
+      ...target(`Catnap pooled${label}`, '127.0.0.1', port, tls, { PGOPTIONS: `endpoint=${endpointId}-pooler` }),
+      pids,
       isPool: true,
     }),
   };
@@ -54,7 +61,8 @@ export async function withBouncer(server, mode, tls, work) {
   try {
     const isPool = mode === 'transaction';
     const lacksPrepared = isPool && bouncerVersion() < 1.21;
-    await work({ ...target(`PgBouncer ${mode}`, '127.0.0.1', bouncer.port, tls), isPool, lacksPrepared });
+    const pids = [bouncer.pid];
+    await work({ ...target(`PgBouncer ${mode}`, '127.0.0.1', bouncer.port, tls), pids, isPool, lacksPrepared });
   } finally {
     await bouncer.stop();
   }

@@ -1,10 +1,12 @@
 /**
  * `pgbench -S` and connections per second: directly to the server, through PgBouncer, and through Catnap; plain beside
  * plain, TLS beside TLS. The targets take turns, so that a busy moment of the machine affects all of them, and a ratio
- * is the median of the ratios within each turn.
+ * is the median of the ratios within each turn. Beside it is the processor time of the pooler or proxy itself for one
+ * transaction, which other work on the machine changes little.
  *
  *     BENCH_SECONDS=5 BENCH_REPEATS=5 BENCH_CLIENTS=1,8,32,1000 npm run bench -- proxy
  *     BENCH_PARTS=sessions,transactions,connects,many BENCH_TLS=plain,tls npm run bench -- proxy
+ *     BENCH_RUNTIMES=node,bun BENCH_PGBOUNCER=/path/to/another/pgbouncer npm run bench -- proxy
  */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -12,6 +14,7 @@ import { startCatnap } from './catnap.mjs';
 import { benchManyClients } from './many-clients.mjs';
 import { keep } from './measures.mjs';
 import { bouncerVersion, findProgram, programs } from './pgbouncer.mjs';
+import { cpuSecondsOf } from './processes.mjs';
 import { makeServer, withBouncer } from './proxy-targets.mjs';
 import { summarize } from './stats.mjs';
 
@@ -20,6 +23,8 @@ const repeats = Number(process.env.BENCH_REPEATS ?? 5);
 const clientCounts = (process.env.BENCH_CLIENTS ?? '1,8,32,1000').split(',').map(Number);
 const parts = (process.env.BENCH_PARTS ?? 'sessions,transactions,connects,many').split(',');
 const titles = (process.env.BENCH_TLS ?? 'plain,tls').split(',');
+/** One Catnap for each; the last one is what is kept. */
+const runtimes = (process.env.BENCH_RUNTIMES ?? process.env.CATNAP_PROXY_RUNTIME ?? 'auto').split(',');
 /** More sessions than this would keep the server busy with themselves; only a pool gets more clients. */
 const sessionsMax = 90;
 
@@ -31,16 +36,25 @@ export async function benchProxy() {
     process.exitCode = 1;
     return;
   }
-  const catnap = await startCatnap();
+  const started = [];
   try {
-    // Two equal servers, so that neither side holds connections that the other one needs.
-    const theirs = await makeServer(catnap);
-    const ours = await makeServer(catnap);
-    for (const { direct } of [theirs, ours]) await pgbench(direct, ['-i', '-q', '-s', '10']);
+    const ours = [];
+    for (const runtime of runtimes) {
+      const catnap = await startCatnap({ CATNAP_PROXY_RUNTIME: runtime });
+      started.push(catnap);
+      ours.push(await makeServer(catnap, runtimes.length > 1 ? `, ${runtime}` : ''));
+    }
+    // Equal servers, so that neither side holds connections that the other one needs.
+    const theirs = await makeServer(started[0]);
+    for (const { direct } of [theirs, ...ours]) await pgbench(direct, ['-i', '-q', '-s', '10']);
     for (const title of titles) await benchWays(theirs, ours, title === 'tls');
-    if (parts.includes('many')) await benchManyClients({ ...ours, parentPid: catnap.pid });
+    if (parts.includes('many')) {
+      for (const [index, server] of ours.entries()) {
+        await benchManyClients({ ...server, runtime: runtimes[index], parentPid: started[index].pid });
+      }
+    }
   } finally {
-    await catnap.stop();
+    for (const catnap of started) await catnap.stop();
   }
 }
 
@@ -48,18 +62,18 @@ async function benchWays(theirs, ours, tls) {
   const title = tls ? 'TLS' : 'plain';
   const bare = tls ? [] : [theirs.direct];
   const modes = [
-    ['sessions', 'session', bare, ours.sessions(tls)],
-    ['transactions', 'transaction', bare, ours.pooled(tls)],
+    ['sessions', 'session', bare, ours.map((server) => server.sessions(tls))],
+    ['transactions', 'transaction', bare, ours.map((server) => server.pooled(tls))],
   ];
-  for (const [part, mode, before, target] of modes) {
+  for (const [part, mode, before, targets] of modes) {
     if (!parts.includes(part)) continue;
     await withBouncer(theirs, mode, tls, (peer) =>
-      compare(`${part}, ${title}`, [...before, peer, target], peer, clientCounts),
+      compare(`${part}, ${title}`, [...before, peer, ...targets], peer, clientCounts),
     );
   }
   if (!parts.includes('connects')) return;
-  for (const [, mode, before, target] of modes) {
-    await withBouncer(theirs, mode, tls, (peer) => compareConnects(title, [...before, peer, target], peer));
+  for (const [, mode, before, targets] of modes) {
+    await withBouncer(theirs, mode, tls, (peer) => compareConnects(title, [...before, peer, ...targets], peer));
   }
 }
 
@@ -96,12 +110,17 @@ async function compareConnects(title, targets, peer) {
 
 async function measure(what, targets, peer, words, reason) {
   const samples = new Map(targets.map((target) => [target, []]));
+  const costs = new Map(targets.map((target) => [target, []]));
   for (let turn = 0; turn < repeats; turn++) {
     for (const target of targets) {
-      if (reason(target) === null) samples.get(target).push(tpsOf(await pgbench(target, words)));
+      if (reason(target) !== null) continue;
+      const before = await cpuSecondsOf(target.pids);
+      const output = await pgbench(target, words);
+      samples.get(target).push(tpsOf(output));
+      costs.get(target).push(((await cpuSecondsOf(target.pids)) - before) / transactionsOf(output));
     }
   }
-  printRows(what, samples, peer, reason);
+  printRows(what, samples, costs, peer, reason);
   return samples;
 }
 
@@ -115,10 +134,11 @@ function keepRates(what, samples, peer, where) {
 
 const header = () =>
   console.log(
-    `  ${'what'.padEnd(18)}${'where'.padEnd(24)}${'median'.padStart(9)}${'min'.padStart(9)}${'max'.padStart(9)}   ratio`,
+    `  ${'what'.padEnd(18)}${'where'.padEnd(24)}${'median'.padStart(9)}${'min'.padStart(9)}${'max'.padStart(9)}` +
+      '   ratio  its CPU',
   );
 
-function printRows(what, samples, peer, reason) {
+function printRows(what, samples, costs, peer, reason) {
   const base = samples.get(peer);
   for (const [target, found] of samples) {
     const start = `  ${what.padEnd(18)}${target.name.padEnd(24)}`;
@@ -129,10 +149,13 @@ function printRows(what, samples, peer, reason) {
     const { median, min, max } = summarize(found);
     const cells = [median, min, max].map((tps) => tps.toFixed(0).padStart(9)).join('');
     const ratios = base.map((tps, turn) => found[turn] / tps);
-    console.log(`${start}${cells}   ${ratios.length === 0 ? 'n/a' : summarize(ratios).median.toFixed(2)}`);
+    const ratio = ratios.length === 0 ? 'n/a' : summarize(ratios).median.toFixed(2);
+    const micros = (summarize(costs.get(target)).median * 1e6).toFixed(0);
+    console.log(`${start}${cells}   ${ratio.padEnd(5)}${target.pids.length === 0 ? '' : `${micros.padStart(6)} µs`}`);
   }
 }
 
+const transactionsOf = (output) => Number(/actually processed: (\d+)/.exec(output)?.[1] ?? 0);
 const tpsOf = (output) => Number(/tps = ([\d.]+)/.exec(output)?.[1] ?? 0);
 
 function pgbench(target, words) {

@@ -39,7 +39,6 @@ export const psqlVersion = findPsql();
  * The proxies of tests run in the test's own process, and on Bun in another one, which cannot read a clock of the test.
  */
 export const isOnBun = process.env.CATNAP_TEST_PROXY_RUNTIME === 'bun';
-const startHere = isOnBun ? startProxyOnBun : startProxy;
 export const silentLog = createLogger({ level: 'silent', process: 'proxy' });
 const names = { domain: 'localhost', region: 'local' };
 const nowhere: DialAddress = { kind: 'unix', path: '/nonexistent/socket' };
@@ -73,6 +72,11 @@ export class TestProxies {
   #directory = '';
   #certificates: Certificates | null = null;
   readonly #cleanups: (() => unknown)[] = [];
+  readonly #startProxy: typeof startProxy;
+
+  constructor(runtime: 'node' | 'bun' = isOnBun ? 'bun' : 'node') {
+    this.#startProxy = runtime === 'bun' ? startProxyOnBun : startProxy;
+  }
 
   async prepare(): Promise<void> {
     this.#directory = await mkdtemp(join(tmpdir(), 'catnap-proxy-'));
@@ -111,7 +115,7 @@ export class TestProxies {
     const wakes: string[] = [];
     const activity = new Map<string, Date>();
     const wake = plane.wake ?? (async () => this.compute);
-    const proxy = await startHere({
+    const proxy = await this.#startProxy({
       controlPlane: scriptControlPlane({
         findLogin: async (endpointId, role) => this.#findLogin(endpointId, role),
         reportActivity: async (seen) => {

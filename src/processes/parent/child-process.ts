@@ -1,13 +1,14 @@
 /**
  * Keeps one child process running: starts it, sends it what it needs, restarts it when it dies. The parent never
- * touches the child's work; they share only the channel.
+ * touches the child's work; they share only the channel. A process that does not stay up on Bun goes on on Node.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { delay } from '../../lib/clock.ts';
 import { environmentWith } from '../../lib/config.ts';
+import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { ChosenRuntime } from '../../machine/proxy-runtime.ts';
+import { type ChosenRuntime, onNode } from '../../machine/proxy-runtime.ts';
 import { type ChildInit, openParentEnd, type ParentEnd } from '../channel/messages.ts';
 import type { SharedPort } from './shared-port.ts';
 
@@ -19,6 +20,8 @@ export interface ChildOptions {
   readonly log: Logger;
   /** A process that was forked for this before, and loads its code already. */
   readonly forked: ChildProcess;
+  /** Makes another one. */
+  readonly fork: (runtime: ChosenRuntime) => ChildProcess;
   /** Called with each new process, before it begins. */
   readonly onSpawn: (child: ChildProcess, channel: ParentEnd) => void;
 }
@@ -34,6 +37,8 @@ const restartMsMax = 10_000;
 /** A process that served this long was healthy; its end does not count towards a series of failures. */
 const healthyMs = 5_000;
 const firstRestartMs = 50;
+/** So many short lives in a row are taken for a fault of Bun's, and the next process runs on Node. */
+const shortLivesMax = 3;
 const stopMsMax = 15_000;
 
 interface Spawned {
@@ -44,11 +49,26 @@ interface Spawned {
 /** Resolves when the child is ready; rejects when its first start fails. If it dies later, it is restarted. */
 export async function keepChildRunning(options: ChildOptions): Promise<KeptChild> {
   const { log, init } = options;
+  const facts = { child: init.name, number: init.proxyNumber };
   let stopping = false;
-  const fork = () => forkChild(init, options.port, options.runtime);
-  let spawned = beginIn(isGone(options.forked) ? fork() : options.forked, options);
-  await untilReady(spawned, init.name);
+  let runtime = options.runtime;
+  const leaveBun = (reason: string) => {
+    runtime = onNode(reason);
+    log.error({ ...facts, reason }, 'the process goes on on Node, because it does not stay up on Bun');
+  };
+  const isOnBun = () => runtime.name === 'bun';
+  let spawned = beginIn(isGone(options.forked) ? options.fork(runtime) : options.forked, options);
+  await untilReady(spawned, init.name).catch(startOnNode);
   const supervision = supervise();
+
+  async function startOnNode(error: unknown): Promise<void> {
+    if (!isOnBun()) throw error;
+    spawned.child.kill('SIGKILL');
+    await exited(spawned.child);
+    leaveBun(errorText(error));
+    spawned = beginIn(options.fork(runtime), options);
+    await untilReady(spawned, init.name);
+  }
 
   async function supervise(): Promise<void> {
     let deaths = 0;
@@ -58,11 +78,11 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
       if (stopping) return;
       deaths = Date.now() - bornAt > healthyMs ? 1 : deaths + 1;
       const { exitCode: code, signalCode: signal } = spawned.child;
-      const facts = { child: init.name, number: init.proxyNumber };
       log.error({ ...facts, deaths, code, signal }, 'a child process ended');
+      if (deaths >= shortLivesMax && isOnBun()) leaveBun(`it ended ${deaths} times within seconds`);
       await delay(Math.min(restartMsMax, firstRestartMs * 2 ** (deaths - 1)));
       if (stopping) return;
-      spawned = beginIn(fork(), options);
+      spawned = beginIn(options.fork(runtime), options);
       await untilReady(spawned, init.name).catch((error) =>
         log.error({ ...facts, err: error }, 'a child process did not start'),
       );

@@ -196,7 +196,8 @@ function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, servi
     permits.serve(child, channel);
   };
   const port = init.name === 'proxy' ? service.port : null;
-  return keepChildRunning({ init, forked, port, runtime: service.runtimeOf(init.name), log, onSpawn });
+  const fork = (runtime: ChosenRuntime) => forkChild(init, port, runtime);
+  return keepChildRunning({ init, forked, fork, port, runtime: service.runtimeOf(init.name), log, onSpawn });
 }
 
 /** A person reads the terminal, and can set CATNAP_LOG_LEVEL to see every request. */

@@ -10,7 +10,7 @@ const backlog = 4_096;
 
 /** Rejects with the system error when the port is not available. */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  const listener = await (bun === null ? listenOnNode(options) : listenOnBun(bun, options));
+  const listener = await (bun === null ? listenOnNode(options) : listenOnBun(bun, options, backlog));
   const { bind, port } = options;
   if (port === 0 || listener.port === port) return listener;
   // If the port was taken when the socket was bound, the system has picked another one.

@@ -53,6 +53,7 @@ export interface BunUpgrade {
 }
 
 export interface BunListener {
+  readonly fd: number;
   getsockname(name: { address?: string; port?: number }): unknown;
   /** Without an argument, connections go on. */
   stop(closesConnections?: boolean): void;

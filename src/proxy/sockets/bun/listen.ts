@@ -3,11 +3,12 @@ import { errorText } from '../../../lib/errors.ts';
 import type { DialAddress } from '../../kit/control-plane.ts';
 import type { Listener, ListenOptions } from '../../protocol/byte-stream.ts';
 import { type BunApi, type BunHandle, type BunListener, bunHandlers } from './api.ts';
+import { setBacklog } from './backlog.ts';
 import { BunSocket } from './socket.ts';
 
 const dialKeepAliveMs = 0;
 
-export async function listenOnBun(bun: BunApi, options: ListenOptions): Promise<Listener> {
+export async function listenOnBun(bun: BunApi, options: ListenOptions, backlog: number): Promise<Listener> {
   const { bind, port, portFd, keepAliveMs, connectionsMax, onConnection } = options;
   const sockets = new Set<BunSocket>();
   let onAllClosed: (() => void) | null = null;
@@ -29,6 +30,7 @@ export async function listenOnBun(bun: BunApi, options: ListenOptions): Promise<
 
   const target = portFd == null ? { hostname: bind, port, exclusive: true } : { fd: portFd };
   const listener = listenOr(bun, { ...target, allowHalfOpen: true, socket: { ...bunHandlers, open } });
+  setBacklog(listener, backlog);
   const name: { port?: number } = {};
   listener.getsockname(name);
   return {

@@ -1,0 +1,67 @@
+import { type ChildProcess, fork as forkFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createLogger } from '../../lib/log.ts';
+import { type ChosenRuntime, onNode } from '../../machine/proxy-runtime.ts';
+import type { ChildInit } from '../channel/messages.ts';
+import { type ChildOptions, keepChildRunning } from './child-process.ts';
+
+const onBun: ChosenRuntime = { name: 'bun', program: '/bun', why: 'a test' };
+const ready = `process.send({ kind: 'ready', body: null });`;
+/** What the processes do, by name. */
+const scripts = {
+  serves: `${ready} process.on('message', ({ kind }) => kind === 'stop' && process.exit(0));`,
+  endsAtOnce: 'process.exit(3);',
+  endsSoon: `${ready} setTimeout(() => process.exit(3), 10); process.on('message', () => {});`,
+  cannotStart: `process.send({ kind: 'failed', body: 'the port is taken' }, () => process.exit(0));`,
+};
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'catnap-children-'));
+  for (const [name, text] of Object.entries(scripts)) await writeFile(join(folder, `${name}.mjs`), text);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Keeps a process running that does one thing on Bun and another one on Node. */
+function keep(runtime: ChosenRuntime, does: Record<'bun' | 'node', keyof typeof scripts>) {
+  const forks: string[] = [];
+  const log = createLogger({ level: 'silent', process: 'parent' });
+  const error = vi.spyOn(log, 'error');
+  const fork = ({ name }: ChosenRuntime): ChildProcess => {
+    forks.push(name);
+    return forkFile(join(folder, `${does[name]}.mjs`), { execArgv: [] });
+  };
+  const init = { name: 'proxy', proxyNumber: 0 } as ChildInit;
+  const options: ChildOptions = { init, port: null, runtime, log, fork, forked: fork(runtime), onSpawn: () => {} };
+  const fallbacks = () => error.mock.calls.filter(([, text]) => text?.includes('goes on on Node'));
+  return { forks, fallbacks, kept: keepChildRunning(options) };
+}
+
+test('a process that ends on Bun before it is ready starts on Node, and the log says why once', async () => {
+  const { kept, forks, fallbacks } = keep(onBun, { bun: 'endsAtOnce', node: 'serves' });
+  const child = await kept;
+  expect(forks).toEqual(['bun', 'node']);
+  expect(fallbacks()).toEqual([
+    [{ child: 'proxy', number: 0, reason: 'proxy: the process ended while starting' }, expect.any(String)],
+  ]);
+  await child.stop();
+});
+
+test('a process that keeps ending on Bun goes on on Node', async () => {
+  const { kept, forks, fallbacks } = keep(onBun, { bun: 'endsSoon', node: 'serves' });
+  const child = await kept;
+  await vi.waitFor(() => expect(forks).toEqual(['bun', 'bun', 'bun', 'node']), 10_000);
+  expect(fallbacks()).toHaveLength(1);
+  await child.stop();
+});
+
+test('a process that cannot start on Node either reports why', async () => {
+  const first = keep(onBun, { bun: 'cannotStart', node: 'cannotStart' });
+  await expect(first.kept).rejects.toThrow('proxy: the port is taken');
+  const second = keep(onNode('a test'), { bun: 'serves', node: 'cannotStart' });
+  await expect(second.kept).rejects.toThrow('proxy: the port is taken');
+  expect(second.forks).toEqual(['node']);
+});
