@@ -24,8 +24,9 @@ it('a second Catnap on the database is refused, until the first one is gone', as
 it('another database has a lock of its own', async () => {
   const other = await makeDatabase(1);
   const first = await take();
-  const second = await takeDatabaseLock(other.options, log, { waitMs: 0 });
-  await Promise.all([first.release(), second.release()]);
+  const second = takeDatabaseLock(other.options, log, { waitMs: 0 });
+  await expect(second).resolves.toBeDefined();
+  await Promise.all([first.release(), (await second).release()]);
   await other.drop();
 });
 
@@ -33,6 +34,7 @@ it('waits for the session of one that was killed a moment ago', async () => {
   const first = await take();
   const second = takeDatabaseLock(made.options, log);
   await first.release();
+  await expect(second).resolves.toBeDefined();
   await (await second).release();
 });
 

@@ -72,7 +72,7 @@ export class LentConnections {
     if (state !== null) this.pids.add(state.pid);
   }
 
-  /** Whether each of these servers waits for what another one of this ground holds, not for a moment's lock elsewhere. */
+  /** Whether each of these servers waits for what another one of this ground holds: other locks last for a moment. */
   async areLocked(pids: readonly number[]): Promise<boolean> {
     if (!pids.every(isAsleep)) return false;
     const [row] = await this.control<{ areLocked: boolean }[]>`

@@ -1,7 +1,7 @@
 /** Catnap's own processes die or stand still, one at a time or all at once. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile } from 'node:fs/promises';
+import { copyFile, mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -95,6 +95,8 @@ async function startSecondOnDatabase(world: World): Promise<number> {
   const ports = { CATNAP_HTTP_PORT: String(httpPort), CATNAP_PG_PORT: String(pgPort) };
   const url = { CATNAP_DATABASE_URL: world.installation.database?.url };
   try {
+    // What Catnap takes for a home of its own, as one that was moved.
+    await mkdir(join(home.path, 'projects'));
     await copyFile(join(world.home, 'secret.key'), join(home.path, 'secret.key'));
     return await startSecond(
       world,
