@@ -28,6 +28,7 @@ import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { renderBanner } from './banner.ts';
 import { forkChild, type KeptChild, keepChildRunning } from './child-process.ts';
+import { takeDatabaseLock } from './database-lock.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
 import { startSystem } from './system.ts';
@@ -106,6 +107,11 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   findingOut.catch(() => {});
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
+  // The embedded one can only be reached from this home, which has a lock of its own.
+  if (runs('worker') && config.databaseUrl !== undefined) {
+    const databaseLock = await takeDatabaseLock(system.database, log);
+    undo.push(() => databaseLock.release());
+  }
   const facts = await findingOut;
   if (runs('worker')) await host.prepare(say);
   const { temporaryDiskEnforcement, limitsProblem, networkProblem, storageMethod, historyDirectory } = facts;

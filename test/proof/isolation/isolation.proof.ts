@@ -1,10 +1,11 @@
 /**
  * `npm run isolation`: who can see, change or disturb what belongs to somebody else. Parts, by `--only`: `routes`,
- * `sql`, `ssrf`, `browser`, `neighbours`.
+ * `events`, `sql`, `ssrf`, `browser`, `neighbours`.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { keepLedger, proofOptions } from '../ledger.ts';
 import { visitEveryPage } from './browser.ts';
+import { sweepEvents } from './events.ts';
 import { measureNeighbours } from './neighbours.ts';
 import type { PartReport } from './report.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
@@ -33,6 +34,15 @@ part('routes', async () => {
   try {
     expect(await routesThatShow(stage)).toBeGreaterThan(15);
     return await sweepRoutes(stage);
+  } finally {
+    await stage.close();
+  }
+});
+
+part('events', async () => {
+  const stage = await makeStage();
+  try {
+    return await sweepEvents(stage);
   } finally {
     await stage.close();
   }

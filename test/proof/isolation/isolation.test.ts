@@ -1,6 +1,7 @@
 /** The short form of `npm run isolation`: the same attempts, fewer of them. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Random } from '../random.ts';
+import { sweepEvents } from './events.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
 import { makeStage, type Stage } from './stage.ts';
 
@@ -22,4 +23,10 @@ test('nobody sees or changes what belongs to somebody else', async () => {
   });
   expect([...leaks, ...changes]).toEqual([]);
   expect(attempts).toBeGreaterThan(250);
+});
+
+test('nobody hears of operations that are not theirs', async () => {
+  const { attempts, leaks, changes } = await sweepEvents(stage);
+  expect([...leaks, ...changes]).toEqual([]);
+  expect(attempts).toBeGreaterThan(100);
 });

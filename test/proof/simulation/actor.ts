@@ -2,6 +2,7 @@
  * One of those who act in a schedule: a worker's run of one operation, a command, a turn of a reconciler. Whatever it
  * asks of the database or of the driver waits at a gate, until the schedule lets it through, with or without a fault.
  */
+import { RowOrder } from './row-order.ts';
 
 /**
  * `lose`: the connection is lost, and nothing was done. `after`: it is lost when the commit is done. `fail`: the driver
@@ -16,32 +17,33 @@ export interface Gate {
   open(fault: Fault | null): void;
 }
 
+/** What a call or a statement is under way with: a connection, whose server may wait for a lock, or nothing like it. */
+export interface Carrier {
+  readonly pid?: number | null;
+}
+
 /**
  * Calls and statements of all actors that are under way: without any, everybody waits at a gate or has ended. They are
  * counted by what carries them, since of several that were sent over one connection only the first can wait for a lock.
  */
 export class Traffic {
-  readonly #carried = new Map<object, number>();
+  readonly rows = new RowOrder();
+  readonly #carried = new Map<Carrier, number>();
   /** Connections that were seen to wait for locks, and nobody has released any since. */
-  #locked: ReadonlySet<object> = new Set();
+  #locked: ReadonlySet<Carrier> = new Set();
   #calls: (() => void)[] = [];
   #changes = 0;
-
-  /** How many connections and calls are busy. */
-  get busy(): number {
-    return this.#carried.size;
-  }
 
   get areAllLocked(): boolean {
     return [...this.#carried.keys()].every((carrier) => this.#locked.has(carrier));
   }
 
-  enter(carrier: object): void {
+  enter(carrier: Carrier): void {
     this.#changes++;
     this.#carried.set(carrier, (this.#carried.get(carrier) ?? 0) + 1);
   }
 
-  leave(carrier: object, hasReleased: boolean): void {
+  leave(carrier: Carrier, hasReleased: boolean): void {
     this.#changes++;
     if (hasReleased) this.#locked = new Set();
     const left = (this.#carried.get(carrier) ?? 0) - 1;
@@ -51,11 +53,14 @@ export class Traffic {
     for (const call of this.#calls.splice(0)) call();
   }
 
-  /** Asks how many wait for locks; the answer is worth nothing if something has moved meanwhile. */
-  async look(countWaiting: () => Promise<number>): Promise<void> {
+  /** Asks whether all of them wait for locks; the answer is worth nothing if something has moved meanwhile. */
+  async look(areLocked: (pids: readonly number[]) => Promise<boolean>): Promise<void> {
     const changes = this.#changes;
-    const count = await countWaiting();
-    if (changes === this.#changes && count === this.busy) this.#locked = new Set(this.#carried.keys());
+    const pids = [...this.#carried.keys()].map(({ pid }) => pid ?? null);
+    // A call of the driver, a begin and a commit end by themselves.
+    if (!pids.every((pid) => pid !== null)) return;
+    const isSo = await areLocked(pids);
+    if (isSo && changes === this.#changes) this.#locked = new Set(this.#carried.keys());
   }
 
   whenCalm(call: () => void): void {
@@ -131,7 +136,7 @@ export class Actor {
   }
 
   /** Returns what is to be called at its end, and with true if locks were released then. */
-  enter(carrier: object): (hasReleased?: boolean) => void {
+  enter(carrier: Carrier): (hasReleased?: boolean) => void {
     this.inFlight++;
     this.traffic.enter(carrier);
     return (hasReleased = false) => {

@@ -53,7 +53,7 @@ export interface Counts {
 
 const providers = testProviders();
 /** Who has no answer for so long may be waiting for a lock; on a busy machine it mostly is not. */
-const lookFirstMs = 2;
+const lookFirstMs = 1;
 const lookLastMs = 50;
 const standstillMs = 60_000;
 const turnsMax = 5_000;
@@ -189,7 +189,7 @@ export class World {
     const actor = new Actor(name, this.traffic);
     actor.isFree = isFree;
     this.actors.set(name, actor);
-    const database = gateDatabase(actor, this.ground.connectionsOf(name));
+    const database = gateDatabase(actor, this.ground.connections);
     const ended = (error?: unknown) => {
       if (actor.isDead) return;
       actor.end();
@@ -242,9 +242,8 @@ export class World {
     this.counts.commands++;
     if (what === 'wake') {
       const endpointId = this.known.endpoints[Number(first) % this.known.endpoints.length];
-      if (endpointId === undefined) return false;
-      this.#begin(name, (_, core) => requestWake(core, endpointId));
-      return true;
+      if (endpointId !== undefined) this.#begin(name, (_, core) => requestWake(core, endpointId));
+      return endpointId !== undefined;
     }
     const choice = { caller: this.ground.test.caller, known: this.known, name: `n${this.counts.commands}` };
     const wish = commands[what]?.({ ...choice, first: Number(first), second: Number(second) });
@@ -279,7 +278,7 @@ export class World {
       await within(lookAfterMs, (call) => this.traffic.whenCalm(call));
       lookAfterMs = Math.min(lookAfterMs * 2, lookLastMs);
       // Two that wait for each other are ended by Postgres: only who waits at a gate can hold others up for good.
-      if (this.#isSomethingHeld) await this.traffic.look(() => this.ground.countWaiting());
+      if (this.#isSomethingHeld) await this.traffic.look((pids) => this.ground.connections.areLocked(pids));
     }
   }
 
@@ -337,10 +336,12 @@ export class World {
       this.#work(lastWorkerName, true);
       await this.actors.get(lastWorkerName)?.ended;
       if (!this.idle.has(lastWorkerName) && this.violations.length < violationsMax) continue;
-      await control`update operations set lease_until = now() - interval '1 s' where lease is not null`;
-      const [next] = await control<{ at: Date | null; left: number }[]>`
-        select min(run_at) filter (where run_at > now()) as at, count(*)::int as left from operations
-        where finished_at is null`;
+      // Sent together, carried out in this order.
+      const [, [next]] = await Promise.all([
+        control`update operations set lease_until = now() - interval '1 s' where lease is not null`,
+        control<{ at: Date | null; left: number }[]>`select min(run_at) filter (where run_at > now()) as at,
+          count(*)::int as left from operations where finished_at is null`,
+      ]);
       if (next === undefined || next.left === 0 || (isStuck && next.at === null)) return;
       if (next.at !== null) await this.ground.moveClock(next.at.getTime() + 1);
       isStuck = next.at === null;

@@ -1,9 +1,14 @@
 /** Catnap's own processes die or stand still, one at a time or all at once. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { copyFile, mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
 import { eventually, randomMoment } from '../../../helpers/eventually.ts';
+import { freePorts } from '../../../helpers/free-ports.ts';
+import { makeTempHome } from '../../../helpers/temp-home.ts';
 import type { World } from '../world.ts';
 import { always, type Fault, killAll, startAgain, stopForAWhile } from './fault.ts';
 
@@ -62,13 +67,14 @@ const restarts = (['SIGINT', 'SIGTERM'] as const).map(
   }),
 );
 
-/** Starts a second one on the same home, which must refuse and leave the first one alone. */
-async function startSecond(world: World): Promise<number> {
+/** A second one must refuse to run, say why, and leave the first one alone. */
+async function startSecond(world: World, home: string, more: NodeJS.ProcessEnv, reason: string): Promise<number> {
   const env = {
     PATH: process.env.PATH,
-    CATNAP_HOME: world.home,
+    CATNAP_HOME: home,
     CATNAP_HTTP_PORT: String(world.program.pgPort),
     CATNAP_PG_PORT: String(world.program.httpPort),
+    ...more,
   };
   const { uid } = world.installation;
   const owner = uid === undefined ? {} : { uid, gid: uid };
@@ -76,10 +82,31 @@ async function startSecond(world: World): Promise<number> {
   let output = '';
   for (const stream of [second.stdout, second.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
   await once(second, 'close');
-  if (second.exitCode === 0 || !output.includes('another Catnap is running')) {
+  if (second.exitCode === 0 || !output.includes(reason)) {
     world.violations.push(`a second Catnap was not refused (${second.exitCode}): ${output.slice(-500)}`);
   }
   return 1;
+}
+
+/** From a home of its own, with the key that opens what is in the database. */
+async function startSecondOnDatabase(world: World): Promise<number> {
+  const home = await makeTempHome({ share: inject('sharedBuildsHome') });
+  const [httpPort, pgPort] = await freePorts(2);
+  const ports = { CATNAP_HTTP_PORT: String(httpPort), CATNAP_PG_PORT: String(pgPort) };
+  const url = { CATNAP_DATABASE_URL: world.installation.database?.url };
+  try {
+    // What Catnap takes for a home of its own, as one that was moved.
+    await mkdir(join(home.path, 'projects'));
+    await copyFile(join(world.home, 'secret.key'), join(home.path, 'secret.key'));
+    return await startSecond(
+      world,
+      home.path,
+      { ...ports, ...url },
+      'another Catnap is running on this system database',
+    );
+  } finally {
+    await home.remove();
+  }
 }
 
 /** Catnap is killed, and its HTTP port is somebody else's when it is started again. */
@@ -150,6 +177,17 @@ export const faultsOfCatnap: readonly Fault[] = [
     },
     mend: startAgain,
   },
-  { name: 'second Catnap on the home', weight: 1, isPossible: always, strike: startSecond },
-  { name: 'HTTP port taken at a start', weight: 0.7, isPossible: always, strike: takePort, mend: startAgain },
+  {
+    name: 'second Catnap on the home',
+    weight: 1,
+    isPossible: always,
+    strike: (world) => startSecond(world, world.home, {}, 'another Catnap is running'),
+  },
+  {
+    name: 'second Catnap on the database',
+    weight: 3,
+    isPossible: ({ installation }) => installation.database !== null,
+    strike: startSecondOnDatabase,
+  },
+  { name: 'HTTP port taken at a start', weight: 2, isPossible: always, strike: takePort, mend: startAgain },
 ];

@@ -1,8 +1,8 @@
 /** The home’s disk is full, hangs or takes no writes, or the server program cannot be run. */
-import { chmod, readdir, rm, statfs } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runProgram } from '../../../../src/lib/run-program.ts';
-import { letRun } from '../../../helpers/eventually.ts';
+import { eventually, letRun } from '../../../helpers/eventually.ts';
 import type { Random } from '../../random.ts';
 import type { World } from '../world.ts';
 import { type Fault, killServers, pickSome } from './fault.ts';
@@ -10,17 +10,46 @@ import { type Fault, killServers, pickSome } from './fault.ts';
 const hasDisk = (world: World) => world.installation.disk !== null;
 const diskOf = (world: World) => world.installation.disk?.path ?? '';
 
-async function fill(world: World, random: Random): Promise<number> {
-  const file = join(diskOf(world), 'taken');
+const mebibyte = 1024 ** 2;
+
+async function freeBytes(world: World): Promise<number> {
   const { bsize, bavail } = await statfs(diskOf(world));
+  return bsize * bavail;
+}
+
+/** In pieces that become smaller: the last of the room is needed to keep account of what is taken. */
+async function takeAllRoom(world: World, folder: string): Promise<void> {
+  for (let piece = await freeBytes(world), n = 0; piece >= mebibyte; n++) {
+    const isTaken = await runProgram('fallocate', ['-l', String(piece), join(folder, String(n))]).then(
+      () => true,
+      () => false,
+    );
+    piece = isTaken ? await freeBytes(world) : Math.floor(piece / 2);
+  }
+}
+
+/** Meanwhile the API answers, and what is deleted is gone: that is the way out. */
+async function fill(world: World, random: Random): Promise<number> {
+  const spare = await world.call('POST', '/projects', { project: { name: 'to be deleted on a full disk' } });
+  const folder = join(diskOf(world), 'taken');
+  await mkdir(folder);
   try {
-    await runProgram('fallocate', ['-l', String(Math.max(1, bsize * bavail)), file]).catch(() => undefined);
+    await takeAllRoom(world, folder);
+    if ((await freeBytes(world)) >= mebibyte) return 0;
     await letRun(random.between(1_000, 6_000));
+    await world.get('/projects?limit=1');
+    if (spare?.status === 201) await remove(world, spare.body.project.id);
   } finally {
-    await rm(file, { force: true });
+    await rm(folder, { recursive: true, force: true });
   }
   return 1;
 }
+
+const remove = (world: World, projectId: string) =>
+  eventually(async () => {
+    const reply = await world.call('DELETE', `/projects/${projectId}`);
+    if (reply?.status !== 200 && reply?.status !== 404) throw new Error(`no deletion on a full disk: ${reply?.status}`);
+  });
 
 async function freeze(world: World, random: Random): Promise<number> {
   await runProgram('/usr/sbin/fsfreeze', ['-f', diskOf(world)]);
