@@ -312,3 +312,8 @@ function readPgBin(env: Environment): Record<number, string> {
   }
   return found;
 }
+
+/** A library's notice about its own next versions has no place in what `catnap restore` reports. */
+export function quietLibraryNotices(): void {
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+}

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import type { GetObjectCommandOutput, ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import type { S3Access } from '../../lib/backup-settings.ts';
 import { dayMs } from '../../lib/clock.ts';
+import { quietLibraryNotices } from '../../lib/config.ts';
 import {
   checkedKey,
   NoSuchObjectError,
@@ -186,8 +187,7 @@ export class S3Store implements ObjectStore {
   }
 
   async #load() {
-    // A notice about the library's next versions is for who chooses them, not for who reads a report of `catnap restore`.
-    process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+    quietLibraryNotices();
     const library: Library = { ...(await import('@aws-sdk/client-s3')), ...(await import('@aws-sdk/lib-storage')) };
     const { endpoint, region, accessKeyId, secretAccessKey, sessionToken, pathStyle } = this.#access;
     const client = new library.S3Client({
