@@ -1,12 +1,13 @@
 /**
  * `npm run isolation`: who can see, change or disturb what belongs to somebody else. Parts, by `--only`: `routes`,
- * `events`, `sql`, `ssrf`, `browser`, `neighbours`.
+ * `events`, `provider`, `sql`, `ssrf`, `browser`, `neighbours`.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { keepLedger, proofOptions } from '../ledger.ts';
 import { visitEveryPage } from './browser.ts';
 import { sweepEvents } from './events.ts';
 import { measureNeighbours } from './neighbours.ts';
+import { sweepProvider } from './provider.ts';
 import type { PartReport } from './report.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
 import { tryEscapes } from './sql.ts';
@@ -47,6 +48,8 @@ part('events', async () => {
     await stage.close();
   }
 });
+
+part('provider', () => sweepProvider());
 
 part('sql', () => tryEscapes());
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Random } from '../random.ts';
 import { sweepEvents } from './events.ts';
+import { sweepProvider } from './provider.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
 import { makeStage, type Stage } from './stage.ts';
 
@@ -29,4 +30,13 @@ test('nobody hears of operations that are not theirs', async () => {
   const { attempts, leaks, changes } = await sweepEvents(stage);
   expect([...leaks, ...changes]).toEqual([]);
   expect(attempts).toBeGreaterThan(100);
+});
+
+test('nobody gets further at the auth provider than to what is theirs', async () => {
+  const random = new Random(17);
+  const { attempts, leaks, changes } = await sweepProvider({
+    choose: (all, { standing }) => all.filter(() => random.chance(standing === 'nobody' ? 0.01 : 0.06)),
+  });
+  expect([...leaks, ...changes]).toEqual([]);
+  expect(attempts).toBeGreaterThan(250);
 });
