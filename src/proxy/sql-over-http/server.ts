@@ -178,6 +178,9 @@ function limitFetching(response: ServerResponse, ms: number): void {
   let unread = response.writableLength;
   // The system has taken a small reply at once.
   if (unread === 0) return;
+  // The limit is the socket's, and Node leaves it in force if the next request is there before the end of this reply.
+  const { socket } = response;
+  response.once('finish', () => socket?.setTimeout(0));
   response.setTimeout(ms, () => {
     const left = response.writableLength;
     if (left >= unread) return void response.destroy();
