@@ -78,8 +78,8 @@ export async function meterTime(tx: Tx, now: Date, of: readonly ProjectId[] | En
       (extract(epoch from span.until - span.since) * coalesce(e.current_cu, e.min_cu))::float8 as compute`;
 }
 
-/** A sum that went down was reset by another start. */
-export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>): Promise<Part[]> {
+/** A sum that went down was reset by another start; at the end of a start it is only older than one that came between. */
+export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>, isEnd = false): Promise<Part[]> {
   return tx<Part[]>`
     with seen as (
       select e.id, e.metered_cpu_seconds as before, s.cpu as after
@@ -88,7 +88,7 @@ export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>): P
     )
     update endpoints e set metered_cpu_seconds = seen.after from seen where e.id = seen.id
     returning e.project_id, e.branch_id,
-      case when seen.after >= seen.before then seen.after - seen.before else seen.after end as cpu`;
+      case when seen.after >= seen.before then seen.after - seen.before when ${isEnd} then 0 else seen.after end as cpu`;
 }
 
 /** Before a compute changes its size: its time until now was at the current size. */
@@ -107,7 +107,7 @@ export interface LastSums {
 export async function meterEnd(tx: Tx, id: EndpointId, now: Date, { cpuSeconds, wal }: LastSums): Promise<void> {
   const parts = await Promise.all([
     meterTime(tx, now, id),
-    cpuSeconds === null ? [] : meterCpu(tx, new Map([[id, cpuSeconds]])),
+    cpuSeconds === null ? [] : meterCpu(tx, new Map([[id, cpuSeconds]]), true),
     wal === null ? [] : meterWritten(tx, new Map([wal])),
   ]);
   await Promise.all([
@@ -126,7 +126,7 @@ export interface Written {
  * A sum that went down was reset. At the first measurement it may include what the copied server wrote, so the distance
  * from the point of the copy bounds it; that alone is not enough, because the WAL of a copy goes on in the next
  * segment. A branch that was emptied after the copy wrote WAL for that itself: its first measurement only notes the
- * position.
+ * position. A measurement of an earlier position came late, after one that counted all of it.
  */
 export async function meterWritten(tx: Tx, written: ReadonlyMap<BranchId, Written>): Promise<Part[]> {
   const logs = [...written.values()];
@@ -140,7 +140,7 @@ export async function meterWritten(tx: Tx, written: ReadonlyMap<BranchId, Writte
         end as written
       from unnest(${[...written.keys()]}::text[], ${logs.map(({ bytes }) => bytes)}::float8[],
         ${logs.map(({ position }) => position)}::float8[]) as s(id, bytes, position)
-      join branches b on b.id = s.id for update of b skip locked
+      join branches b on b.id = s.id where s.position >= coalesce(b.metered_wal, 0) for update of b skip locked
     )
     update branches b set metered_wal = seen.position, metered_wal_bytes = seen.bytes from seen where b.id = seen.id
     returning b.project_id, b.id as branch_id, seen.written::float8`;
