@@ -23,9 +23,10 @@ export interface ProviderCaller {
 
 export async function makeSide(provider: TestAuthProvider, name: string, mark: string): Promise<ProviderSide> {
   const project = await provider.provision(name);
-  const email = `${mark}@example.com`;
-  // Everybody may know which domains a project trusts, so their names have no mark.
-  const domain = `https://${name}-app.example.com`;
+  // No marks: others may use the address and the domain in a project of their own, where they would come back.
+  const label = name === providerMark ? 'victims' : name;
+  const email = `${label}-user@example.com`;
+  const domain = `https://${label}-app.example.com`;
   const signedUp = await provider.call('POST', '/auth/password/sign-up', project.client, {
     email,
     password: `${mark} horse battery`,

@@ -150,9 +150,10 @@ function isRefused({ standing }: ProviderCaller, template: string, status: numbe
 
 /** The publishable key is known to everybody, and with it the project's name, domains and id. */
 function secretsOf({ project, user, email, keySetId }: ProviderSide, { standing }: ProviderCaller): string[] {
-  const always = [userMark, email, user.user_id, user.access_token, user.refresh_token, keySetId];
+  const always = [userMark, user.user_id, user.access_token, user.refresh_token, keySetId];
   const keys = [project.adminKey, project.secretKey];
-  return [...always, ...keys, ...(standing === 'public' ? [] : [providerMark, project.publishableKey])];
+  const ofProject = standing === 'public' ? [] : [providerMark, project.publishableKey];
+  return [...always, ...keys, ...ofProject, ...(standing === 'elsewhere' ? [] : [email])];
 }
 
 /** Digests of what names the victim's project or user. Anybody may have a code to reset a password mailed to a user. */
