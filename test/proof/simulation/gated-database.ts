@@ -23,15 +23,24 @@ class Connection implements Carrier {
   /** Keeps what it has locked when a statement has ended. */
   readonly isTransaction: boolean;
   isLost = false;
-  /** The latest one that was sent; null for the beginning and the end of a transaction, which wait for nobody. */
-  statement: Statement | null = null;
+  /** Those that were sent; none at the beginning and at the end of a transaction, which wait for nobody. */
+  #statements: Statement[] = [];
 
   constructor(isTransaction: boolean) {
     this.isTransaction = isTransaction;
   }
 
+  carry(statement: Statement): void {
+    this.#statements.push(statement);
+  }
+
+  clear(): void {
+    this.#statements = [];
+  }
+
+  /** Of the first one that has reached the server: over a new connection, the others stay behind until that has ended. */
   get pid(): number | null {
-    return this.statement?.state?.pid ?? null;
+    return this.#statements.find(({ state }) => state !== null)?.state?.pid ?? null;
   }
 }
 
@@ -77,7 +86,7 @@ function hold(actor: Actor, makeWay: () => Way, statement: Statement): Statement
       actor.traffic.rows.arrange(statement.strings, rows);
       resolve(rows);
     };
-    connection.statement = statement;
+    connection.carry(statement);
     send(statement);
   };
   return statement;
@@ -146,7 +155,7 @@ async function runTransaction<T>(actor: Actor, connections: LentConnections, wor
         return { made };
       } finally {
         actor.isInTransaction = false;
-        connection.statement = null;
+        connection.clear();
         leave = actor.enter(connection);
       }
     });

@@ -37,12 +37,18 @@ export async function play(ground: Ground, next: Source, options: PlayOptions = 
   const driver = options.makeDriver?.() ?? new FakeDriver();
   const world = new World(ground, { driver, known: await ground.prepare() }, options.registry);
   const moves: string[] = [];
-  for (let move = next(world); move !== null; move = next(world)) {
-    if (move === 'settle') await world.settle();
-    else if (!(await world.make(move))) continue;
-    moves.push(move);
+  try {
+    for (let move = next(world); move !== null; move = next(world)) {
+      if (move === 'settle') await world.settle();
+      else if (!(await world.make(move))) continue;
+      moves.push(move);
+    }
+    await world.rest();
+  } catch (error) {
+    // The next schedule on this ground would wait for what these have locked.
+    for (const actor of world.actors.values()) actor.crash();
+    throw error;
   }
-  await world.rest();
   const rows = await readRows(world);
   const violations = findViolations(world, rows);
   const endings = rows.operations.map(({ job, status }) => ({ job, status }));

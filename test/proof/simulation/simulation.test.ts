@@ -66,6 +66,15 @@ it('statements that wait together for one lock do not hold a schedule up', async
   expect(violations).toEqual([]);
 });
 
+it('nor do they over connections that have not carried any of them before', async () => {
+  const fresh = await Ground.open();
+  try {
+    expect((await play(fresh, lockedOut)).violations).toEqual([]);
+  } finally {
+    await fresh.close();
+  }
+});
+
 it('what waits for a compute may go on waiting when one is moved there asleep', async () => {
   const moves = ['c1 createBranch 0 0', 'settle', 'c1 createDatabase 1 0', 'settle', 'c1 move 0 1'];
   expect((await playMoves(ground, moves)).violations).toEqual([]);
