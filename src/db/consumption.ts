@@ -78,7 +78,7 @@ export async function meterTime(tx: Tx, now: Date, of: readonly ProjectId[] | En
       (extract(epoch from span.until - span.since) * coalesce(e.current_cu, e.min_cu))::float8 as compute`;
 }
 
-/** A sum that went down was reset by another start; at the end of a start it is only older than one that came between. */
+/** A sum that went down was reset by another start; at the end of a start it is only older than one in between. */
 export async function meterCpu(tx: Tx, sums: ReadonlyMap<EndpointId, number>, isEnd = false): Promise<Part[]> {
   return tx<Part[]>`
     with seen as (

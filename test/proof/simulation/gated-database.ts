@@ -38,7 +38,7 @@ class Connection implements Carrier {
     this.#statements = [];
   }
 
-  /** Of the first one that has reached the server: over a new connection, the others stay behind until that has ended. */
+  /** Of the first one that has reached the server: over a new connection, others stay behind until it has ended. */
   get pid(): number | null {
     return this.#statements.find(({ state }) => state !== null)?.state?.pid ?? null;
   }
