@@ -1,6 +1,6 @@
 /**
  * `npm run isolation`: who can see, change or disturb what belongs to somebody else. Parts, by `--only`: `routes`,
- * `events`, `provider`, `sql`, `ssrf`, `browser`, `neighbours`.
+ * `events`, `provider`, `wire`, `sql`, `ssrf`, `browser`, `neighbours`.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { keepLedger, proofOptions } from '../ledger.ts';
@@ -13,6 +13,7 @@ import { routesThatShow, sweepRoutes } from './routes.ts';
 import { tryEscapes } from './sql.ts';
 import { trySsrf } from './ssrf.ts';
 import { makeStage } from './stage.ts';
+import { sweepWire } from './wire.ts';
 
 const options = proofOptions();
 const begunAt = Date.now();
@@ -50,6 +51,8 @@ part('events', async () => {
 });
 
 part('provider', () => sweepProvider());
+
+part('wire', () => sweepWire());
 
 part('sql', () => tryEscapes());
 

@@ -5,6 +5,7 @@ import { sweepEvents } from './events.ts';
 import { sweepProvider } from './provider.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
 import { makeStage, type Stage } from './stage.ts';
+import { sweepWire } from './wire.ts';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -39,4 +40,11 @@ test('nobody gets further at the auth provider than to what is theirs', async ()
   });
   expect([...leaks, ...changes]).toEqual([]);
   expect(attempts).toBeGreaterThan(250);
+});
+
+test('nobody reads rows of somebody else over HTTP or a WebSocket', async () => {
+  const random = new Random(17);
+  const { attempts, leaks } = await sweepWire({ choose: (all) => all.filter(() => random.chance(0.04)) });
+  expect(leaks).toEqual([]);
+  expect(attempts).toBeGreaterThan(40);
 });
