@@ -160,8 +160,8 @@ export class HistoryUpload {
     const bytes = local.log.find((file) => file.name === name)?.bytes ?? 0;
     if (bytes <= (this.#log.get(name) ?? 0)) return;
     signal.throwIfAborted();
-    const read = createReadStream(logPath(local.directory, name), { end: bytes - 1 });
-    const file = fromMachine(read, `log segment ${name}`, signal);
+    const openFile = () => createReadStream(logPath(local.directory, name), { end: bytes - 1 });
+    const file = fromMachine(openFile, `log segment ${name}`, signal);
     const key = logKey(this.#ref, name);
     const object = await this.#at.store.put(key, await seal(this.#at.key, key, file), { bytesAtMost: bytes });
     this.#remember(object, bytes);
@@ -205,7 +205,11 @@ export class HistoryUpload {
       signal.throwIfAborted();
       const key = keys[index] ?? '';
       if (!this.#objects.has(key)) {
-        await this.#putPart(key, fromMachine(packFolder(folder, part), what, signal), sizeOf(part));
+        await this.#putPart(
+          key,
+          fromMachine(() => packFolder(folder, part), what, signal),
+          sizeOf(part),
+        );
       }
       if (this.#sending !== null) this.#sending.bytesDone += sizeOf(part);
     }

@@ -27,14 +27,14 @@ export function sourceError(what: string, error: unknown): SourceGoneError | Sou
   return isGone ? new SourceGoneError(what, error) : new SourceUnreadableError(what, error);
 }
 
-/** The same bytes; `signal` ends them with a failure. */
-export function fromMachine(stream: Readable, what: string, signal: AbortSignal): Readable {
-  return Readable.from(guarded(stream, what, signal), { objectMode: false });
+/** The same bytes, opened when they are asked for: a failure before that would be nobody's. `signal` ends them. */
+export function fromMachine(openStream: () => Readable, what: string, signal: AbortSignal): Readable {
+  return Readable.from(guarded(openStream, what, signal), { objectMode: false });
 }
 
-async function* guarded(stream: Readable, what: string, signal: AbortSignal): AsyncIterable<Buffer> {
+async function* guarded(openStream: () => Readable, what: string, signal: AbortSignal): AsyncIterable<Buffer> {
   try {
-    for await (const chunk of stream) {
+    for await (const chunk of openStream()) {
       signal.throwIfAborted();
       yield chunk;
     }

@@ -63,9 +63,8 @@ async function copySegment(copy: LogCopy, name: string, begin: bigint, range: Se
     const had = (await stat(to).catch(() => null))?.size ?? 0;
     // A copy that is shorter than it should be is made again from where it ends.
     const start = Math.min(had, range.from);
-    if (start === 0 && range.to === segmentSize) await copyWhole(source, from, to);
-    else await copyPart(source, to, { from: start, to: range.to });
-    if (had === 0) makeReadable(to, 0o640, copy.group);
+    if (start === 0 && range.to === segmentSize) await copyWhole(source, from, to, copy.group);
+    else await copyPart(source, to, { from: start, to: range.to }, copy.group);
     const { ino } = await source.stat();
     // Reused meanwhile: the file was given another name before it was written to again.
     if ((await lstat(from).catch(() => null))?.ino !== ino) throw new LogLostError(name);
@@ -95,8 +94,8 @@ async function requireBeginning(source: FileHandle, name: string, begin: bigint)
   if (found !== begin) throw new Error(`the log segment ${name} begins at ${lsnText(found)}, not ${lsnText(begin)}`);
 }
 
-/** Shares the blocks where the filesystem can. */
-async function copyWhole(source: FileHandle, from: string, to: string): Promise<void> {
+/** Shares the blocks where the filesystem can. Also in the place of a shorter copy, which others may read. */
+async function copyWhole(source: FileHandle, from: string, to: string, group: number | null): Promise<void> {
   const making = `${to}.new`;
   const name = process.platform === 'linux' ? `/proc/self/fd/${source.fd}` : from;
   await copyFile(name, making, constants.COPYFILE_FICLONE);
@@ -107,12 +106,20 @@ async function copyWhole(source: FileHandle, from: string, to: string): Promise<
   } finally {
     await handle.close();
   }
+  makeReadable(making, 0o640, group);
   await rename(making, to);
 }
 
-async function copyPart(source: FileHandle, to: string, { from, to: end }: SegmentRange): Promise<void> {
+async function copyPart(
+  source: FileHandle,
+  to: string,
+  { from, to: end }: SegmentRange,
+  group: number | null,
+): Promise<void> {
   const target = await open(to, constants.O_WRONLY | constants.O_CREAT, 0o600);
   try {
+    // Before there is anything to read.
+    if (from === 0) makeReadable(to, 0o640, group);
     const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, end - from));
     for (let at = from; at < end; ) {
       const { bytesRead } = await source.read(buffer, 0, Math.min(buffer.length, end - at), at);
