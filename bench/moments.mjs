@@ -88,16 +88,15 @@ async function disturb(catnap, made, until) {
         .api('PATCH', path, { endpoint: { autoscaling_limit_min_cu: 0.25, autoscaling_limit_max_cu: randomInt(1, 3) } })
         .catch(() => undefined),
     'kill -9 of the server': () => kill((words) => words.includes('-D') && words.includes(made.branch.id)),
-    'kill -9 of the worker': () => kill((words) => words.includes('catnap') && words.includes('worker')),
-    'kill -9 of the proxy': () => kill((words) => words.includes('catnap') && words.includes('proxy')),
+    'kill -9 of the worker': () => kill((words) => words.includes('child.js worker')),
+    'kill -9 of the proxy': () => kill((words) => words.includes('child.js proxy')),
   };
   const counts = {};
   while (Date.now() < until) {
     await pause(randomInt(4_000, 12_000));
     const names = Object.keys(kinds);
     const name = names[randomInt(names.length)];
-    await kinds[name]();
-    counts[name] = (counts[name] ?? 0) + 1;
+    if ((await kinds[name]()) !== false) counts[name] = (counts[name] ?? 0) + 1;
   }
   return counts;
 
@@ -106,12 +105,13 @@ async function disturb(catnap, made, until) {
     for (const { pid, words } of descendants) {
       if (!isWanted(words)) continue;
       try {
-        process.kill(pid, 'SIGKILL');
+        return process.kill(pid, 'SIGKILL');
       } catch {
         // It has ended by itself.
+        return false;
       }
-      return;
     }
+    return false;
   }
 }
 
