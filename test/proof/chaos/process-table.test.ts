@@ -28,6 +28,15 @@ it('tells Catnap’s processes, servers and what is inside them apart', () => {
   expect(pids(table.inside(compute, /: checkpointer/))).toEqual([6]);
 });
 
+it('does not take what a server is forking for a server', () => {
+  const words = ['/h/bin/postgres', '-D', '/h/system/pgdata'];
+  const forking = new ProcessTable(home, [found(3, 1, ...words), found(4, 3, ...words), found(5, 3, ...words)]);
+  expect(pids(forking.servers())).toEqual([3]);
+  const two = new ProcessTable(home, [found(3, 1, ...words), found(4, 1, ...words)]);
+  expect(pids(two.servers())).toEqual([3, 4]);
+  expect(forking.others()).toEqual([]);
+});
+
 it('finds other processes that name the home', () => {
   expect(pids(table.others())).toEqual([10]);
 });

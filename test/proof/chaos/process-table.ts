@@ -33,13 +33,21 @@ export class ProcessTable {
   }
 
   servers(): FoundServer[] {
-    return this.#all
-      .filter(({ words }) => words[0]?.endsWith('/postgres') && words.some((word) => word.startsWith(`${this.#home}/`)))
+    const named = this.#namedServers();
+    return [...named.values()]
+      .filter(({ parentPid }) => !named.has(parentPid))
       .map((found) => ({
         ...found,
         dataDirectory: found.words[found.words.indexOf('-D') + 1] ?? '',
         endpointId: settingOf(found.words, 'catnap.endpoint'),
       }));
+  }
+
+  /** With what a server is just forking, several at once when it starts: that has its words until it renames itself. */
+  #namedServers(): ReadonlyMap<number, FoundProcess> {
+    const isOfHome = (word: string) => word.startsWith(`${this.#home}/`);
+    const named = this.#all.filter(({ words }) => words[0]?.endsWith('/postgres') && words.some(isOfHome));
+    return new Map(named.map((found) => [found.pid, found]));
   }
 
   systemServer(): FoundServer | undefined {
@@ -57,7 +65,7 @@ export class ProcessTable {
 
   /** Those that name the home on their command line, servers left out. */
   others(): FoundProcess[] {
-    const servers = new Set(this.servers().map(({ pid }) => pid));
+    const servers = this.#namedServers();
     const isOfHome = (word: string) => word.startsWith(`${this.#home}/`) || word === this.#home;
     return this.#all.filter(({ pid, words }) => !servers.has(pid) && pid !== process.pid && words.some(isOfHome));
   }
