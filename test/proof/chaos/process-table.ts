@@ -29,7 +29,9 @@ export class ProcessTable {
 
   /** Catnap's child processes of one name, whichever parent started them. */
   roles(parentPid: number, name: string): FoundProcess[] {
-    return this.childrenOf(parentPid).filter(({ words }) => words[1]?.endsWith('/child.js') && words[2] === name);
+    // Behind the options of its runtime, which are several on Bun.
+    const nameIn = (words: readonly string[]) => words[words.findIndex((word) => word.endsWith('/child.js')) + 1];
+    return this.childrenOf(parentPid).filter(({ words }) => words.length > 2 && nameIn(words) === name);
   }
 
   servers(): FoundServer[] {
