@@ -56,6 +56,7 @@ import { readControlFile } from './postgres/control-file.ts';
 import { findHolder, type Holder } from './postgres/holder.ts';
 import { Majors } from './postgres/majors.ts';
 import { stopPostmaster } from './postgres/postmaster.ts';
+import { noteRelationCaches } from './postgres/relation-caches.ts';
 import { LogKeeper } from './postgres/server-log.ts';
 import { checkSettings } from './postgres/settings-check.ts';
 
@@ -316,7 +317,8 @@ export class PrivilegedHost implements HostCalls {
     const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
     const data = dataDirectoryOf(this.#layout, on);
     return this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
-      const ran = (await this.#holder(on))?.endpointId === ref.endpointId;
+      const holder = await this.#holder(on);
+      const ran = holder?.endpointId === ref.endpointId;
       if (ran) {
         await this.#cgroups.release(ref.endpointId);
         await stopPostmaster(data, ref.tenantUid);
@@ -324,7 +326,10 @@ export class PrivilegedHost implements HostCalls {
       await this.#cgroups.remove(ref.endpointId);
       await removeDisk(diskLocationOf(this.#layout, on));
       const control = ran ? await readControlFile(data).catch(() => null) : null;
-      return control?.shutDown ? control.checkpointLsn : null;
+      if (!control?.shutDown) return null;
+      const { checkpointLsn } = control;
+      noteRelationCaches(dataHome(this.#layout, on), { checkpointLsn, release: holder?.release ?? '' });
+      return checkpointLsn;
     });
   }
 

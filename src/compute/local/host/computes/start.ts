@@ -17,6 +17,7 @@ import type { Build } from '../postgres/builds.ts';
 import { findHolder } from '../postgres/holder.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
+import { keepRelationCaches } from '../postgres/relation-caches.ts';
 import { prepareServerFiles, writeServerConfig, writeSizeConfig } from '../postgres/server-files.ts';
 import { inspectCompute } from './inspect.ts';
 
@@ -76,12 +77,13 @@ async function startOnData(
 ): Promise<StartedPostmaster> {
   const { layout, uids, disks, cgroups, networks } = parts;
   const usual = spec.tenantUid === null ? 'session' : await disks.detect();
-  const [network, groupFiles, disk, files, recovery] = await Promise.all([
+  const [network, groupFiles, disk, files, recovery, caches] = await Promise.all([
     networks.open(spec.network ?? 'none'),
     prepareGroup(parts, spec, directory),
     disks.prepare(diskLocationOf(layout, spec), spec.tenantUid, spec.tempDiskBytes),
     prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
     recoveryArguments(data),
+    spec.readOnly || spec.frozen ? null : keepRelationCaches(dataHome(layout, spec), build.name),
     spec.frozen ? freeze(data, spec.tenantUid) : undefined,
   ]);
   const { enforcement } = disk;
@@ -103,12 +105,17 @@ async function startOnData(
       groupFiles,
       network,
       arguments: [...Object.entries(identity).flatMap(([name, value]) => ['-c', `${name}=${value}`]), ...recovery],
-      onSpawn,
+      onSpawn: () => {
+        onSpawn();
+        caches?.verify();
+      },
+      onReady: (sinceMs) => caches?.putBack(sinceMs),
     });
   const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
-  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start)).finally(() =>
-    network?.close(),
-  );
+  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start)).finally(() => {
+    network?.close();
+    caches?.close();
+  });
   if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
   return started;
 }
