@@ -8,7 +8,7 @@ import type { HostedCompute } from '../../channel/host-calls.ts';
 import { recoveryArguments } from '../branches/backup-files.ts';
 import type { Cgroups } from '../cgroups/compute-groups.ts';
 import { diskLocationOf, type TemporaryDisks } from '../disks/temporary.ts';
-import type { Layout } from '../home/layout.ts';
+import { type Layout, socketFile } from '../home/layout.ts';
 import { readBranchRecord, writeEndpointRecord } from '../home/records.ts';
 import { dataDirectoryOf, dataHome } from '../home/server-data.ts';
 import type { TenantDirectories } from '../home/tenant-directories.ts';
@@ -20,6 +20,7 @@ import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../post
 import { keepRelationCaches } from '../postgres/relation-caches.ts';
 import { prepareServerFiles, writeServerConfig, writeSizeConfig } from '../postgres/server-files.ts';
 import { inspectCompute } from './inspect.ts';
+import type { ReadyServers } from './ready-servers.ts';
 
 export interface ServerParts {
   readonly layout: Layout;
@@ -29,6 +30,7 @@ export interface ServerParts {
   readonly disks: TemporaryDisks;
   readonly cgroups: Cgroups;
   readonly networks: Networks;
+  readonly readyServers: ReadyServers;
 }
 
 /**
@@ -109,7 +111,12 @@ async function startOnData(
         onSpawn();
         caches?.verify();
       },
-      onReady: (sinceMs) => caches?.putBack(sinceMs),
+      onReady: (sinceMs) => {
+        caches?.putBack(sinceMs);
+        const { endpointId, generation } = spec;
+        const path = socketFile(layout.socketDirectory(endpointId));
+        parts.readyServers.note({ endpointId, generation, address: { kind: 'unix', path } });
+      },
     });
   const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
   const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start)).finally(() => {
