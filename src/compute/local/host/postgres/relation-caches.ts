@@ -6,8 +6,8 @@
  * writes catalogs, so they are put back once the new server has removed them.
  *
  * What is put back is exactly what the server left: its content is compared with hashes that were noted when the server
- * had stopped, so a power failure that has cost the files some of their blocks is noticed. The directories belong to the
- * tenant, so none of them is entered through a link.
+ * had stopped, so a power failure that has cost the files some of their blocks is noticed. The directories belong to
+ * the tenant, so none of them is entered through a link.
  */
 import { createHash } from 'node:crypto';
 import {
