@@ -40,7 +40,7 @@ const concurrency = 8;
 /** Wakes that find a free lane whatever else is running; further wakes share the lanes with everything else. */
 const urgentLanes = 2;
 
-/** After a rest, until the queue is looked at: an operation that was found by chance may have been announced by none. */
+/** From the end of a rest until the queue is looked at, for an operation whose notification was lost. */
 const lookAgainMs = 1_000;
 
 export async function startWorker({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
