@@ -77,7 +77,7 @@ export async function syncUsersBeforeRoute<Ref>(
   if (endpoint.type === 'read_only') return;
   const { sql } = parts.core.database;
   const work = known ?? (await findUsersSyncWork(parts.core.database, branch.id));
-  if (isUpToDate(work, branch.catalogKept)) return;
+  if (areUsersUpToDate(work, branch.catalogKept)) return;
   // Even if this process dies, the reconciler goes on until the copying has succeeded.
   if (work.target !== undefined && !branch.catalogKept) await doubtUsersSynced(sql, branch.id);
   const done = new AbortController();
@@ -91,7 +91,7 @@ export async function syncUsersBeforeRoute<Ref>(
  * The authoritative position is in the tenant's database. The recorded one holds as long as the data is what it was
  * when the server fell asleep; after a crash or a restore, the database itself is asked.
  */
-function isUpToDate({ target, drops }: UsersSyncWork, isDataKept: boolean): boolean {
+export function areUsersUpToDate({ target, drops }: UsersSyncWork, isDataKept: boolean): boolean {
   return drops.length === 0 && (target === undefined || (isDataKept && !target.isBehind));
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
-import { enqueue } from '../core/operation.ts';
+import { computeKeys, enqueue } from '../core/operation.ts';
 import type { ProjectId } from '../lib/ids.ts';
 import {
   cancelOperations,
@@ -33,6 +33,25 @@ const finish = (operation: OperationRow) =>
   test.core.database.transaction((tx) => finishOperation(tx, operation, 'finished'));
 
 describe('the operation queue', () => {
+  it.each([
+    ['start_compute', 'off'],
+    ['suspend_compute', 'on'],
+  ] as const)('commits a claim of %s with synchronous_commit %s', async (job, expected) => {
+    const { endpoint } = await makeProject(test);
+    await test.core.database.sql`delete from operations`;
+    await command(test, async (scope) => {
+      await lockProject(scope.tx, endpoint.projectId);
+      await enqueue(scope, job, computeKeys(endpoint));
+    });
+    const during = await test.core.database.transaction(async (tx) => {
+      // The server of the tests has it off.
+      await tx`set local synchronous_commit = 'on'`;
+      expect((await claimOperation(tx, randomUUID(), 60_000))?.job).toBe(job);
+      return tx`select current_setting('synchronous_commit') as setting`;
+    });
+    expect([...during]).toEqual([{ setting: expected }]);
+  });
+
   it('writes the first of a chain as running and those behind it as scheduling', async () => {
     expect((await queue({ exclusive: ['a'] })).status).toBe('running');
     expect((await queue({ exclusive: ['a'] })).status).toBe('scheduling');

@@ -89,9 +89,13 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
   return first(started) ?? one(inserted);
 }
 
+/** The first step of every start. Until it commits a new generation it only reads. */
+const fenceStep = 'fence';
+
 /**
  * Takes the next operation that is free to run; `skip locked` keeps workers out of each other's way. With `urgentOnly`,
- * only one that a client waits for.
+ * only one that a client waits for. The claim of a start does not wait for the disk: the commit of the fence does, and
+ * a crash that loses the claim before that leaves nothing done under it.
  */
 export async function claimOperation(
   sql: Sql,
@@ -101,17 +105,20 @@ export async function claimOperation(
 ): Promise<OperationRow | undefined> {
   return first(
     await sql<OperationRow[]>`
-      update operations set lease = ${lease}, lease_until = now() + ${leaseMs} * interval '1 ms', retry_at = null,
-        status = case when status = 'cancelling' then status else 'running' end, updated_at = clock_timestamp()
-      where id = (
-        select o.id from operations o
-        where o.status in ${unfinished(sql)} and o.run_at <= now() ${urgentOnly ? sql`and o.priority > 0` : sql``}
-          and (o.lease_until is null or o.lease_until < now())
-          and not exists (
-            select 1 from operations e where e.status in ${unfinished(sql)} and e.sequence < o.sequence
-              and e.project_id = o.project_id and ${conflicts(sql, 'e', 'o')})
-        order by o.priority desc, o.sequence limit 1 for update of o skip locked)
-      returning *`,
+      with claimed as (
+        update operations set lease = ${lease}, lease_until = now() + ${leaseMs} * interval '1 ms', retry_at = null,
+          status = case when status = 'cancelling' then status else 'running' end, updated_at = clock_timestamp()
+        where id = (
+          select o.id from operations o
+          where o.status in ${unfinished(sql)} and o.run_at <= now() ${urgentOnly ? sql`and o.priority > 0` : sql``}
+            and (o.lease_until is null or o.lease_until < now())
+            and not exists (
+              select 1 from operations e where e.status in ${unfinished(sql)} and e.sequence < o.sequence
+                and e.project_id = o.project_id and ${conflicts(sql, 'e', 'o')})
+          order by o.priority desc, o.sequence limit 1 for update of o skip locked)
+        returning *)
+      select * from claimed
+      where case when step = ${fenceStep} then set_config('synchronous_commit', 'off', true) <> '' else true end`,
   );
 }
 

@@ -56,6 +56,8 @@ export interface RunnerOptions {
   readonly leaseMs?: number;
   readonly watches?: Watches;
   readonly pollMs?: number;
+  /** While it returns true, somebody else looks for operations that nobody was notified of, and calls `lookAgain`. */
+  readonly isQuiet?: () => boolean;
   readonly registry?: Readonly<Record<string, Job>>;
 }
 
@@ -63,6 +65,8 @@ type Outcome = StepResult | { readonly kind: 'failed'; readonly error: unknown }
 
 const retryMsMax = 10_000;
 const unavailableMs = 1_000;
+/** Less than the time after which an unused connection is closed: a wake must find the one of its lane open. */
+const quietPollMs = 40_000;
 const isFound = (claimed: OperationRow | undefined) => claimed !== undefined;
 const isTrue = (answer: boolean) => answer;
 
@@ -77,7 +81,7 @@ export class OperationRunner {
   constructor(options: RunnerOptions) {
     const dumpSchema = makeDump(options.core.config);
     const usual = { leaseMs: 10_000, watches: machineWatches, pollMs: 5_000, registry: jobRegistry, urgent: [] };
-    this.#options = { dumpSchema, ...usual, ...options };
+    this.#options = { dumpSchema, isQuiet: () => false, ...usual, ...options };
     this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
   }
 
@@ -114,7 +118,13 @@ export class OperationRunner {
     }
   }
 
+  /** For operations that no notification has announced. */
+  lookAgain(): void {
+    this.#bell.ringForBoth();
+  }
+
   async #idleMs(): Promise<number> {
+    if (this.#options.isQuiet()) return quietPollMs;
     const dueMs = await selectNextDueMs(this.#options.core.database.sql);
     return Math.min(this.#options.pollMs, Math.max(5, dueMs ?? this.#options.pollMs));
   }

@@ -35,12 +35,12 @@ async function stage() {
 }
 
 describe('a wake', () => {
-  test('after a nap asks the server nothing that was recorded when it fell asleep', async () => {
+  test('after a nap asks the server nothing that was recorded, and lets logins begin when it is ready', async () => {
     const { nap, wake } = await stage();
     await nap();
-    expect(await wake()).toEqual(['start']);
+    expect(await wake()).toEqual(['start', 'expectClients']);
     await nap();
-    expect(await wake()).toEqual(['start']);
+    expect(await wake()).toEqual(['start', 'expectClients']);
   });
 
   test('after an accident reads what owners may have changed by SQL', async () => {
@@ -50,7 +50,9 @@ describe('a wake', () => {
     driver.branches.get(branch.id)?.roles.set('by_sql', { name: 'by_sql', verifier: null });
     driver.kill(endpoint.id);
     await nap();
-    expect(await wake()).toContain('configure');
+    const asked = await wake();
+    expect(asked).toContain('configure');
+    expect(asked).not.toContain('expectClients');
     const rows = await made.core.database
       .sql`select name from roles where branch_id = ${branch.id} and name = 'by_sql'`;
     expect(rows).toHaveLength(1);
@@ -136,7 +138,9 @@ describe('a wake', () => {
     await nap();
     driver.branches.get(branch.id)?.databases.clear();
     await made.core.database.sql`update databases set pending = true where branch_id = ${branch.id}`;
-    expect(await wake()).toContain('configure');
+    const asked = await wake();
+    expect(asked).toContain('configure');
+    expect(asked).not.toContain('expectClients');
     expect(driver.branches.get(branch.id)?.databases.size).toBe(1);
   });
 });

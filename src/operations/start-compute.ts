@@ -1,7 +1,7 @@
 /** Brings a compute up and opens its route. The API's start, a wake, a restart and recovery all use this job. */
 
 import { type PendingCatalog, selectPendingCatalog } from '../core/catalog.ts';
-import { findUsersSyncWork, syncUsersBeforeRoute } from '../core/users-sync.ts';
+import { areUsersUpToDate, findUsersSyncWork, syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
 import { delay } from '../lib/clock.ts';
 import {
@@ -12,6 +12,7 @@ import {
   observeStarted,
   recordUp,
   recordUpAtOnce,
+  startedGeneration,
 } from './compute-steps.ts';
 import {
   type ComputeTarget,
@@ -38,9 +39,7 @@ async function bringCatalogUpToDate(
   target: ComputeTarget,
   pending: PendingCatalog,
 ): Promise<Write> {
-  const { branch } = target;
-  const nothingPending = pending.roles.length === 0 && pending.databases.length === 0;
-  if (nothingPending && branch.catalogKept) return nothingToRecord;
+  if (hasNothingToApply(target, pending)) return nothingToRecord;
   return applyCatalogIfPossible(context, target);
 }
 
@@ -51,11 +50,26 @@ async function bringCatalogUpToDate(
 const spawnAndRead: Step = async (context) => {
   const target = await findStartingCompute(context);
   if (target === undefined) return skip('the endpoint is gone');
-  const reading = delay(readAfterMs).then(() => readWork(context, target));
+  const reading = delay(readAfterMs)
+    .then(() => readWork(context, target))
+    .then((work) => expectClientsIfUsual(context, target, work));
   const [result, work] = await Promise.all([bringUp.spawn(context), reading]);
   context.memory.work = work;
   return result;
 };
+
+/** Logins may begin before the route opens, but not before changes that they could depend on, or be in the way of. */
+function expectClientsIfUsual(context: StepContext, target: ComputeTarget, work: StartWork): StartWork {
+  const { ref, branch, endpoint } = target;
+  const isUsual = endpoint.type === 'read_write' && hasNothingToApply(target, work.catalog);
+  if (isUsual && areUsersUpToDate(work.users, branch.catalogKept)) {
+    context.driver.expectClients(ref, startedGeneration(context)).catch(() => {});
+  }
+  return work;
+}
+
+const hasNothingToApply = ({ branch }: ComputeTarget, pending: PendingCatalog) =>
+  branch.catalogKept && pending.roles.length === 0 && pending.databases.length === 0;
 
 async function readWork({ core }: StepContext, { branch }: ComputeTarget): Promise<StartWork> {
   const { sql } = core.database;

@@ -2,6 +2,7 @@
 
 import { fetchKeySet } from '../auth-client/key-set-fetch.ts';
 import { TokenVerifier } from '../auth-client/token-verifier.ts';
+import type { ReadyServer } from '../compute/interface/driver-host.ts';
 import { createServerVerifiers } from '../compute/server/verifiers.ts';
 import { findAddress } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
@@ -27,6 +28,7 @@ export async function createControlPlane(
   core: Core,
   log: Logger,
   connection: Database,
+  followServers: (listener: (server: ReadyServer) => void) => void = () => {},
 ): Promise<ControlPlane & { close(): Promise<void> }> {
   const { database } = core;
   const sleepers = new Sleepers();
@@ -61,6 +63,9 @@ export async function createControlPlane(
       const { route, wasAsleep } = await waker.wake(endpointId);
       if (wasAsleep) openSessionSoon(logins, endpointId);
       return route;
+    },
+    onReady: (listener) => {
+      followServers(({ endpointId, generation, address }) => listener(endpointId, { ...address, generation }));
     },
     onChange: (listener) => listeners.push(listener),
     onReset: (listener) => resetListeners.push(listener),

@@ -11,7 +11,7 @@ export async function startProxyProcess(parts: ProcessParts): Promise<RunningPro
   const { core, log, init, channel, certificate } = parts;
   const { config } = core;
   const wakes = openWakeConnections(init);
-  const controlPlane = await createControlPlane(core, log, wakes);
+  const controlPlane = await createControlPlane(core, log, wakes, (listener) => channel.on('server', listener));
   const proxy = await startProxy({
     controlPlane,
     bind: config.bind,

@@ -40,11 +40,17 @@ const concurrency = 8;
 /** Wakes that find a free lane whatever else is running; further wakes share the lanes with everything else. */
 const urgentLanes = 2;
 
+/** From the end of a rest until the queue is looked at, for an operation whose notification was lost. */
+const lookAgainMs = 1_000;
+
 export async function startWorker({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
   const driver = openDriver(core.config, driverChannel(channel));
   const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
-  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent });
+  // Not at once: the notification of a wake has called its lane already, and the machine is the client's.
+  const rest = new Rest({ core, log, onEnd: () => setTimeout(() => runner.lookAgain(), lookAgainMs).unref() });
+  const isQuiet = () => rest.isQuiet;
+  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent, isQuiet });
   // The parent runs one worker, and a data home has one parent: no other process will finish what was begun.
   await expireLeases(core.database.sql);
   await runner.start();
@@ -79,7 +85,6 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     usersSync.reconciler(),
     usersSyncElsewhere.reconciler(),
   ];
-  const rest = new Rest({ core, log });
   await rest.start();
   const reconcilers = startReconcilers(all, { core, driver, log }, rest);
   const { smtpUrl, mailFrom } = core.config;

@@ -158,8 +158,8 @@ function buildContext(options: ProxyOptions): ConnectionContext {
 /** Each wake reports how many sessions the server takes now. */
 function learnLimitsOnWake(waker: Waker, budgets: Budgets): Waker {
   return {
-    async wake(endpointId, signal) {
-      const address = await waker.wake(endpointId, signal);
+    async wake(endpointId, signal, onReady) {
+      const address = await waker.wake(endpointId, signal, onReady);
       if (address.sessions !== undefined) budgets.of(endpointId).learnLimit(address.sessions);
       return address;
     },

@@ -54,7 +54,7 @@ const usualRestMs = 60_000;
 export function startReconcilers(
   reconcilers: readonly Reconciler[],
   parts: ReconcilerParts,
-  rest: Pick<Rest, 'news' | 'take'>,
+  rest: Pick<Rest, 'news' | 'take' | 'turn'>,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
   // Every loop listens for the end; without this, Node reports the eleventh as a leak on the terminal.
@@ -64,7 +64,7 @@ export function startReconcilers(
     while (!stopping.signal.aborted) {
       const { news } = rest;
       try {
-        await turn({ ...parts, log });
+        await rest.turn(() => turn({ ...parts, log }));
       } catch (error) {
         if (!stopping.signal.aborted) log.error({ err: error }, 'a turn failed');
       }

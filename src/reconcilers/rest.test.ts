@@ -112,3 +112,33 @@ test('a loop ends in the middle of its rest, whether or not the rest is over', a
   await stop();
   expect(await goesOn()).toBe(false);
 });
+
+test('turns wait for each other while all sleeps, and for nothing once something goes on', async () => {
+  await makeSleeper();
+  let ends = 0;
+  const rest = new Rest({ core: made.core, log, onEnd: () => void ends++ });
+  await rest.start(20);
+  try {
+    await eventually(() => expect(rest.isQuiet).toBe(true));
+    const begun: string[] = [];
+    const finish = new Map<string, () => void>();
+    const turn = (name: string) =>
+      rest.turn(() => {
+        begun.push(name);
+        return new Promise((resolve) => finish.set(name, resolve));
+      });
+    const turns = ['first', 'second', 'third'].map(turn);
+    await eventually(() => expect(begun).toEqual(['first']));
+    await stays(() => expect(begun).toEqual(['first']), 50);
+    finish.get('first')?.();
+    await eventually(() => expect(begun).toEqual(['first', 'second']));
+    expect(ends).toBe(0);
+    await made.core.database.sql`select pg_notify(${operationsChannel}, '')`;
+    await eventually(() => expect(begun).toEqual(['first', 'second', 'third']));
+    expect(ends).toBe(1);
+    for (const end of finish.values()) end();
+    await Promise.all(turns);
+  } finally {
+    await rest.stop();
+  }
+});

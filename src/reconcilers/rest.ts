@@ -21,10 +21,20 @@ export class Rest {
   #looking: Promise<void> | null = null;
   #news = 0;
   #isQuiet = false;
+  readonly #onEnd: () => void;
+  /** Ends with the last of the turns that wait for each other. */
+  #turns: Promise<void> = Promise.resolve();
 
-  constructor({ core, log }: { readonly core: Core; readonly log: Logger }) {
+  /** `onEnd` is called when a rest ends. */
+  constructor({ core, log, onEnd = () => {} }: { core: Core; log: Logger; onEnd?: () => void }) {
     this.#core = core;
     this.#log = log;
+    this.#onEnd = onEnd;
+  }
+
+  /** Nothing went on at the last look, and there was no news since. */
+  get isQuiet(): boolean {
+    return this.#isQuiet;
   }
 
   async start(lookMs = usualLookMs): Promise<void> {
@@ -58,6 +68,29 @@ export class Rest {
     signal.removeEventListener('abort', end);
   }
 
+  /** Runs one turn of a loop. While all sleeps, turns wait for each other: at once, each would open a connection. */
+  async turn(work: () => Promise<void>): Promise<void> {
+    if (!this.#isQuiet) return work();
+    const before = this.#turns;
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    this.#turns = before.then(() => finished);
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#resting.add(end);
+    try {
+      await Promise.race([before, ended]);
+      await work();
+    } finally {
+      this.#resting.delete(end);
+      finish();
+    }
+  }
+
   async #look(lookMs: number): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const news = this.#news;
@@ -81,6 +114,7 @@ export class Rest {
 
   #end(): void {
     this.#news++;
+    if (this.#isQuiet) this.#onEnd();
     this.#isQuiet = false;
     for (const end of this.#resting) end();
   }

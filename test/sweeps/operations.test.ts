@@ -673,6 +673,8 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   reload: 'needed',
   // Why users could not be copied stands in the integration, which the reconciler tries again.
   syncUsers: 'optional',
+  // Only makes a wake faster.
+  expectClients: 'optional',
   // Only for the accounts, which do without the last seconds.
   sample: 'optional',
   measure: 'unused',

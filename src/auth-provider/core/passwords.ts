@@ -13,11 +13,14 @@ export function hashPassword(password: string): Promise<string> {
   return hash(password, cost);
 }
 
-/** Made once: the hash of a password that nobody has, so that checking against it takes as long and always fails. */
-const nobodysHash = hashPassword(`nobody ${Math.random()}`);
+/** The hash of a password that nobody has, so that checking against it takes as long and always fails. */
+let nobodysHash: Promise<string> | null = null;
 
 export async function isPassword(passwordHash: string | null, password: string): Promise<boolean> {
-  const isRight = await verify(passwordHash ?? (await nobodysHash), password);
+  // Made once, not at the start, and for whoever comes first: the time of a check must not tell who exists.
+  nobodysHash ??= hashPassword(`nobody ${Math.random()}`);
+  const nobodys = await nobodysHash;
+  const isRight = await verify(passwordHash ?? nobodys, password);
   return isRight && passwordHash !== null;
 }
 

@@ -182,6 +182,10 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     return ifRunning(spec, started);
   }
 
+  async expectClients(ref: ComputeRef): Promise<void> {
+    await this.#enter('expectClients', ref.endpointId);
+  }
+
   async observe(ref: ComputeRef): Promise<ComputeObservation> {
     await this.#enter('observe', ref.endpointId);
     return observation(ref, this.computes.get(ref.endpointId));

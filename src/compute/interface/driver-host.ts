@@ -2,6 +2,8 @@
  * What the parent process does for a driver, with the privileges that it was started with. The other half of the
  * driver, `ComputeDriver`, works in child processes that have dropped theirs, and calls this half over their channel.
  */
+import type { EndpointId } from '../../lib/ids.ts';
+import type { ComputeAddress } from '../../lib/model.ts';
 import type { BranchReceipt } from './driver.ts';
 
 /** `disk`: limits all sessions together, SQLSTATE 53100. `session`: limits each session by itself, 53400. */
@@ -28,6 +30,13 @@ export interface HostFacts {
   readonly historyDirectory: string | null;
 }
 
+/** A server that has just come to accept connections. */
+export interface ReadyServer {
+  readonly endpointId: EndpointId;
+  readonly generation: number;
+  readonly address: ComputeAddress;
+}
+
 /** Node's own channel: a child process seen from its parent, or `process` seen from the child. */
 export interface DriverChannel {
   readonly connected?: boolean;
@@ -48,6 +57,8 @@ export interface DriverHost {
   readFacts(): Promise<HostFacts>;
   /** Answers the calls of one child until it ends. */
   serve(child: DriverChannel, access: DriverAccess): void;
+  /** Calls back with each server for which a worker expects clients, the moment it is ready. Returns how to end it. */
+  follow(onReady: (server: ReadyServer) => void): () => void;
   /** Call it when Catnap ends. Computes keep running. */
   close(): Promise<void>;
 }

@@ -262,6 +262,11 @@ export interface ComputeDriver {
    * callers need not ask again, and null if it does not yet.
    */
   start(spec: ComputeSpec): Promise<ComputeObservation | null>;
+  /**
+   * Clients wait for this start, and the server needs nothing more before they may use it: their logins may begin the
+   * moment it is ready. Call it while the server starts. Only makes a wake faster.
+   */
+  expectClients(ref: ComputeRef, generation: number): Promise<void>;
   /** `running` means that the server accepts logins. */
   observe(ref: ComputeRef): Promise<ComputeObservation>;
   /**

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { command, makeProject } from '../../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../../test/helpers/core.ts';
 import { drain } from '../../../test/helpers/drain.ts';
-import { eventually } from '../../../test/helpers/eventually.ts';
+import { eventually, stays } from '../../../test/helpers/eventually.ts';
 import { testProviders } from '../../../test/helpers/providers.ts';
 import { FakeDriver } from '../../compute/fake/fake-driver.ts';
 import { startEndpoint, suspendEndpoint } from '../../core/endpoint.ts';
@@ -143,4 +143,35 @@ test('a start that was asked for over the API is hurried by a client who comes',
   });
   // One start: the wake has hurried the one that was queued.
   expect(await row()).toMatchObject({ currentState: 'active', generation: before + 1 });
+});
+
+test('a worker at rest leaves it to others to look for operations that nobody has announced', async () => {
+  const { suspend, start, row } = await makeSleeper();
+  await suspend();
+  await drain(made.core, driver);
+  const quiet = { isSo: true, lanesAtRest: 0 };
+  const isQuiet = () => {
+    quiet.lanesAtRest++;
+    return quiet.isSo;
+  };
+  // No notification reaches it.
+  const deaf = { ...made.core.database, listen: async () => async () => {} };
+  const core = { ...made.core, database: deaf };
+  const log = createLogger({ level: 'silent', process: 'test' });
+  const parts = { core, driver, providers: testProviders(), concurrency, urgent: [deaf], log };
+  const runner = new OperationRunner({ ...parts, pollMs: 20, isQuiet });
+  await runner.start();
+  try {
+    await eventually(() => expect(quiet.lanesAtRest).toBe(concurrency + 1));
+    await start();
+    await stays(async () => expect((await row())?.currentState).toBe('idle'), 200);
+    quiet.isSo = false;
+    runner.lookAgain();
+    await eventually(async () => expect((await row())?.currentState).toBe('active'));
+    await suspend();
+    await eventually(async () => expect((await row())?.currentState).toBe('idle'));
+  } finally {
+    await runner.stop();
+    await drain(made.core, driver);
+  }
 });

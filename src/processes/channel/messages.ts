@@ -2,7 +2,7 @@
  * What the parent and its child processes send each other, by kind. The bodies of `permits` and `host` belong to other
  * rooms, which check them: a proxy handles unauthenticated connections, and the parent has privileges.
  */
-import type { CloneMethod, TemporaryDiskEnforcement } from '../../compute/interface/driver-host.ts';
+import type { CloneMethod, ReadyServer, TemporaryDiskEnforcement } from '../../compute/interface/driver-host.ts';
 import type { DatabaseOptions } from '../../db/client.ts';
 import type { Config } from '../../lib/config.ts';
 import type { CertificatePair } from '../../machine/certificate-source.ts';
@@ -59,6 +59,8 @@ export interface ToChild {
   readonly certificate: CertificatePair;
   /** An answer of the permit broker, for a proxy. */
   readonly permits: unknown;
+  /** For a proxy: a server that its clients may wait for has come up, and its route is about to open. */
+  readonly server: ReadyServer;
   /** A reply of the privileged host. */
   readonly host: unknown;
 }
@@ -80,4 +82,4 @@ export const openParentEnd = (child: ChannelEnd): ParentEnd =>
   openChannel(child, ['ready', 'failed', 'permits', 'host']);
 
 export const openChildEnd = (own: ChannelEnd): ChildEnd =>
-  openChannel(own, ['init', 'stop', 'certificate', 'permits', 'host']);
+  openChannel(own, ['init', 'stop', 'certificate', 'permits', 'server', 'host']);

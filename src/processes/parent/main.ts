@@ -199,6 +199,10 @@ function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, servi
     if (init.name !== 'proxy') return;
     const unfollow = certificates.follow((certificate) => channel.send('certificate', certificate));
     child.once('exit', unfollow);
+    child.once(
+      'exit',
+      host.follow((server) => channel.send('server', server)),
+    );
     permits.serve(child, channel);
   };
   const port = init.name === 'proxy' ? service.port : null;

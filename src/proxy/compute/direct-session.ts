@@ -84,6 +84,8 @@ async function takeHeadStart(client: DirectClient, { waker }: DirectParts): Prom
   const { headStart, identity, signal } = client;
   if (headStart === null) return null;
   try {
+    // Then the usual way asks for the wake, and hears of the server before its route is open.
+    if (headStart.hasFailed) return null;
     const { generation } = await waker.wake(identity.route.endpointId, signal);
     return await headStart.take(identity, generation);
   } finally {

@@ -1,5 +1,8 @@
 /** Logins at a real server that begin before the client has proved its password, and those that must not. */
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../test/helpers/eventually.ts';
 import { PostgresProxies } from '../../../test/helpers/proxy.ts';
@@ -95,4 +98,34 @@ test('a session that was begun with an earlier server of the compute is not used
   expect(n).toBe(1);
   expect((await other.query('select pg_backend_pid() as pid')).rows).toEqual([{ pid }]);
   await eventually(async () => expect(await sessionsOf(name)).toBe(1));
+});
+
+test('a client that comes again to a compute that has fallen asleep asks once for it to be woken', async () => {
+  if (compute.kind !== 'unix') throw new Error('the server of the tests has a unix socket');
+  const folder = await mkdtemp(join(tmpdir(), 'catnap-asleep-'));
+  proxies.onCleanup(() => rm(folder, { recursive: true, force: true }));
+  const path = join(folder, 's');
+  let starting = symlink(compute.path, path);
+  let generation = 1;
+  const wake = async (): Promise<DialAddress> => {
+    await starting;
+    return { kind: 'unix', path, generation };
+  };
+  const proxy = await proxies.start({ wake });
+  const options = { options: 'endpoint=ep-a' };
+  await (await proxies.client(proxy, options)).end();
+  expect(proxy.wakes).toHaveLength(1);
+  await rm(path);
+  generation = 2;
+  let start = () => {};
+  starting = new Promise<void>((resolve) => {
+    start = resolve;
+  });
+  const client = proxies.newClient(proxy, options);
+  const connecting = client.connect();
+  await eventually(() => expect(proxy.wakes).toHaveLength(2));
+  await symlink(compute.path, path);
+  start();
+  await connecting;
+  expect(proxy.wakes).toHaveLength(2);
 });

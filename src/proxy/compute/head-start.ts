@@ -23,6 +23,8 @@ export interface Caller {
 }
 
 export interface HeadStart {
+  /** Nobody listens, or the login was refused: the compute sleeps, for example. */
+  readonly hasFailed: boolean;
   /**
    * The session, if the client has proved the keys that it began with, and the server that runs now is the one that it
    * began on: another start of the compute answers at the same address. Null when the usual way must be taken.
@@ -80,6 +82,10 @@ export class HeadStarts {
       (outcome) => (outcome.kind === 'open' ? outcome : null),
       () => null,
     );
+    let hasFailed = false;
+    void login.then((compute) => {
+      hasFailed = compute === null;
+    });
     let isTaken = false;
     const discard = () => {
       if (isTaken) return;
@@ -91,6 +97,9 @@ export class HeadStarts {
       });
     };
     return {
+      get hasFailed() {
+        return hasFailed;
+      },
       discard,
       async take({ keys, route }, generation) {
         const isSameServer = generation === earned.address.generation;

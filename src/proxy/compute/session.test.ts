@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stays } from '../../../test/helpers/eventually.ts';
 import { scriptControlPlane } from '../../../test/helpers/proxy.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import { buildVerifier, deriveKeys, parseVerifier, type ScramVerifier } from '../../lib/scram-verifier.ts';
@@ -202,6 +203,85 @@ describe('connectToCompute', () => {
     leaving.abort(new Error('gone'));
     expect((await connecting).failure).toMatchObject({ message: 'gone' });
     await expect.poll(() => sockets[0]?.closed).toBe(true);
+  });
+});
+
+/** A wake that can be held up, and a server that has come up meanwhile. */
+async function wakeSlowly(script: Act[], open: (address: DialAddress) => DialAddress) {
+  const address: DialAddress = { ...(await startCompute(script)), generation: 2 };
+  let tellReady: (address: DialAddress) => void = () => {};
+  let openRoute = () => {};
+  const opened = new Promise<void>((resolve) => {
+    openRoute = resolve;
+  });
+  const controlPlane = scriptControlPlane({
+    wake: () => opened.then(() => open(address)),
+    onReady: (listener) => {
+      tellReady = (ready) => listener('ep-a', ready);
+    },
+  });
+  const waker = createWaker(controlPlane, 60_000);
+  const client = new AbortController();
+  const limits = { ...defaultLimits, dialAttempts: 1, dialMs: 2_000, unreachableMs: 0 };
+  const options = { identity: await identify(), parameters: new Map(), waker, limits, signal: client.signal };
+  let isConnected = false;
+  const connecting = connectToCompute(options).then((login) => {
+    isConnected = true;
+    return login;
+  });
+  connecting.catch(() => {});
+  return { connecting, client, openRoute, tellReady: () => tellReady(address), isConnected: () => isConnected };
+}
+
+describe('a login that begins before the route is open', () => {
+  it('is used when it opens, not earlier, and is the only one', async () => {
+    const script: Act[] = ['ok'];
+    const slow = await wakeSlowly(script, (address) => ({ ...address, sessions: 9 }));
+    slow.tellReady();
+    await expect.poll(() => sockets.length).toBe(1);
+    await stays(() => expect(slow.isConnected()).toBe(false), 50);
+    slow.openRoute();
+    const login = await slow.connecting;
+    expect(login).toMatchObject({ kind: 'open', key: { processId: 7, secret: 8 }, address: { sessions: 9 } });
+    expect(script).toEqual([]);
+    login.socket.destroy();
+  });
+
+  it.each<[string, Act, (address: DialAddress) => DialAddress]>([
+    ['leads to a server that was started since', 'ok', (address) => ({ ...address, generation: 3 })],
+    ['does not say which server it leads to', 'ok', ({ generation, ...address }) => address],
+    ['opens after the server has refused it', 'new password', (address) => address],
+    ['opens after the server was not ready', 'starting', (address) => address],
+    ['opens after the server has dropped it', 'drop', (address) => address],
+  ])('is not used when the route %s', async (_, first, open) => {
+    const script: Act[] = [first, 'ok'];
+    const slow = await wakeSlowly(script, open);
+    slow.tellReady();
+    await expect.poll(() => sockets.length).toBe(1);
+    slow.openRoute();
+    const login = await slow.connecting;
+    expect(script).toEqual([]);
+    await expect.poll(() => sockets[0]?.closed).toBe(true);
+    expect(sockets[1]?.closed).toBe(false);
+    login.socket.destroy();
+  });
+
+  it('ends when its client leaves', async () => {
+    const slow = await wakeSlowly(['ok'], (address) => address);
+    slow.tellReady();
+    await expect.poll(() => sockets.length).toBe(1);
+    slow.client.abort(new Error('gone'));
+    await expect(slow.connecting).rejects.toThrow('gone');
+    await expect.poll(() => sockets[0]?.closed).toBe(true);
+  });
+
+  it('is not begun for a server that nobody waits for', async () => {
+    const slow = await wakeSlowly(['ok'], (address) => address);
+    slow.openRoute();
+    const login = await slow.connecting;
+    slow.tellReady();
+    await stays(() => expect(sockets).toHaveLength(1), 50);
+    login.socket.destroy();
   });
 });
 

@@ -6,12 +6,14 @@ import { delay } from '../../lib/clock.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import { type Identity, passwordWrong } from '../client/authenticate.ts';
 import { stripOptions } from '../client/route.ts';
+import type { DialAddress } from '../kit/control-plane.ts';
 import type { ProxyLimits } from '../kit/limits.ts';
 import { serverIsFull } from '../permits/budget.ts';
 import type { MessageStream } from '../protocol/message-stream.ts';
 import { authenticationOk, backendKeyData, type ErrorReport } from '../protocol/messages.ts';
 import { type Splice, splice } from '../sockets/splice.ts';
 import { type CancelKeys, forwardCancel } from './cancel.ts';
+import { EarlyLogin } from './early-login.ts';
 import { type ComputeLogin, type LoginOutcome, logIn } from './login.ts';
 import type { Waker } from './wake.ts';
 
@@ -67,24 +69,41 @@ export async function connectDirectly(options: ConnectOptions): Promise<ComputeL
 
 /** Rejects with an error for the client, or with the signal's reason. */
 export async function connectToCompute(options: ConnectOptions): Promise<ComputeLogin> {
-  const { identity, waker, limits, signal } = options;
-  const { keys, verifier, route } = identity;
+  const { identity, limits, signal } = options;
+  const { keys, verifier } = identity;
   const parameters = withClaims(forwardedParameters(options.parameters), options.claims ?? '');
+  const logInAt = (address: DialAddress) =>
+    logIn({ address, parameters, keys, verifier, timeoutMs: limits.dialMs, signal });
   let cause: unknown;
   // An address is stale right after a suspend, and after a crash until the crash is noticed and repaired.
   const giveUpAt = Date.now() + limits.unreachableMs;
   for (let wakes = 0; wakes < 2 || Date.now() < giveUpAt; wakes++) {
     if (wakes > 1) await delay(Math.min(pauseMsMax, firstPauseMs * 2 ** wakes), signal);
-    const address = await waker.wake(route.endpointId, signal);
+    const { address, compute } = await wakeAndLogIn(options, logInAt);
+    if (compute !== null) return compute;
     for (let attempt = 0; attempt < limits.dialAttempts; attempt++) {
       if (attempt > 0) await delay(limits.dialRetryMs, signal);
       signal.throwIfAborted();
-      const outcome = await logIn({ address, parameters, keys, verifier, timeoutMs: limits.dialMs, signal });
+      const outcome = await logInAt(address);
       if (outcome.kind !== 'not_ready') return requireOpen(outcome, identity.role);
       cause = outcome.cause;
     }
   }
   throw new CatnapError('unavailable', "Couldn't connect to compute node", { cause });
+}
+
+/** With the session, if its login could begin before the route was open. */
+async function wakeAndLogIn(
+  { identity, waker, signal }: ConnectOptions,
+  logInAt: (address: DialAddress) => Promise<LoginOutcome>,
+): Promise<{ address: DialAddress; compute: ComputeLogin | null }> {
+  const early = new EarlyLogin(logInAt);
+  try {
+    const address = await waker.wake(identity.route.endpointId, signal, (ready) => early.begin(ready));
+    return { address, compute: await early.take(address) };
+  } finally {
+    early.discard();
+  }
 }
 
 function requireOpen(outcome: Exclude<LoginOutcome, { kind: 'not_ready' }>, role: string): ComputeLogin {

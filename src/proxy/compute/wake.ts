@@ -7,9 +7,14 @@ import { CatnapError } from '../../lib/errors.ts';
 import type { ControlPlane, DialAddress } from '../kit/control-plane.ts';
 import { waitFor } from '../kit/wait-for.ts';
 
+type OnReady = (address: DialAddress) => void;
+
 export interface Waker {
-  /** Rejects with a CatnapError, or with the signal's reason when the client leaves. */
-  wake(endpointId: string, signal: AbortSignal): Promise<DialAddress>;
+  /**
+   * Rejects with a CatnapError, or with the signal's reason when the client leaves. `onReady` may be called before the
+   * address is returned, with that of a server whose route is not open yet.
+   */
+  wake(endpointId: string, signal: AbortSignal, onReady?: OnReady): Promise<DialAddress>;
 }
 
 export function createWaker(controlPlane: ControlPlane, wakeMs: number): Waker {
@@ -31,8 +36,22 @@ export function createWaker(controlPlane: ControlPlane, wakeMs: number): Waker {
     return started;
   };
 
+  const waiting = new Map<string, Set<OnReady>>();
+  controlPlane.onReady?.((endpointId, address) => {
+    for (const tell of waiting.get(endpointId) ?? []) tell(address);
+  });
+
   return {
-    wake: (endpointId, signal) => waitFor(join(endpointId), wakeMs, signal),
+    wake: async (endpointId, signal, onReady = () => {}) => {
+      const those = waiting.get(endpointId) ?? new Set();
+      waiting.set(endpointId, those.add(onReady));
+      try {
+        return await waitFor(join(endpointId), wakeMs, signal);
+      } finally {
+        those.delete(onReady);
+        if (those.size === 0 && waiting.get(endpointId) === those) waiting.delete(endpointId);
+      }
+    },
   };
 }
 

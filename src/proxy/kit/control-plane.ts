@@ -88,6 +88,11 @@ export interface ControlPlane {
    */
   wake(endpointId: string): Promise<DialAddress>;
   /**
+   * Calls back when a server has come up whose route is about to open: logins may begin there, and must not be used
+   * before `wake` returns an address with the same generation. Without it, logins begin then.
+   */
+  onReady?(listener: (endpointId: string, address: DialAddress) => void): void;
+  /**
    * The id of a compute that serves that moment, as soon as it does; `wake` and `findAddress` know it. Rejects with a
    * CatnapError whose message is for the client. Without it, the past is not offered.
    */

@@ -149,6 +149,8 @@ export interface HostCalls {
   removeSlot(ref: ComputeRef, slot: string): Promise<void>;
   /** Returns what `inspect` does if the server already reports that it accepts connections; otherwise null. */
   start(spec: ComputeSpec): Promise<HostedCompute | null>;
+  /** The server of that generation is announced as soon as it is ready. */
+  expectClients(ref: EndpointRef, generation: number): Promise<void>;
   /** Null for an endpoint that never started here. */
   inspect(ref: EndpointRef): Promise<HostedCompute | null>;
   /** Rewrites the configuration and makes the server of that generation reload it. */
@@ -201,6 +203,7 @@ export const hostMethods = [
   'claimReplica',
   'removeSlot',
   'start',
+  'expectClients',
   'inspect',
   'reload',
   'resize',

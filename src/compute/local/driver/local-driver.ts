@@ -139,6 +139,8 @@ export class LocalDriver implements ComputeDriver {
     return observation(spec, compute, true);
   }
 
+  readonly expectClients: ComputeDriver['expectClients'] = (...args) => this.#host.expectClients(...args);
+
   async observe(ref: ComputeRef): Promise<ComputeObservation> {
     const compute = await this.#host.inspect(ref);
     if (!compute?.process) return absent(ref);

@@ -1,7 +1,7 @@
 /** The local driver in the parent process: prepares majors, serves children, finds out what the machine allows. */
 import type { Config } from '../../../lib/config.ts';
 import type { Logger } from '../../../lib/log.ts';
-import type { DriverAccess, DriverChannel, DriverHost, HostFacts } from '../../interface/driver-host.ts';
+import type { DriverAccess, DriverChannel, DriverHost, HostFacts, ReadyServer } from '../../interface/driver-host.ts';
 import type { HostCalls } from '../channel/host-calls.ts';
 import { serveHost } from '../channel/remote.ts';
 import { removeUnfinishedCopies } from './branches/leftovers.ts';
@@ -59,6 +59,10 @@ export class LocalDriverHost implements DriverHost {
 
   serve(child: DriverChannel, access: DriverAccess): void {
     serveHost(this.#served[access], child);
+  }
+
+  follow(onReady: (server: ReadyServer) => void): () => void {
+    return this.#host.readyServers.follow(onReady);
   }
 
   close(): Promise<void> {

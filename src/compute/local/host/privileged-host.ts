@@ -29,8 +29,10 @@ import { type BranchDataParts, removeBranchData, removeSlotOf, replaceBranchData
 import { Spares } from './branches/spares.ts';
 import { Cgroups } from './cgroups/compute-groups.ts';
 import { findEnforcedServer, inspectCompute, listComputes } from './computes/inspect.ts';
+import { ReadyServers } from './computes/ready-servers.ts';
 import { resizeCompute, sampleComputes } from './computes/sizes.ts';
 import { reloadServer, type ServerParts, startServer } from './computes/start.ts';
+import { stopServer } from './computes/stop.ts';
 import { inDiskWords } from './copy/room.ts';
 import type { DiskLog } from './disks/released.ts';
 import { type DiskLocation, diskLocationOf, TemporaryDisks } from './disks/temporary.ts';
@@ -52,7 +54,6 @@ import { type DataRef, dataDirectoryOf, dataHome } from './home/server-data.ts';
 import { discard, idsIn, TenantDirectories } from './home/tenant-directories.ts';
 import { Networks } from './network/networks.ts';
 import { removeUnusedBuilds } from './postgres/builds.ts';
-import { readControlFile } from './postgres/control-file.ts';
 import { findHolder, type Holder } from './postgres/holder.ts';
 import { Majors } from './postgres/majors.ts';
 import { stopPostmaster } from './postgres/postmaster.ts';
@@ -62,6 +63,7 @@ import { checkSettings } from './postgres/settings-check.ts';
 export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin' | 'outboundAllow'>;
 
 export class PrivilegedHost implements HostCalls {
+  readonly readyServers = new ReadyServers();
   readonly #layout: Layout;
   readonly #tenants: TenantDirectories;
   readonly #locks = new KeyedLock();
@@ -103,7 +105,8 @@ export class PrivilegedHost implements HostCalls {
     const [tenants, majors, disks, cgroups] = [this.#tenants, this.#majors, this.#disks, this.#cgroups];
     this.#branchDataParts = { layout, tenants, locks: this.#locks, disks, cgroups };
     this.#privateParts = { layout, tenants, locks: this.#locks, majors, uids, networks };
-    this.#serverParts = { layout, uids, tenants, majors, disks, cgroups, networks };
+    const { readyServers } = this;
+    this.#serverParts = { layout, uids, tenants, majors, disks, cgroups, networks, readyServers };
     this.#histories = new Histories({ layout, tenants, locks: this.#locks, uids, copies });
     this.#recoveries = new Recoveries(this.#privateParts, this.#histories);
   }
@@ -218,6 +221,10 @@ export class PrivilegedHost implements HostCalls {
     });
   }
 
+  async expectClients({ endpointId }: EndpointRef, generation: number): Promise<void> {
+    this.readyServers.expect(endpointId, generation);
+  }
+
   async inspect(ref: EndpointRef): Promise<HostedCompute | null> {
     return inspectCompute(this.#layout, ref);
   }
@@ -313,19 +320,9 @@ export class PrivilegedHost implements HostCalls {
     record: EndpointRecord,
     removeDisk = (location: DiskLocation) => this.#disks.detach(location),
   ): Promise<string | null> {
-    const on = { ...ref, branchId: record.branchId, readOnly: record.readOnly };
-    const data = dataDirectoryOf(this.#layout, on);
-    return this.#locks.exclusiveAll(record.readOnly ? [] : [branchLock(on)], async () => {
-      const ran = (await this.#holder(on))?.endpointId === ref.endpointId;
-      if (ran) {
-        await this.#cgroups.release(ref.endpointId);
-        await stopPostmaster(data, ref.tenantUid);
-      }
-      await this.#cgroups.remove(ref.endpointId);
-      await removeDisk(diskLocationOf(this.#layout, on));
-      const control = ran ? await readControlFile(data).catch(() => null) : null;
-      return control?.shutDown ? control.checkpointLsn : null;
-    });
+    const { branchId, readOnly } = record;
+    const keys = readOnly ? [] : [branchLock({ ...ref, branchId })];
+    return this.#locks.exclusiveAll(keys, () => stopServer(this.#serverParts, ref, record, removeDisk));
   }
 
   #holder(ref: DataRef): Promise<Holder | null> {

@@ -1,10 +1,9 @@
 /** Copies the data directory of a cluster that is not running: the template's, or a sleeping branch's. */
-import { lstat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { BranchReceipt } from '../../../interface/driver.ts';
 import { historySlot } from '../../../interface/own-logins.ts';
 import { type CopyResult, copyTree } from '../copy/tree.ts';
-import { readControlFile } from '../postgres/control-file.ts';
+import { isBeforeRecovery, readControlFile } from '../postgres/control-file.ts';
 import { isSegment, segmentsOf } from '../postgres/wal-segments.ts';
 
 export interface CloneSpec {
@@ -24,7 +23,6 @@ export interface CloneSpec {
 
 /** These belong to a running server or to its replicas; the directories are kept, their contents are not. */
 const emptied = ['pg_replslot', 'pg_stat_tmp', 'pg_subtrans', 'pg_notify', 'pg_serial', 'pg_snapshots', 'pg_dynshmem'];
-const beforeRecovery = ['backup_label', 'recovery.signal', 'standby.signal'];
 /** `base/pgsql_tmp` holds temporary files, or is the link to the disk that does. */
 const leftOut = ['postmaster.pid', 'postmaster.opts', 'base/pgsql_tmp'];
 
@@ -63,17 +61,10 @@ export function receiptOf(
  */
 async function unneededWal(source: string): Promise<(path: string) => boolean> {
   const { shutDown, timeline, redo, checkpoint } = await readControlFile(source);
-  const waits = await Promise.all(beforeRecovery.map((name) => exists(join(source, name))));
-  if (!shutDown || waits.includes(true)) return () => false;
+  if (!shutDown || isBeforeRecovery(source)) return () => false;
   const needed = segmentsOf(timeline, redo, checkpoint);
   return (path) => path.startsWith('pg_wal/') && isSegment(basename(path)) && !needed.has(basename(path));
 }
-
-const exists = (path: string) =>
-  lstat(path).then(
-    () => true,
-    () => false,
-  );
 
 /** `path` is relative to the data directory. The slot of the history is the one that a branch takes along. */
 export function isTransient(path: string, keepsLog = false): boolean {

@@ -8,7 +8,7 @@ import type { HostedCompute } from '../../channel/host-calls.ts';
 import { recoveryArguments } from '../branches/backup-files.ts';
 import type { Cgroups } from '../cgroups/compute-groups.ts';
 import { diskLocationOf, type TemporaryDisks } from '../disks/temporary.ts';
-import type { Layout } from '../home/layout.ts';
+import { type Layout, socketFile } from '../home/layout.ts';
 import { readBranchRecord, writeEndpointRecord } from '../home/records.ts';
 import { dataDirectoryOf, dataHome } from '../home/server-data.ts';
 import type { TenantDirectories } from '../home/tenant-directories.ts';
@@ -17,8 +17,10 @@ import type { Build } from '../postgres/builds.ts';
 import { findHolder } from '../postgres/holder.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
+import { keepRelationCaches } from '../postgres/relation-caches.ts';
 import { prepareServerFiles, writeServerConfig, writeSizeConfig } from '../postgres/server-files.ts';
 import { inspectCompute } from './inspect.ts';
+import type { ReadyServers } from './ready-servers.ts';
 
 export interface ServerParts {
   readonly layout: Layout;
@@ -28,6 +30,7 @@ export interface ServerParts {
   readonly disks: TemporaryDisks;
   readonly cgroups: Cgroups;
   readonly networks: Networks;
+  readonly readyServers: ReadyServers;
 }
 
 /**
@@ -76,12 +79,13 @@ async function startOnData(
 ): Promise<StartedPostmaster> {
   const { layout, uids, disks, cgroups, networks } = parts;
   const usual = spec.tenantUid === null ? 'session' : await disks.detect();
-  const [network, groupFiles, disk, files, recovery] = await Promise.all([
+  const [network, groupFiles, disk, files, recovery, caches] = await Promise.all([
     networks.open(spec.network ?? 'none'),
     prepareGroup(parts, spec, directory),
     disks.prepare(diskLocationOf(layout, spec), spec.tenantUid, spec.tempDiskBytes),
     prepareServerFiles({ spec, enforcement: usual, directory, uids, layout }),
     recoveryArguments(data),
+    spec.readOnly || spec.frozen ? null : keepRelationCaches(dataHome(layout, spec), build.name),
     spec.frozen ? freeze(data, spec.tenantUid) : undefined,
   ]);
   const { enforcement } = disk;
@@ -103,12 +107,22 @@ async function startOnData(
       groupFiles,
       network,
       arguments: [...Object.entries(identity).flatMap(([name, value]) => ['-c', `${name}=${value}`]), ...recovery],
-      onSpawn,
+      onSpawn: () => {
+        onSpawn();
+        caches?.verify();
+      },
+      onReady: (sinceMs) => {
+        caches?.putBack(sinceMs);
+        const { endpointId, generation } = spec;
+        const path = socketFile(layout.socketDirectory(endpointId));
+        parts.readyServers.note({ endpointId, generation, address: { kind: 'unix', path } });
+      },
     });
   const uid = enforcement === 'session' || disk.attached ? null : spec.tenantUid;
-  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start)).finally(() =>
-    network?.close(),
-  );
+  const started = await (uid === null ? start(() => undefined) : startWithDisk(parts, spec, uid, start)).finally(() => {
+    network?.close();
+    caches?.close();
+  });
   if (groupFiles !== null) cgroups.holdSoon(spec.endpointId, spec.limits);
   return started;
 }

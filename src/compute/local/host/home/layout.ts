@@ -6,7 +6,7 @@
  *   builds/<major>/<build>/{bin,lib,share}          server binaries, readable by every tenant
  *   templates/<major>/<build>/{pgdata,secret}       the cluster that new projects are cloned from
  *   templates/<major>/<build>/spares/               copies of it made ahead of time
- *   projects/<project>/branches/<branch>/           pgdata, branch.json, first-secret
+ *   projects/<project>/branches/<branch>/           pgdata, branch.json, first-secret, relation-caches.json
  *   history/<project>/<history>/                    the past of a data directory: base images, log, history.json
  *   projects/<project>/endpoints/<endpoint>/        postgresql.conf, size.conf, pg_hba.conf, server.log, state.json
  *                                                   and while it is awake disk/image, mounted on disk/temp

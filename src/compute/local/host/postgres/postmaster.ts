@@ -33,6 +33,8 @@ export interface PostmasterSpec {
   readonly uid: number | null;
   /** Called once, as soon as the process exists. */
   readonly onSpawn?: () => void;
+  /** Called once it accepts connections, with the milliseconds since it was last seen not to. */
+  readonly onReady?: (sinceMs: number) => void;
   /** Files through which it enters its control group before it becomes Postgres; none where it has no group. */
   readonly groupFiles?: readonly string[] | null;
   /** The network that it enters, which only root can give it; otherwise it has the machine's. */
@@ -196,12 +198,15 @@ async function spawnAndWait(
   closeSync(log);
   const lockedBy = Date.now() + lockMsMax;
   let readyBy: number | null = null;
-  for (;;) {
+  for (let notReadyAt = performance.now(); ; ) {
     if (ended !== null) return { reason: await lastWords(spec.logFile, logStart, ended) };
+    const readAt = performance.now();
     const lines = await readPidFile(spec.dataDirectory);
     const holdsLock = child.pid !== undefined && lines[0] === String(child.pid);
     if (holdsLock) readyBy ??= Date.now() + readyMsMax;
     const ready = saysReady(lines);
+    if (holdsLock && ready) spec.onReady?.(performance.now() - notReadyAt);
+    notReadyAt = readAt;
     if (holdsLock && (ready || Date.now() > (readyBy ?? 0))) return { pid: Number(child.pid), ready };
     if (readyBy === null && Date.now() > lockedBy) {
       child.kill('SIGKILL');
