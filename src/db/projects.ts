@@ -52,13 +52,20 @@ export interface ProjectRow {
   readonly recoverableUntil: Date | null;
 }
 
-export type NewProject = Omit<ProjectRow, 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt' | 'recoverableUntil'>;
+export type NewProject = Omit<
+  ProjectRow,
+  'tenantUid' | 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt' | 'recoverableUntil'
+>;
 
-export async function insertProject(sql: Sql, project: NewProject): Promise<ProjectRow> {
+/** Gives it the next uid, counted from the first; null where tenants have none of their own. */
+export async function insertProject(sql: Sql, project: NewProject, firstTenantUid: number | null): Promise<ProjectRow> {
+  const next = sql`${firstTenantUid}::int + nextval('tenant_numbers')::int`;
   const row = {
     ...project,
     settings: json(sql, project.settings),
     defaultEndpointSettings: json(sql, project.defaultEndpointSettings),
+    // The library takes SQL in the place of a value; its types do not say so.
+    tenantUid: firstTenantUid === null ? null : (next as unknown as number),
   };
   return one(await sql<ProjectRow[]>`insert into projects ${sql(row)} returning *`);
 }
