@@ -4,7 +4,7 @@
  * because owners also create roles and change passwords by SQL.
  */
 import type { BranchRow } from '../db/branches.ts';
-import type { Sql } from '../db/client.ts';
+import type { Sql, Tx } from '../db/client.ts';
 import {
   type DatabaseRow,
   deleteDatabaseRow,
@@ -66,17 +66,21 @@ export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promis
 }
 
 export async function recordCatalog(
-  sql: Sql,
+  tx: Tx,
   branchId: BranchId,
   applied: PendingCatalog,
   seen: ServerCatalog,
 ): Promise<void> {
-  for (const role of applied.roles) await markRoleApplied(sql, role);
-  for (const database of applied.databases) await markDatabaseApplied(sql, database);
-  await Promise.all([recordSeenRoles(sql, branchId, seen), recordSeenDatabases(sql, branchId, seen)]);
+  // Sent together, carried out in this order.
+  await Promise.all([
+    ...applied.roles.map((role) => markRoleApplied(tx, role)),
+    ...applied.databases.map((database) => markDatabaseApplied(tx, database)),
+    recordSeenRoles(tx, branchId, seen),
+    recordSeenDatabases(tx, branchId, seen),
+  ]);
 }
 
-async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {
+async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
   const known = new Map((await selectRoles(sql, branchId)).map((role) => [role.name, role]));
   for (const role of seen.roles) {
     const row = known.get(role.name);
@@ -94,7 +98,7 @@ async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: ServerCatalog
   }
 }
 
-async function recordSeenDatabases(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {
+async function recordSeenDatabases(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
   const known = new Map((await selectDatabases(sql, branchId)).map((database) => [database.name, database]));
   for (const database of seen.databases) {
     const row = known.get(database.name);

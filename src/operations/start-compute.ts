@@ -41,7 +41,7 @@ async function bringCatalogUpToDate(
   const { branch } = target;
   const nothingPending = pending.roles.length === 0 && pending.databases.length === 0;
   if (nothingPending && branch.catalogKept) return nothingToRecord;
-  return applyCatalogIfPossible(context, target);
+  return applyCatalogIfPossible(context, target, pending);
 }
 
 /**
