@@ -79,8 +79,8 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const past = spec.source.kind === 'template' ? newPast(parts.template.build, null) : await pastOf(spec, source);
     const record = { pgVersion: spec.pgVersion, receipt, past };
     const home = layout.branch(spec.projectId, spec.branchId);
-    const isOnDisk = spare !== null;
-    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid, isOnDisk });
+    const written = spare === null && receipt.bytesShared < receipt.bytes ? null : [];
+    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid, written });
     return receipt;
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -101,10 +101,13 @@ export async function publishData(making: {
   readonly record: BranchRecord;
   readonly firstSecret: string | null;
   readonly tenantUid: number | null;
-  /** The data was on disk before it was moved here and given to the tenant. */
-  readonly isOnDisk?: boolean;
+  /**
+   * Files of the data that were written, if everything else was on disk before it was moved here, or shares the blocks
+   * of its source, which a clone has on disk: `syncChanges` is then enough. Null, if not given, for any other data.
+   */
+  readonly written?: readonly string[] | null;
 }): Promise<void> {
-  const { directory, home, record, firstSecret, tenantUid, isOnDisk = false } = making;
+  const { directory, home, record, firstSecret, tenantUid, written = null } = making;
   await writeBranchRecord(directory, record);
   if (firstSecret !== null) await writeFirstSecret(directory, firstSecret);
   if (tenantUid !== null) {
@@ -112,7 +115,8 @@ export async function publishData(making: {
     await chmod(directory, 0o710);
   }
   // Everything must be on disk before the branch is reported as made.
-  await (isOnDisk ? syncChanges(directory, recordFiles(directory)) : syncTree(directory));
+  if (written === null) await syncTree(directory);
+  else await syncChanges(directory, [...written, ...recordFiles(directory)]);
   await renameDurably(directory, home);
 }
 

@@ -160,13 +160,16 @@ export async function syncTree(directory: string): Promise<void> {
 const orderedFilesystems = [0xef53, 0x58465342];
 
 /**
- * As `syncTree`, for a tree in which only `files` were written and everything else was on disk before: names and owners
- * may have changed. A sync of the directory brings earlier changes along on ext4 and XFS. It does not wait for what
- * others have written to the filesystem meanwhile, as a sync of the filesystem does.
+ * As `syncTree`, for a tree in which only `files` were written and everything else was on disk before, or shares its
+ * blocks with something that was: names and owners may have changed. A sync of the directory brings earlier changes
+ * along on ext4 and XFS, clones included: XFS writes out what is to be shared before it shares it. Something in the
+ * directory itself must have changed last. This does not wait for what others have written to the filesystem meanwhile,
+ * as a sync of the filesystem does.
  */
 export async function syncChanges(directory: string, files: readonly string[]): Promise<void> {
   if (!orderedFilesystems.includes((await statfs(directory)).type)) return syncTree(directory);
-  for (const file of files) await syncOne(file);
+  // Together, so that the filesystem writes its journal once for several.
+  await inParallel(files, syncOne);
   await syncOne(directory);
 }
 
