@@ -8,6 +8,7 @@ import {
   insertEndpoint,
   lockEndpoint,
   type NewEndpoint,
+  selectEndpoint,
   selectEndpoints,
   selectReadWriteEndpoint,
   updateEndpoint,
@@ -208,8 +209,13 @@ export async function getEndpoint(
   projectId: ProjectId,
   id: EndpointId,
 ): Promise<Endpoint> {
-  await requireProject(scope, caller, projectId);
-  return requireEndpoint(scope, projectId, id);
+  // Read together; whether the project may be seen is judged first.
+  const [, endpoint] = await Promise.all([
+    requireProject(scope, caller, projectId),
+    selectEndpoint(scope.sql, projectId, id),
+  ]);
+  if (endpoint === undefined) throw notFound('endpoint');
+  return endpoint;
 }
 
 export async function startEndpoint(
