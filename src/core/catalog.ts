@@ -14,7 +14,8 @@ import {
   selectDatabasesToApply,
   updateDatabase,
 } from '../db/databases.ts';
-import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { type EndpointRow, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { countUnfinished } from '../db/operations.ts';
 import { selectProject } from '../db/projects.ts';
 import {
   deleteRoleRow,
@@ -30,7 +31,7 @@ import type { ServerCatalog } from '../lib/model.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
 import { isHeld } from './disk-guard.ts';
-import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { computeKeys, enqueue, type Operation, requireShortQueue } from './operation.ts';
 import { spentQuota } from './quota.ts';
 
 export interface PendingCatalog {
@@ -44,17 +45,24 @@ export interface PendingCatalog {
  */
 export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
   requireNotResetting(branch);
-  const endpoint = await selectReadWriteEndpoint(scope.tx, branch.id);
+  const [endpoint, unfinished] = await Promise.all([
+    selectReadWriteEndpoint(scope.tx, branch.id),
+    countUnfinished(scope.tx, branch.projectId),
+  ]);
   if (endpoint === undefined) return [];
   const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
-  if (wasAsleep && isHeld(endpoint)) return [];
-  const project = await selectProject(scope.tx, branch.projectId);
-  if (wasAsleep && project !== undefined && spentQuota(project, scope.clock.now()) !== null) return [];
-  await requireRoomInQueue(scope, branch.projectId);
+  if (wasAsleep && (await mayNotWake(scope, endpoint))) return [];
+  requireShortQueue(unfinished);
   const options = computeKeys(endpoint);
   const apply = await enqueue(scope, 'apply_config', options);
   // A sleeping compute is woken for the change and put back to sleep after it.
   return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
+}
+
+async function mayNotWake(scope: CommandScope, endpoint: EndpointRow): Promise<boolean> {
+  if (isHeld(endpoint)) return true;
+  const project = await selectProject(scope.tx, endpoint.projectId);
+  return project !== undefined && spentQuota(project, scope.clock.now()) !== null;
 }
 
 export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promise<PendingCatalog> {
