@@ -1,7 +1,8 @@
 /**
  * Copies of the template made ahead of time, so that a new project takes one instead of waiting for it: creating 1,266
  * files takes 90 to 600 ms depending on what the filesystem did before, giving them to a tenant takes 20. They live
- * beside their template and are removed with it. Only the parent can enter them.
+ * beside their template and are removed with it. Only the parent can enter them. After many projects in a short time
+ * more copies are kept, since more of them may follow, until there have been none for a while.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -9,6 +10,7 @@ import { dirname, join } from 'node:path';
 import type { BranchReceipt } from '../../../interface/driver.ts';
 import { chownTree, syncTree } from '../copy/tree.ts';
 import { dataDirectory, unfinishedPrefix } from '../home/layout.ts';
+import { readSpace } from '../home/room.ts';
 import type { Template } from '../postgres/template.ts';
 import { cloneCluster } from './clone.ts';
 
@@ -16,21 +18,38 @@ import { cloneCluster } from './clone.ts';
 const refillDelayMs = 300;
 const abandonedMs = 600_000;
 
-export class Spares {
-  readonly #count: number;
-  readonly #refilling = new Set<string>();
+/** How long a project counts when it is estimated how many may come next. */
+const usualMemoryMs = 600_000;
+/** Copies beyond the usual number take no more than this part of the free disk together. */
+const roomOfMore = 0.01;
 
-  /** With a count of 0 there are no spares, and every project is copied on request. */
-  constructor(count: number) {
-    this.#count = count;
+export interface SpareNumbers {
+  /** Kept at all times; with 0 there are no spares, and every project is copied on request. */
+  readonly usual: number;
+  /** Kept after as many projects. */
+  readonly most: number;
+  readonly memoryMs?: number;
+}
+
+export class Spares {
+  readonly #numbers: Required<SpareNumbers>;
+  readonly #refilling = new Set<string>();
+  /** For each folder: when projects were made of late. */
+  readonly #asked = new Map<string, number[]>();
+  readonly #trimming = new Map<string, NodeJS.Timeout>();
+
+  constructor(numbers: SpareNumbers) {
+    this.#numbers = { memoryMs: usualMemoryMs, ...numbers };
   }
 
   /** Moves a spare to `target` and gives it to `owner`; null when there is none. */
   async take(template: Template, target: string, owner: number | null): Promise<BranchReceipt | null> {
-    if (this.#count === 0) return null;
+    if (this.#numbers.usual === 0) return null;
     const started = performance.now();
-    for (const name of await finished(folderOf(template))) {
-      const receipt = await claim(join(folderOf(template), name), target);
+    const folder = folderOf(template);
+    this.#asked.set(folder, [...this.#recent(folder), started]);
+    for (const name of await finished(folder)) {
+      const receipt = await claim(join(folder, name), target);
       if (receipt === null) continue;
       if (owner !== null) await chownTree(target, owner);
       setTimeout(() => void this.refill(template), refillDelayMs).unref();
@@ -43,17 +62,50 @@ export class Spares {
   /** Runs in the background, one copy at a time; a failure is retried with the next project. */
   async refill(template: Template): Promise<void> {
     const folder = folderOf(template);
-    if (this.#count === 0 || this.#refilling.has(folder)) return;
+    if (this.#numbers.usual === 0 || this.#refilling.has(folder)) return;
     this.#refilling.add(folder);
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await removeAbandoned(folder);
-      while ((await finished(folder)).length < this.#count) await makeSpare(template, folder);
+      await this.#adjust(template, folder);
     } catch {
       // A full disk, or a template that was just replaced: projects are then copied on request.
     } finally {
       this.#refilling.delete(folder);
     }
+  }
+
+  async #adjust(template: Template, folder: string): Promise<void> {
+    let bytesOfOne = 0;
+    for (;;) {
+      const names = await finished(folder);
+      const [last] = names;
+      const wanted = await this.#wanted(folder, bytesOfOne);
+      if (names.length < wanted) {
+        const receipt = await makeSpare(template, folder);
+        bytesOfOne = receipt.bytes - receipt.bytesShared;
+      } else if (last !== undefined && names.length > wanted) await removeSpare(folder, last);
+      else break;
+    }
+    if ((await finished(folder)).length > this.#numbers.usual) this.#trimLater(template, folder);
+  }
+
+  async #wanted(folder: string, bytesOfOne: number): Promise<number> {
+    const { usual, most } = this.#numbers;
+    const { free } = await readSpace(folder);
+    const roomFor = bytesOfOne === 0 ? most : Math.floor((free * roomOfMore) / bytesOfOne);
+    return Math.max(usual, Math.min(most, roomFor, this.#recent(folder).length));
+  }
+
+  #recent(folder: string): number[] {
+    const since = performance.now() - this.#numbers.memoryMs;
+    return (this.#asked.get(folder) ?? []).filter((at) => at > since);
+  }
+
+  #trimLater(template: Template, folder: string): void {
+    clearTimeout(this.#trimming.get(folder));
+    const trim = () => void this.refill(template);
+    this.#trimming.set(folder, setTimeout(trim, this.#numbers.memoryMs).unref());
   }
 }
 
@@ -65,7 +117,7 @@ async function finished(folder: string): Promise<string[]> {
 }
 
 /** Complete and on disk before it gets its final name. */
-async function makeSpare(template: Template, folder: string): Promise<void> {
+async function makeSpare(template: Template, folder: string): Promise<BranchReceipt> {
   const making = await mkdtemp(join(folder, unfinishedPrefix));
   try {
     const source = { source: template.dataDirectory, sourceOwner: null };
@@ -73,10 +125,18 @@ async function makeSpare(template: Template, folder: string): Promise<void> {
     await writeFile(receiptOf(making), JSON.stringify(receipt));
     await syncTree(making);
     await rename(making, join(folder, randomBytes(8).toString('hex')));
+    return receipt;
   } catch (error) {
     await rm(making, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** Under another name first, so that nobody takes half of it. */
+async function removeSpare(folder: string, name: string): Promise<void> {
+  const removing = join(folder, `${unfinishedPrefix}${name}`);
+  await rename(join(folder, name), removing);
+  await rm(removing, { recursive: true, force: true });
 }
 
 /** Claims it by a rename, so that only one of two callers gets this spare; the slower one gets null. */
