@@ -11,6 +11,7 @@ import type { BranchReceipt } from '../../../interface/driver.ts';
 import { chownTree, syncTree } from '../copy/tree.ts';
 import { dataDirectory, unfinishedPrefix } from '../home/layout.ts';
 import { readSpace } from '../home/room.ts';
+import { spreadSubdirectories } from '../home/spread.ts';
 import type { Template } from '../postgres/template.ts';
 import { cloneCluster } from './clone.ts';
 
@@ -65,7 +66,8 @@ export class Spares {
     if (this.#numbers.usual === 0 || this.#refilling.has(folder)) return;
     this.#refilling.add(folder);
     try {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const isNew = (await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined;
+      if (isNew) await spreadSubdirectories(folder);
       await removeAbandoned(folder);
       await this.#adjust(template, folder);
     } catch {
