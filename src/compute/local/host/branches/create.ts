@@ -1,7 +1,7 @@
 /** Creates a branch's directory: a clone, its record, and the template's secret that its server still has. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnText } from '../../../../lib/moments.ts';
@@ -91,7 +91,7 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
 /** A directory to build a branch in: 0700 and owned by the parent until it is complete, so no other uid can enter. */
 export async function makeUnfinished(folder: string, name: string): Promise<string> {
   await removeUnfinished(folder, name);
-  return mkdtemp(join(folder, `.${name}-`));
+  return mkdtempSync(join(folder, `.${name}-`));
 }
 
 /** Moves complete data, with its record, to its final directory by one rename. */
@@ -111,8 +111,8 @@ export async function publishData(making: {
   await writeBranchRecord(directory, record);
   if (firstSecret !== null) await writeFirstSecret(directory, firstSecret);
   if (tenantUid !== null) {
-    await chown(directory, 0, tenantUid);
-    await chmod(directory, 0o710);
+    chownSync(directory, 0, tenantUid);
+    chmodSync(directory, 0o710);
   }
   // Everything must be on disk before the branch is reported as made.
   if (written === null) await syncTree(directory);
@@ -153,7 +153,7 @@ async function pastOf({ source }: BranchSpec, { dataDirectory: data, past }: Sou
 
 /** Removes what an earlier attempt, cut off by a kill of Catnap, left behind. */
 export async function removeUnfinished(folder: string, branchId: string): Promise<void> {
-  const found = await readdir(folder).catch(() => [] as string[]);
+  const found = existsSync(folder) ? readdirSync(folder) : [];
   const names = found.filter((name) => name.startsWith(`.${branchId}-`));
   for (const name of names) {
     // A recovery runs a server there.

@@ -5,11 +5,13 @@
  * more copies are kept, since more of them may follow, until there have been none for a while.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BranchReceipt } from '../../../interface/driver.ts';
 import { chownTree, syncTree } from '../copy/tree.ts';
 import { dataDirectory, unfinishedPrefix } from '../home/layout.ts';
+import { removeTree } from '../home/remove-tree.ts';
 import { readSpace } from '../home/room.ts';
 import { spreadSubdirectories } from '../home/spread.ts';
 import type { Template } from '../postgres/template.ts';
@@ -21,8 +23,7 @@ const abandonedMs = 600_000;
 
 /** How long a project counts when it is estimated how many may come next. */
 const usualMemoryMs = 600_000;
-/** Copies beyond the usual number take no more than this part of the free disk together. */
-const roomOfMore = 0.01;
+const usualRoom = 0.01;
 
 export interface SpareNumbers {
   /** Kept at all times; with 0 there are no spares, and every project is copied on request. */
@@ -30,6 +31,8 @@ export interface SpareNumbers {
   /** Kept after as many projects. */
   readonly most: number;
   readonly memoryMs?: number;
+  /** The part of the free disk that copies beyond the usual number may take together. */
+  readonly room?: number;
 }
 
 export class Spares {
@@ -38,9 +41,11 @@ export class Spares {
   /** For each folder: when projects were made of late. */
   readonly #asked = new Map<string, number[]>();
   readonly #trimming = new Map<string, NodeJS.Timeout>();
+  /** The uid that the next project will probably have. */
+  #nextOwner: number | null = null;
 
   constructor(numbers: SpareNumbers) {
-    this.#numbers = { memoryMs: usualMemoryMs, ...numbers };
+    this.#numbers = { memoryMs: usualMemoryMs, room: usualRoom, ...numbers };
   }
 
   /** Moves a spare to `target` and gives it to `owner`; null when there is none. */
@@ -49,10 +54,12 @@ export class Spares {
     const started = performance.now();
     const folder = folderOf(template);
     this.#asked.set(folder, [...this.#recent(folder), started]);
-    for (const name of await finished(folder)) {
-      const receipt = await claim(join(folder, name), target);
+    if (owner !== null) this.#nextOwner = Math.max(this.#nextOwner ?? 0, owner + 1);
+    const names = finished(folder);
+    for (const name of [...names.filter((one) => ownerOf(one) === owner), ...names]) {
+      const receipt = claim(join(folder, name), target);
       if (receipt === null) continue;
-      if (owner !== null) await chownTree(target, owner);
+      if (owner !== null && ownerOf(name) !== owner) await chownTree(target, owner);
       setTimeout(() => void this.refill(template), refillDelayMs).unref();
       return { ...receipt, durationMs: Math.round(performance.now() - started) };
     }
@@ -80,22 +87,31 @@ export class Spares {
   async #adjust(template: Template, folder: string): Promise<void> {
     let bytesOfOne = 0;
     for (;;) {
-      const names = await finished(folder);
+      const names = finished(folder);
       const [last] = names;
       const wanted = await this.#wanted(folder, bytesOfOne);
       if (names.length < wanted) {
-        const receipt = await makeSpare(template, folder);
+        const receipt = await makeSpare(template, folder, this.#ownerOfNext(names));
         bytesOfOne = receipt.bytes - receipt.bytesShared;
       } else if (last !== undefined && names.length > wanted) await removeSpare(folder, last);
       else break;
     }
-    if ((await finished(folder)).length > this.#numbers.usual) this.#trimLater(template, folder);
+    if (finished(folder).length > this.#numbers.usual) this.#trimLater(template, folder);
+  }
+
+  /** Projects get their uids one after the other, so a copy can be given to a coming one while nobody waits. */
+  #ownerOfNext(names: readonly string[]): number | null {
+    if (this.#nextOwner === null) return null;
+    const taken = new Set(names.map(ownerOf));
+    let owner = this.#nextOwner;
+    while (taken.has(owner)) owner++;
+    return owner;
   }
 
   async #wanted(folder: string, bytesOfOne: number): Promise<number> {
-    const { usual, most } = this.#numbers;
+    const { usual, most, room } = this.#numbers;
     const { free } = await readSpace(folder);
-    const roomFor = bytesOfOne === 0 ? most : Math.floor((free * roomOfMore) / bytesOfOne);
+    const roomFor = bytesOfOne === 0 ? most : Math.floor((free * room) / bytesOfOne);
     return Math.max(usual, Math.min(most, roomFor, this.#recent(folder).length));
   }
 
@@ -114,19 +130,26 @@ export class Spares {
 const folderOf = (template: Template) => join(dirname(template.dataDirectory), 'spares');
 const receiptOf = (spare: string) => join(spare, 'receipt.json');
 
-async function finished(folder: string): Promise<string[]> {
-  return (await readdir(folder).catch(() => [] as string[])).filter((name) => !name.startsWith(unfinishedPrefix));
+function finished(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).filter((name) => !name.startsWith(unfinishedPrefix)) : [];
+}
+
+/** From the name of a spare. */
+function ownerOf(name: string): number | null {
+  const [, uid] = name.split('-');
+  return uid === undefined ? null : Number(uid);
 }
 
 /** Complete and on disk before it gets its final name. */
-async function makeSpare(template: Template, folder: string): Promise<BranchReceipt> {
+async function makeSpare(template: Template, folder: string, owner: number | null): Promise<BranchReceipt> {
   const making = await mkdtemp(join(folder, unfinishedPrefix));
   try {
     const source = { source: template.dataDirectory, sourceOwner: null };
-    const receipt = await cloneCluster({ ...source, target: dataDirectory(making), owner: null });
+    const receipt = await cloneCluster({ ...source, target: dataDirectory(making), owner });
     await writeFile(receiptOf(making), JSON.stringify(receipt));
     await syncTree(making);
-    await rename(making, join(folder, randomBytes(8).toString('hex')));
+    const name = randomBytes(8).toString('hex');
+    await rename(making, join(folder, owner === null ? name : `${name}-${owner}`));
     return receipt;
   } catch (error) {
     await rm(making, { recursive: true, force: true });
@@ -138,15 +161,18 @@ async function makeSpare(template: Template, folder: string): Promise<BranchRece
 async function removeSpare(folder: string, name: string): Promise<void> {
   const removing = join(folder, `${unfinishedPrefix}${name}`);
   await rename(join(folder, name), removing);
-  await rm(removing, { recursive: true, force: true });
+  await removeTree(removing);
 }
 
-/** Claims it by a rename, so that only one of two callers gets this spare; the slower one gets null. */
-async function claim(spare: string, target: string): Promise<BranchReceipt | null> {
+/**
+ * Claims it by a rename, so that only one of two callers gets this spare; the slower one gets null. Synchronous: a
+ * client waits, and each trip to another thread takes longer than the call.
+ */
+function claim(spare: string, target: string): BranchReceipt | null {
   try {
-    const receipt = JSON.parse(await readFile(receiptOf(spare), 'utf8')) as BranchReceipt;
-    await rename(dataDirectory(spare), target);
-    await rm(spare, { recursive: true, force: true });
+    const receipt = JSON.parse(readFileSync(receiptOf(spare), 'utf8')) as BranchReceipt;
+    renameSync(dataDirectory(spare), target);
+    rmSync(spare, { recursive: true, force: true });
     return receipt;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
