@@ -59,15 +59,17 @@ export type NewProject = Omit<
 
 /** Gives it the next uid, counted from the first; null where tenants have none of their own. */
 export async function insertProject(sql: Sql, project: NewProject, firstTenantUid: number | null): Promise<ProjectRow> {
-  const next = sql`${firstTenantUid}::int + nextval('tenant_numbers')::int`;
-  const row = {
-    ...project,
-    settings: json(sql, project.settings),
-    defaultEndpointSettings: json(sql, project.defaultEndpointSettings),
-    // The library takes SQL in the place of a value; its types do not say so.
-    tenantUid: firstTenantUid === null ? null : (next as unknown as number),
-  };
-  return one(await sql<ProjectRow[]>`insert into projects ${sql(row)} returning *`);
+  const { id, organizationId, ownerId, name, regionId, pgVersion, storePasswords, historyRetentionSeconds } = project;
+  const tenantUid = firstTenantUid === null ? sql`null` : sql`${firstTenantUid}::int + nextval('tenant_numbers')::int`;
+  return one(
+    await sql<ProjectRow[]>`
+      insert into projects (id, organization_id, owner_id, name, region_id, pg_version, store_passwords,
+        history_retention_seconds, settings, default_endpoint_settings, admin_secret, tenant_uid)
+      values (${id}, ${organizationId}, ${ownerId}, ${name}, ${regionId}, ${pgVersion}, ${storePasswords},
+        ${historyRetentionSeconds}, ${json(sql, project.settings)}, ${json(sql, project.defaultEndpointSettings)},
+        ${project.adminSecret}, ${tenantUid})
+      returning *`,
+  );
 }
 
 export async function nextTenantNumber(sql: Sql): Promise<number> {
