@@ -43,6 +43,8 @@ export class Spares {
   readonly #trimming = new Map<string, NodeJS.Timeout>();
   /** The uid that the next project will probably have. */
   #nextOwner: number | null = null;
+  /** What a copy takes of the disk; 0 before the first one is made, and where it shares its blocks. */
+  #bytesOfOne = 0;
 
   constructor(numbers: SpareNumbers) {
     this.#numbers = { memoryMs: usualMemoryMs, room: usualRoom, ...numbers };
@@ -85,15 +87,14 @@ export class Spares {
   }
 
   async #adjust(template: Template, folder: string): Promise<void> {
-    let bytesOfOne = 0;
     for (;;) {
       const names = finished(folder);
-      const [last] = names;
-      const wanted = await this.#wanted(folder, bytesOfOne);
+      const [surplus] = names;
+      const wanted = await this.#wanted(folder);
       if (names.length < wanted) {
-        const receipt = await makeSpare(template, folder, this.#ownerOfNext(names));
-        bytesOfOne = receipt.bytes - receipt.bytesShared;
-      } else if (last !== undefined && names.length > wanted) await removeSpare(folder, last);
+        const { bytes, bytesShared } = await makeSpare(template, folder, this.#ownerOfNext(names));
+        this.#bytesOfOne = bytes - bytesShared;
+      } else if (surplus !== undefined && names.length > wanted) await removeSpare(folder, surplus);
       else break;
     }
     if (finished(folder).length > this.#numbers.usual) this.#trimLater(template, folder);
@@ -108,10 +109,10 @@ export class Spares {
     return owner;
   }
 
-  async #wanted(folder: string, bytesOfOne: number): Promise<number> {
+  async #wanted(folder: string): Promise<number> {
     const { usual, most, room } = this.#numbers;
     const { free } = await readSpace(folder);
-    const roomFor = bytesOfOne === 0 ? most : Math.floor((free * room) / bytesOfOne);
+    const roomFor = this.#bytesOfOne === 0 ? most : Math.floor((free * room) / this.#bytesOfOne);
     return Math.max(usual, Math.min(most, roomFor, this.#recent(folder).length));
   }
 
