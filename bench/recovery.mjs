@@ -57,7 +57,8 @@ async function kill(run, kind) {
   const { catnap, place } = run;
   const processes = await listProcesses();
   const children = processes.filter(({ parent }) => parent === catnap.pid);
-  const child = (name) => children.filter(({ words }) => words[1]?.endsWith('/child.js') && words[2] === name);
+  const nameIn = (words) => words[words.findIndex((word) => word.endsWith('/child.js')) + 1];
+  const child = (name) => children.filter(({ words }) => nameIn(words) === name);
   const servers = processes.filter(
     ({ words }) => words[0]?.endsWith('/postgres') && words.some((word) => word.startsWith(`${place.CATNAP_HOME}/`)),
   );

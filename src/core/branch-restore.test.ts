@@ -98,6 +98,27 @@ describe('a reset to the parent', () => {
     expect(s.driver.branches.size).toBe(2);
   });
 
+  test('has the server write out what it holds while the copy is made, and goes on where that fails', async () => {
+    const s = await stage();
+    const { branch } = await s.branch('dev');
+    const callsOf = async (work: () => Promise<unknown>) => {
+      const before = s.driver.calls.length;
+      await work();
+      await s.drain();
+      return s.driver.calls.slice(before).map(({ method }) => method);
+    };
+    const reset = () => s.restore(branch.id, s.project.branch.id);
+    const methods = await callsOf(reset);
+    expect(methods.filter((method) => ['settle', 'suspend', 'replaceBranch'].includes(method))).toEqual([
+      'settle',
+      'suspend',
+      'replaceBranch',
+    ]);
+    s.driver.failNext('settle', new Error('the disk is slow'));
+    expect(await callsOf(reset)).toContain('replaceBranch');
+    expect(await s.get(branch.id)).toMatchObject({ currentState: 'ready' });
+  });
+
   test('leaves a compute asleep that was asleep, and keeps the passwords of the source', async () => {
     const s = await stage();
     const { branch } = await s.branch('dev', undefined, false);

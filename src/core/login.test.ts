@@ -6,18 +6,22 @@ import { eventually, stays } from '../../test/helpers/eventually.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { asEndpointId, type EndpointId } from '../lib/ids.ts';
 import { createLogger } from '../lib/log.ts';
+import { createBranch } from './branch-create.ts';
 import { suspendEndpoint } from './endpoint.ts';
-import { findLogin, type LoginParts, openSessionSoon } from './login.ts';
+import { findByPassword, findLogin, type LoginParts, openSessionSoon } from './login.ts';
+import { type RoleAddress, resetRolePassword } from './role.ts';
 import { Sleepers } from './wake.ts';
 
 let made: TestCore;
 let role: string;
+let address: RoleAddress;
 let id: EndpointId;
 let parts: LoginParts;
 let answer: string | null | undefined;
 let reads: { role: string; adminSecret: string }[] = [];
 let pretended: string[] = [];
 let nap: () => Promise<void>;
+let finishWork: () => Promise<void>;
 
 beforeAll(async () => {
   made = await makeCore();
@@ -26,14 +30,16 @@ afterAll(() => made.close());
 beforeEach(async () => {
   const driver = new FakeDriver();
   const { project, endpoint, branch } = await makeProject(made);
-  await drain(made.core, driver);
+  finishWork = () => drain(made.core, driver);
+  await finishWork();
   id = endpoint.id;
   nap = async () => {
     await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, id));
-    await drain(made.core, driver);
+    await finishWork();
   };
   const [owner] = await made.core.database.sql`select name, verifier from roles where branch_id = ${branch.id}`;
   role = owner?.name;
+  address = { projectId: project.id, branchId: branch.id, name: role };
   answer = undefined;
   reads = [];
   pretended = [];
@@ -129,6 +135,30 @@ describe('while a compute is awake', () => {
     answer = 'SCRAM-SHA-256$4096:older';
     expect(await findLogin(parts, id, role)).toMatchObject({ verifier });
     expect(reads).toEqual([]);
+  });
+});
+
+describe('a password without the name of a compute', () => {
+  test('finds the one that has it, by its role, and not after a reset or a change by SQL', async () => {
+    const reset = (address: RoleAddress) => command(made, (scope) => resetRolePassword(scope, made.caller, address));
+    const first = await reset(address);
+    expect(await findByPassword(parts, role, first.password ?? '')).toEqual([id]);
+    expect(await findByPassword(parts, 'other', first.password ?? '')).toEqual([]);
+    const second = await reset(address);
+    expect(await findByPassword(parts, role, first.password ?? '')).toEqual([]);
+    expect(await findByPassword(parts, role, second.password ?? '')).toEqual([id]);
+    await finishWork();
+    answer = 'SCRAM-SHA-256$4096:by-sql';
+    await findLogin(parts, id, role);
+    await eventually(async () => expect(await findByPassword(parts, role, second.password ?? '')).toEqual([]));
+  });
+
+  test('finds two where a branch has the passwords of its parent', async () => {
+    const { password } = await command(made, (scope) => resetRolePassword(scope, made.caller, address));
+    const child = { annotation: {}, endpoints: [{ type: 'read_write' as const }] };
+    await command(made, (scope) => createBranch(scope, made.caller, address.projectId, child));
+    await finishWork();
+    expect(await findByPassword(parts, role, password ?? '')).toHaveLength(2);
   });
 });
 

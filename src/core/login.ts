@@ -3,7 +3,7 @@
  * roles, because owners change passwords by SQL, unless a change over the API is on its way to the server.
  */
 
-import { type LoginRow, selectLogin, updateSeenVerifier } from '../db/logins.ts';
+import { type LoginRow, selectLogin, selectPrimariesByPassword, updateSeenVerifier } from '../db/logins.ts';
 import type { EndpointId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import type { ComputeAddress } from '../lib/model.ts';
@@ -50,6 +50,14 @@ export async function findLogin(parts: LoginParts, name: string, role: string): 
   const found = await readFacts(parts, name, role);
   parts.log.debug({ endpoint: name, ms: performance.now() - askedAt }, 'a login was looked up');
   return found;
+}
+
+/**
+ * For a caller that has shown its password before it has named a compute. Only passwords that Catnap has made up and
+ * keeps are found; the login that follows asks the server, as always.
+ */
+export async function findByPassword({ core }: LoginParts, role: string, password: string): Promise<EndpointId[]> {
+  return selectPrimariesByPassword(core.database.sql, role, core.box.markOf(password));
 }
 
 async function readFacts(parts: LoginParts, name: string, role: string): Promise<LoginFacts | null> {

@@ -203,7 +203,7 @@ async function requireRole(scope: Scope, address: RoleAddress): Promise<Role> {
 }
 
 function sealPassword(scope: CommandScope, address: RoleAddress, password: string): Uint8Array {
-  return scope.box.seal(password, passwordSealContext(address.projectId, address.name));
+  return scope.box.sealFindable(password, passwordSealContext(address.projectId, address.name));
 }
 
 /** Not bound to the branch: a child branch takes its parent's roles over as they are. */

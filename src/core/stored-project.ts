@@ -15,7 +15,7 @@ import {
   type ProjectId,
   type UserId,
 } from '../lib/ids.ts';
-import type { SecretBox } from '../lib/secrets.ts';
+import { isFindable, type SecretBox } from '../lib/secrets.ts';
 import { adminKeySealContext, firstKeysSealContext, webhookSecretSealContext } from './auth-integration.ts';
 import type { CatalogSnapshot } from './catalog-snapshot.ts';
 import { adminSecretSealContext } from './project.ts';
@@ -186,8 +186,10 @@ const isPast = (time: unknown, now: Date) => typeof time === 'string' && new Dat
 
 /** Of an old and a new context, for what was sealed with the old key. */
 function resealer(old: SecretBox, current: SecretBox) {
-  const reseal = (sealed: Buffer, [before, after]: readonly string[]) =>
-    current.seal(old.open(sealed, before ?? ''), after ?? '');
+  const reseal = (sealed: Buffer, [before = '', after = '']: readonly string[]) => {
+    const text = old.open(sealed, before);
+    return isFindable(sealed) ? current.sealFindable(text, after) : current.seal(text, after);
+  };
   return {
     /** As JSON has a column of bytes: `\x00ff`. */
     bytes: (value: unknown, contexts: readonly string[]) =>

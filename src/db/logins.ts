@@ -73,6 +73,22 @@ export async function selectLogin(sql: Sql, name: string, roleName: string): Pro
 }
 
 /**
+ * The primaries of up to two branches that have a role of this name whose stored password has this mark: one is found,
+ * two are one too many. The mark is where `roles_password_mark` looks for it.
+ */
+export async function selectPrimariesByPassword(sql: Sql, roleName: string, mark: Uint8Array): Promise<EndpointId[]> {
+  const rows = await sql<{ id: EndpointId }[]>`
+    select e.id from roles r
+    join endpoints e on e.branch_id = r.branch_id and e.type = 'read_write' and e.deleting_at is null
+    join branches b on b.id = r.branch_id and b.deleting_at is null
+    join projects p on p.id = b.project_id and p.deleting_at is null
+    where substring(r.password from 2 for 16) = ${mark} and get_byte(r.password, 0) = 2
+      and r.name = ${roleName} and r.dropped_at is null and not r.no_login
+    limit 2`;
+  return rows.map(({ id }) => id);
+}
+
+/**
  * Takes over what the server says of a role that was changed by SQL; the password we kept is then not the right one.
  * Not if the row has changed since it was read: that change is newer than what the server reported.
  */

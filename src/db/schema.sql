@@ -490,6 +490,7 @@ create table roles (
 );
 CREATE UNIQUE INDEX roles_name ON catnap.roles USING btree (branch_id, name) WHERE (dropped_at IS NULL);
 CREATE INDEX roles_of_branch ON catnap.roles USING btree (branch_id);
+CREATE INDEX roles_password_mark ON catnap.roles USING btree (SUBSTRING(password FROM 2 FOR 16)) WHERE ((get_byte(password, 0) = 2) AND (dropped_at IS NULL));
 
 create table schema_migrations (
   migration_set text not null,

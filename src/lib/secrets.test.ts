@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createSecretBox, hashToken } from './secrets.ts';
+import { createSecretBox, hashToken, isFindable } from './secrets.ts';
 
 const box = createSecretBox(randomBytes(32));
 
@@ -14,6 +14,17 @@ it('never seals to the same bytes twice, and shows nothing of the text', () => {
   const [one, two] = [box.seal('hunter2', 'x'), box.seal('hunter2', 'x')];
   expect(one.equals(two)).toBe(false);
   expect(one.includes('hunter2')).toBe(false);
+});
+
+it('marks what is to be found, alike for the same text and for nobody without the key', () => {
+  const [one, two] = [box.sealFindable('hunter2', 'a'), box.sealFindable('hunter2', 'b')];
+  expect([box.open(one, 'a'), box.open(two, 'b')]).toEqual(['hunter2', 'hunter2']);
+  expect(() => box.open(one, 'b')).toThrow();
+  expect([isFindable(one), isFindable(box.seal('hunter2', 'a'))]).toEqual([true, false]);
+  const markIn = (sealed: Buffer) => sealed.subarray(1, 17);
+  expect([markIn(one), markIn(two)]).toEqual([box.markOf('hunter2'), box.markOf('hunter2')]);
+  expect(box.markOf('hunter3').equals(box.markOf('hunter2'))).toBe(false);
+  expect(createSecretBox(randomBytes(32)).markOf('hunter2').equals(box.markOf('hunter2'))).toBe(false);
 });
 
 it('refuses a changed byte, another key, another format and a key of the wrong length', () => {

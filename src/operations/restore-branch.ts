@@ -20,7 +20,7 @@ import {
 } from '../db/branches.ts';
 import type { JsonValue, Tx } from '../db/client.ts';
 import { moveMeteredWal } from '../db/consumption.ts';
-import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
+import { selectEndpoints, selectReadWriteEndpoint, updateEndpoint } from '../db/endpoints.ts';
 import { updateHistory } from '../db/histories.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { recallPasswords } from '../db/roles.ts';
@@ -66,10 +66,11 @@ const copy: Step = async (context) => {
   const [past, { pgVersion }] = [pastOf(context), target.project];
   const staging = { ...target.ref, branchId: stagingOf(context), pgVersion };
   return abandonIfHopeless(async () => {
-    const { receipt, source } =
+    const copying =
       past === null
-        ? await context.driver.createBranch({ ...staging, source: { kind: 'branch', branchId: sourceOf(context) } })
-        : await copyPast(context, target, staging.branchId, past);
+        ? context.driver.createBranch({ ...staging, source: { kind: 'branch', branchId: sourceOf(context) } })
+        : copyPast(context, target, staging.branchId, past);
+    const [{ receipt, source }] = await Promise.all([copying, writeOut(context, target).catch(() => undefined)]);
     if (target.project.settings.enable_logical_replication) {
       await context.driver.detachBranch({ ...staging, adminSecret: adminSecretOf(context, target.project) });
     }
@@ -83,6 +84,13 @@ const copy: Step = async (context) => {
     });
   });
 };
+
+/** Beside the copy: clients wait for the stop, which then has little left to write. What fails here, the stop does. */
+async function writeOut(context: StepContext, { branch }: BranchTarget): Promise<void> {
+  const endpoint = await selectReadWriteEndpoint(context.core.database.sql, branch.id);
+  const compute = endpoint && (await findCompute(context, endpoint.id));
+  if (compute !== undefined) await context.driver.settle(compute.ref);
+}
 
 /** What `read_source` finds out about a head, of a moment of the past. */
 async function describePast(tx: Tx, { branch }: BranchTarget, { moment }: Past, source: SourceState) {

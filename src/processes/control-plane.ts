@@ -6,7 +6,7 @@ import { createServerVerifiers } from '../compute/server/verifiers.ts';
 import { findAddress } from '../core/connection.ts';
 import type { Core } from '../core/context.ts';
 import { findTokenLogins, passwordForToken } from '../core/key-set.ts';
-import { findLogin, openSessionSoon } from '../core/login.ts';
+import { findByPassword, findLogin, openSessionSoon } from '../core/login.ts';
 import { createLooks, findLookRoute, requireLookRoute } from '../core/look.ts';
 import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
@@ -49,6 +49,7 @@ export async function createControlPlane(
   });
   return {
     findLogin: (name, role) => findLogin(logins, name, role),
+    findByPassword: (role, password) => findByPassword(logins, role, password),
     openPast: (request) => looks.open(request),
     findAddress: (endpointId) =>
       isLookId(endpointId)

@@ -30,6 +30,11 @@ async function suspend(): Promise<void> {
   );
 }
 
+async function makeBranch(): Promise<void> {
+  const body = { branch: { name: 'child' }, endpoints: [{ type: 'read_write' }] };
+  expect((await program.api('POST', `/projects/${projectId}/branches`, body)).status).toBe(201);
+}
+
 describe('the serverless driver, unmodified', () => {
   it('wakes a sleeping compute and gets its rows', async () => {
     await suspend();
@@ -68,12 +73,16 @@ describe('the serverless driver, unmodified', () => {
     expect(await sql`select id from kept`).toEqual([{ id: 1 }]);
   });
 
-  it('queries by HTTP through its Pool with the string of the API, which drops the options on the way', async () => {
+  it('queries by HTTP through its Pool with the string of the API, whose options it drops on the way', async () => {
     const { fetchEndpoint } = neonConfig;
     neonConfig.poolQueryViaFetch = true;
     const pool = new Pool({ connectionString: uri });
     try {
-      await expect(pool.query('select 1')).rejects.toThrow('?endpoint=<endpoint-id>');
+      expect(await pool.query('select $1::int as a', [4])).toMatchObject({ rows: [{ a: 4 }], viaNeonFetch: true });
+      const wrong = new Pool({ connectionString: uri.replace(/:[^:@]+@/, ':wrong@') });
+      await expect(wrong.query('select 1')).rejects.toThrow('?endpoint=<endpoint-id>');
+      await makeBranch();
+      await expect(pool.query('select 1')).rejects.toThrow('Several branches');
       neonConfig.fetchEndpoint = `${fetchEndpoint}?endpoint=${endpointId}`;
       expect(await pool.query('select $1::int as a', [5])).toMatchObject({ rows: [{ a: 5 }], viaNeonFetch: true });
     } finally {

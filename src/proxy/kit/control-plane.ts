@@ -78,6 +78,11 @@ export interface ControlPlane {
    */
   findLogin(name: string, role: string): Promise<LoginFacts | null>;
   /**
+   * Ids of endpoints where a role of this name has this password, two at most. Without it, a caller must name its
+   * endpoint.
+   */
+  findByPassword?(role: string, password: string): Promise<readonly string[]>;
+  /**
    * The address of a server that answers, waking it if needed. Rejects with a CatnapError whose message is for the
    * client. The proxy has one call per endpoint under way at a time, however many clients wait.
    */

@@ -4,18 +4,12 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { CatnapError } from '../../lib/errors.ts';
-import {
-  asRoute,
-  chooseRoute,
-  endpointMissing,
-  type HostnameParts,
-  parsePasswordForm,
-  type Route,
-} from '../client/route.ts';
+import { asRoute, chooseRoute, type HostnameParts, parsePasswordForm, type Route } from '../client/route.ts';
 import { parameterText, parseJson } from './parameters.ts';
 
 export interface SqlTarget {
-  readonly route: Route;
+  /** Null for a caller that names no endpoint. */
+  readonly route: Route | null;
   readonly role: string;
   /** A token counts, if there is one: its bearer may not get more than the token gives. */
   readonly credential: { readonly password: Buffer } | { readonly token: string };
@@ -75,8 +69,7 @@ export function readTarget(address: string, headers: IncomingHttpHeaders, names:
   const options = url.searchParams.get('options') ?? undefined;
   const named = sameRoute(chooseRoute(url.hostname, options, names), addressedRoute(address));
   const form = named === null && token === null ? parsePasswordForm(given) : null;
-  const route = named ?? form?.route;
-  if (route === undefined) throw fault(`${endpointMissing} ${endpointInAddress}`);
+  const route = named ?? form?.route ?? null;
   const parameters = new Map([['client_encoding', 'UTF8']]);
   const applicationName = url.searchParams.get('application_name');
   if (applicationName !== null) parameters.set('application_name', applicationName);
@@ -91,9 +84,6 @@ export function readTarget(address: string, headers: IncomingHttpHeaders, names:
 function bearerToken(header: string | undefined): string | null {
   return /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null;
 }
-
-const endpointInAddress =
-  "If your driver does not pass the options on, append '?endpoint=<endpoint-id>' to the address of /sql.";
 
 function addressedRoute(address: string): Route | null {
   const [, search = ''] = address.split('?', 2);

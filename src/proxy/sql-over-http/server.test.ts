@@ -406,6 +406,35 @@ describe('a request that is not right', () => {
     expect((await ask('ep-none')).body.code).toBe('28P01');
   });
 
+  it('finds its endpoint by the password where none is named, if there is but one', async () => {
+    const asked: string[][] = [];
+    let found = ['ep-a'];
+    await start({
+      findByPassword: async (role, password) => {
+        asked.push([role, password]);
+        return found;
+      },
+    });
+    const unnamed = { 'neon-connection-string': url({ hostname: 'localhost' }) };
+    expect((await select('select 1 as a', [], unnamed)).body.rows).toEqual([{ a: 1 }]);
+    expect(asked).toEqual([['catnap', system.password]]);
+    found = ['ep-a', 'ep-b'];
+    const several = await send({ query: 'select 1' }, unnamed);
+    expect([several.status, several.body.message]).toEqual([400, expect.stringContaining('Several branches')]);
+    found = [];
+    const none = await send({ query: 'select 1' }, unnamed);
+    expect([none.status, none.body.message]).toEqual([400, expect.stringContaining('?endpoint=<endpoint-id>')]);
+    expect(wakes).toEqual(['ep-a']);
+  });
+
+  it('counts passwords that stand for no endpoint as failed attempts', async () => {
+    await start({ findByPassword: async () => [] }, { failuresPerMinute: 2 });
+    const unnamed = { 'neon-connection-string': url({ hostname: 'localhost' }) };
+    await send({ query: 'select 1' }, unnamed);
+    await send({ query: 'select 1' }, unnamed);
+    expect((await send({ query: 'select 1' }, unnamed)).body.message).toContain('Too many');
+  });
+
   it('finds its endpoint by options too, and by the password form', async () => {
     await start();
     const byOptions = `${url({ hostname: 'localhost' })}?options=endpoint%3Dep-a`;

@@ -41,6 +41,7 @@ import {
   setCommonHeaders,
 } from './reply.ts';
 import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts';
+import { EndpointNotFound, findUnnamedEndpoint } from './unnamed-endpoint.ts';
 
 /** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
@@ -200,7 +201,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   const { identity: proven, claims } = await authenticate(target, address, context);
   const { facts } = proven;
   requireAccess(facts, address);
-  requirePooler(facts, target.route);
+  requirePooler(facts, proven.route);
   const accessName = proven.route.endpointId;
   const unwatch = access.watch({ accessName, address, endAccess: (refusal) => abort.abort(refusal) });
   response.once('close', unwatch);
@@ -220,7 +221,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
       executeBody(server, body, options, replyBytes),
     );
     return {
-      endpointId: facts.endpointId ?? target.route.endpointId,
+      endpointId: facts.endpointId ?? proven.route.endpointId,
       body: text,
       options: body.kind === 'batch' ? options.batch : null,
     };
@@ -238,18 +239,20 @@ interface KnownCaller {
 
 async function authenticate(target: SqlTarget, address: string, context: SqlContext): Promise<KnownCaller> {
   const { attempts, unauthenticated, controlPlane, mockVerifier, limits, knownPasswords } = context;
-  const { role, route, credential } = target;
+  const { role, credential } = target;
   if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
   const leave = unauthenticated.enter(address);
   if (leave === null) throw new CatnapError('rate_limited', 'Too many connections attempts');
   try {
+    const route = target.route ?? (await findUnnamedEndpoint(target, controlPlane));
     const login = { role, route, controlPlane, mockVerifier, passwordIterations: limits.passwordIterations };
     if ('password' in credential) {
       return { identity: await knownPasswords.verify({ ...login, password: credential.password }), claims: null };
     }
     return await verifyToken(login, credential.token, knownPasswords);
   } catch (thrown) {
-    if (thrown instanceof CatnapError && thrown.kind === 'password_wrong') attempts.recordFailure(address);
+    const isWrong = thrown instanceof CatnapError && thrown.kind === 'password_wrong';
+    if (isWrong || thrown instanceof EndpointNotFound) attempts.recordFailure(address);
     throw thrown;
   } finally {
     leave();

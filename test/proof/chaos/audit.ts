@@ -36,12 +36,9 @@ async function auditTenant(world: World, tenant: Tenant, all: boolean): Promise<
 /** Never two, not even for a moment. */
 export function auditServers(world: World): void {
   const seen = new Map<string, number>();
-  for (const { dataDirectory, pid, parentPid } of world.processes().servers()) {
+  for (const { dataDirectory, pid } of world.processes().servers()) {
     const other = seen.get(dataDirectory);
-    // A server that is just being forked has the words of its parent.
-    if (other !== undefined && other !== parentPid) {
-      world.violations.push(`${other} and ${pid} serve ${dataDirectory}`);
-    }
+    if (other !== undefined) world.violations.push(`${other} and ${pid} serve ${dataDirectory}`);
     seen.set(dataDirectory, pid);
   }
 }

@@ -1,7 +1,8 @@
 /** The ways in which Catnap can be run that an episode may choose from, and what each needs on this machine. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../../helpers/eventually.ts';
 import { type LoopDisk, makeLoopDisk, whyNoLoopDisk } from '../../helpers/loop-disk.ts';
 import { Program } from '../../helpers/program.ts';
 import { DatabaseElsewhere } from './database-elsewhere.ts';
@@ -10,6 +11,8 @@ import { clockEnvironment } from './faults/of-clocks.ts';
 const gibibyte = 1024 ** 3;
 /** `nobody`, whom every machine knows: initdb asks for the name. */
 const ordinaryUid = 65_534;
+/** Catnap's own processes run as this one where it is started by root. */
+const serviceUid = 700_000;
 
 export interface Installation {
   readonly program: Program;
@@ -20,6 +23,8 @@ export interface Installation {
   readonly database: DatabaseElsewhere | null;
   /** Where the file is that sets the clock of Catnap's processes. */
   readonly clockFolder: string | null;
+  /** What must hold of this one besides, at each whole look. */
+  audit?(): Promise<void>;
   /** Ends everything. */
   destroy(): Promise<void>;
 }
@@ -65,13 +70,19 @@ export const configurations: readonly Configuration[] = [
     whyNot: always,
     make: async () => {
       const store = await mkdtemp(join(tmpdir(), 'cs-'));
+      if (isRoot) await chown(store, serviceUid, serviceUid);
       const backup = { CATNAP_BACKUP_URL: `file://${store}`, CATNAP_BACKUP_DELAY: '1' };
       const program = await Program.create({ ...environment, ...backup });
       const destroy = async () => {
         await program.destroy();
         await rm(store, { recursive: true, force: true });
       };
-      return plain(program, { destroy });
+      const audit = () =>
+        eventually(async () => {
+          const kept = await readdir(store);
+          if (!kept.includes('catnap.json')) throw new Error(`nothing was uploaded: ${kept.join(', ')}`);
+        });
+      return plain(program, { destroy, audit });
     },
   },
   {

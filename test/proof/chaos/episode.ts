@@ -107,6 +107,7 @@ async function auditAll(world: World, operator: Operator, tell: (line: string) =
   await timed('states', auditStates(world));
   await timed('replicas', auditReplicas(world));
   await timed('leftovers', auditLeftovers(world));
+  await world.installation.audit?.();
   refuseViolations(world);
   operator.goOn();
   tell(`a whole look: ${took.join(', ')}`);

@@ -29,17 +29,27 @@ export class ProcessTable {
 
   /** Catnap's child processes of one name, whichever parent started them. */
   roles(parentPid: number, name: string): FoundProcess[] {
-    return this.childrenOf(parentPid).filter(({ words }) => words[1]?.endsWith('/child.js') && words[2] === name);
+    // Behind the options of its runtime, which are several on Bun.
+    const nameIn = (words: readonly string[]) => words[words.findIndex((word) => word.endsWith('/child.js')) + 1];
+    return this.childrenOf(parentPid).filter(({ words }) => words.length > 2 && nameIn(words) === name);
   }
 
   servers(): FoundServer[] {
-    return this.#all
-      .filter(({ words }) => words[0]?.endsWith('/postgres') && words.some((word) => word.startsWith(`${this.#home}/`)))
+    const named = this.#namedServers();
+    return [...named.values()]
+      .filter(({ parentPid }) => !named.has(parentPid))
       .map((found) => ({
         ...found,
         dataDirectory: found.words[found.words.indexOf('-D') + 1] ?? '',
         endpointId: settingOf(found.words, 'catnap.endpoint'),
       }));
+  }
+
+  /** With what a server is just forking, several at once when it starts: that has its words until it renames itself. */
+  #namedServers(): ReadonlyMap<number, FoundProcess> {
+    const isOfHome = (word: string) => word.startsWith(`${this.#home}/`);
+    const named = this.#all.filter(({ words }) => words[0]?.endsWith('/postgres') && words.some(isOfHome));
+    return new Map(named.map((found) => [found.pid, found]));
   }
 
   systemServer(): FoundServer | undefined {
@@ -57,7 +67,7 @@ export class ProcessTable {
 
   /** Those that name the home on their command line, servers left out. */
   others(): FoundProcess[] {
-    const servers = new Set(this.servers().map(({ pid }) => pid));
+    const servers = this.#namedServers();
     const isOfHome = (word: string) => word.startsWith(`${this.#home}/`) || word === this.#home;
     return this.#all.filter(({ pid, words }) => !servers.has(pid) && pid !== process.pid && words.some(isOfHome));
   }

@@ -14,6 +14,8 @@ const makers = ['/usr/sbin/mkfs.ext4', '/sbin/mkfs.ext4', '/usr/local/sbin/mkfs.
 const bytesPerInode = 262_144;
 const inodesMin = 256;
 const probeBytes = 1_048_576;
+/** Of a disk that is only tried out. */
+export const probePrefix = '.disk-';
 
 export interface DiskImage {
   readonly file: string;
@@ -67,7 +69,7 @@ export async function mountDiskImage(file: string, point: string): Promise<void>
 /** Null when disks can be made here, otherwise why not. Tried, not guessed: containers refuse in many ways. */
 export async function tryDiskImages(folder: string): Promise<string | null> {
   if (process.platform !== 'linux') return 'only Linux has loop devices';
-  const directory = await mkdtemp(join(folder, '.disk-')).catch(() => null);
+  const directory = await mkdtemp(join(folder, probePrefix)).catch(() => null);
   if (directory === null) return `${folder} is not writable`;
   const point = join(directory, 'disk');
   try {
@@ -79,7 +81,7 @@ export async function tryDiskImages(folder: string): Promise<string | null> {
   } catch (error) {
     return errorText(error);
   } finally {
-    // If the disk is stuck, the next start of Catnap clears it away.
+    // If the disk is stuck or Catnap is killed, its next start clears it away.
     await rm(directory, { recursive: true, force: true }).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { newBranchId } from '../../../../lib/ids.ts';
 import { Bench, ownerAndDatabase } from '../../../contract/bench.ts';
 import type { ComputeObservation } from '../../../interface/driver.ts';
 import { dataDirectory } from '../home/layout.ts';
-import { tryDiskImages } from './image.ts';
+import { makeDiskImage, mountDiskImage, tryDiskImages } from './image.ts';
 import { mountsUnder } from './mounts.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -129,6 +129,17 @@ describe.skipIf(problem !== null)('a disk for temporary files', () => {
     expect(await alive.bench.query(alive.running, enough)).toEqual([{ count: '7999' }]);
     // The branch is asleep, so it can be copied, whatever the dead server left in it.
     await dead.bench.cloneBranch();
+  });
+
+  test('that a killed Catnap was trying out is cleared away at the next start of Catnap', async () => {
+    const { work } = subject.layout;
+    const [unmounted, mounted] = [join(work, '.disk-killed'), join(work, '.disk-killed-later')];
+    for (const folder of [unmounted, mounted]) await mkdir(folder);
+    const image = join(mounted, 'image');
+    await makeDiskImage({ file: image, bytes: 1_048_576, uid: 0 });
+    await mountDiskImage(image, join(mounted, 'disk'));
+    await subject.openHost().prepare(17, () => undefined);
+    expect(await readdir(work)).toEqual([]);
   });
 
   test('is put where it belongs, whatever the tenant has planted there', async () => {

@@ -18,7 +18,7 @@ import {
   symlinkSync,
   unlinkSync,
 } from 'node:fs';
-import { realpath, rm } from 'node:fs/promises';
+import { readdir, realpath, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import type { ComputeRef } from '../../../interface/driver.ts';
@@ -26,7 +26,7 @@ import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts
 import type { Layout } from '../home/layout.ts';
 import { type DataRef, dataDirectoryOf } from '../home/server-data.ts';
 import { discard } from '../home/tenant-directories.ts';
-import { makeDiskImage, mountDiskImage, tryDiskImages } from './image.ts';
+import { makeDiskImage, mountDiskImage, probePrefix, tryDiskImages } from './image.ts';
 import { mountsUnder, unmount } from './mounts.ts';
 import { type DiskLog, ReleasedDisks } from './released.ts';
 import { imageName, pointName, SpareDisks, spareDiskPrefix } from './spares.ts';
@@ -172,6 +172,9 @@ export class TemporaryDisks {
         if (point.includes(spareDiskPrefix)) await rm(dirname(point), { recursive: true, force: true });
       }
     }
+    // Ours has been tried out by now; others are those of killed Catnaps.
+    const probes = (await readdir(this.#layout.work)).filter((name) => name.startsWith(probePrefix));
+    for (const name of probes) await rm(join(this.#layout.work, name), { recursive: true, force: true });
   }
 
   /** When Catnap ends: disks made ahead of time are not needed any more. */

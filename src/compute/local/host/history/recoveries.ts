@@ -117,7 +117,9 @@ export class Recoveries {
   }
 
   #start(spec: RecoverySpec, directory: string, target: RecoveryPlan['target']): Promise<string> {
-    const settings = { ...target, ...(Object.keys(target).length > 0 && { recovery_target_action: 'promote' }) };
+    const action = Object.keys(target).length > 0 && { recovery_target_action: 'promote' };
+    // What a crash leaves of it is thrown away, and what becomes a branch is synced as a whole before (`publishData`).
+    const settings = { fsync: 'off', ...target, ...action };
     const words = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     return startPrivateServer(this.#parts, { ...spec, home: directory, settings: 'recovery', arguments: words });
   }
