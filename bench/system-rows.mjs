@@ -33,6 +33,8 @@ export async function withSystemSql(home, work) {
 export async function addProjects(sql, { projectId, branchId }, count) {
   const [{ have }] = await sql.unsafe(`select count(*)::int as have from projects where id like 'bench-%'`);
   if (have >= count) return;
+  // Half a million rows take longer than Catnap's own statements may.
+  await sql.unsafe('set statement_timeout = 0');
   for (const [table, where, changed] of copies) {
     const columns = await sql.unsafe(
       `select column_name as name from information_schema.columns

@@ -7,6 +7,7 @@
 import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } from '../db/accounts.ts';
 import type { ApiKeyKind } from '../db/api-keys.ts';
 import { type BranchRow, selectBranch } from '../db/branches.ts';
+import { lockAnyProject } from '../db/deleted.ts';
 import { type EndpointRow, selectEndpoint } from '../db/endpoints.ts';
 import { lockProject, type ProjectRow, selectProject } from '../db/projects.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';
@@ -65,7 +66,7 @@ export async function requireProject(
   id: ProjectId,
   right: Right = 'edit',
 ): Promise<ProjectRow> {
-  return requireVisible(scope, caller, await selectProject(scope.sql, id), right);
+  return requireVisible(caller, await selectProject(scope.sql, id, memberOf(caller)), right);
 }
 
 /** As `requireProject`, and holds the project until the command's transaction ends. */
@@ -75,31 +76,39 @@ export async function requireProjectLocked(
   id: ProjectId,
   right: Right = 'edit',
 ): Promise<ProjectRow> {
-  return requireVisible(scope, caller, await lockProject(scope.tx, id), right);
+  return requireVisible(caller, await lockProject(scope.tx, id, memberOf(caller)), right);
 }
 
-/** For a project that was found in whatever state. */
-export async function requireVisible(
-  scope: Scope,
+/** As `requireProjectLocked`, for a project that may have been deleted. */
+export async function requireAnyProjectLocked(
+  scope: CommandScope,
   caller: Caller,
-  project: ProjectRow | undefined,
-  right: Right,
+  id: ProjectId,
+  right: Right = 'edit',
 ): Promise<ProjectRow> {
-  if (project === undefined || !(await canSee(scope, caller, project))) throw notFound('project');
+  return requireVisible(caller, await lockAnyProject(scope.tx, id, memberOf(caller)), right);
+}
+
+/** A personal key sees the projects of its user's organizations, and the statements that find one check that. */
+const memberOf = ({ kind, userId }: Caller) => (kind === 'personal' ? userId : null);
+
+/** `project` was found for `memberOf` the caller. */
+function requireVisible(caller: Caller, project: ProjectRow | undefined, right: Right): ProjectRow {
+  if (project === undefined || !isInReach(caller, project)) throw notFound('project');
   if (right === 'manage' && caller.kind === 'project') {
     throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
   }
   return project;
 }
 
-async function canSee(scope: Scope, caller: Caller, project: ProjectRow): Promise<boolean> {
+function isInReach(caller: Caller, project: ProjectRow): boolean {
   switch (caller.kind) {
     case 'project':
       return caller.projectId === project.id;
     case 'organization':
       return caller.organizationId === project.organizationId;
     case 'personal':
-      return (await selectOrganizationsOfUser(scope.sql, caller.userId)).some((o) => o.id === project.organizationId);
+      return true;
   }
 }
 

@@ -45,30 +45,36 @@ export async function createBranch(
   input: BranchInput,
 ): Promise<CreatedBranch> {
   const project = await requireProjectLocked(scope, caller, projectId);
-  await requireRoomInQueue(scope, projectId);
   requireSupported(input);
-  const parent = await findParent(scope, projectId, input.parentId);
-  const past = await findPast(scope, parent, input);
   const id = newBranchId();
   const name = input.name ?? id;
-  await requireFreeBranchName(scope, projectId, name);
-  await requireRoomForBranch(scope, project);
+  // Here and below: sent together, carried out in this order.
+  const [, parent] = await Promise.all([
+    requireRoomInQueue(scope, projectId),
+    findParent(scope, projectId, input.parentId),
+    requireFreeBranchName(scope, projectId, name),
+    requireRoomForBranch(scope, project),
+  ]);
+  const past = await findPast(scope, parent, input);
   requireExpiry(scope, { ...input, isDefault: false });
-  const branch = await insertBranch(scope.tx, {
-    id,
-    projectId,
-    name,
-    parentId: parent.id,
-    ...forkOf(scope, past),
-    isDefault: false,
-    protected: input.protected ?? false,
-    initSource: input.initSource ?? 'parent-data',
-    expiresAt: input.expiresAt ?? null,
-    annotation: input.annotation,
-    createdBy: caller.userId,
-  });
-  const catalog = await copyCatalog(scope, parent.id, id, past);
-  const operations: Operation[] = [await queueCopy(scope, branch, parent, past)];
+  const [branch, catalog, compute] = await Promise.all([
+    insertBranch(scope.tx, {
+      id,
+      projectId,
+      name,
+      parentId: parent.id,
+      ...forkOf(scope, past),
+      isDefault: false,
+      protected: input.protected ?? false,
+      initSource: input.initSource ?? 'parent-data',
+      expiresAt: input.expiresAt ?? null,
+      annotation: input.annotation,
+      createdBy: caller.userId,
+    }),
+    copyCatalog(scope, parent.id, id, past),
+    selectReadWriteEndpoint(scope.tx, parent.id),
+  ]);
+  const operations: Operation[] = [await queueCopy(scope, branch, { parent, compute, past })];
   const endpoints: Endpoint[] = [];
   for (const options of input.endpoints) {
     const made = await insertNewEndpoint(scope, project, branch, options);
@@ -97,13 +103,22 @@ function forkOf(scope: Scope, past: ResolvedMoment | null): Pick<Branch, 'parent
 
 /** For a moment of the past these are a guess until the operation has read what was there. */
 async function copyCatalog(scope: CommandScope, from: BranchId, to: BranchId, past: ResolvedMoment | null) {
-  await copyRoles(scope.tx, from, to);
-  await copyDatabases(scope.tx, from, to);
-  if (past !== null) {
-    await deletePendingDatabases(scope.tx, to);
-    await deletePendingRoles(scope.tx, to);
-  }
-  return { roles: await selectRoles(scope.tx, to), databases: await selectDatabases(scope.tx, to) };
+  const { tx } = scope;
+  const [, , , roles, databases] = await Promise.all([
+    copyRoles(tx, from, to),
+    copyDatabases(tx, from, to),
+    past === null ? undefined : Promise.all([deletePendingDatabases(tx, to), deletePendingRoles(tx, to)]),
+    selectRoles(tx, to),
+    selectDatabases(tx, to),
+  ]);
+  return { roles, databases };
+}
+
+interface CopySource {
+  readonly parent: Branch;
+  /** The parent's, if it has one. */
+  readonly compute: Endpoint | undefined;
+  readonly past: ResolvedMoment | null;
 }
 
 /**
@@ -113,8 +128,7 @@ async function copyCatalog(scope: CommandScope, from: BranchId, to: BranchId, pa
 async function queueCopy(
   scope: CommandScope,
   branch: Branch,
-  parent: Branch,
-  past: ResolvedMoment | null,
+  { parent, compute, past }: CopySource,
 ): Promise<Operation> {
   const of = { projectId: branch.projectId, branchId: branch.id, exclusive: [branchKey(branch.id)] };
   if (past !== null) {
@@ -124,7 +138,6 @@ async function queueCopy(
       state: { past: { ...past } },
     });
   }
-  const compute = await selectReadWriteEndpoint(scope.tx, parent.id);
   const shared = [branchKey(parent.id), ...(compute === undefined ? [] : [endpointKey(compute.id)])];
   return enqueue(scope, 'create_branch', { ...of, shared });
 }

@@ -4,7 +4,7 @@
  * because owners also create roles and change passwords by SQL.
  */
 import type { BranchRow } from '../db/branches.ts';
-import type { Sql } from '../db/client.ts';
+import type { Sql, Tx } from '../db/client.ts';
 import {
   type DatabaseRow,
   deleteDatabaseRow,
@@ -14,7 +14,8 @@ import {
   selectDatabasesToApply,
   updateDatabase,
 } from '../db/databases.ts';
-import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { type EndpointRow, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { countUnfinished } from '../db/operations.ts';
 import { selectProject } from '../db/projects.ts';
 import {
   deleteRoleRow,
@@ -30,7 +31,7 @@ import type { ServerCatalog } from '../lib/model.ts';
 import { requireNotResetting } from './branch.ts';
 import type { CommandScope } from './context.ts';
 import { isHeld } from './disk-guard.ts';
-import { computeKeys, enqueue, type Operation, requireRoomInQueue } from './operation.ts';
+import { computeKeys, enqueue, type Operation, requireShortQueue } from './operation.ts';
 import { spentQuota } from './quota.ts';
 
 export interface PendingCatalog {
@@ -44,17 +45,24 @@ export interface PendingCatalog {
  */
 export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
   requireNotResetting(branch);
-  const endpoint = await selectReadWriteEndpoint(scope.tx, branch.id);
+  const [endpoint, unfinished] = await Promise.all([
+    selectReadWriteEndpoint(scope.tx, branch.id),
+    countUnfinished(scope.tx, branch.projectId),
+  ]);
   if (endpoint === undefined) return [];
   const wasAsleep = endpoint.currentState === 'idle' && endpoint.pendingState !== 'active';
-  if (wasAsleep && isHeld(endpoint)) return [];
-  const project = await selectProject(scope.tx, branch.projectId);
-  if (wasAsleep && project !== undefined && spentQuota(project, scope.clock.now()) !== null) return [];
-  await requireRoomInQueue(scope, branch.projectId);
+  if (wasAsleep && (await mayNotWake(scope, endpoint))) return [];
+  requireShortQueue(unfinished);
   const options = computeKeys(endpoint);
   const apply = await enqueue(scope, 'apply_config', options);
   // A sleeping compute is woken for the change and put back to sleep after it.
   return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
+}
+
+async function mayNotWake(scope: CommandScope, endpoint: EndpointRow): Promise<boolean> {
+  if (isHeld(endpoint)) return true;
+  const project = await selectProject(scope.tx, endpoint.projectId);
+  return project !== undefined && spentQuota(project, scope.clock.now()) !== null;
 }
 
 export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promise<PendingCatalog> {
@@ -66,17 +74,21 @@ export async function selectPendingCatalog(sql: Sql, branchId: BranchId): Promis
 }
 
 export async function recordCatalog(
-  sql: Sql,
+  tx: Tx,
   branchId: BranchId,
   applied: PendingCatalog,
   seen: ServerCatalog,
 ): Promise<void> {
-  for (const role of applied.roles) await markRoleApplied(sql, role);
-  for (const database of applied.databases) await markDatabaseApplied(sql, database);
-  await Promise.all([recordSeenRoles(sql, branchId, seen), recordSeenDatabases(sql, branchId, seen)]);
+  // Sent together, carried out in this order.
+  await Promise.all([
+    ...applied.roles.map((role) => markRoleApplied(tx, role)),
+    ...applied.databases.map((database) => markDatabaseApplied(tx, database)),
+    recordSeenRoles(tx, branchId, seen),
+    recordSeenDatabases(tx, branchId, seen),
+  ]);
 }
 
-async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {
+async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
   const known = new Map((await selectRoles(sql, branchId)).map((role) => [role.name, role]));
   for (const role of seen.roles) {
     const row = known.get(role.name);
@@ -94,7 +106,7 @@ async function recordSeenRoles(sql: Sql, branchId: BranchId, seen: ServerCatalog
   }
 }
 
-async function recordSeenDatabases(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<void> {
+async function recordSeenDatabases(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
   const known = new Map((await selectDatabases(sql, branchId)).map((database) => [database.name, database]));
   for (const database of seen.databases) {
     const row = known.get(database.name);

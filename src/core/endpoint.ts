@@ -7,12 +7,14 @@ import {
   type EndpointType,
   insertEndpoint,
   lockEndpoint,
+  type NewEndpoint,
+  selectEndpoint,
   selectEndpoints,
   selectReadWriteEndpoint,
   updateEndpoint,
 } from '../db/endpoints.ts';
 import { hurryFailingChange } from '../db/operations.ts';
-import type { ProjectRow } from '../db/projects.ts';
+import type { NewProject, ProjectRow } from '../db/projects.ts';
 import { daySeconds } from '../lib/clock.ts';
 import type { Config } from '../lib/config.ts';
 import { CatnapError, invalid, notFound } from '../lib/errors.ts';
@@ -79,7 +81,7 @@ export async function createEndpoint(
   return insertNewEndpoint(scope, project, branch, input);
 }
 
-/** For project and branch creation too. The caller holds the project. */
+/** For the creation of branches too. The caller holds the project. */
 export async function insertNewEndpoint(
   scope: CommandScope,
   project: ProjectRow,
@@ -90,20 +92,44 @@ export async function insertNewEndpoint(
     throw invalid(`invalid request: region_id must be the project's region, ${project.regionId}`);
   }
   requireProvisioner(input.provisioner, 'provisioner');
-  if (input.type === 'read_only') {
-    await requireReplicaAllowed(scope, project, branch);
-  } else if ((await selectReadWriteEndpoint(scope.tx, branch.id)) !== undefined) {
-    throw new CatnapError('conflict', 'read_write endpoint already exists');
-  }
-  const row = await endpointFrom(scope, project, branch, input);
+  const [plan] = await Promise.all([
+    planOfProject(scope, project),
+    requireFreePlace(scope, project, branch, input.type),
+  ]);
+  const row = endpointFrom(scope, project, branch.id, { ...input, plan });
   if (!row.disabled) requireQuotaLeft(scope, project);
-  const endpoint = await insertEndpoint(scope.tx, row, row.disabled ? null : 'active');
-  if (endpoint.disabled)
-    return {
-      endpoint: await updateEndpoint(scope.tx, endpoint.id, { currentState: 'idle' }),
-      operations: [],
-    };
-  return { endpoint, operations: [await enqueue(scope, 'start_compute', computeKeys(endpoint))] };
+  return insertAndStart(scope, row);
+}
+
+/** The compute that a new project begins with. The project's row is written by the same command. */
+export async function insertFirstEndpoint(
+  scope: CommandScope,
+  project: NewProject,
+  branchId: BranchId,
+  plan: Plan,
+): Promise<EndpointResult> {
+  return insertAndStart(scope, endpointFrom(scope, project, branchId, { type: 'read_write', plan }));
+}
+
+async function requireFreePlace(
+  scope: CommandScope,
+  project: ProjectRow,
+  branch: BranchRow,
+  type: EndpointType,
+): Promise<void> {
+  if (type === 'read_only') return requireReplicaAllowed(scope, project, branch);
+  const existing = await selectReadWriteEndpoint(scope.tx, branch.id);
+  if (existing !== undefined) throw new CatnapError('conflict', 'read_write endpoint already exists');
+}
+
+async function insertAndStart(scope: CommandScope, row: NewEndpoint): Promise<EndpointResult> {
+  if (row.disabled) return { endpoint: await insertAsleep(scope, row), operations: [] };
+  // Sent together, carried out in this order.
+  const [endpoint, operation] = await Promise.all([
+    insertEndpoint(scope.tx, row, 'active'),
+    enqueue(scope, 'start_compute', computeKeys(row)),
+  ]);
+  return { endpoint, operations: [operation] };
 }
 
 /** For a branch that people may want to look at: their first connection wakes it. The caller holds the project. */
@@ -113,17 +139,26 @@ export async function insertSleepingEndpoint(
   branch: BranchRow,
   input: EndpointOptions,
 ): Promise<Endpoint> {
-  const { id } = await insertEndpoint(scope.tx, await endpointFrom(scope, project, branch, input), null);
+  const plan = await planOfProject(scope, project);
+  return insertAsleep(scope, endpointFrom(scope, project, branch.id, { ...input, plan }));
+}
+
+async function insertAsleep(scope: CommandScope, row: NewEndpoint): Promise<Endpoint> {
+  const { id } = await insertEndpoint(scope.tx, row, null);
   return updateEndpoint(scope.tx, id, { currentState: 'idle' });
 }
 
-async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: BranchRow, input: EndpointOptions) {
+function endpointFrom(
+  scope: CommandScope,
+  project: Pick<ProjectRow, 'id' | 'defaultEndpointSettings'>,
+  branchId: BranchId,
+  { plan, ...input }: EndpointOptions & { readonly plan: Plan },
+): NewEndpoint {
   const defaults = project.defaultEndpointSettings;
   const size = resolveSize(input, {
     minCu: defaults.autoscaling_limit_min_cu,
     maxCu: defaults.autoscaling_limit_max_cu,
   });
-  const plan = await planOfProject(scope, project);
   requireSize(size, plan);
   const suspendTimeoutSeconds = input.suspendTimeoutSeconds ?? defaults.suspend_timeout_seconds;
   requireSuspendTimeout(suspendTimeoutSeconds, plan, scope.config);
@@ -131,7 +166,7 @@ async function endpointFrom(scope: CommandScope, project: ProjectRow, branch: Br
   return {
     id: newEndpointId(),
     projectId: project.id,
-    branchId: branch.id,
+    branchId,
     type: input.type,
     name: input.name ?? null,
     ...size,
@@ -174,8 +209,13 @@ export async function getEndpoint(
   projectId: ProjectId,
   id: EndpointId,
 ): Promise<Endpoint> {
-  await requireProject(scope, caller, projectId);
-  return requireEndpoint(scope, projectId, id);
+  // Read together; whether the project may be seen is judged first.
+  const [, endpoint] = await Promise.all([
+    requireProject(scope, caller, projectId),
+    selectEndpoint(scope.sql, projectId, id),
+  ]);
+  if (endpoint === undefined) throw notFound('endpoint');
+  return endpoint;
 }
 
 export async function startEndpoint(

@@ -172,7 +172,11 @@ export function newOperation(clock: Clock, job: JobName, options: EnqueueOptions
 
 /** Conflicting writes queue in order; only an unreasonably long queue is refused. */
 export async function requireRoomInQueue(scope: CommandScope, projectId: ProjectId): Promise<void> {
-  if ((await countUnfinished(scope.tx, projectId)) >= unfinishedMax) {
+  requireShortQueue(await countUnfinished(scope.tx, projectId));
+}
+
+export function requireShortQueue(unfinished: number): void {
+  if (unfinished >= unfinishedMax) {
     throw new CatnapError('locked', 'project has too many running operations, scheduling of new ones is prohibited', {
       retryAfterSeconds: 2,
     });

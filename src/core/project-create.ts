@@ -3,7 +3,7 @@
 import type { OrganizationRow } from '../db/accounts.ts';
 import { insertBranch } from '../db/branches.ts';
 import { insertDatabase } from '../db/databases.ts';
-import { countProjects, insertProject, nextTenantNumber, type ProjectSettings } from '../db/projects.ts';
+import { countProjects, insertProject, type NewProject, type ProjectSettings } from '../db/projects.ts';
 import { daySeconds } from '../lib/clock.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import { newBranchId, newProjectId, newSecret, type OrganizationId } from '../lib/ids.ts';
@@ -12,7 +12,7 @@ import type { Branch } from './branch.ts';
 import { type ConnectionDetails, connectionDetails } from './connection-uri.ts';
 import type { CommandScope } from './context.ts';
 import { type BranchDatabase, requireDatabaseName } from './database.ts';
-import { type Endpoint, insertNewEndpoint } from './endpoint.ts';
+import { type Endpoint, insertFirstEndpoint } from './endpoint.ts';
 import { requirePreloadLibraries } from './endpoint-settings.ts';
 import { branchKey, enqueue, type Operation } from './operation.ts';
 import { requireMaintenanceWindow } from './pending-update.ts';
@@ -71,43 +71,36 @@ const initialSettings: ProjectSettings = {
   hipaa: false,
 };
 
+/** The rows are written in one round trip: none of them needs what the database answers to another. */
 export async function createProject(scope: CommandScope, caller: Caller, input: ProjectInput): Promise<CreatedProject> {
   if (caller.kind === 'project') throw new CatnapError('forbidden', 'not allowed for project-scoped API keys');
   const organization = await resolveOrganization(scope, caller, input.organizationId);
   await requireRoomForProject(scope, organization);
   const names = initialNames(input);
-  const project = await insertNewProject(scope, caller, organization, input);
-  const branch = await insertBranch(scope.tx, {
-    id: newBranchId(),
-    projectId: project.id,
-    name: names.branch,
-    parentId: null,
-    parentTimestamp: null,
-    isDefault: true,
-    protected: false,
-    initSource: 'parent-data',
-    expiresAt: null,
-    annotation: input.annotation,
-    createdBy: caller.userId,
-  });
-  const { role, password } = await insertNewRole(scope, {
-    projectId: project.id,
-    branchId: branch.id,
-    name: names.role,
-    noLogin: false,
-    storePassword: project.storePasswords,
-  });
-  const database = await insertDatabase(scope.tx, {
-    branchId: branch.id,
-    name: names.database,
-    ownerName: names.role,
-  });
-  const create = await enqueue(scope, 'create_timeline', {
-    projectId: project.id,
-    branchId: branch.id,
-    exclusive: [branchKey(branch.id)],
-  });
-  const { endpoint, operations } = await insertNewEndpoint(scope, project, branch, { type: 'read_write' });
+  const wanted = newProject(scope, caller, organization, input);
+  const [projectId, branchId] = [wanted.id, newBranchId()];
+  const of = { projectId, branchId };
+  // Sent together, carried out in this order.
+  const [project, branch, { role, password }, database, create, { endpoint, operations }] = await Promise.all([
+    insertProject(scope.tx, wanted, scope.config.uids?.firstTenant ?? null),
+    insertBranch(scope.tx, {
+      id: branchId,
+      projectId,
+      name: names.branch,
+      parentId: null,
+      parentTimestamp: null,
+      isDefault: true,
+      protected: false,
+      initSource: 'parent-data',
+      expiresAt: null,
+      annotation: input.annotation,
+      createdBy: caller.userId,
+    }),
+    insertNewRole(scope, { ...of, name: names.role, noLogin: false, storePassword: wanted.storePasswords }),
+    insertDatabase(scope.tx, { branchId, name: names.database, ownerName: names.role }),
+    enqueue(scope, 'create_timeline', { ...of, exclusive: [branchKey(branchId)] }),
+    insertFirstEndpoint(scope, wanted, branchId, planOf(organization.plan)),
+  ]);
   const target = {
     endpointId: endpoint.id,
     databaseName: database.name,
@@ -137,12 +130,12 @@ function initialNames(input: ProjectInput) {
   return { database, role, branch };
 }
 
-async function insertNewProject(
+function newProject(
   scope: CommandScope,
   caller: Caller,
   organization: OrganizationRow,
   input: ProjectInput,
-): Promise<Project> {
+): NewProject {
   const { config } = scope;
   const pgVersion = input.pgVersion ?? defaultPgVersion;
   if (!config.pgVersions.includes(pgVersion)) {
@@ -161,8 +154,7 @@ async function insertNewProject(
   const id = newProjectId();
   const name = input.name ?? id;
   if (name.trim() === '') throw invalid('invalid request: body.project.name must not be blank');
-  const tenantUid = config.uids === null ? null : config.uids.firstTenant + (await nextTenantNumber(scope.tx));
-  return insertProject(scope.tx, {
+  return {
     id,
     organizationId: organization.id,
     ownerId: caller.userId,
@@ -177,9 +169,8 @@ async function insertNewProject(
       allowed_ips: mergeAllowedIps(initialSettings, input.settings),
     },
     defaultEndpointSettings: resolveEndpointDefaults(scope, organization, null, input.endpointDefaults),
-    tenantUid,
     adminSecret: scope.box.seal(newSecret(), adminSecretSealContext(id)),
-  });
+  };
 }
 
 export async function requireRoomForProject(scope: CommandScope, organization: OrganizationRow): Promise<void> {

@@ -4,7 +4,6 @@ import { attachWithBranch } from '../db/auth-integrations.ts';
 import { isBranchNameTaken, selectBranches, selectBranchInAnyState, updateBranch } from '../db/branches.ts';
 import {
   type DeletedThing,
-  lockAnyProject,
   readUsersAnew,
   recoverEndpoints,
   selectDeletedThings,
@@ -14,7 +13,7 @@ import { selectEndpoints } from '../db/endpoints.ts';
 import { markProject, type ProjectRow } from '../db/projects.ts';
 import { CatnapError, notFound, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
-import { type Caller, organizationsOf, requireProjectLocked, requireVisible } from './access.ts';
+import { type Caller, organizationsOf, requireAnyProjectLocked, requireProjectLocked } from './access.ts';
 import { type Branch, namesOf, requireNoRecoverableChildren } from './branch.ts';
 import { requireRoomForBranch } from './branch-create.ts';
 import type { CommandScope, Scope } from './context.ts';
@@ -56,7 +55,7 @@ export async function purgeProject(scope: CommandScope, caller: Caller, id: Proj
 
 /** Held for the rest of the transaction. */
 async function requireDeletedProject(scope: CommandScope, caller: Caller, id: ProjectId): Promise<ProjectRow> {
-  const project = await requireVisible(scope, caller, await lockAnyProject(scope.tx, id), 'manage');
+  const project = await requireAnyProjectLocked(scope, caller, id, 'manage');
   requireDeleted(scope, project, 'project');
   return project;
 }

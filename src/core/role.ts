@@ -1,4 +1,5 @@
 /** Roles of a branch. Catnap generates the password; the server only ever gets its SCRAM verifier. */
+import { selectBranch } from '../db/branches.ts';
 import { selectDatabases } from '../db/databases.ts';
 import {
   announceReset,
@@ -49,24 +50,31 @@ export async function createRole(
   caller: Caller,
   input: RoleAddress & { readonly noLogin: boolean },
 ): Promise<RoleChange> {
-  const project = await requireProjectLocked(scope, caller, input.projectId);
-  const branch = await requireBranch(scope, input.projectId, input.branchId);
+  // Sent together, carried out in this order: the project is held while the others are read.
+  const [project, branch, roles] = await Promise.all([
+    requireProjectLocked(scope, caller, input.projectId),
+    selectBranch(scope.tx, input.projectId, input.branchId),
+    selectRoles(scope.tx, input.branchId),
+  ]);
+  if (branch === undefined) throw notFound('branch');
   requireRoleName(input.name, 'body.role.name');
-  const roles = await selectRoles(scope.tx, branch.id);
   if (roles.some((role) => role.name === input.name)) {
     throw new CatnapError('conflict', withDetails('role already exists', { role_name: input.name }));
   }
   if (roles.length >= rolesPerBranchMax) {
     throw new CatnapError('unprocessable', `a branch has at most ${rolesPerBranchMax} roles`);
   }
-  const made = await insertNewRole(scope, {
-    projectId: project.id,
-    branchId: branch.id,
-    name: input.name,
-    noLogin: input.noLogin,
-    storePassword: project.storePasswords,
-  });
-  return { ...made, operations: await queueCatalogChange(scope, branch) };
+  const [made, operations] = await Promise.all([
+    insertNewRole(scope, {
+      projectId: project.id,
+      branchId: branch.id,
+      name: input.name,
+      noLogin: input.noLogin,
+      storePassword: project.storePasswords,
+    }),
+    queueCatalogChange(scope, branch),
+  ]);
+  return { ...made, operations };
 }
 
 /** Also for project creation: the first role of a project needs no operation of its own. */
@@ -103,10 +111,16 @@ export async function getRole(scope: Scope, caller: Caller, address: RoleAddress
 }
 
 export async function deleteRole(scope: CommandScope, caller: Caller, address: RoleAddress): Promise<RoleChange> {
-  await requireProjectLocked(scope, caller, address.projectId);
-  const branch = await requireBranch(scope, address.projectId, address.branchId);
-  const role = await requireRole(scope, address);
-  const owned = (await selectDatabases(scope.tx, branch.id)).filter((database) => database.ownerName === role.name);
+  // Sent together, carried out in this order: the project is held while the others are read.
+  const [, branch, role, databases] = await Promise.all([
+    requireProjectLocked(scope, caller, address.projectId),
+    selectBranch(scope.tx, address.projectId, address.branchId),
+    selectRole(scope.tx, address.branchId, address.name),
+    selectDatabases(scope.tx, address.branchId),
+  ]);
+  if (branch === undefined) throw notFound('branch');
+  if (role === undefined) throw notFound('role');
+  const owned = databases.filter((database) => database.ownerName === role.name);
   if (owned.length > 0) {
     throw new CatnapError(
       'conflict',
@@ -120,8 +134,11 @@ export async function deleteRole(scope: CommandScope, caller: Caller, address: R
     await deleteRoleRow(scope.tx, role.id);
     return { role, password: null, operations: [] };
   }
-  const dropped = await updateRole(scope.tx, role.id, { droppedAt: scope.clock.now(), pending: true });
-  return { role: dropped, password: null, operations: await queueCatalogChange(scope, branch) };
+  const [dropped, operations] = await Promise.all([
+    updateRole(scope.tx, role.id, { droppedAt: scope.clock.now(), pending: true }),
+    queueCatalogChange(scope, branch),
+  ]);
+  return { role: dropped, password: null, operations };
 }
 
 export async function resetRolePassword(

@@ -1,14 +1,20 @@
 /** What was deleted and can still be recovered, and what of it is due to be removed for good. */
-import type { BranchId, OrganizationId, ProjectId } from '../lib/ids.ts';
+import type { BranchId, OrganizationId, ProjectId, UserId } from '../lib/ids.ts';
 import type { BranchRow, DeletionMethod } from './branches.ts';
 import { first, one, type Sql, type Tx } from './client.ts';
 import type { EndpointRow } from './endpoints.ts';
 import { unfinished } from './operations.ts';
-import type { ProjectRow } from './projects.ts';
+import { type ProjectRow, seenBy } from './projects.ts';
 
 /** A project in whatever state, held for the rest of the transaction. */
-export async function lockAnyProject(tx: Tx, id: ProjectId): Promise<ProjectRow | undefined> {
-  return first(await tx<ProjectRow[]>`select * from projects where id = ${id} for update`);
+export async function lockAnyProject(
+  tx: Tx,
+  id: ProjectId,
+  member: UserId | null = null,
+): Promise<ProjectRow | undefined> {
+  return first(
+    await tx<ProjectRow[]>`select p.* from projects p where p.id = ${id} ${seenBy(tx, member)} for update of p`,
+  );
 }
 
 /** Computes of a branch, without those that are being removed already. */

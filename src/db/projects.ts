@@ -52,15 +52,24 @@ export interface ProjectRow {
   readonly recoverableUntil: Date | null;
 }
 
-export type NewProject = Omit<ProjectRow, 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt' | 'recoverableUntil'>;
+export type NewProject = Omit<
+  ProjectRow,
+  'tenantUid' | 'usage' | 'createdAt' | 'updatedAt' | 'deletingAt' | 'recoverableUntil'
+>;
 
-export async function insertProject(sql: Sql, project: NewProject): Promise<ProjectRow> {
-  const row = {
-    ...project,
-    settings: json(sql, project.settings),
-    defaultEndpointSettings: json(sql, project.defaultEndpointSettings),
-  };
-  return one(await sql<ProjectRow[]>`insert into projects ${sql(row)} returning *`);
+/** Gives it the next uid, counted from the first; null where tenants have none of their own. */
+export async function insertProject(sql: Sql, project: NewProject, firstTenantUid: number | null): Promise<ProjectRow> {
+  const { id, organizationId, ownerId, name, regionId, pgVersion, storePasswords, historyRetentionSeconds } = project;
+  const tenantUid = firstTenantUid === null ? sql`null` : sql`${firstTenantUid}::int + nextval('tenant_numbers')::int`;
+  return one(
+    await sql<ProjectRow[]>`
+      insert into projects (id, organization_id, owner_id, name, region_id, pg_version, store_passwords,
+        history_retention_seconds, settings, default_endpoint_settings, admin_secret, tenant_uid)
+      values (${id}, ${organizationId}, ${ownerId}, ${name}, ${regionId}, ${pgVersion}, ${storePasswords},
+        ${historyRetentionSeconds}, ${json(sql, project.settings)}, ${json(sql, project.defaultEndpointSettings)},
+        ${project.adminSecret}, ${tenantUid})
+      returning *`,
+  );
 }
 
 export async function nextTenantNumber(sql: Sql): Promise<number> {
@@ -74,8 +83,22 @@ export async function selectLongestRetention(sql: Sql): Promise<number> {
   return one(rows).seconds;
 }
 
-export async function selectProject(sql: Sql, id: ProjectId): Promise<ProjectRow | undefined> {
-  return first(await sql<ProjectRow[]>`select * from projects where id = ${id} and deleting_at is null`);
+/** With a `member`, only a project of an organization that this user belongs to. */
+export const seenBy = (sql: Sql, member: UserId | null) =>
+  member === null
+    ? sql``
+    : sql`and exists (
+        select 1 from organization_members m where m.organization_id = p.organization_id and m.user_id = ${member})`;
+
+export async function selectProject(
+  sql: Sql,
+  id: ProjectId,
+  member: UserId | null = null,
+): Promise<ProjectRow | undefined> {
+  return first(
+    await sql<ProjectRow[]>`
+      select p.* from projects p where p.id = ${id} and p.deleting_at is null ${seenBy(sql, member)}`,
+  );
 }
 
 /** For operations, which still work on a project that is being deleted. */
@@ -87,8 +110,15 @@ export async function selectProjectInAnyState(sql: Sql, id: ProjectId): Promise<
  * Holds the project for the rest of the transaction. Every command that queues operations takes it first, so the order
  * of operations of one project is the order of its commits.
  */
-export async function lockProject(tx: Tx, id: ProjectId): Promise<ProjectRow | undefined> {
-  return first(await tx<ProjectRow[]>`select * from projects where id = ${id} and deleting_at is null for update`);
+export async function lockProject(
+  tx: Tx,
+  id: ProjectId,
+  member: UserId | null = null,
+): Promise<ProjectRow | undefined> {
+  return first(
+    await tx<ProjectRow[]>`
+      select p.* from projects p where p.id = ${id} and p.deleting_at is null ${seenBy(tx, member)} for update of p`,
+  );
 }
 
 /** As `lockProject`, for the outcome of an operation, which may belong to a project that is being deleted. */

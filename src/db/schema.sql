@@ -239,6 +239,7 @@ create table databases (
   constraint databases_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX databases_name ON catnap.databases USING btree (branch_id, name) WHERE (dropped_at IS NULL);
+CREATE INDEX databases_of_branch ON catnap.databases USING btree (branch_id);
 
 create table deliveries (
   operation_id uuid not null,
@@ -488,6 +489,7 @@ create table roles (
   constraint roles_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX roles_name ON catnap.roles USING btree (branch_id, name) WHERE (dropped_at IS NULL);
+CREATE INDEX roles_of_branch ON catnap.roles USING btree (branch_id);
 CREATE INDEX roles_password_mark ON catnap.roles USING btree (SUBSTRING(password FROM 2 FOR 16)) WHERE ((get_byte(password, 0) = 2) AND (dropped_at IS NULL));
 
 create table schema_migrations (

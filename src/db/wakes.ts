@@ -152,6 +152,34 @@ export async function openStartedRoute(
   return rows.length > 0;
 }
 
+/**
+ * Marks the first branch of a project as ready and ends the operation that made its data, all in one statement: the
+ * first client of a new project waits for it. Nothing happens, and the result is false, if the lease is lost, the
+ * operation cancelled, the branch deleted, or the project locked.
+ */
+export async function readyFirstBranch(
+  sql: Sql,
+  operation: Pick<OperationRow, 'id' | 'projectId'>,
+  lease: string,
+  { branchId, receipt }: { readonly branchId: BranchId; readonly receipt: object },
+): Promise<boolean> {
+  const rows = await sql`
+    with project as (select id from projects where id = ${operation.projectId} for update skip locked),
+    held as (
+      select o.id from operations o join project on o.project_id = project.id
+      where o.id = ${operation.id} and o.lease = ${lease} and o.status <> 'cancelling' for update of o),
+    ready as (
+      update branches b set current_state = 'ready', pending_state = null, state_changed_at = clock_timestamp(),
+        updated_at = now(), receipt = ${json(sql, receipt)}::jsonb
+      from held where b.id = ${branchId} and b.deleting_at is null returning b.id),
+    finished as (
+      update operations o set status = 'finished', lease = null, lease_until = null, retry_at = null, state = '{}',
+        finished_at = clock_timestamp(), updated_at = clock_timestamp()
+      from ready where o.id = ${operation.id} returning o.id)
+    select pg_notify(${operationsChannel}, ''), pg_notify(${changesChannel}, ${operation.id}) from finished`;
+  return rows.length > 0;
+}
+
 /** Announces a route to proxies at the moment a usual wake ends. The rows say the same. */
 export const routesChannel = 'catnap_routes';
 

@@ -3,6 +3,7 @@ import { chmod, chown, lstat, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { attachStorage } from '../compute/local/host/disks/storage-image.ts';
 import { createLayout, type Layout } from '../compute/local/host/home/layout.ts';
+import { spreadSubdirectories } from '../compute/local/host/home/spread.ts';
 import { type Config, ConfigError } from '../lib/config.ts';
 
 /** Entries that Catnap makes: a home without projects that has any other entry is refused. */
@@ -21,8 +22,8 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   const passable = uids ? 0o711 : 0o700;
   await ensureFolder(layout.builds, 0o755);
   await ensureFolder(layout.templates, 0o700);
-  await ensureFolder(layout.projects, passable);
-  await ensureFolder(layout.histories, uids ? 0o750 : 0o700);
+  await ensureFolder(layout.projects, passable, { isSpread: true });
+  await ensureFolder(layout.histories, uids ? 0o750 : 0o700, { isSpread: true });
   // The child processes read it, to copy it off the machine; no tenant can enter it.
   if (uids) await chown(layout.histories, ownUid(), uids.service);
   await ensureFolder(layout.sockets, passable);
@@ -39,10 +40,15 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
  * A folder that exists must be our own directory: the socket folder may be in a shared temporary directory, where any
  * user could have made it first. A link is followed only when it is our own (tests share builds that way).
  */
-async function ensureFolder(path: string, mode: number): Promise<void> {
-  await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+async function ensureFolder(path: string, mode: number, { isSpread = false } = {}): Promise<void> {
+  const isNew = await mkdir(path, { mode }).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+      return false;
+    },
+  );
+  if (isNew && isSpread) await spreadSubdirectories(path);
   const link = await lstat(path);
   const target = link.isSymbolicLink() ? await stat(path) : link;
   if (!target.isDirectory() || link.uid !== ownUid() || target.uid !== ownUid()) {

@@ -130,11 +130,18 @@ interface AppliedCatalog {
   readonly note: string | null;
 }
 
-/** Carries out what is pending on a running server; the returned write records that, and what the server holds. */
-export async function applyCatalog(context: StepContext, target: ComputeTarget): Promise<AppliedCatalog> {
+/**
+ * Carries out what is pending on a running server, which the caller may have read already; the returned write records
+ * that, and what the server holds.
+ */
+export async function applyCatalog(
+  context: StepContext,
+  target: ComputeTarget,
+  known?: PendingCatalog,
+): Promise<AppliedCatalog> {
   // A replica gets its roles and databases from its primary.
   if (target.endpoint.type === 'read_only') return { write: nothingToRecord, note: null };
-  const pending = await selectPendingCatalog(context.core.database.sql, target.branch.id);
+  const pending = known ?? (await selectPendingCatalog(context.core.database.sql, target.branch.id));
   const replication = target.project.settings.enable_logical_replication;
   const seen = await context.driver.configure(target.ref, { ...catalogChange(pending), replication });
   const note = seen.madeWay === undefined ? null : describeWay(seen.madeWay);
@@ -165,9 +172,13 @@ const patientFailures = 3;
  * As `applyCatalog`, for a start: a change that the server refuses must not keep the compute from coming up. It stays
  * pending, and the operation that was queued for it reports why it fails.
  */
-export async function applyCatalogIfPossible(context: StepContext, target: ComputeTarget): Promise<Write> {
+export async function applyCatalogIfPossible(
+  context: StepContext,
+  target: ComputeTarget,
+  pending: PendingCatalog,
+): Promise<Write> {
   try {
-    return (await applyCatalog(context, target)).write;
+    return (await applyCatalog(context, target, pending)).write;
   } catch (error) {
     if (!(error instanceof ServerRefusalError) && context.operation.failuresCount < patientFailures) throw error;
     context.log.warn({ err: error }, 'pending changes of roles and databases could not be applied at the start');

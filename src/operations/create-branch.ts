@@ -45,8 +45,10 @@ const copy: Step = async (context) => {
     }
     return done(async (tx) => {
       await record(tx);
-      await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null });
-      if (past === null) await copyLogicalSize(tx, parentId, target.branch.id);
+      await Promise.all([
+        updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null }),
+        past === null ? copyLogicalSize(tx, parentId, target.branch.id) : undefined,
+      ]);
     });
   });
 };
@@ -79,18 +81,19 @@ const nothing = { roles: [], databases: [] };
 /** If the copy holds exactly what was read, its first start does not read it again. */
 async function recordCopy(tx: Tx, parentId: BranchId, { target, source, receipt }: Copied): Promise<void> {
   const { id } = target.branch;
-  await updateBranch(tx, id, { receipt, parentLsn: receipt.lsn });
-  if (source !== null) {
-    await Promise.all([
-      recordCatalog(tx, parentId, nothing, source.catalog),
-      recordCatalog(tx, id, nothing, source.catalog),
-      updateCatalogKept(tx, id, source.isExact),
-      source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
-    ]);
-  }
+  await Promise.all([
+    updateBranch(tx, id, { receipt, parentLsn: receipt.lsn }),
+    ...(source === null
+      ? []
+      : [
+          recordCatalog(tx, parentId, nothing, source.catalog),
+          recordCatalog(tx, id, nothing, source.catalog),
+          updateCatalogKept(tx, id, source.isExact),
+          source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
+        ]),
+  ]);
   // No change has been carried out on the parent since it was copied: every operation that could waits for this one.
-  await settleCopiedRoles(tx, parentId, id);
-  await settleCopiedDatabases(tx, parentId, id);
+  await Promise.all([settleCopiedRoles(tx, parentId, id), settleCopiedDatabases(tx, parentId, id)]);
 }
 
 /** Nothing of it concerns the parent, which has gone on since. */

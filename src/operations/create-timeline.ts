@@ -1,7 +1,8 @@
 /** Gives a project's first branch its data: a copy of the prepared template. */
 import { updateBranch } from '../db/branches.ts';
-import { abandonIfHopeless, done, type Job, type Step, skip } from './step.ts';
+import { abandonIfHopeless, done, type Job, type Step, skip, type Write } from './step.ts';
 import { findBranch } from './target.ts';
+import { readyAtOnce } from './wake/quick-way.ts';
 
 const copy: Step = async (context) => {
   const target = await findBranch(context);
@@ -9,9 +10,11 @@ const copy: Step = async (context) => {
   const spec = { ...target.ref, pgVersion: target.project.pgVersion, source: { kind: 'template' } as const };
   return abandonIfHopeless(async () => {
     const { receipt } = await context.driver.createBranch(spec);
-    return done(async (tx) => {
-      await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null, receipt });
-    });
+    const { id } = target.branch;
+    const write: Write = async (tx) => {
+      await updateBranch(tx, id, { currentState: 'ready', pendingState: null, receipt });
+    };
+    return done(write, null, readyAtOnce(context.operation, id, receipt));
   });
 };
 

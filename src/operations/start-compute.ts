@@ -40,7 +40,7 @@ async function bringCatalogUpToDate(
   pending: PendingCatalog,
 ): Promise<Write> {
   if (hasNothingToApply(target, pending)) return nothingToRecord;
-  return applyCatalogIfPossible(context, target);
+  return applyCatalogIfPossible(context, target, pending);
 }
 
 /**

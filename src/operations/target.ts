@@ -29,9 +29,10 @@ export const tenantRef = (project: ProjectRow): TenantRef => ({ projectId: proje
 
 export async function findBranch(context: StepContext): Promise<BranchTarget | undefined> {
   const { core, operation } = context;
-  const project = await findProject(context);
-  const branch =
-    operation.branchId === null ? undefined : await selectBranchInAnyState(core.database.sql, operation.branchId);
+  const [project, branch] = await Promise.all([
+    findProject(context),
+    operation.branchId === null ? undefined : selectBranchInAnyState(core.database.sql, operation.branchId),
+  ]);
   if (project === undefined || branch === undefined) return undefined;
   return { project, branch, ref: { ...tenantRef(project), branchId: branch.id } };
 }

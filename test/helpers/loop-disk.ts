@@ -20,6 +20,8 @@ export interface LoopDisk {
   readonly path: string;
   /** What the filesystem says is in use, after everything was written out. */
   usedBytes(): Promise<number>;
+  /** Shows the disk as it would be found after a power cut at this moment. */
+  afterPowerCut<T>(look: (path: string) => Promise<T>): Promise<T>;
   remove(): Promise<void>;
 }
 
@@ -50,6 +52,21 @@ export async function makeLoopDisk(kind: DiskKind, bytes: number): Promise<LoopD
       await runProgram('sync', ['-f', path]);
       const { bsize, blocks, bfree } = await statfs(path);
       return bsize * (blocks - bfree);
+    },
+    afterPowerCut: async (look) => {
+      const [cut, found] = [join(place, 'cut'), join(place, 'c')];
+      // What was written to the device is in its file by now; what the filesystem still has in memory is not.
+      await runProgram('cp', ['--sparse=always', image, cut]);
+      await mkdir(found);
+      // The disk that goes on has the same id.
+      await runProgram('mount', ['-t', kind, '-o', kind === 'xfs' ? 'loop,nouuid' : 'loop', cut, found]);
+      try {
+        return await look(found);
+      } finally {
+        await unmountUnder(found);
+        await rm(found, { recursive: true });
+        await rm(cut);
+      }
     },
     remove: async () => {
       await unmountUnder(place);

@@ -41,11 +41,13 @@ async function applyEach(
   { ways, hasOwnUid, made }: { readonly ways: Ways; readonly hasOwnUid: boolean; readonly made: WayMade },
 ): Promise<void> {
   const clear = (database: string) => rollBackIn(sql, database, ways, made);
-  await openTemplate(sql);
   for (const name of change.dropDatabases) await dropDatabase(sql, name, clear);
-  for (const role of change.roles) await ensureRole(sql, role, change.replication ?? false);
+  const facts = await readFacts(sql, change);
+  // Projects from before had closed it; on any server everybody may connect to it.
+  if (!facts.isTemplateOpen) await sql`GRANT CONNECT ON DATABASE template1 TO PUBLIC`;
+  for (const role of change.roles) await ensureRole(sql, role, facts, change.replication ?? false);
   if (change.replication) await grantReplication(sql, hasOwnUid);
-  for (const database of change.databases) await ensureDatabase(sql, database, clear);
+  for (const database of change.databases) await ensureDatabase(sql, database, facts, clear);
   for (const name of change.dropRoles) {
     refuseOwnRole(name);
     await dropRole(sql, name, ways.enterAs);
@@ -55,29 +57,65 @@ async function applyEach(
 /** Rolls back the prepared transactions of a database. */
 type Clear = (database: string) => Promise<void>;
 
-/** Projects from before had closed it; on any server everybody may connect to it. */
-async function openTemplate(sql: Session): Promise<void> {
-  const [found] = await sql<{ isOpen: boolean }[]>`
-    SELECT has_database_privilege('public', 'template1', 'CONNECT') AS "isOpen"`;
-  if (found?.isOpen === false) await sql`GRANT CONNECT ON DATABASE template1 TO PUBLIC`;
+interface RoleFacts {
+  readonly name: string;
+  readonly verifier: string | null;
+  readonly canLogin: boolean;
+  readonly createDb: boolean;
+  readonly createRole: boolean;
+  readonly replicates: boolean;
+  /** It inherits, and has none of the rights that no role of a tenant's has. */
+  readonly isOrdinary: boolean;
 }
 
+/** What a change depends on. The client of a new project waits for each round trip, so one reads all of it. */
+interface Facts {
+  readonly isTemplateOpen: boolean;
+  readonly version: number;
+  readonly roles: ReadonlyMap<string, RoleFacts>;
+  /** The owner of each database that exists, kept up to date by what changes them. */
+  readonly owners: Map<string, string>;
+}
+
+async function readFacts(sql: Session, change: CatalogChange): Promise<Facts> {
+  const roleNames = change.roles.map(({ name }) => name);
+  const databaseNames = change.databases.flatMap(({ name, renameFrom }) => [name, renameFrom ?? name]);
+  type Found = [{ isTemplateOpen: boolean; version: number }[], RoleFacts[], { name: string; owner: string }[]];
+  const [[server], roles, databases] = await sql.unsafe<Found>(`
+    SELECT has_database_privilege('public', 'template1', 'CONNECT') AS "isTemplateOpen",
+           current_setting('server_version_num')::int AS version;
+    SELECT rolname AS name, rolpassword AS verifier, rolcanlogin AS "canLogin", rolcreatedb AS "createDb",
+           rolcreaterole AS "createRole", rolreplication AS replicates,
+           rolinherit AND NOT (rolsuper OR rolbypassrls) AS "isOrdinary"
+    FROM pg_authid WHERE rolname = ANY (${quoteList(roleNames)});
+    SELECT datname AS name, pg_get_userbyid(datdba) AS owner
+    FROM pg_database WHERE datname = ANY (${quoteList([spareDatabase, ...databaseNames])})`);
+  return {
+    isTemplateOpen: server?.isTemplateOpen ?? true,
+    version: server?.version ?? 0,
+    roles: new Map(roles.map((role) => [role.name, role])),
+    owners: new Map(databases.map(({ name, owner }) => [name, owner])),
+  };
+}
+
+const quoteList = (texts: readonly string[]) => `ARRAY[${texts.map(quoteLiteral).join(', ')}]::text[]`;
+
 export async function readCatalog(sql: Session): Promise<ServerCatalog> {
-  // A role without a SCRAM verifier cannot log in, whatever its LOGIN attribute says: the servers accept nothing else.
-  const roles = await sql<{ name: string; verifier: string | null }[]>`
+  type Found = [{ name: string; verifier: string | null }[], { name: string; ownerName: string }[]];
+  // In one round trip. A role without a SCRAM verifier cannot log in, whatever its LOGIN attribute says: the servers
+  // accept nothing else. A connection limit of -2 marks a database whose removal was interrupted.
+  const [roles, databases] = await sql.unsafe<Found>(`
     SELECT rolname AS name,
            CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
     FROM pg_authid
-    WHERE rolname NOT IN ${sql(ownRoles)} AND rolname !~ '^pg_' AND rolname !~ ${janitorPattern}
-      AND rolname !~ ${usersWriterPattern}
-    ORDER BY rolname`;
-  // A connection limit of -2 marks a database whose removal was interrupted.
-  const databases = await sql<{ name: string; ownerName: string }[]>`
+    WHERE rolname <> ALL (${quoteList(ownRoles)}) AND rolname !~ '^pg_' AND rolname !~ ${quoteLiteral(janitorPattern)}
+      AND rolname !~ ${quoteLiteral(usersWriterPattern)}
+    ORDER BY rolname;
     SELECT datname AS name, pg_get_userbyid(datdba) AS "ownerName"
     FROM pg_database
-    WHERE datname NOT IN ${sql(ownDatabases)} AND datconnlimit <> -2
-      AND NOT (datname = ${spareDatabase} AND pg_get_userbyid(datdba) = ${adminRole})
-    ORDER BY datname`;
+    WHERE datname <> ALL (${quoteList(ownDatabases)}) AND datconnlimit <> -2
+      AND NOT (datname = ${quoteLiteral(spareDatabase)} AND pg_get_userbyid(datdba) = ${quoteLiteral(adminRole)})
+    ORDER BY datname`);
   return {
     roles: roles.map(({ name, verifier }) => ({ name, verifier })),
     databases: databases.map(({ name, ownerName }) => ({ name, ownerName })),
@@ -93,19 +131,21 @@ export async function readVerifier(sql: Session, name: string): Promise<string |
   return found?.verifier ?? null;
 }
 
-async function ensureRole(sql: Session, role: DesiredRole, replicates: boolean): Promise<void> {
+async function ensureRole(sql: Session, role: DesiredRole, facts: Facts, replicates: boolean): Promise<void> {
   refuseOwnRole(role.name);
-  const wanted = await roleAttributes(sql, role, replicates);
-  const [found] = await sql<{ asWanted: boolean }[]>`
-    SELECT rolpassword IS NOT DISTINCT FROM ${role.verifier}
-       AND rolcanlogin = ${role.verifier !== null} AND rolcreatedb = ${wanted.createDb}
-       AND rolcreaterole = ${wanted.createRole} AND rolinherit AND rolreplication = ${wanted.replicates}
-       AND NOT (rolsuper OR rolbypassrls) AS "asWanted"
-    FROM pg_authid WHERE rolname = ${role.name}`;
+  const wanted = roleAttributes(role, facts.version, replicates);
+  const found = facts.roles.get(role.name);
+  const isAsWanted =
+    found?.isOrdinary &&
+    found.verifier === role.verifier &&
+    found.canLogin === (role.verifier !== null) &&
+    found.createDb === wanted.createDb &&
+    found.createRole === wanted.createRole &&
+    found.replicates === wanted.replicates;
   const verb = found ? 'ALTER' : 'CREATE';
   // They may have locked the role. After the change come those that have logged in meanwhile with the old password.
   if (role.endSessions) await endSessionsOf(sql, role.name);
-  if (!found?.asWanted) await sql.unsafe(`${verb} ROLE ${quoteIdentifier(role.name)} ${wanted.text}`);
+  if (!isAsWanted) await sql.unsafe(`${verb} ROLE ${quoteIdentifier(role.name)} ${wanted.text}`);
   if (role.endSessions) await endSessionsOf(sql, role.name);
 }
 
@@ -113,10 +153,9 @@ async function ensureRole(sql: Session, role: DesiredRole, replicates: boolean):
  * Until Postgres 16 CREATEROLE let a role grant itself any other role that is not a superuser, including
  * pg_execute_server_program; on those versions it is withheld.
  */
-async function roleAttributes(sql: Session, role: DesiredRole, replication: boolean) {
-  const [server] = await sql<{ version: number }[]>`SELECT current_setting('server_version_num')::int AS version`;
+function roleAttributes(role: DesiredRole, version: number, replication: boolean) {
   const createDb = role.limited !== true;
-  const createRole = createDb && (server?.version ?? 0) >= 160_000;
+  const createRole = createDb && version >= 160_000;
   const login = role.verifier === null ? 'NOLOGIN PASSWORD NULL' : `LOGIN PASSWORD ${quoteLiteral(role.verifier)}`;
   const attributes = `${createDb ? 'CREATEDB' : 'NOCREATEDB'} ${createRole ? 'CREATEROLE' : 'NOCREATEROLE'} INHERIT`;
   const replicates = createDb && replication;
@@ -125,35 +164,34 @@ async function roleAttributes(sql: Session, role: DesiredRole, replication: bool
   return { text, createDb, createRole, replicates };
 }
 
-async function ensureDatabase(sql: Session, database: DesiredDatabase, clear: Clear): Promise<void> {
+async function ensureDatabase(sql: Session, database: DesiredDatabase, { owners }: Facts, clear: Clear): Promise<void> {
   refuseOwnDatabase(database.name);
   const { name, renameFrom, ownerName } = database;
   const quoted = quoteIdentifier(name);
-  if (renameFrom !== null && renameFrom !== name && (await ownerOf(sql, renameFrom)) !== null) {
+  const oldOwner = renameFrom === null || renameFrom === name ? undefined : owners.get(renameFrom);
+  if (renameFrom !== null && oldOwner !== undefined) {
     refuseOwnDatabase(renameFrom);
-    if ((await ownerOf(sql, name)) !== null) {
+    if (owners.has(name)) {
       throw new ServerRefusalError(withDetails('database already exists', { database_name: name }), '42P04');
     }
     await clear(renameFrom);
     await renameDatabase(sql, renameFrom, name);
+    owners.delete(renameFrom);
+    owners.set(name, oldOwner);
   }
-  const owner = await ownerOf(sql, name);
-  if (owner === null && (await ownerOf(sql, spareDatabase)) === adminRole) {
+  const owner = owners.get(name);
+  if (owner === undefined && owners.get(spareDatabase) === adminRole) {
     const became = `ALTER DATABASE ${spareDatabase} RENAME TO ${quoted}`;
     // One transaction, so that no database of the tenant's name is ever Catnap's.
     await sql.unsafe(`${became}; ALTER DATABASE ${quoted} OWNER TO ${quoteIdentifier(ownerName)}`);
-  } else if (owner === null) {
+    owners.delete(spareDatabase);
+  } else if (owner === undefined) {
     // template0, because it accepts no connections: a session in template1 would make this fail.
     await sql.unsafe(`CREATE DATABASE ${quoted} OWNER ${quoteIdentifier(ownerName)} TEMPLATE template0`);
   } else if (owner !== ownerName) {
     await sql.unsafe(`ALTER DATABASE ${quoted} OWNER TO ${quoteIdentifier(ownerName)}`);
   }
-}
-
-async function ownerOf(sql: Session, database: string): Promise<string | null> {
-  const [row] = await sql<{ owner: string }[]>`
-    SELECT pg_get_userbyid(datdba) AS owner FROM pg_database WHERE datname = ${database}`;
-  return row?.owner ?? null;
+  owners.set(name, ownerName);
 }
 
 /**

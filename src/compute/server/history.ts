@@ -12,10 +12,12 @@ export interface LogReached {
 }
 
 /** A slot keeps the log from the last checkpoint on; `max_slot_wal_keep_size` bounds how much. */
+export const keepLogStatement = `
+  SELECT pg_create_physical_replication_slot('${historySlot}', true)
+  WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = '${historySlot}')`;
+
 export async function keepLogForHistory(sql: Session): Promise<void> {
-  await sql`
-    SELECT pg_create_physical_replication_slot(${historySlot}, true)
-    WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = ${historySlot})`;
+  await sql.unsafe(keepLogStatement);
 }
 
 /** The time is read first: whatever was on disk by then is before the position. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { command, makeProject } from '../../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../../test/helpers/core.ts';
@@ -10,7 +11,7 @@ import { lockEndpoint } from '../../db/endpoints.ts';
 import { lockProject } from '../../db/projects.ts';
 import { jobRegistry } from '../registry.ts';
 import { goto, type Job, type Step } from '../step.ts';
-import { type AtOnce, raisePlainly } from './quick-way.ts';
+import { type AtOnce, raisePlainly, readyAtOnce } from './quick-way.ts';
 
 let made: TestCore;
 beforeAll(async () => {
@@ -142,4 +143,65 @@ test('the quick way of a wake and the plain one leave the same rows', async () =
     operation: { status: 'finished', finishedAt: 'some finishedAt', lease: null, state: {} },
     branch: { catalogKept: false },
   });
+});
+
+/** What the creation of a project leaves of its first branch and of the operation that made its data. */
+async function rowsOfNew(plain: boolean) {
+  const { core } = made;
+  const { sql } = core.database;
+  const ends: (boolean | null)[] = [];
+  const job: Job = {
+    ...jobRegistry.create_timeline,
+    steps: {
+      copy: async (context) => {
+        const result = await (jobRegistry.create_timeline.steps.copy as Step)(context);
+        if (result.kind !== 'done' || result.atOnce === null) throw new Error('a new branch has no quick way any more');
+        const { atOnce } = result;
+        const recorded: AtOnce = async (...args) => {
+          const isDone = await atOnce(...args);
+          ends.push(isDone);
+          return isDone;
+        };
+        return { ...result, atOnce: plain ? null : recorded };
+      },
+    },
+  };
+  const { branch, operations } = await makeProject(made);
+  await drain(core, new FakeDriver(), { ...jobRegistry, create_timeline: job });
+  const [{ projectId, ...branchRow } = {}] = await sql`select * from branches where id = ${branch.id}`;
+  const [{ projectId: _, branchId, exclusiveKeys, sharedKeys, ...operation } = {}] = await sql`
+    select * from operations where id = ${operations[0]?.id ?? ''}`;
+  expect([projectId, branchId]).toEqual([branch.projectId, branch.id]);
+  return { ends, branch: comparable(branchRow), operation: comparable(operation) };
+}
+
+test('the quick way of a new branch and the plain one leave the same rows', async () => {
+  const quick = await rowsOfNew(false);
+  const plain = await rowsOfNew(true);
+  expect([quick.ends, plain.ends]).toEqual([[true], []]);
+  expect({ ...quick, ends: null }).toEqual({ ...plain, ends: null });
+  expect(quick).toMatchObject({
+    branch: { currentState: 'ready', pendingState: null, stateChangedAt: 'some stateChangedAt' },
+    operation: { job: 'create_timeline', status: 'finished', lease: null, state: {} },
+  });
+});
+
+test('a new branch that is deleted meanwhile, or whose lease is lost, takes the plain way', async () => {
+  const { core } = made;
+  const { branch, project, operations } = await makeProject(made);
+  const { sql } = core.database;
+  const [operation] = operations;
+  if (operation === undefined) throw new Error('nothing was queued');
+  const ready = readyAtOnce(operation, branch.id, {});
+  const lease = randomUUID();
+  expect(await ready(sql, lease)).toBe(false);
+  await sql`update operations set lease = ${lease} where id = ${operation.id}`;
+  await command(made, async (scope) => {
+    await lockProject(scope.tx, project.id);
+    expect(await ready(sql, lease)).toBe(false);
+  });
+  await sql`update branches set deleting_at = now() where id = ${branch.id}`;
+  expect(await ready(sql, lease)).toBe(false);
+  await sql`update branches set deleting_at = null where id = ${branch.id}`;
+  expect(await ready(sql, lease)).toBe(true);
 });

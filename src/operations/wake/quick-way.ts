@@ -1,14 +1,15 @@
 /**
- * The quick way of a wake. Its two outcomes, the raised fence and the open route, are written in one statement each,
- * because a client waits for every round trip. Each has a plain way, a transaction that leaves the same rows, which is
- * taken when the statement finds anything unusual: a lost lease, say, or a suspend that was asked for meanwhile.
+ * The quick way of a wake and of a new project's first data. Their outcomes (the data is made, the fence is raised, the
+ * route is open) are written in one statement each, because a client waits for every round trip. Each has a plain way,
+ * a transaction that leaves the same rows, which is taken when the statement finds anything unusual: a lost lease, say,
+ * or a suspend that was asked for meanwhile.
  */
 import { routeOf } from '../../core/connection.ts';
 import type { Sql, Tx } from '../../db/client.ts';
 import { raiseGeneration } from '../../db/endpoints.ts';
 import type { OperationRow, OperationState } from '../../db/operations.ts';
-import { openStartedRoute, raiseFence, type StartedServer } from '../../db/wakes.ts';
-import type { EndpointId, OperationId } from '../../lib/ids.ts';
+import { openStartedRoute, raiseFence, readyFirstBranch, type StartedServer } from '../../db/wakes.ts';
+import type { BranchId, EndpointId, OperationId } from '../../lib/ids.ts';
 
 /** Goes on to `step` with the generation of an endpoint raised and put into the state: the fence before a start. */
 export interface Raise {
@@ -34,6 +35,15 @@ export function openAtOnce(
 ): AtOnce {
   const route = routeOf(server);
   return async (sql, lease) => route !== null && openStartedRoute(sql, operation, lease, { ...server, route });
+}
+
+/** Records the first data of a project. */
+export function readyAtOnce(
+  operation: Pick<OperationRow, 'id' | 'projectId'>,
+  branchId: BranchId,
+  receipt: object,
+): AtOnce {
+  return (sql, lease) => readyFirstBranch(sql, operation, lease, { branchId, receipt });
 }
 
 export interface Written {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
 import { adminLogin, isRefused, openSession, type Session } from '../../server/admin-session.ts';
-import { keepLogForHistory } from '../../server/history.ts';
+import { keepLogStatement } from '../../server/history.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
 import { addressOf } from './observation.ts';
@@ -16,12 +16,10 @@ import { addressOf } from './observation.ts';
 export async function replaceFirstSecret(compute: HostedCompute, firstSecret: string): Promise<Session> {
   const address = addressOf(compute);
   const verifier = buildVerifier(compute.adminSecret, randomBytes(16), adminScramIterations);
-  const replace = async (sql: Session) => {
-    await sql.unsafe(`ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}`);
-    await keepLogForHistory(sql);
-  };
+  // In one round trip, for which the client of a new project waits.
+  const replace = `ALTER ROLE ${adminRole} PASSWORD ${quoteLiteral(verifier)}; ${keepLogStatement}`;
   try {
-    return await enter(openSession(address, adminLogin(firstSecret)), replace);
+    return await enter(openSession(address, adminLogin(firstSecret)), (sql) => sql.unsafe(replace));
   } catch (error) {
     if (!isRefused(error)) throw error;
     return enter(openSession(address, adminLogin(compute.adminSecret)), (sql) => sql`SELECT 1`);

@@ -89,7 +89,7 @@ export class LocalDriver implements ComputeDriver {
 
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
     if (spec.source.kind === 'history') return recoverBranch(this.#host, spec, spec.source);
-    const source = await this.#host.findSourceServer(spec);
+    const source = spec.source.kind === 'template' ? null : await this.#host.findSourceServer(spec);
     if (source === null || spec.source.kind === 'template') {
       return { receipt: await this.#host.createBranch(spec), source: null };
     }

@@ -14,7 +14,7 @@ import { PrivilegedHost } from './privileged-host.ts';
 
 /** Prepared before the first project asks for it; the other majors follow in the background. */
 const defaultMajor = 17;
-/** Two copies of 46 MB: enough for one person; in a burst, further projects are copied on request. */
+/** Two copies of 46 MB: enough for one person; when many projects are made there are more of them. */
 const sparesOfEachMajor = 2;
 /** The threads that copy take processor time from everything else that starts; a copy before then starts its own. */
 const threadsAfterMs = 5_000;

@@ -60,6 +60,9 @@ import { stopPostmaster } from './postgres/postmaster.ts';
 import { LogKeeper } from './postgres/server-log.ts';
 import { checkSettings } from './postgres/settings-check.ts';
 
+/** Copies of the template that are kept when many projects are made, for each that is kept at all times. */
+const sparesInDemand = 8;
+
 export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin' | 'outboundAllow'>;
 
 export class PrivilegedHost implements HostCalls {
@@ -90,7 +93,7 @@ export class PrivilegedHost implements HostCalls {
     copies: BaseCopies = baseCopies,
   ) {
     this.#log = log;
-    this.#spares = new Spares(spareCount);
+    this.#spares = new Spares({ usual: spareCount, most: spareCount * sparesInDemand });
     this.#layout = layout;
     this.#room = new RoomWatch(layout);
     this.#logs = new LogKeeper(layout, (error) => log(error, 'the log of a server could not be cut'));

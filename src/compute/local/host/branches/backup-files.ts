@@ -50,8 +50,15 @@ export async function copyRunning(paths: BackupPaths | KeptPaths): Promise<CopyR
   return result;
 }
 
-/** Adds what recovery needs besides that copy. Returns what was copied of the WAL. */
-export async function addBackupFiles(paths: BackupPaths, end: BackupEnd, signal: Signal): Promise<CopyResult> {
+export interface AddedFiles {
+  /** What was copied of the WAL. */
+  readonly wal: CopyResult;
+  /** The files that were written and not copied, that of `copyRunning` included. */
+  readonly written: readonly string[];
+}
+
+/** Adds what recovery needs besides that copy. */
+export async function addBackupFiles(paths: BackupPaths, end: BackupEnd, signal: Signal): Promise<AddedFiles> {
   const { target, owner } = paths;
   const wal = await copyWal(paths, end);
   const files = { backup_label: end.label, [`${signal}.signal`]: '' };
@@ -60,22 +67,23 @@ export async function addBackupFiles(paths: BackupPaths, end: BackupEnd, signal:
     await writeFile(path, text, { mode: 0o600, flag: 'wx' });
     if (owner !== null) await lchown(path, owner, owner);
   }
-  return wal;
+  return { wal, written: [controlFile, ...Object.keys(files)].map((name) => join(target, name)) };
 }
+
+const controlFile = join('global', 'pg_control');
 
 /**
  * The server rewrites this one file in place, and a reader may see half of the write; recovery would then refuse it.
  * Two reads that agree are complete.
  */
 async function copyControlFile({ source, target }: BackupPaths): Promise<void> {
-  const name = join('global', 'pg_control');
-  let last = await readPlain(join(source, name));
+  let last = await readPlain(join(source, controlFile));
   for (;;) {
-    const again = await readPlain(join(source, name));
+    const again = await readPlain(join(source, controlFile));
     if (again.equals(last)) break;
     last = again;
   }
-  await writeFile(join(target, name), last, { flag: constants.O_WRONLY | constants.O_NOFOLLOW });
+  await writeFile(join(target, controlFile), last, { flag: constants.O_WRONLY | constants.O_NOFOLLOW });
 }
 
 async function readPlain(path: string): Promise<Buffer> {

@@ -1,7 +1,7 @@
 /** Creates a branch's directory: a clone, its record, and the template's secret that its server still has. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnText } from '../../../../lib/moments.ts';
@@ -79,8 +79,8 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
     const past = spec.source.kind === 'template' ? newPast(parts.template.build, null) : await pastOf(spec, source);
     const record = { pgVersion: spec.pgVersion, receipt, past };
     const home = layout.branch(spec.projectId, spec.branchId);
-    const isOnDisk = spare !== null;
-    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid, isOnDisk });
+    const written = spare === null && receipt.bytesShared < receipt.bytes ? null : [];
+    await publishData({ home, directory: unfinished, record, firstSecret: source.firstSecret, tenantUid, written });
     return receipt;
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -91,7 +91,7 @@ async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchR
 /** A directory to build a branch in: 0700 and owned by the parent until it is complete, so no other uid can enter. */
 export async function makeUnfinished(folder: string, name: string): Promise<string> {
   await removeUnfinished(folder, name);
-  return mkdtemp(join(folder, `.${name}-`));
+  return mkdtempSync(join(folder, `.${name}-`));
 }
 
 /** Moves complete data, with its record, to its final directory by one rename. */
@@ -101,18 +101,22 @@ export async function publishData(making: {
   readonly record: BranchRecord;
   readonly firstSecret: string | null;
   readonly tenantUid: number | null;
-  /** The data was on disk before it was moved here and given to the tenant. */
-  readonly isOnDisk?: boolean;
+  /**
+   * Files of the data that were written, if everything else was on disk before it was moved here, or shares the blocks
+   * of its source, which a clone has on disk: `syncChanges` is then enough. Null, if not given, for any other data.
+   */
+  readonly written?: readonly string[] | null;
 }): Promise<void> {
-  const { directory, home, record, firstSecret, tenantUid, isOnDisk = false } = making;
+  const { directory, home, record, firstSecret, tenantUid, written = null } = making;
   await writeBranchRecord(directory, record);
   if (firstSecret !== null) await writeFirstSecret(directory, firstSecret);
   if (tenantUid !== null) {
-    await chown(directory, 0, tenantUid);
-    await chmod(directory, 0o710);
+    chownSync(directory, 0, tenantUid);
+    chmodSync(directory, 0o710);
   }
   // Everything must be on disk before the branch is reported as made.
-  await (isOnDisk ? syncChanges(directory, recordFiles(directory)) : syncTree(directory));
+  if (written === null) await syncTree(directory);
+  else await syncChanges(directory, [...written, ...recordFiles(directory)]);
   await renameDurably(directory, home);
 }
 
@@ -149,7 +153,7 @@ async function pastOf({ source }: BranchSpec, { dataDirectory: data, past }: Sou
 
 /** Removes what an earlier attempt, cut off by a kill of Catnap, left behind. */
 export async function removeUnfinished(folder: string, branchId: string): Promise<void> {
-  const found = await readdir(folder).catch(() => [] as string[]);
+  const found = existsSync(folder) ? readdirSync(folder) : [];
   const names = found.filter((name) => name.startsWith(`.${branchId}-`));
   for (const name of names) {
     // A recovery runs a server there.

@@ -62,7 +62,7 @@ export class LiveClones {
       try {
         const copied = await copyRunning(this.#paths(clone, directory));
         // Writing out now shortens the wait after the backup; `publishData` makes sure that everything is on disk.
-        void syncTree(directory).catch(() => undefined);
+        if (copied.bytesCopied > 0) void syncTree(directory).catch(() => undefined);
         const token = randomBytes(16).toString('hex');
         this.#pending.set(token, { clone, directory, copied, startedAt, pid });
         return token;
@@ -84,13 +84,15 @@ export class LiveClones {
       try {
         if ((await this.#requireRunning(clone)) !== pending.pid)
           throw new Error('the server was restarted during the copy');
-        const wal = await addBackupFiles(this.#paths(clone, directory), end, clone.replica ? 'standby' : 'recovery');
+        const signal = clone.replica ? 'standby' : 'recovery';
+        const { wal, ...added } = await addBackupFiles(this.#paths(clone, directory), end, signal);
         const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
+        const written = receipt.bytesShared < receipt.bytes ? null : added.written;
         const past = newPast(null, await this.#parentOf(clone, end));
         const record = { pgVersion: clone.pgVersion, receipt, past };
         const home = this.#home(clone);
         if (clone.replica) await discard(home, this.#parts.layout);
-        await publishData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid });
+        await publishData({ home, directory, record, firstSecret: null, tenantUid: clone.tenantUid, written });
         return receipt;
       } catch (error) {
         await rm(directory, { recursive: true, force: true });

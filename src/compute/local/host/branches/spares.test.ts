@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { cp, lstat, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { eventually } from '../../../../../test/helpers/eventually.ts';
@@ -36,7 +36,7 @@ async function spares(): Promise<string[]> {
 const owner = () => (process.getuid?.() === 0 ? 700_777 : null);
 
 test('there is nothing to take before one is made, and each goes to one taker', async () => {
-  const pool = new Spares(1);
+  const pool = new Spares({ usual: 1, most: 1 });
   const targets = ['a', 'b', 'c'].map((name) => join(home.path, 'work', name));
   expect(await pool.take(template, targets[0] ?? '', owner())).toBeNull();
   await eventually(async () => expect(await spares()).toHaveLength(1));
@@ -51,9 +51,41 @@ test('there is nothing to take before one is made, and each goes to one taker', 
 });
 
 test('a pool of none makes none', async () => {
-  const pool = new Spares(0);
+  const pool = new Spares({ usual: 0, most: 0 });
   await rm(join(template.dataDirectory, '..', 'spares'), { recursive: true, force: true });
   await pool.refill(template);
   expect(await pool.take(template, join(home.path, 'work', 'd'), owner())).toBeNull();
   expect(await spares()).toEqual([]);
+});
+
+test('after several projects as many copies are kept, and later the usual number again', async () => {
+  const numbers = { usual: 1, most: 3, room: 0.9 };
+  const pool = new Spares(numbers);
+  await pool.refill(template);
+  expect(await spares()).toHaveLength(1);
+  for (const name of ['e', 'f', 'g', 'h']) await pool.take(template, join(home.path, 'work', name), owner());
+  await eventually(async () => expect(await spares()).toHaveLength(3));
+  const forgetful = new Spares({ ...numbers, memoryMs: 100 });
+  await forgetful.take(template, join(home.path, 'work', 'i'), owner());
+  await eventually(async () => expect(await spares()).toHaveLength(1));
+});
+
+test.runIf(process.getuid?.() === 0)('a copy belongs to the next project before it is asked for', async () => {
+  const pool = new Spares({ usual: 1, most: 1 });
+  await rm(join(template.dataDirectory, '..', 'spares'), { recursive: true, force: true });
+  await pool.refill(template);
+  await pool.take(template, join(home.path, 'work', 'j'), 700_800);
+  await eventually(async () => expect(await spares()).toEqual([expect.stringMatching(/^[0-9a-f]{16}-700801$/)]));
+  for (const [name, uid] of [
+    ['k', 700_801],
+    ['l', 700_900],
+  ] as const) {
+    const target = join(home.path, 'work', name);
+    expect(await pool.take(template, target, uid)).not.toBeNull();
+    const entries = await readdir(target, { withFileTypes: true, recursive: true });
+    const owners = await Promise.all(entries.map((entry) => lstat(join(entry.parentPath, entry.name))));
+    expect(new Set(owners.map((entry) => `${entry.uid}:${entry.gid}`))).toEqual(new Set([`${uid}:${uid}`]));
+    expect(await stat(target)).toMatchObject({ uid, gid: uid, mode: 0o40700 });
+    await eventually(async () => expect(await spares()).toHaveLength(1));
+  }
 });

@@ -2,8 +2,9 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { makeLoopDisk, whyNoLoopDisk } from '../../../../../test/helpers/loop-disk.ts';
 import { isTransient } from '../branches/clone.ts';
-import { chownTree, copyTree, syncChanges, syncTree } from './tree.ts';
+import { chownTree, copyTree, renameDurably, syncChanges, syncTree } from './tree.ts';
 
 const asRoot = process.getuid?.() === 0;
 let directory: string;
@@ -108,6 +109,40 @@ test.runIf(asRoot)('chownTree gives away every entry, and a link itself instead 
   expect(new Set(owners)).toEqual(new Set([70_001]));
   expect((await lstat(join(directory, 'outside'))).uid).toBe(0);
 });
+
+test.skipIf((await whyNoLoopDisk('xfs')) !== null)(
+  'clones that syncChanges has made durable are all there after a power cut',
+  async () => {
+    const disk = await makeLoopDisk('xfs', 400 * 1024 ** 2);
+    try {
+      const [from, unfinished] = [join(disk.path, 'source'), join(disk.path, 'unfinished')];
+      await mkdir(join(from, 'a'), { recursive: true });
+      const content = (n: number) => `${n}`.repeat(20_000);
+      for (let n = 0; n < 300; n++) await writeFile(join(from, n % 2 ? 'a' : '', `${n}`), content(n));
+      await mkdir(unfinished);
+      // The last of it was never synced: a clone writes it out.
+      const { bytesCopied } = await copyTree(from, join(unfinished, 'data'), { owner: asRoot ? 701_234 : null });
+      expect(bytesCopied).toBe(0);
+      await writeFile(join(unfinished, 'record'), 'complete');
+      const isThere = (path: string) => lstat(path).then(Boolean, () => false);
+      expect(await disk.afterPowerCut((path) => isThere(join(path, 'unfinished')))).toBe(false);
+      await syncChanges(unfinished, [join(unfinished, 'record')]);
+      await renameDurably(unfinished, join(disk.path, 'finished'));
+      await disk.afterPowerCut(async (path) => {
+        const found = join(path, 'finished');
+        expect(await readFile(join(found, 'record'), 'utf8')).toBe('complete');
+        for (let n = 0; n < 300; n++) {
+          const file = join(found, 'data', n % 2 ? 'a' : '', `${n}`);
+          expect(await readFile(file, 'utf8')).toBe(content(n));
+          expect((await lstat(file)).uid).toBe(701_234);
+        }
+      });
+    } finally {
+      await disk.remove();
+    }
+  },
+  60_000,
+);
 
 test('syncChanges takes a tree of which only a few files were written', async () => {
   await syncChanges(source, [join(source, 'one')]);

@@ -1,6 +1,6 @@
 /** The small files that the host keeps beside a branch and an endpoint. Tenants can neither read nor change them. */
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BranchId } from '../../../../lib/ids.ts';
 import type { BranchReceipt } from '../../../interface/driver.ts';
@@ -62,7 +62,7 @@ export async function readFirstSecret(branchDirectory: string): Promise<string |
 }
 
 export async function writeFirstSecret(branchDirectory: string, secret: string): Promise<void> {
-  await writeFile(join(branchDirectory, firstSecretFile), secret, { mode: 0o600 });
+  writeFileSync(join(branchDirectory, firstSecretFile), secret, { mode: 0o600 });
 }
 
 export async function removeFirstSecret(branchDirectory: string): Promise<void> {

@@ -4,13 +4,14 @@
  * configuration, the names of the data directories) is out of a tenant's reach. Only `pgdata` is the tenant's own.
  */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, statSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
 import { makeFolder } from '../../../../lib/make-folder.ts';
 import type { ComputeRef, TenantRef } from '../../../interface/driver.ts';
-import { isId, type Layout } from './layout.ts';
+import { dataDirectory, isId, type Layout } from './layout.ts';
+import { removeTree } from './remove-tree.ts';
 
 const largestUid = 2_147_483_647;
 
@@ -93,5 +94,6 @@ export async function discard(directory: string, layout: Layout): Promise<void> 
     if (code !== 'EXDEV') throw error;
     await rm(directory, { recursive: true, force: true });
   }
-  await rm(resting, { recursive: true, force: true });
+  if (existsSync(dataDirectory(resting))) await removeTree(resting);
+  else await rm(resting, { recursive: true, force: true });
 }
