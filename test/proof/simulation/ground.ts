@@ -11,6 +11,7 @@ import { makeDatabase } from '../../helpers/database.ts';
 import { Actor, Traffic } from './actor.ts';
 import type { Known } from './commands.ts';
 import { gateDatabase, prepareTime } from './gated-database.ts';
+import { prepareKeeping } from './kept-rows.ts';
 import { type Client, LentConnections } from './lent-connections.ts';
 
 export const workerNames = ['w1', 'w2', 'urgent'] as const;
@@ -36,6 +37,7 @@ export class Ground {
     const test = await makeCoreOn(made);
     const connections = new LentConnections(made.options);
     await prepareTime(connections.control);
+    await prepareKeeping(connections.control);
     return new Ground(test, connections);
   }
 
@@ -62,10 +64,18 @@ export class Ground {
     await this.control`update clock set at = ${new Date(toMs)}`;
   }
 
+  /** What is in the system database now, for `putBack`. */
+  async keep(): Promise<void> {
+    await this.control`call keep_rows()`;
+  }
+
+  async putBack(nowMs: number): Promise<void> {
+    await Promise.all([this.control`call put_rows_back()`, this.moveClock(nowMs)]);
+  }
+
   /** A new project, whose operations wait in the queue. */
   async prepare(): Promise<Known> {
-    await this.control`delete from projects`;
-    await this.control`delete from idempotency_keys`;
+    await this.control`call remove_rows()`;
     await this.moveClock(beginning);
     const input = { name: 'simulated', organizationId: null, endpointDefaults: {}, annotation: {} };
     const { caller } = this.test;

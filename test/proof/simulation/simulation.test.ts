@@ -3,8 +3,10 @@ import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import type { ComputeSpec } from '../../../src/compute/interface/driver.ts';
 import { runCampaign, seedOf } from './campaign.ts';
 import { Ground } from './ground.ts';
+import { runInProcesses } from './processes.ts';
 import { quickenTimers } from './quick-timers.ts';
 import { describeMoves, play, playMoves, playSeed, type Source, shorten } from './schedule.ts';
+import { Stages, schedulesPerStage } from './stage.ts';
 
 let ground: Ground;
 let slowDown: () => void;
@@ -19,17 +21,26 @@ afterAll(async () => {
 });
 
 describe('schedules of the operation queue', () => {
-  it('break no rule', async () => {
-    const { schedules, findings } = await runCampaign({ seed: 17, count: 8, grounds: 2 });
-    expect(findings.map(({ text }) => text)).toEqual([]);
-    expect(schedules).toBe(8);
+  it('break no rule, and are the same in processes of their own', async () => {
+    const campaign = { seed: 17, count: schedulesPerStage + 4, grounds: 2 };
+    const here = await runCampaign(campaign);
+    expect(here.findings.map(({ text }) => text)).toEqual([]);
+    expect(here.schedules).toBe(campaign.count);
+    expect(await runInProcesses(2, campaign, () => {})).toEqual(here);
   });
 
-  it('are the same for the same seed', async () => {
-    const [one, again] = [await playSeed(ground, seedOf(17, 3)), await playSeed(ground, seedOf(17, 3))];
-    expect(again.trace).toEqual(one.trace);
-    expect(one.counts.moves).toBeGreaterThan(20);
-    expect((await playMoves(ground, one.moves)).hash).toBe(one.hash);
+  it('are the same for the same seed, whatever was played on their stage before', async () => {
+    let moves = 0;
+    for (const index of [2, schedulesPerStage + 1, 2 * schedulesPerStage + 3]) {
+      const [before, seed] = [seedOf(17, index - 1), seedOf(17, index)];
+      const stages = new Stages(ground);
+      await playSeed(stages, before);
+      const [one, again] = [await playSeed(stages, seed), await playSeed(new Stages(ground), seed)];
+      expect(again.trace).toEqual(one.trace);
+      moves += one.counts.moves;
+      expect((await playMoves(ground, one.moves)).trace).toEqual(one.trace);
+    }
+    expect(moves).toBeGreaterThan(60);
   });
 });
 
