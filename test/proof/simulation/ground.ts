@@ -26,6 +26,8 @@ export class Ground {
   readonly test: TestCore;
   readonly connections: LentConnections;
   #nowMs = beginning;
+  /** The tables that have rows which are kept. */
+  #filled: readonly string[] = [];
 
   private constructor(test: TestCore, connections: LentConnections) {
     this.test = test;
@@ -66,11 +68,12 @@ export class Ground {
 
   /** What is in the system database now, for `putBack`. */
   async keep(): Promise<void> {
-    await this.control`call keep_rows()`;
+    const [kept] = await this.control<{ tables: string[] }[]>`select keep_rows() as tables`;
+    this.#filled = kept?.tables ?? [];
   }
 
   async putBack(nowMs: number): Promise<void> {
-    await Promise.all([this.control`call put_rows_back()`, this.moveClock(nowMs)]);
+    await Promise.all([this.control`call put_rows_back(${this.#filled})`, this.moveClock(nowMs)]);
   }
 
   /** A new project, whose operations wait in the queue. */

@@ -2,7 +2,6 @@
  * Keeps the rows of a ground's project aside and puts them back, in one round trip each: to make the same project again
  * would take a hundred statements. The tables are found in the schema, so that one that is added later is kept too.
  */
-import { schemaName } from '../../../src/db/client.ts';
 import { type Client, timeSchema } from './lent-connections.ts';
 
 /** Those whose rows go when a project goes, parents first; and what commands remember of themselves. */
@@ -19,25 +18,33 @@ async function listTables(sql: Client): Promise<string[]> {
 }
 
 export async function prepareKeeping(sql: Client): Promise<void> {
-  const tables = (await listTables(sql)).map((name) => ({
-    from: `${schemaName}.${name}`,
-    kept: `${timeSchema}.kept_${name}`,
-  }));
-  const each = (write: (table: (typeof tables)[number]) => string) => tables.map(write).join('\n');
+  const tables = await listTables(sql);
+  const each = (write: (name: string, kept: string) => string) =>
+    tables.map((name) => write(name, `${timeSchema}.kept_${name}`)).join('\n');
   await sql.unsafe(`
-    ${each(({ from, kept }) => `create unlogged table ${kept} (like ${from});`)}
+    ${each((name, kept) => `create unlogged table ${kept} (like ${name});`)}
     create procedure ${timeSchema}.remove_rows() language plpgsql as $$ begin
-      delete from ${schemaName}.projects;
-      delete from ${schemaName}.idempotency_keys;
+      delete from projects;
+      delete from idempotency_keys;
     end $$;
-    create procedure ${timeSchema}.keep_rows() language plpgsql as $$ begin
-      ${each(({ from, kept }) => `delete from ${kept}; insert into ${kept} select * from ${from};`)}
+    -- Returns the tables that have any.
+    create function ${timeSchema}.keep_rows() returns text[] language plpgsql as $$ declare filled text[]; begin
+      ${each(
+        (name, kept) => `
+        delete from ${kept};
+        insert into ${kept} select * from ${name};
+        if found then filled := filled || '${name}'::text; end if;`,
+      )}
+      return filled;
     end $$;
     -- Some rows have never gone, such as the keys of people beside those of projects.
-    create procedure ${timeSchema}.put_rows_back() language plpgsql as $$ begin
+    create procedure ${timeSchema}.put_rows_back(filled text[]) language plpgsql as $$ begin
       call ${timeSchema}.remove_rows();
       ${each(
-        ({ from, kept }) => `insert into ${from} overriding system value select * from ${kept} on conflict do nothing;`,
+        (name, kept) => `
+        if '${name}' = any(filled) then
+          insert into ${name} overriding system value select * from ${kept} on conflict do nothing;
+        end if;`,
       )}
     end $$`);
 }
