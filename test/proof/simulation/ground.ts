@@ -4,14 +4,15 @@
  */
 import type { Core } from '../../../src/core/context.ts';
 import { createProject } from '../../../src/core/project-create.ts';
+import type { Sql } from '../../../src/db/client.ts';
 import type { ProjectId } from '../../../src/lib/ids.ts';
 import { command } from '../../helpers/commands.ts';
 import { makeCoreOn, type TestCore } from '../../helpers/core.ts';
 import { makeDatabase } from '../../helpers/database.ts';
+import { KeptRows } from '../../helpers/kept-rows.ts';
 import { Actor, Traffic } from './actor.ts';
 import type { Known } from './commands.ts';
 import { gateDatabase, prepareTime } from './gated-database.ts';
-import { prepareKeeping } from './kept-rows.ts';
 import { type Client, LentConnections } from './lent-connections.ts';
 
 export const workerNames = ['w1', 'w2', 'urgent'] as const;
@@ -26,12 +27,12 @@ export class Ground {
   readonly test: TestCore;
   readonly connections: LentConnections;
   #nowMs = beginning;
-  /** The tables that have rows which are kept. */
-  #filled: readonly string[] = [];
+  readonly #kept: KeptRows;
 
-  private constructor(test: TestCore, connections: LentConnections) {
+  private constructor(test: TestCore, connections: LentConnections, kept: KeptRows) {
     this.test = test;
     this.connections = connections;
+    this.#kept = kept;
   }
 
   static async open(): Promise<Ground> {
@@ -39,8 +40,7 @@ export class Ground {
     const test = await makeCoreOn(made);
     const connections = new LentConnections(made.options);
     await prepareTime(connections.control);
-    await prepareKeeping(connections.control);
-    return new Ground(test, connections);
+    return new Ground(test, connections, await KeptRows.open(connections.control as Sql));
   }
 
   async close(): Promise<void> {
@@ -68,17 +68,16 @@ export class Ground {
 
   /** What is in the system database now, for `putBack`. */
   async keep(): Promise<void> {
-    const [kept] = await this.control<{ tables: string[] }[]>`select keep_rows() as tables`;
-    this.#filled = kept?.tables ?? [];
+    await this.#kept.keep();
   }
 
   async putBack(nowMs: number): Promise<void> {
-    await Promise.all([this.control`call put_rows_back(${this.#filled})`, this.moveClock(nowMs)]);
+    await Promise.all([this.#kept.putBack(), this.moveClock(nowMs)]);
   }
 
   /** A new project, whose operations wait in the queue. */
   async prepare(): Promise<Known> {
-    await this.control`call remove_rows()`;
+    await this.#kept.remove();
     await this.moveClock(beginning);
     const input = { name: 'simulated', organizationId: null, endpointDefaults: {}, annotation: {} };
     const { caller } = this.test;
