@@ -13,7 +13,7 @@ test.runIf(isAsked(options, 'api'))('requests made from the OpenAPI document', a
   const began = performance.now();
   const fuzz = await ApiFuzz.create(seed);
   try {
-    const result = await fuzz.run({ seed, count: options.count ?? 60_000, minutes: options.minutes ?? 15 });
+    const result = await fuzz.run({ seed, count: options.count ?? 60_000, minutes: options.minutes ?? 20 });
     const { requests, operations, statuses, kinds, findings, heapAfterWarmUp, heapAtEnd } = result;
     const failures = [...statuses].filter(([status]) => status >= 500 && status !== 501);
     const totals = {

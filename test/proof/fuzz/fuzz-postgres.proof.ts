@@ -11,7 +11,7 @@ const residentGrowthMbMax = 150;
 
 test.runIf(isAsked(options, 'postgres'))('bytes to the Postgres port, SQL over HTTP and WebSockets', async () => {
   const began = performance.now();
-  const minutes = (options.minutes ?? 10) / 2;
+  const minutes = (options.minutes ?? 20) / 2;
   // A round of the first has about eight inputs, one of the second about thirty.
   const count = options.count ?? 40_000;
   const sessions = await fuzzSessions({ seed, rounds: Math.ceil(count / 2 / 8), minutes });
