@@ -158,10 +158,18 @@ export async function selectEndpoints(sql: Sql, projectId: ProjectId, branchId?:
 }
 
 export async function selectReadWriteEndpoint(sql: Sql, branchId: BranchId): Promise<EndpointRow | undefined> {
-  return first(
-    await sql<EndpointRow[]>`
-      select * from endpoints where branch_id = ${branchId} and type = 'read_write' and deleting_at is null`,
-  );
+  const [primary] = await sql<EndpointRow[]>`
+    select * from endpoints where branch_id = ${branchId} and type = 'read_write' and deleting_at is null`;
+  return primary;
+}
+
+/** Not one whose server still runs on the branch that it is about to leave for this one. */
+export async function selectPrimaryInPlace(sql: Sql, branchId: BranchId): Promise<EndpointRow | undefined> {
+  const [primary] = await sql<EndpointRow[]>`
+    select e.* from endpoints e where e.branch_id = ${branchId} and e.type = 'read_write' and e.deleting_at is null
+      and not exists (select 1 from operations o where o.endpoint_id = e.id and o.state ? 'moved_from'
+        and o.status in ${unfinished(sql)})`;
+  return primary;
 }
 
 /** Those that should have a process. */

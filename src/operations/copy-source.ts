@@ -4,7 +4,7 @@
  * the past, the copy itself is asked.
  */
 import type { BranchCopy, BranchSpec, SourceState, TenantRef } from '../compute/interface/driver.ts';
-import { selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { selectPrimaryInPlace } from '../db/endpoints.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
 import type { Moment } from '../lib/moments.ts';
 import type { StepContext } from './step.ts';
@@ -43,7 +43,7 @@ export async function readSource(
   context: StepContext,
   branchId: BranchId,
 ): Promise<SourceState | 'asleep' | 'starting'> {
-  const compute = await selectReadWriteEndpoint(context.core.database.sql, branchId);
+  const compute = await selectPrimaryInPlace(context.core.database.sql, branchId);
   const source = compute && (await findCompute(context, compute.id));
   if (source === undefined) return 'asleep';
   const seen = await context.driver.observe(source.ref);

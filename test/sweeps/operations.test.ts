@@ -7,6 +7,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver, type FakeMethod } from '../../src/compute/fake/fake-driver.ts';
+import type { FakeWorld } from '../../src/compute/fake/world.ts';
 import { NoSuchMomentError } from '../../src/compute/interface/driver.ts';
 import { beginIntegration } from '../../src/core/auth-integration.ts';
 import { deleteBranch } from '../../src/core/branch.ts';
@@ -47,6 +48,7 @@ import { providerLeftovers } from '../../src/reconcilers/provider-leftovers.ts';
 import { command, makeProject } from '../helpers/commands.ts';
 import { makeCore, type TestCore } from '../helpers/core.ts';
 import { drain as drainQueue } from '../helpers/drain.ts';
+import { KeptRows } from '../helpers/kept-rows.ts';
 import { testProviders } from '../helpers/providers.ts';
 import { type StandIn, startStandIn } from '../helpers/stand-in-provider.ts';
 
@@ -56,6 +58,9 @@ const log = createLogger({ level: 'silent', process: 'sweep' });
 interface Lane {
   readonly test: TestCore;
   readonly standIn: StandIn;
+  readonly kept: KeptRows;
+  /** A project that is up, whose rows are kept. */
+  staged?: { readonly made: CreatedProject; readonly held: FakeWorld };
 }
 
 const opened: Lane[] = [];
@@ -63,7 +68,8 @@ const free: Lane[] = [];
 const laneOfTest = new AsyncLocalStorage<Lane>();
 
 async function openLane(): Promise<Lane> {
-  const lane = { test: await makeCore(), standIn: await startStandIn() };
+  const test = await makeCore();
+  const lane = { test, standIn: await startStandIn(), kept: await KeptRows.open(test.core.database.sql) };
   opened.push(lane);
   return lane;
 }
@@ -99,6 +105,8 @@ afterAll(async () => {
     await lane.standIn.close();
     await lane.test.close();
   }
+  // Otherwise every promise of the files behind this one in its process would be followed too.
+  laneOfTest.disable();
 });
 
 const drain = (core: Core, driver: FakeDriver, registry?: Registry) =>
@@ -506,13 +514,23 @@ function firstTime(accident: Step, otherwise: Step): Step {
 
 async function stageProject(): Promise<Stage> {
   // What a failed test left must not fail the ones after it.
-  await test.core.database.sql`delete from projects`;
   await test.core.database.sql`delete from auth_leftovers`;
   standIn().projects.clear();
+  const lane = laneNow();
+  lane.staged ??= await makeStaged(lane);
+  const { made, held } = lane.staged;
+  await lane.kept.putBack();
+  return { driver: new FakeDriver({ world: structuredClone(held) }), made };
+}
+
+/** Made once for each lane: all tests begin with a project that is up. */
+async function makeStaged({ kept }: Lane): Promise<NonNullable<Lane['staged']>> {
   const driver = new FakeDriver();
   const made = await makeProject(test);
   await drain(test.core, driver);
-  return { driver, made };
+  await kept.keep();
+  const { branches, computes, replicas } = driver;
+  return { made, held: structuredClone({ branches, computes, replicas }) };
 }
 
 /** Deletes and purges every project and asserts that nothing is left of any of them. */

@@ -79,13 +79,15 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   room: RoomObservation = { level: 'enough', freeBytes: 10_000_000_000, lowBytes: 1_000_000_000 };
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
-  #lastPid = 1000;
+  #lastPid: number;
 
   constructor(options: FakeOptions = {}) {
     this.#options = options;
     this.branches = options.world?.branches ?? new Map();
     this.computes = options.world?.computes ?? new Map();
     this.replicas = options.world?.replicas ?? new Map();
+    // No process of the given world is taken for one that is started later.
+    this.#lastPid = Math.max(1000, ...Array.from(this.computes.values(), ({ process }) => process?.pid ?? 0));
   }
 
   /** The next `times` calls of a method fail and change nothing. */

@@ -27,12 +27,16 @@ export interface Carrier {
  * counted by what carries them, since of several that were sent over one connection only the first can wait for a lock.
  */
 export class Traffic {
-  readonly rows = new RowOrder();
+  readonly rows: RowOrder;
   readonly #carried = new Map<Carrier, number>();
   /** Connections that were seen to wait for locks, and nobody has released any since. */
   #locked: ReadonlySet<Carrier> = new Set();
   #calls: (() => void)[] = [];
   #changes = 0;
+
+  constructor(rows = new RowOrder()) {
+    this.rows = rows;
+  }
 
   get areAllLocked(): boolean {
     return [...this.#carried.keys()].every((carrier) => this.#locked.has(carrier));
@@ -87,6 +91,8 @@ export class Actor {
   /** A worker whose lease was taken away while it was alive: it may be late with anything. */
   isStalled = false;
   isInTransaction = false;
+  /** Has locked or written rows of operations, which others learn of when its transaction has ended. */
+  hasChangedQueue = false;
   /** Statements that wait for a lock, most likely. */
   inFlight = 0;
   /** Of the operation that it has claimed. */

@@ -1,8 +1,9 @@
 /** Many schedules, several at a time, each on a ground of its own; what they find is shortened and told. */
+import { addCounts, type Counts, noCounts } from './counts.ts';
 import { Ground } from './ground.ts';
 import { quickenTimers } from './quick-timers.ts';
-import { describeMoves, type PlayOptions, playSeed, shrink } from './schedule.ts';
-import type { Counts } from './world.ts';
+import { describeMoves, type Played, playSeed, shrink } from './schedule.ts';
+import { type PlayOptions, Stages, schedulesPerStage } from './stage.ts';
 
 export interface CampaignOptions extends PlayOptions {
   readonly seed: number;
@@ -10,10 +11,17 @@ export interface CampaignOptions extends PlayOptions {
   readonly minutes?: number | null;
   /** How many schedules are played at a time. */
   readonly grounds: number;
-  /** Also as soon as something was found. */
+  /** Ends as soon as something was found. */
   readonly stopAtFirst?: boolean;
+  /** Where several processes play one campaign: which of its stages are those of this one. */
+  readonly share?: Share;
   /** Hears how far it is, now and then. */
   readonly say?: (text: string) => void;
+}
+
+export interface Share {
+  readonly index: number;
+  readonly of: number;
 }
 
 export interface Finding {
@@ -25,50 +33,62 @@ export interface Finding {
   text: string;
 }
 
+/** How often operations of each job ended in which way. */
+export type Endings = Record<string, Record<string, number>>;
+
 export interface Campaign {
-  readonly schedules: number;
+  schedules: number;
   readonly counts: Counts;
-  /** How often operations of each job ended in which way. */
-  readonly endings: ReadonlyMap<string, Readonly<Record<string, number>>>;
-  readonly findings: readonly Finding[];
+  readonly endings: Endings;
+  readonly findings: Finding[];
 }
+
+export const nothingPlayed = (): Campaign => ({ schedules: 0, counts: noCounts(), endings: {}, findings: [] });
 
 const sayEveryMs = 10_000;
 
-/** Far apart, so that campaigns with neighbouring seeds have no schedule in common. */
-export const seedOf = (seed: number, index: number) => (Math.imul(seed, 0x85ebca6b) + index) >>> 0;
+/** Far apart, so that campaigns with neighbouring seeds have no schedule in common. The first one opens a stage. */
+export function seedOf(seed: number, index: number): number {
+  const first = Math.imul(seed, 0x85ebca6b) >>> 0;
+  return (first - (first % schedulesPerStage) + index) >>> 0;
+}
 
 export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
-  const { seed, count, minutes = null, say } = options;
+  const { seed, count, minutes = null, share = { index: 0, of: 1 }, say } = options;
   const endsAt = minutes === null ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000;
-  const findings: Finding[] = [];
-  const counts: Counts = { moves: 0, faults: 0, crashes: 0, stalls: 0, commands: 0, refusals: 0, operations: 0 };
-  const endings = new Map<string, Record<string, number>>();
-  let begun = 0;
-  let ended = 0;
+  const total = nothingPlayed();
+  const { counts, endings, findings } = total;
+  let nextStage = share.index;
   let saidAt = performance.now();
 
+  const isOver = () => performance.now() >= endsAt || (options.stopAtFirst === true && findings.length > 0);
+
   const playAll = async (ground: Ground) => {
-    while (begun < count && performance.now() < endsAt && !(options.stopAtFirst && findings.length > 0)) {
-      const own = seedOf(seed, begun++);
-      const played = await playSeed(ground, own, options).catch((error: unknown) => {
-        throw new Error(`schedule ${own} could not be played`, { cause: error });
-      });
-      ended++;
-      for (const name of Object.keys(counts) as (keyof Counts)[]) counts[name] += played.counts[name];
-      for (const { job, status } of played.endings) {
-        const known = endings.get(job) ?? {};
-        endings.set(job, { ...known, [status]: (known[status] ?? 0) + 1 });
+    const stages = new Stages(ground, options);
+    while (nextStage * schedulesPerStage < count && !isOver()) {
+      const from = nextStage * schedulesPerStage;
+      nextStage += share.of;
+      for (let index = from; index < Math.min(from + schedulesPerStage, count) && !isOver(); index++) {
+        await playOne(ground, stages, seedOf(seed, index));
       }
-      for (const violation of played.violations) {
-        const known = findings.find((finding) => finding.violation === violation);
-        if (known !== undefined) known.times++;
-        else await explain(ground, own, violation, played.moves);
-      }
-      if (performance.now() - saidAt < sayEveryMs) continue;
-      saidAt = performance.now();
-      say?.(`${ended} schedules, ${counts.operations} operations, ${counts.faults + counts.crashes} faults`);
     }
+  };
+
+  const playOne = async (ground: Ground, stages: Stages, own: number) => {
+    const played = await playSeed(stages, own).catch((error: unknown) => {
+      throw new Error(`schedule ${own} could not be played`, { cause: error });
+    });
+    total.schedules++;
+    addCounts(counts, played.counts);
+    countEndings(endings, played);
+    for (const violation of played.violations) {
+      const known = findings.find((finding) => finding.violation === violation);
+      if (known !== undefined) known.times++;
+      else await explain(ground, own, violation, played.moves);
+    }
+    if (performance.now() - saidAt < sayEveryMs) return;
+    saidAt = performance.now();
+    say?.(`${total.schedules} schedules, ${counts.operations} operations, ${counts.faults + counts.crashes} faults`);
   };
 
   const explain = async (ground: Ground, own: number, violation: string, moves: readonly string[]) => {
@@ -87,5 +107,29 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
     for (const ground of grounds) await ground.close();
     slowDown();
   }
-  return { schedules: ended, counts, endings, findings };
+  return total;
+}
+
+function countEndings(endings: Endings, played: Played): void {
+  for (const { job, status } of played.endings) addEnding(endings, job, status, 1);
+}
+
+function addEnding(endings: Endings, job: string, status: string, times: number): void {
+  const known = endings[job] ?? {};
+  known[status] = (known[status] ?? 0) + times;
+  endings[job] = known;
+}
+
+/** Of several processes, which may have found the same. */
+export function addCampaign(to: Campaign, more: Campaign): void {
+  to.schedules += more.schedules;
+  addCounts(to.counts, more.counts);
+  for (const [job, times] of Object.entries(more.endings)) {
+    for (const [status, count] of Object.entries(times)) addEnding(to.endings, job, status, count);
+  }
+  for (const finding of more.findings) {
+    const known = to.findings.find(({ violation }) => violation === finding.violation);
+    if (known === undefined) to.findings.push(finding);
+    else known.times += finding.times;
+  }
 }

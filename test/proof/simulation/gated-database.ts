@@ -66,6 +66,7 @@ function hold(actor: Actor, makeWay: () => Way, statement: Statement): Statement
     const { connection, send, ended } = makeWay();
     if (fault === 'lose') connection.isLost = true;
     if (connection.isLost) return statement.reject(connectionLost());
+    if (label !== claim && changesQueue(statement.strings)) actor.hasChangedQueue = true;
     const leave = actor.enter(connection);
     const end = () => {
       ended(statement);
@@ -90,6 +91,18 @@ function hold(actor: Actor, makeWay: () => Way, statement: Statement): Statement
     send(statement);
   };
   return statement;
+}
+
+const queueChanges = new WeakMap<readonly string[], boolean>();
+
+/** Whether it may leave something to do for a worker that has found nothing: it writes operations, or locks them. */
+function changesQueue(strings: readonly string[]): boolean {
+  const known = queueChanges.get(strings);
+  if (known !== undefined) return known;
+  const text = strings.join('');
+  const isSo = /\boperations\b/.test(text) && (!/^\s*select\b/.test(text) || /\bfor update\b/.test(text));
+  queueChanges.set(strings, isSo);
+  return isSo;
 }
 
 const labelOf = (strings: readonly string[]) => (strings[0] ?? '').trim().split(/\s+/, 4).join(' ');

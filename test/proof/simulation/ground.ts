@@ -4,10 +4,12 @@
  */
 import type { Core } from '../../../src/core/context.ts';
 import { createProject } from '../../../src/core/project-create.ts';
+import type { Sql } from '../../../src/db/client.ts';
 import type { ProjectId } from '../../../src/lib/ids.ts';
 import { command } from '../../helpers/commands.ts';
 import { makeCoreOn, type TestCore } from '../../helpers/core.ts';
 import { makeDatabase } from '../../helpers/database.ts';
+import { KeptRows } from '../../helpers/kept-rows.ts';
 import { Actor, Traffic } from './actor.ts';
 import type { Known } from './commands.ts';
 import { gateDatabase, prepareTime } from './gated-database.ts';
@@ -25,10 +27,12 @@ export class Ground {
   readonly test: TestCore;
   readonly connections: LentConnections;
   #nowMs = beginning;
+  readonly #kept: KeptRows;
 
-  private constructor(test: TestCore, connections: LentConnections) {
+  private constructor(test: TestCore, connections: LentConnections, kept: KeptRows) {
     this.test = test;
     this.connections = connections;
+    this.#kept = kept;
   }
 
   static async open(): Promise<Ground> {
@@ -36,7 +40,7 @@ export class Ground {
     const test = await makeCoreOn(made);
     const connections = new LentConnections(made.options);
     await prepareTime(connections.control);
-    return new Ground(test, connections);
+    return new Ground(test, connections, await KeptRows.open(connections.control as Sql));
   }
 
   async close(): Promise<void> {
@@ -62,10 +66,18 @@ export class Ground {
     await this.control`update clock set at = ${new Date(toMs)}`;
   }
 
+  /** What is in the system database now, for `putBack`. */
+  async keep(): Promise<void> {
+    await this.#kept.keep();
+  }
+
+  async putBack(nowMs: number): Promise<void> {
+    await Promise.all([this.#kept.putBack(), this.moveClock(nowMs)]);
+  }
+
   /** A new project, whose operations wait in the queue. */
   async prepare(): Promise<Known> {
-    await this.control`delete from projects`;
-    await this.control`delete from idempotency_keys`;
+    await this.#kept.remove();
     await this.moveClock(beginning);
     const input = { name: 'simulated', organizationId: null, endpointDefaults: {}, annotation: {} };
     const { caller } = this.test;

@@ -8,7 +8,11 @@ interface Row {
 }
 
 export class RowOrder {
-  readonly #places = new Map<unknown, number>();
+  readonly #places: Map<unknown, number>;
+
+  constructor(known: RowOrder | null = null) {
+    this.#places = new Map(known === null ? [] : known.#places);
+  }
 
   /** In place, since the driver's results are more than arrays. */
   arrange(statement: readonly string[], rows: Row[]): void {

@@ -5,13 +5,15 @@
 import { createHash } from 'node:crypto';
 import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import type { OperationRow } from '../../../src/db/operations.ts';
-import type { Job } from '../../../src/operations/step.ts';
 import { Random } from '../random.ts';
 import type { Actor } from './actor.ts';
 import { commands } from './commands.ts';
+import type { Counts } from './counts.ts';
 import { clientNames, type Ground, reconcilerName, workerNames } from './ground.ts';
 import { findViolations, readRows } from './invariants.ts';
-import { type Counts, reconcilers, World } from './world.ts';
+import { reconcilers } from './reconcilers.ts';
+import { type Entrance, type PlayOptions, type Stages, subjects } from './stage.ts';
+import { World } from './world.ts';
 
 export interface Played {
   readonly moves: readonly string[];
@@ -24,19 +26,17 @@ export interface Played {
   readonly trace: readonly string[];
 }
 
-/** For bugs that a schedule is to find. */
-export interface PlayOptions {
-  readonly registry?: Readonly<Record<string, Job>>;
-  readonly makeDriver?: () => FakeDriver;
-}
-
 /** Returns the next move, or null at the end. */
 export type Source = (world: World) => string | null;
 
 export async function play(ground: Ground, next: Source, options: PlayOptions = {}): Promise<Played> {
-  const driver = options.makeDriver?.() ?? new FakeDriver();
+  const driver = options.makeDriver?.({}) ?? new FakeDriver();
   const world = new World(ground, { driver, known: await ground.prepare() }, options.registry);
-  const moves: string[] = [];
+  return playIn({ world, moves: [], ended: new Set() }, next);
+}
+
+async function playIn({ world, moves: before, ended }: Entrance, next: Source): Promise<Played> {
+  const moves = [...before];
   try {
     for (let move = next(world); move !== null; move = next(world)) {
       if (move === 'settle') await world.settle();
@@ -51,7 +51,7 @@ export async function play(ground: Ground, next: Source, options: PlayOptions = 
   }
   const rows = await readRows(world);
   const violations = findViolations(world, rows);
-  const endings = rows.operations.map(({ job, status }) => ({ job, status }));
+  const endings = rows.operations.filter(({ id }) => !ended.has(id)).map(({ job, status }) => ({ job, status }));
   const hash = createHash('sha256').update(world.trace.join('\n')).digest('hex').slice(0, 16);
   return { moves, violations: [...new Set(violations)], counts: world.counts, endings, hash, trace: world.trace };
 }
@@ -61,31 +61,21 @@ export function playMoves(ground: Ground, moves: readonly string[], options?: Pl
   return play(ground, () => left.shift() ?? null, options);
 }
 
-export function playSeed(ground: Ground, seed: number, options?: PlayOptions): Promise<Played> {
-  return play(ground, chance(new Random(seed)), options);
+/** On a stage that the schedules before it may have set already. */
+export async function playSeed(stages: Stages, seed: number): Promise<Played> {
+  return playIn(await stages.enter(seed), chance(new Random(seed)));
 }
 
 /** Often asked for; the others come up now and then. */
 const favourites = ['createBranch', 'start', 'suspend', 'wake', 'createRole', 'restore', 'deleteBranch', 'restart'];
 const everyCommand = [...Object.keys(commands), 'wake', ...favourites];
-const stagingCommands = ['createBranch', 'createReplica', 'takeSnapshot', 'suspend', 'createRole', 'createDatabase'];
 const clockSteps = [120, 1_100, 10_500, 130_000, 310_000, 700_000];
-
-const subjects = (random: Random) => `${random.below(8)} ${random.below(8)}`;
-
-/** What is there before it becomes interesting: more than a new project, most of the time. */
-function stagings(random: Random): string[] {
-  if (random.chance(0.25)) return [];
-  const wanted = Array.from({ length: random.below(4) }, () => random.pick(stagingCommands));
-  return ['settle', ...wanted.flatMap((name) => [`c1 ${name} ${subjects(random)}`, 'settle'])];
-}
 
 /** A schedule of a few commands, which run into each other and into a few faults. */
 function chance(random: Random): Source {
   let commandsLeft = random.between(2, 5);
   let faultsLeft = random.pick([0, 1, 1, 2, 3]);
   let movesLeft = random.between(20, 150);
-  const staging = stagings(random);
   let last: string | null = null;
 
   const anyCommand = () => `${random.pick(everyCommand)} ${subjects(random)}`;
@@ -107,8 +97,6 @@ function chance(random: Random): Source {
   };
 
   return (world) => {
-    const staged = staging.shift();
-    if (staged !== undefined) return staged;
     if (movesLeft-- === 0) return null;
     // Who has stalled mostly stays so until all others have ended.
     const waiting = world.waiting.filter(({ isAbsent }) => !isAbsent || random.chance(0.02));

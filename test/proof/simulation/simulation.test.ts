@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import type { ComputeSpec } from '../../../src/compute/interface/driver.ts';
-import { runCampaign, seedOf } from './campaign.ts';
+import { addCampaign, nothingPlayed, seedOf } from './campaign.ts';
+import { noCounts } from './counts.ts';
 import { Ground } from './ground.ts';
+import { runInProcesses } from './processes.ts';
 import { quickenTimers } from './quick-timers.ts';
 import { describeMoves, play, playMoves, playSeed, type Source, shorten } from './schedule.ts';
+import { Stages, schedulesPerStage } from './stage.ts';
 
 let ground: Ground;
 let slowDown: () => void;
@@ -19,17 +22,45 @@ afterAll(async () => {
 });
 
 describe('schedules of the operation queue', () => {
-  it('break no rule', async () => {
-    const { schedules, findings } = await runCampaign({ seed: 17, count: 8, grounds: 2 });
+  it('break no rule, in as many processes as they are played', async () => {
+    const { schedules, findings, counts } = await runInProcesses(
+      2,
+      { seed: 17, count: schedulesPerStage + 2, grounds: 1 },
+      () => {},
+    );
     expect(findings.map(({ text }) => text)).toEqual([]);
-    expect(schedules).toBe(8);
+    expect(schedules).toBe(schedulesPerStage + 2);
+    expect(counts.operations).toBeGreaterThan(schedulesPerStage);
   });
 
-  it('are the same for the same seed', async () => {
-    const [one, again] = [await playSeed(ground, seedOf(17, 3)), await playSeed(ground, seedOf(17, 3))];
-    expect(again.trace).toEqual(one.trace);
-    expect(one.counts.moves).toBeGreaterThan(20);
-    expect((await playMoves(ground, one.moves)).hash).toBe(one.hash);
+  it('are counted together, and what several processes have found is told once', () => {
+    const total = nothingPlayed();
+    const finding = { violation: 'a rule', seed: 7, times: 2, text: 'a rule: w1' };
+    const endings = { start_compute: { finished: 3 } };
+    for (const seed of [7, 8]) {
+      const findings = [{ ...finding, seed }];
+      addCampaign(total, { schedules: 10, counts: { ...noCounts(), moves: 5 }, endings, findings });
+    }
+    expect(total).toEqual({
+      schedules: 20,
+      counts: { ...noCounts(), moves: 10 },
+      endings: { start_compute: { finished: 6 } },
+      findings: [{ ...finding, times: 4 }],
+    });
+  });
+
+  it('are the same for the same seed, whatever was played on their stage before', async () => {
+    let moves = 0;
+    for (const index of [2, schedulesPerStage + 1, 2 * schedulesPerStage + 3]) {
+      const [before, seed] = [seedOf(17, index - 1), seedOf(17, index)];
+      const stages = new Stages(ground);
+      await playSeed(stages, before);
+      const [one, again] = [await playSeed(stages, seed), await playSeed(new Stages(ground), seed)];
+      expect(again.trace).toEqual(one.trace);
+      moves += one.counts.moves;
+      expect((await playMoves(ground, one.moves)).trace).toEqual(one.trace);
+    }
+    expect(moves).toBeGreaterThan(60);
   });
 });
 
@@ -78,6 +109,13 @@ it('nor do they over connections that have not carried any of them before', asyn
 it('what waits for a compute may go on waiting when one is moved there asleep', async () => {
   const moves = ['c1 createBranch 0 0', 'settle', 'c1 createDatabase 1 0', 'settle', 'c1 move 0 1'];
   expect((await playMoves(ground, moves)).violations).toEqual([]);
+});
+
+it('a compute on its way to a branch is not asked what that branch holds', async () => {
+  const moves = ['c1 createBranch 1 0', 'settle', 'c1 createRole 0 0', 'settle', 'c1 createBranch 1 1', 'c1', 'c1'];
+  const { violations, trace } = await playMoves(ground, [...moves, 'c1 move 0 1', 'c1']);
+  expect(trace.at(-1)).toBe('c1 -> commit');
+  expect(violations).toEqual([]);
 });
 
 /** A reconciler crashes after it has seen an operation that a worker is busy with. */

@@ -21,78 +21,68 @@ import { createLogger, type Logger } from '../../../src/lib/log.ts';
 import { jobRegistry } from '../../../src/operations/registry.ts';
 import { OperationRunner } from '../../../src/operations/runner.ts';
 import type { Job } from '../../../src/operations/step.ts';
-import { deletedThings } from '../../../src/reconcilers/deleted-things.ts';
-import { idleComputes } from '../../../src/reconcilers/idle-computes.ts';
-import { lostComputes } from '../../../src/reconcilers/lost-computes.ts';
-import type { Reconciler } from '../../../src/reconcilers/reconciler.ts';
-import { strayComputes } from '../../../src/reconcilers/stray-computes.ts';
 import { testProviders } from '../../helpers/providers.ts';
 import { Actor, type Fault, injected, Traffic } from './actor.ts';
+import { type Scene, untilCalm } from './calm.ts';
 import { commands, type Known, type Wish } from './commands.ts';
+import { noCounts } from './counts.ts';
 import { gateDatabase } from './gated-database.ts';
 import { type Calls, gateDriver, isCarriedOut } from './gated-driver.ts';
 import { type Ground, lastWorkerName, reconcilerName, workerNames } from './ground.ts';
-import { areTimersPending, leaseMs, nextTurn, within } from './quick-timers.ts';
-
-export const reconcilers: Readonly<Record<string, Reconciler>> = {
-  'lost-computes': lostComputes,
-  'stray-computes': strayComputes,
-  'deleted-things': deletedThings,
-  'idle-computes': idleComputes,
-};
-
-export interface Counts {
-  moves: number;
-  faults: number;
-  crashes: number;
-  stalls: number;
-  commands: number;
-  refusals: number;
-  operations: number;
-}
+import { nothingBefore, type Past } from './past.ts';
+import { leaseMs } from './quick-timers.ts';
+import { reconcilers, resting } from './reconcilers.ts';
+import { RowOrder } from './row-order.ts';
 
 const providers = testProviders();
-/** Who has no answer for so long may be waiting for a lock; on a busy machine it mostly is not. */
-const lookFirstMs = 1;
-const lookLastMs = 50;
-const standstillMs = 60_000;
 const turnsMax = 5_000;
 const roundsMax = 8;
 /** Enough to see that a worker does not get anywhere. */
 const violationsMax = 20;
-/** Those that put right what is wrong; the other one puts computes to sleep that are not. */
-const resting = ['lost-computes', 'stray-computes', 'deleted-things'];
 
 export class World {
   readonly ground: Ground;
   readonly driver: FakeDriver;
   readonly known: Known;
   readonly actors = new Map<string, Actor>();
-  readonly violations: string[] = [];
-  readonly counts: Counts = { moves: 0, faults: 0, crashes: 0, stalls: 0, commands: 0, refusals: 0, operations: 0 };
+  readonly violations: string[];
+  readonly counts = noCounts();
   /** What has happened, without ids and times: the same for the same schedule. */
-  readonly trace: string[] = [];
+  readonly trace: string[];
   /** Workers that found nothing to do, and nothing has changed since. */
   readonly idle = new Set<string>();
-  readonly traffic = new Traffic();
+  readonly traffic: Traffic;
   readonly #registry: Readonly<Record<string, Job>>;
   readonly #calls: Calls = {
     underWay: new Map(),
     overlaps: (_, one, other) => this.violations.push(`${one} and ${other} work on the same thing at once`),
   };
+  readonly #scene: Scene;
+  #commandsSent: number;
   #log: Logger;
 
   constructor(
     ground: Ground,
     { driver, known }: { readonly driver: FakeDriver; readonly known: Known },
     registry: Readonly<Record<string, Job>> = jobRegistry,
+    past: Past = nothingBefore,
   ) {
     this.ground = ground;
     this.driver = driver;
     this.known = known;
     this.#registry = registry;
+    this.violations = [...past.violations];
+    this.trace = [...past.trace];
+    this.traffic = new Traffic(new RowOrder(past.rows));
+    this.#commandsSent = past.commandsSent;
+    this.#scene = { ...this, connections: ground.connections };
     const destination = { write: (line: string) => this.#hear(line) };
     this.#log = createLogger({ level: 'error', process: 'simulated', destination });
+  }
+
+  get past(): Past {
+    const { violations, trace, traffic } = this;
+    return { violations: [...violations], trace: [...trace], rows: traffic.rows, commandsSent: this.#commandsSent };
   }
 
   /** Errors that no fault explains. */
@@ -109,6 +99,7 @@ export class World {
     if (!isMade) return false;
     this.counts.moves++;
     await this.#calm();
+    this.#noticeWork();
     this.trace.push(`${move} -> ${this.#describe(name)}`);
     return true;
   }
@@ -126,6 +117,15 @@ export class World {
     if (workerNames.some((worker) => worker === name)) return first === '' && this.#work(name);
     if (name === reconcilerName) return this.#reconcile(first);
     return this.#command(name, words);
+  }
+
+  /** Who has found nothing to do would find nothing again, until somebody has changed the queue. */
+  #noticeWork(): void {
+    for (const actor of this.actors.values()) {
+      if (!actor.hasChangedQueue || actor.isInTransaction) continue;
+      actor.hasChangedQueue = false;
+      this.idle.clear();
+    }
   }
 
   #describe(name: string): string {
@@ -163,7 +163,6 @@ export class World {
     if (gate === undefined) return false;
     const fault = gate.faults.find((known: Fault) => known === how) ?? null;
     if (fault !== null) this.counts.faults++;
-    this.idle.clear();
     gate.open(fault);
     while (how === '' && (await this.#isWithinTransaction(actor))) actor.gates.shift()?.open(null);
     return true;
@@ -240,12 +239,13 @@ export class World {
 
   #command(name: string, [what = '', first = '0', second = '0']: readonly string[]): boolean {
     this.counts.commands++;
+    this.#commandsSent++;
     if (what === 'wake') {
       const endpointId = this.known.endpoints[Number(first) % this.known.endpoints.length];
       if (endpointId !== undefined) this.#begin(name, (_, core) => requestWake(core, endpointId));
       return endpointId !== undefined;
     }
-    const choice = { caller: this.ground.test.caller, known: this.known, name: `n${this.counts.commands}` };
+    const choice = { caller: this.ground.test.caller, known: this.known, name: `n${this.#commandsSent}` };
     const wish = commands[what]?.({ ...choice, first: Number(first), second: Number(second) });
     if (wish === undefined) return false;
     for (const doubt of wish.doubts ?? []) this.known.doubtful.add(doubt);
@@ -267,23 +267,8 @@ export class World {
     }
   }
 
-  /** Everybody waits at a gate, for a lock, or has ended. */
-  async #calm(): Promise<void> {
-    const givenUpAt = performance.now() + standstillMs;
-    for (let lookAfterMs = lookFirstMs; ; ) {
-      await nextTurn();
-      if (areTimersPending()) continue;
-      if (this.traffic.areAllLocked) return;
-      if (performance.now() > givenUpAt) throw new Error(`stands still: ${this.trace.slice(-5).join('; ')}`);
-      await within(lookAfterMs, (call) => this.traffic.whenCalm(call));
-      lookAfterMs = Math.min(lookAfterMs * 2, lookLastMs);
-      // Two that wait for each other are ended by Postgres: only who waits at a gate can hold others up for good.
-      if (this.#isSomethingHeld) await this.traffic.look((pids) => this.ground.connections.areLocked(pids));
-    }
-  }
-
-  get #isSomethingHeld(): boolean {
-    return [...this.actors.values()].some(({ isInTransaction, inFlight }) => isInTransaction && inFlight === 0);
+  #calm(): Promise<void> {
+    return untilCalm(this.#scene);
   }
 
   /** Those who could go on now. */
@@ -297,20 +282,23 @@ export class World {
   async settle(): Promise<void> {
     await this.#endAll((actor) => !actor.isAbsent);
     await this.#drain();
+    for (const [name, { isDone }] of this.actors) if (isDone) this.actors.delete(name);
+    this.idle.clear();
   }
 
   /** Until reconcilers find nothing to do either. */
   async rest(): Promise<void> {
     await this.settle();
-    await this.#endAll(() => true);
-    await this.#drain();
+    if (this.actors.size > 0) {
+      await this.#endAll(() => true);
+      await this.#drain();
+    }
     for (let round = 0; round < roundsMax; round++) {
       for (const which of resting) {
         this.#reconcile(which, true);
         await this.actors.get(reconcilerName)?.ended;
       }
-      const [queued] = await this.ground.control`select 1 from operations where finished_at is null limit 1`;
-      if (queued === undefined) return;
+      if ((await this.#lookAtQueue()).left === 0) return;
       await this.#drain();
     }
     this.violations.push('the reconcilers do not come to rest');
@@ -331,20 +319,29 @@ export class World {
 
   async #drain(): Promise<void> {
     const { control } = this.ground;
-    for (let isStuck = false; ; ) {
+    let { left } = await this.#lookAtQueue();
+    for (let isStuck = false; left > 0; ) {
       this.idle.clear();
       this.#work(lastWorkerName, true);
       await this.actors.get(lastWorkerName)?.ended;
       if (!this.idle.has(lastWorkerName) && this.violations.length < violationsMax) continue;
       // Sent together, carried out in this order.
-      const [, [next]] = await Promise.all([
+      const [, next] = await Promise.all([
         control`update operations set lease_until = now() - interval '1 s' where lease is not null`,
-        control<{ at: Date | null; left: number }[]>`select min(run_at) filter (where run_at > now()) as at,
-          count(*)::int as left from operations where finished_at is null`,
+        this.#lookAtQueue(),
       ]);
-      if (next === undefined || next.left === 0 || (isStuck && next.at === null)) return;
+      if (isStuck && next.at === null) return;
       if (next.at !== null) await this.ground.moveClock(next.at.getTime() + 1);
       isStuck = next.at === null;
+      left = next.left;
     }
+  }
+
+  /** How much is unfinished, and when the next of it is due that is not due yet. */
+  async #lookAtQueue(): Promise<{ readonly at: Date | null; readonly left: number }> {
+    const [queue] = await this.ground.control<{ at: Date | null; left: number }[]>`
+      select min(run_at) filter (where run_at > now()) as at, count(*)::int as left
+      from operations where finished_at is null`;
+    return queue ?? { at: null, left: 0 };
   }
 }
