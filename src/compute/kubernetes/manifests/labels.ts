@@ -1,0 +1,37 @@
+/**
+ * Names and labels. Everything that Catnap makes, and everything that the operator makes for it, carries the labels of
+ * its project and branch: what belongs to one is found, and removed, by them alone.
+ */
+import type { BranchRef, TenantRef } from '../../interface/driver.ts';
+
+const domain = 'catnap.internal';
+
+export const projectLabel = `${domain}/project`;
+/** On a Cluster, the branch whose data it holds; its name keeps saying for which one it was made. */
+export const branchLabel = `${domain}/branch`;
+const ownerLabels = { 'app.kubernetes.io/managed-by': 'catnap' };
+
+export const labelsOfProject = ({ projectId }: Pick<TenantRef, 'projectId'>): Readonly<Record<string, string>> => ({
+  ...ownerLabels,
+  [projectLabel]: projectId,
+});
+
+export const labelsOfBranch = (ref: Pick<BranchRef, 'projectId' | 'branchId'>): Readonly<Record<string, string>> => ({
+  ...labelsOfProject(ref),
+  [branchLabel]: ref.branchId,
+});
+
+/** CloudNativePG refuses longer names, because it appends to them. */
+const clusterNameMax = 50;
+
+/** Ids are lower-case letters, digits and hyphens, as names of objects are. */
+export function clusterName(branchId: string): string {
+  if (branchId.length > clusterNameMax) throw new Error(`branch id ${branchId} is too long for the name of a Cluster`);
+  return branchId;
+}
+
+export const adminSecretName = (cluster: string) => `${cluster}-admin`;
+/** Answers as soon as the server does; the operator's own Services wait for a probe first. */
+export const directServiceName = (cluster: string) => `${cluster}-direct`;
+/** One for each child: a source may be copied several times at once. */
+export const snapshotName = (childBranchId: string) => `${clusterName(childBranchId)}-source`;
