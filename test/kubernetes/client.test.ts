@@ -38,7 +38,7 @@ describe('objects', () => {
     expect(await client.create(secrets, secret('a', { late: 'yes' }))).toBe(false);
     expect(await client.find(secrets, 'a')).toMatchObject({ metadata: { name: 'a', labels: {} } });
     expect(await client.patch(secrets, 'a', { stringData: { text: 'two' } })).toMatchObject({
-      stringData: { text: 'two' },
+      data: { text: btoa('two') },
     });
     expect(await client.patch(secrets, 'b', {})).toBeNull();
     expect(await client.remove(secrets, 'a')).toBe(true);

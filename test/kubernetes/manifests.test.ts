@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { renderKubernetesTypes } from '../../scripts/render-types.mjs';
 import type { BranchRef } from '../../src/compute/interface/driver.ts';
 import type { KubernetesClient } from '../../src/compute/kubernetes/client/client.ts';
+import { resizePod } from '../../src/compute/kubernetes/driver/pod-sizes.ts';
 import { type ClusterWish, clusterManifest, type Platform } from '../../src/compute/kubernetes/manifests/cluster.ts';
 import { clusterName, labelsOfBranch, labelsOfProject } from '../../src/compute/kubernetes/manifests/labels.ts';
 import { adminSecretManifest } from '../../src/compute/kubernetes/manifests/secret.ts';
@@ -23,7 +24,14 @@ import {
   wantedDepth,
 } from '../../src/compute/kubernetes/manifests/sleep.ts';
 import { snapshotManifest } from '../../src/compute/kubernetes/manifests/snapshot.ts';
-import { type Cluster, clusters, pods, secrets, volumeSnapshots } from '../../src/compute/kubernetes/objects/kinds.ts';
+import {
+  type Cluster,
+  clusters,
+  type Pod,
+  pods,
+  secrets,
+  volumeSnapshots,
+} from '../../src/compute/kubernetes/objects/kinds.ts';
 import { newBranchId, newProjectId } from '../../src/lib/ids.ts';
 import { type OpenDouble, openDouble } from '../helpers/kubernetes-double/open-double.ts';
 
@@ -54,6 +62,20 @@ const wish = (change: Partial<ClusterWish> = {}): ClusterWish => ({
   ...change,
 });
 const gib = 1024 ** 3;
+
+function makePod(name: string): void {
+  const containers = [{ name: 'postgres', resources: startResources }];
+  const initContainers = [{ name: 'bootstrap-controller', resources: startResources }];
+  const status = { containerStatuses: containers };
+  const metadata = { name };
+  open.double.store.create(pods, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata,
+    spec: { containers, initContainers },
+    status,
+  } as Pod);
+}
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -86,7 +108,7 @@ describe('the double accepts, with closed objects,', () => {
     // The login that the Cluster names is the one that the Secret holds.
     const { initdb, recovery } = cluster.spec.bootstrap ?? {};
     const named = (initdb ?? recovery)?.secret?.name ?? '';
-    expect(await client.find(secrets, named)).toMatchObject({ stringData: { username: 'catnap_admin' } });
+    expect(await client.find(secrets, named)).toMatchObject({ data: { username: btoa('catnap_admin') } });
   });
 
   test('every change of a Cluster', async () => {
@@ -100,17 +122,40 @@ describe('the double accepts, with closed objects,', () => {
     expect(depths).toEqual(['nap', 'awake', 'nap', 'deep', 'awake']);
   });
 
-  test('every size', async () => {
-    const containers = [{ name: 'postgres', resources: startResources }];
-    const initContainers = [{ name: 'bootstrap-controller', resources: startResources }];
-    const spec = { containers, initContainers };
-    open.double.store.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p-1' }, spec } as never);
-    const sizes = [0.25, 1, 2, 8].map((cu) => resourcesOf({ cpus: cu, memoryBytes: cu * 4 * gib }));
-    for (const size of [...sizes, napResources(startResources)]) {
-      const resized = await client.patch(pods, 'p-1', resizePatch(size), 'resize');
-      expect(resized?.spec.containers).toEqual([{ name: 'postgres', resources: size }]);
-      expect(resized?.spec.initContainers).toEqual([{ name: 'bootstrap-controller', resources: size }]);
+  test('every size, for both containers, and the smallest for a nap', async () => {
+    const size = resourcesOf({ cpus: 0.3, memoryBytes: 1.5 * gib });
+    makePod('p-1');
+    for (const resources of [size, napResources(size)]) {
+      const resized = await client.patch(pods, 'p-1', resizePatch(resources), 'resize');
+      expect(resized?.spec.containers).toEqual([{ name: 'postgres', resources }]);
+      expect(resized?.spec.initContainers).toEqual([{ name: 'bootstrap-controller', resources }]);
     }
+  });
+});
+
+describe('a resize of a pod', () => {
+  test.each([0.25, 1, 2, 8])('to %s CU is in force when it returns', async (cu) => {
+    makePod(`of-${cu * 100}`);
+    const size = resourcesOf({ cpus: cu, memoryBytes: cu * 4 * gib });
+    expect(await resizePod(client, `of-${cu * 100}`, size)).toBe('applied');
+    expect(await resizePod(client, `of-${cu * 100}`, size)).toBe('applied');
+  });
+
+  test('that the kubelet does not carry out is postponed, and can be asked for again', async () => {
+    makePod('late');
+    const size = resourcesOf({ cpus: 1, memoryBytes: 4 * gib });
+    open.double.kubeletMood = 'no room';
+    expect(await resizePod(client, 'late', size)).toBe('postponed');
+    open.double.kubeletMood = 'memory in use';
+    expect(await resizePod(client, 'late', size, 100)).toBe('postponed');
+    open.double.kubeletMood = 'obliging';
+    expect(await resizePod(client, 'late', size)).toBe('applied');
+  });
+
+  test('beyond what the node has is postponed, too, and one of no pod fails', async () => {
+    makePod('giant');
+    expect(await resizePod(client, 'giant', resourcesOf({ cpus: 64, memoryBytes: gib }))).toBe('postponed');
+    await expect(resizePod(client, 'nobody', startResources)).rejects.toThrow(/nobody is not running/);
   });
 });
 

@@ -7,11 +7,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { KubernetesObject, Resource } from '../../../src/compute/kubernetes/client/objects.ts';
+import type { Secret } from '../../../src/compute/kubernetes/objects/kinds.ts';
 import { ApiFailure, conflict, type Failure, failure, notFound, webhookDown } from './api-failure.ts';
 import { checkObject } from './check-object.ts';
 import { mergePatched } from './merge-patch.ts';
 import { ObjectStore, type StoredObject, type StoreEvent } from './object-store.ts';
-import { resizePod } from './resize-pod.ts';
+import { type KubeletMood, resizePod } from './resize-pod.ts';
 
 interface Call {
   readonly method: string;
@@ -41,6 +42,7 @@ export class ApiServerDouble {
   /** Comes before the server, which goes on only where nothing is returned, or with a reply that is lost. */
   interfere: ((request: SeenRequest) => Failure | 'hang up' | 'lose the reply' | undefined) | null = null;
   readonly namespace: string;
+  kubeletMood: KubeletMood = 'obliging';
   readonly #server: ReturnType<typeof createServer>;
   readonly #watches = new Set<ServerResponse>();
 
@@ -149,7 +151,7 @@ export class ApiServerDouble {
     checkObject(resource, given, query.get('fieldValidation') === 'Strict' ? 'create' : null);
     const { status: _, ...withoutStatus } = given as StoredObject;
     const metadata = { ...given.metadata, namespace };
-    return this.store.create(resource, { ...withoutStatus, metadata });
+    return this.store.create(resource, asStored({ ...withoutStatus, metadata }));
   }
 
   #patch({ resource, subresource, body, query, contentType }: Call, found: StoredObject): unknown {
@@ -163,13 +165,13 @@ export class ApiServerDouble {
     if (wanted !== undefined && wanted !== found.metadata.resourceVersion) {
       throw new ApiFailure(conflict(resource, name));
     }
-    if (subresource === 'resize') return resizePod(this.store, found, body);
+    if (subresource === 'resize') return resizePod(this.store, found, body, this.kubeletMood);
     const patched = mergePatched(found, body) as StoredObject;
     // The state of an object has a path of its own, which is the operator's.
     const { status: _, ...rest } = patched;
     const next = found.status === undefined ? rest : { ...rest, status: found.status };
     checkObject(resource, next, query.get('fieldValidation') === 'Strict' ? 'patch' : null, found);
-    return this.store.update(resource.plural, name, () => next);
+    return this.store.update(resource.plural, name, () => asStored(next));
   }
 
   #remove({ resource, body }: Call, found: StoredObject): unknown {
@@ -238,6 +240,14 @@ export class ApiServerDouble {
       this.#watches.delete(outgoing);
     });
   }
+}
+
+/** A Secret keeps base64, whatever form it was given in. */
+function asStored(object: KubernetesObject): KubernetesObject {
+  if (object.kind !== 'Secret') return object;
+  const { stringData = {}, data = {}, ...rest } = object as Secret;
+  const encoded = Object.entries(stringData).map(([name, text]) => [name, Buffer.from(text).toString('base64')]);
+  return { ...rest, data: { ...data, ...Object.fromEntries(encoded) } } as KubernetesObject;
 }
 
 function isSelected(selector: string | null): (object: StoredObject) => boolean {

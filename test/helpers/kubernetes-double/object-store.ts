@@ -114,13 +114,15 @@ export class ObjectStore {
     const finalizers = new Set(current.metadata.finalizers);
     if (foreground) finalizers.add(foregroundFinalizer);
     if (force) finalizers.delete(podFinalizer);
-    if (finalizers.size === 0) return this.#drop(plural, current);
+    if (finalizers.size === 0 && !force) return this.#drop(plural, current);
     if (current.metadata.deletionTimestamp === undefined || force) {
       const deletionTimestamp = `${new Date().toISOString().slice(0, 19)}Z`;
       const metadata = { ...current.metadata, deletionTimestamp, finalizers: [...finalizers] };
       this.#write('MODIFIED', plural, { ...current, metadata });
       if (foreground) this.#removeOwnedBy(current.metadata.uid);
     }
+    const left = this.#objects.get(`${plural}/${name}`);
+    if (left !== undefined && finalizers.size === 0) return this.#drop(plural, left);
     return this.find(plural, name) ?? current;
   }
 

@@ -19,26 +19,53 @@ interface Body {
   };
 }
 
-export function resizePod(store: ObjectStore, found: StoredObject, body: unknown): StoredObject | undefined {
+/** How the kubelet takes a size: at once, when the node has room again, or never, for memory that is in use. */
+export type KubeletMood = 'obliging' | 'no room' | 'memory in use';
+
+export function resizePod(
+  store: ObjectStore,
+  found: StoredObject,
+  body: unknown,
+  mood: KubeletMood,
+): StoredObject | undefined {
   const { name } = found.metadata;
   const { containers = [], initContainers = [] } = (body as Body).spec ?? {};
   const given = new Map([...initContainers, ...containers].map((one) => [one.name, one.resources]));
   const { spec } = found as unknown as Pod;
   const resized = (list: Pod['spec']['containers'] | undefined) =>
-    list?.map((one) => ({ ...one, resources: mergePatched(one.resources, given.get(one.name) ?? {}) }));
+    list?.map((one) => ({ ...one, resources: shortened(mergePatched(one.resources, given.get(one.name) ?? {})) }));
   const next = { ...spec, containers: resized(spec.containers), initContainers: resized(spec.initContainers) };
   for (const [index, one] of (next.containers ?? []).entries()) {
     check(name, index, one.resources as ContainerResources);
   }
   store.update(pods.plural, name, (pod) => ({ ...pod, spec: next }));
   return store.update(pods.plural, name, (pod) => {
-    const { containerStatuses = [], ...status } = ((pod as unknown as Pod).status ?? {}) as NonNullable<Pod['status']>;
-    const inForce = containerStatuses.map((one) => {
+    const { status = {} } = pod as unknown as Pod;
+    const others = (status.conditions ?? []).filter(({ type }) => !type.startsWith('PodResize'));
+    if (mood !== 'obliging') {
+      const pending = { type: 'PodResizePending', status: 'True', reason: 'Deferred' };
+      const condition = mood === 'no room' ? pending : { type: 'PodResizeInProgress', status: 'True' };
+      return { ...pod, status: { ...status, conditions: [condition, ...others] } };
+    }
+    const containerStatuses = (status.containerStatuses ?? []).map((one) => {
       const resources = next.containers?.find((container) => container.name === one.name)?.resources;
       return { ...one, resources };
     });
-    return { ...pod, status: { ...status, containerStatuses: inForce } };
+    return { ...pod, status: { ...status, conditions: others, containerStatuses } };
   });
+}
+
+/** As the server writes them: `1` for `1000m`, `1Gi` for `1024Mi`. */
+function shortened(resources: unknown): ContainerResources {
+  const { requests, limits } = resources as ContainerResources;
+  const short = ({ cpu, memory }: ContainerResources['limits']) => {
+    const gibibytes = bytesIn(memory) / 1024 ** 3;
+    return {
+      cpu: Number.isInteger(coresIn(cpu)) ? String(coresIn(cpu)) : cpu,
+      memory: Number.isInteger(gibibytes) ? `${gibibytes}Gi` : memory,
+    };
+  };
+  return { requests: short(requests), limits: short(limits) };
 }
 
 function check(pod: string, index: number, { requests, limits }: ContainerResources): void {

@@ -31,6 +31,7 @@ export interface ContainerResources {
 interface PodContainer {
   readonly name: string;
   readonly resources?: ContainerResources;
+  readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[];
 }
 
 export interface Pod extends KubernetesObject {
