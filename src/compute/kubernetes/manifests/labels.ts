@@ -9,6 +9,9 @@ const domain = 'catnap.internal';
 export const projectLabel = `${domain}/project`;
 /** On a Cluster, the branch whose data it holds; its name keeps saying for which one it was made. */
 export const branchLabel = `${domain}/branch`;
+/** On a Cluster, the compute that was the last to serve it, and its generation. */
+export const endpointAnnotation = `${domain}/endpoint`;
+export const generationAnnotation = `${domain}/generation`;
 const ownerLabels = { 'app.kubernetes.io/managed-by': 'catnap' };
 
 export const labelsOfProject = ({ projectId }: Pick<TenantRef, 'projectId'>): Readonly<Record<string, string>> => ({
