@@ -1,7 +1,7 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
- * each product, the API's types for its two clients, docs/compatibility.md, docs/reliability.md and docs/performance.md.
- * `.ci/run` demands that nothing changes.
+ * each product, types of the API for its two clients and of objects of Kubernetes, docs/compatibility.md,
+ * docs/reliability.md and docs/performance.md. `.ci/run` demands that nothing changes.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { renderCompatibility } from './render-compatibility.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
 import { renderPerformance } from './render-performance.mjs';
 import { renderReliability } from './render-reliability.mjs';
-import { renderCliTypes, renderConsoleTypes } from './render-types.mjs';
+import { renderCliTypes, renderConsoleTypes, renderKubernetesTypes } from './render-types.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = await loadSource([
@@ -41,6 +41,8 @@ const { document, routes } = await describeApi();
 const { unversionedSchemas } = source['api/schemas/unversioned'];
 write('console/api/generated.ts', renderConsoleTypes(document, unversionedSchemas));
 write('src/cli/kit/generated.ts', renderCliTypes(document, unversionedSchemas));
+const { kinds } = readJson('src/compute/kubernetes/objects/schemas.json');
+write('src/compute/kubernetes/objects/generated.ts', renderKubernetesTypes(kinds));
 const { clients } = readJson('docs/compatibility/clients.json');
 const { suites } = readJson('docs/compatibility/suites.json');
 const contract = { operations: publishedOperations(), packages: contractPackages() };

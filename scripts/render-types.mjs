@@ -1,6 +1,7 @@
 /**
- * TypeScript types for clients of the API, from its OpenAPI document. Knows the part of JSON Schema that our schemas
- * use, and refuses the rest. Pure; `generate.mjs` writes the result.
+ * TypeScript types for clients of the API, from its OpenAPI document, and for objects of Kubernetes, from the schemas of
+ * their definitions. Knows the part of JSON Schema that these use, and refuses the rest. Pure; `generate.mjs` writes the
+ * result.
  */
 
 const lineMax = 120;
@@ -37,6 +38,16 @@ export function renderConsoleTypes(document, unversioned) {
 
 export function renderCliTypes(document, unversioned) {
   return renderTypes({ ...namedSchemas(document), ...unversioned }, cliTypes);
+}
+
+/** `kinds` as `cut-crds.mjs` writes them: of each kind what is asked for and what is reported. */
+export function renderKubernetesTypes(kinds) {
+  const declarations = Object.entries(kinds).flatMap(([kind, { spec, status }]) => [
+    declaration(`${kind}Spec`, spec),
+    declaration(`${kind}Status`, status),
+  ]);
+  const header = '/** Types of objects, from `schemas.json` beside it. Written by `npm run generate`; do not edit. */';
+  return `${[header, ...declarations].join('\n\n')}\n`;
 }
 
 /** Every schema that has a name, and the reply of each operation as `<OperationId>Reply`. */
@@ -90,6 +101,7 @@ function typeOf(schema, indent) {
   if (schema.$ref !== undefined) return refName(schema.$ref);
   if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ');
   if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type }, indent)).join(' | ');
+  if (schema.anyOf !== undefined) return schema.anyOf.map((one) => typeOf(one, indent)).join(' | ');
   if (isRecord(schema)) return record(schema, indent);
   switch (schema.type) {
     case 'object':

@@ -1,0 +1,54 @@
+/**
+ * Gives a pod another size while its server runs. The API server takes a size at once and the kubelet carries it out
+ * later or never: what is in force is what the pod's status says.
+ */
+import { delay } from '../../../lib/clock.ts';
+import type { ResizeOutcome } from '../../interface/driver.ts';
+import { isBeyondNode } from '../client/api-error.ts';
+import type { KubernetesClient } from '../client/client.ts';
+import { bytesIn, coresIn, resizePatch, serverContainer } from '../manifests/sizes.ts';
+import { type ContainerResources, type Pod, pods } from '../objects/kinds.ts';
+
+/** A kubelet that can do it needs a tenth of a second. */
+const waitMsMax = 2_000;
+const lookMs = 50;
+
+/**
+ * `postponed` when the node has not enough room now, or ever, and when more memory is in use than the new size has: the
+ * old size holds, and asking again later may succeed. Fails when there is no such pod.
+ */
+export async function resizePod(
+  client: KubernetesClient,
+  name: string,
+  resources: ContainerResources,
+  waitMs = waitMsMax,
+): Promise<ResizeOutcome> {
+  const giveUpAt = performance.now() + waitMs;
+  let pod = await client.patch(pods, name, resizePatch(resources), 'resize').catch((error: unknown) => {
+    if (isBeyondNode(error)) return 'beyond node' as const;
+    throw error;
+  });
+  if (pod === 'beyond node') return 'postponed';
+  for (;;) {
+    if (pod === null) throw new Error(`the pod ${name} is not running`);
+    if (isInForce(pod, resources)) return 'applied';
+    // The kubelet tries a deferred one again by itself; nobody need wait for that.
+    const isDeferred = pod.status?.conditions?.some(({ type }) => type === 'PodResizePending') ?? false;
+    if (isDeferred || performance.now() > giveUpAt) return 'postponed';
+    await delay(lookMs);
+    pod = await client.find(pods, name);
+  }
+}
+
+/** Amounts are compared as numbers: a server writes `1` for `1000m`. */
+function isInForce({ status }: Pod, { requests, limits }: ContainerResources): boolean {
+  const found = status?.containerStatuses?.find(({ name }) => name === serverContainer)?.resources;
+  if (found === undefined) return false;
+  const parts = [
+    [found.requests, requests],
+    [found.limits, limits],
+  ] as const;
+  return parts.every(
+    ([is, wanted]) => coresIn(is.cpu) === coresIn(wanted.cpu) && bytesIn(is.memory) === bytesIn(wanted.memory),
+  );
+}

@@ -1,0 +1,53 @@
+/**
+ * Names and labels. Everything that Catnap makes, and everything that the operator makes for it, carries the labels of
+ * its project and branch: what belongs to one is found, and removed, by them alone.
+ */
+import type { BranchRef, ComputeRef, TenantRef } from '../../interface/driver.ts';
+
+const domain = 'catnap.internal';
+
+export const projectLabel = `${domain}/project`;
+/** On a Cluster, the branch whose data it holds; its name keeps saying for which one it was made. */
+export const branchLabel = `${domain}/branch`;
+/** On the record of a compute. */
+export const endpointLabel = `${domain}/endpoint`;
+/** On the record of a compute, the branch that its newest generation is for; a compute may move to another one. */
+export const branchAnnotation = `${domain}/branch`;
+/** On a Cluster, the compute that was the last to serve it. */
+export const endpointAnnotation = `${domain}/endpoint`;
+/** On a Cluster, that of the compute which serves it; on the record of a compute, the newest of all. */
+export const generationAnnotation = `${domain}/generation`;
+
+export const labelsOfEverything: Readonly<Record<string, string>> = { 'app.kubernetes.io/managed-by': 'catnap' };
+
+export const labelsOfProject = ({ projectId }: Pick<TenantRef, 'projectId'>): Readonly<Record<string, string>> => ({
+  ...labelsOfEverything,
+  [projectLabel]: projectId,
+});
+
+export const labelsOfBranch = (ref: Pick<BranchRef, 'projectId' | 'branchId'>): Readonly<Record<string, string>> => ({
+  ...labelsOfProject(ref),
+  [branchLabel]: ref.branchId,
+});
+
+export const labelsOfEndpoint = (
+  ref: Pick<ComputeRef, 'projectId' | 'endpointId'>,
+): Readonly<Record<string, string>> => ({
+  ...labelsOfProject(ref),
+  [endpointLabel]: ref.endpointId,
+});
+
+/** CloudNativePG refuses longer names, because it appends to them. */
+const clusterNameMax = 50;
+
+/** Ids are lower-case letters, digits and hyphens, as names of objects are. */
+export function clusterName(branchId: string): string {
+  if (branchId.length > clusterNameMax) throw new Error(`branch id ${branchId} is too long for the name of a Cluster`);
+  return branchId;
+}
+
+export const adminSecretName = (cluster: string) => `${cluster}-admin`;
+/** Answers as soon as the server does; the operator's own Services wait for a probe first. */
+export const directServiceName = (cluster: string) => `${cluster}-direct`;
+/** One for each child: a source may be copied several times at once. */
+export const snapshotName = (childBranchId: string) => `${clusterName(childBranchId)}-source`;
