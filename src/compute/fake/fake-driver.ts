@@ -37,6 +37,7 @@ import {
   type FakeOptions,
   type FakeWorld,
   forgetProject,
+  holderOf,
   ifRunning,
   lastCatalog,
   measuresOf,
@@ -123,7 +124,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
 
   async removeBranch(ref: BranchRef): Promise<void> {
     await this.#enter('removeBranch', ref.branchId);
-    const holder = this.#holder(ref.branchId);
+    const holder = holderOf(this, ref.branchId);
     if (holder) holder.process = null;
     this.branches.delete(ref.branchId);
   }
@@ -144,14 +145,14 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     this.#fence(spec.endpointId, spec.generation);
     const copied = this.replicas.get(spec.endpointId);
     if (copied?.branchId === spec.branchId && !anew) return 'kept';
-    if (!this.#holder(spec.branchId)) return 'needs_primary';
+    if (!holderOf(this, spec.branchId)) return 'needs_primary';
     this.replicas.set(spec.endpointId, refOf(spec));
     return 'built';
   }
 
   async observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null> {
     await this.#enter('observeReplica', ref.endpointId);
-    if (!this.#holder(ref.branchId)) return null;
+    if (!holderOf(this, ref.branchId)) return null;
     return { lost: !this.replicas.has(ref.endpointId), lag: { bytes: 0, seconds: 0 } };
   }
 
@@ -165,7 +166,7 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
     if (branch.pgVersion !== spec.pgVersion) {
       throw new Error(`branch ${spec.branchId} is of Postgres ${branch.pgVersion}, not ${spec.pgVersion}`);
     }
-    const holder = readOnly ? undefined : this.#holder(spec.branchId);
+    const holder = readOnly ? undefined : holderOf(this, spec.branchId);
     if (holder && holder !== compute) {
       throw new Error(`branch ${spec.branchId} is in use by ${holder.ref.endpointId}`);
     }
@@ -342,10 +343,5 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
       throw new StaleGenerationError(endpointId, generation, compute.generation);
     }
     return compute;
-  }
-
-  #holder(branchId: string): FakeCompute | undefined {
-    const computes = [...this.computes.values()];
-    return computes.find(({ ref, process, readOnly }) => process && !readOnly && ref.branchId === branchId);
   }
 }

@@ -137,6 +137,11 @@ export function runningBranch({ branches, computes }: FakeWorld, ref: ComputeRef
   return isRunning ? branches.get(compute.ref.branchId) : undefined;
 }
 
+/** The compute whose server runs on a branch's own data. */
+export function holderOf({ computes }: FakeWorld, branchId: string): FakeCompute | undefined {
+  return [...computes.values()].find(({ ref, process, readOnly }) => process && !readOnly && ref.branchId === branchId);
+}
+
 /** What `settle` returns: its mark is all that the server holds. */
 export function settledOf(world: FakeWorld, ref: ComputeRef, bytes: number): SettledServer | null {
   const branch = runningBranch(world, ref);
