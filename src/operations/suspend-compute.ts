@@ -10,6 +10,9 @@ import { findCompute, isBeingRemoved, isDeleted } from './target.ts';
 
 const nothingPending = { roles: [], databases: [] };
 
+/** Where the server runs: a move that was asked for since has changed the row, and waits behind this operation. */
+const branchServed = ({ operation }: StepContext, { branch }: ComputeTarget) => operation.branchId ?? branch.id;
+
 /**
  * Passwords changed by SQL must work for the login that wakes it again. From here on no client is sent there: pooled
  * clients wait for the next start instead of losing their transactions.
@@ -17,15 +20,16 @@ const nothingPending = { roles: [], databases: [] };
 const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || isBeingRemoved(target)) return skip('the endpoint is gone');
-  const { branch, endpoint } = target;
+  const { endpoint } = target;
+  const branchId = branchServed(context, target);
   const settled = endpoint.type === 'read_only' ? null : await settle(context, target);
   context.memory.compute = target;
   if (settled !== null) context.memory.settled = settled;
   return goto('stop', async (tx) => {
     await Promise.all([
       updateEndpoint(tx, endpoint.id, { address: null }),
-      settled && recordCatalog(tx, branch.id, nothingPending, settled.catalog),
-      settled && updateLogicalSize(tx, branch.id, settled.bytes),
+      settled && recordCatalog(tx, branchId, nothingPending, settled.catalog),
+      settled && updateLogicalSize(tx, branchId, settled.bytes),
     ]);
     return undefined;
   });
@@ -46,7 +50,8 @@ const stop: Step = async (context) => {
   const { compute, settled } = context.memory;
   const target = compute ?? (await findCompute(context));
   if (target === undefined) return skip('the endpoint is gone');
-  const { branch, endpoint, ref } = target;
+  const { endpoint, ref } = target;
+  const branchId = branchServed(context, target);
   // Its counters go with it. They account for a few seconds, which is no reason to keep it awake.
   const [used] = await context.driver.sample([ref]).catch(() => []);
   const catalog = await context.driver.suspend(ref, endpoint.generation, settled);
@@ -56,10 +61,10 @@ const stop: Step = async (context) => {
     const wal = settled?.measures?.wal ?? null;
     const [last] = await Promise.all([
       selectUnfinishedForEndpoint(tx, endpoint.id),
-      meterEnd(tx, endpoint.id, now, { cpuSeconds: used?.cpuSeconds ?? null, wal: wal && [branch.id, wal] }),
+      meterEnd(tx, endpoint.id, now, { cpuSeconds: used?.cpuSeconds ?? null, wal: wal && [branchId, wal] }),
       // What is certain and was settled is recorded already.
-      catalog && catalog !== settled?.catalog && recordCatalog(tx, branch.id, nothingPending, catalog),
-      catalog && updateCatalogKept(tx, branch.id, true),
+      catalog && catalog !== settled?.catalog && recordCatalog(tx, branchId, nothingPending, catalog),
+      catalog && updateCatalogKept(tx, branchId, true),
     ]);
     const startFollows = last?.id !== context.operation.id && last?.job === 'start_compute';
     await updateEndpoint(tx, endpoint.id, {

@@ -118,6 +118,13 @@ it('a compute on its way to a branch is not asked what that branch holds', async
   expect(violations).toEqual([]);
 });
 
+it('a suspend that was asked for before a move records what it finds for the branch that was served', async () => {
+  const moves = ['c1 createBranch 1 0', 'settle', 'c1 createRole 0 0', 'settle', 'c1 disable 0 0', 'c1', 'c1'];
+  const { violations, trace } = await playMoves(ground, [...moves, 'c1 move 0 1', 'c1']);
+  expect(trace.at(-1)).toBe('c1 -> commit');
+  expect(violations).toEqual([]);
+});
+
 /** A reconciler crashes after it has seen an operation that a worker is busy with. */
 const bystander: Source = ({ actors, driver }) => {
   const [reconciler, second] = [actors.get('r1'), actors.get('w2')];
