@@ -102,6 +102,23 @@ function describeHistory(onXfs: boolean): void {
     await b.driver.removeProject(b.ref);
   });
 
+  test('a commit between the reading of the log’s end and its copying is copied though nothing follows it', async () => {
+    const host = subject.openHost();
+    const driver = new LocalDriver(host);
+    const b = new Bench({ ...subject, driver });
+    const running = await b.started();
+    await driver.configure(b.ref, ownerAndDatabase);
+    await b.query(running, 'CREATE TABLE t (n int)');
+    await keepUntil(b, { baseCount: 1 });
+    const early = await now(b, running);
+    await b.query(running, 'INSERT INTO t VALUES (1)');
+    const committed = await now(b, running);
+    await host.copyLog(b.ref, { timeline: 1, ...early });
+    const { until } = await keep(b);
+    expect(lsnBytes(until?.lsn ?? '0/0')).toBeGreaterThanOrEqual(lsnBytes(committed.lsn));
+    await driver.removeProject(b.ref);
+  });
+
   test('a base image of a running server shortens replay, and one of a sleeping server too', async () => {
     const { b, running, paths } = await withTable();
     const first = await now(b, running);

@@ -39,7 +39,7 @@ import {
   readState,
   writeState,
 } from './files.ts';
-import { copyAsleep, copyUpTo, type KeptLog, newestWrite } from './keep-log.ts';
+import { copyAsleep, copyUpTo, isNewWrite, type KeptLog, newestWrite, type SeenLog, seenLog } from './keep-log.ts';
 import { findKept, type Kept, updatePast } from './past.ts';
 import { isBaseDue } from './policy.ts';
 import { noHistory, Pruner } from './prune.ts';
@@ -57,7 +57,7 @@ export class Histories {
   readonly #parts: HistoryParts;
   readonly #begun = new Map<string, BaseBegun & { readonly historyId: string }>();
   /** When the log of a history was last written to, as of its last copy: most turns find nothing new. */
-  readonly #seen = new Map<string, number>();
+  readonly #seen = new Map<string, SeenLog>();
   /** Servers that were told to keep no log for a history that is not kept, by their pid. */
   readonly #released = new Map<string, number>();
   readonly #pruner = new Pruner();
@@ -153,7 +153,7 @@ export class Histories {
       await this.#begin(ref, kept);
       const writtenAt = await newestWrite(kept);
       await copyUpTo(this.#logOf(ref, kept), end);
-      this.#seen.set(kept.historyId, writtenAt);
+      this.#seen.set(kept.historyId, seenLog(writtenAt, end));
     });
   }
 
@@ -341,6 +341,6 @@ export class Histories {
   async #hasNewLog(kept: Kept): Promise<boolean> {
     const seen = this.#seen.get(kept.historyId);
     const newest = await newestWrite(kept);
-    return seen === undefined || newest > seen || newest === Number.POSITIVE_INFINITY;
+    return seen === undefined || isNewWrite(newest, seen);
   }
 }

@@ -52,6 +52,27 @@ export async function copyUpTo(log: KeptLog, end: LogEnd, beyond = 0n): Promise<
   await appendMark(paths, position, group);
 }
 
+/** What was known of a log when it was copied. */
+export interface SeenLog {
+  /** As `newestWrite` says. */
+  readonly writtenAt: number;
+  /** All that was written before this time was copied. */
+  readonly copiedBefore: number;
+}
+
+/** A file may be marked with a time that was over when it was written: the clock for this ticks once in 1 to 10 ms. */
+const fileClockMs = 20;
+
+/** `end` was read before `writtenAt`, and the server may have written in between. */
+export function seenLog(writtenAt: number, end: LogEnd): SeenLog {
+  return { writtenAt, copiedBefore: Date.parse(end.at) - fileClockMs };
+}
+
+/** Another time is a new write too if it is earlier: the clock may have been set back. */
+export function isNewWrite(writtenAt: number, seen: SeenLog): boolean {
+  return writtenAt !== seen.writtenAt || writtenAt >= seen.copiedBefore;
+}
+
 /** The server writes to the segment that was copied last, or has gone on to the next, or has left both behind. */
 export async function newestWrite({ data, paths }: Pick<KeptLog, 'data' | 'paths'>): Promise<number> {
   const state = await readState(paths);
