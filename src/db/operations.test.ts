@@ -52,6 +52,17 @@ describe('the operation queue', () => {
     expect([...during]).toEqual([{ setting: expected }]);
   });
 
+  it('gives every operation of a project a later time than the one before, wherever the clock is', async () => {
+    const first = await queue({ exclusive: ['a'] });
+    const { sql } = test.core.database;
+    await sql`update operations set created_at = now() + interval '1 hour' where id = ${first.id}`;
+    await queue({ exclusive: ['a'] });
+    const [row] = await sql`
+      select array_agg(id order by sequence) = array_agg(id order by created_at) as is_ordered,
+        count(distinct created_at)::int as times from operations`;
+    expect(row).toEqual({ isOrdered: true, times: 2 });
+  });
+
   it('writes the first of a chain as running and those behind it as scheduling', async () => {
     expect((await queue({ exclusive: ['a'] })).status).toBe('running');
     expect((await queue({ exclusive: ['a'] })).status).toBe('scheduling');

@@ -75,7 +75,10 @@ const conflicts = (sql: Sql, earlier: string, later: string) => sql`(
  * row, so the order of sequence numbers is the order of commits.
  */
 export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
-  const row = { ...operation, state: json(tx, operation.state), status: 'scheduling' };
+  // Lists go on where the time of their last one was, so no two of a project may have the same, nor an earlier one.
+  const createdAt = tx`greatest(clock_timestamp(), (
+    select max(created_at) + interval '1 microsecond' from operations where project_id = ${operation.projectId}))`;
+  const row = { ...operation, state: json(tx, operation.state), status: 'scheduling', createdAt: createdAt as never };
   // Sent together, carried out in this order.
   const [inserted, started] = await Promise.all([
     tx<OperationRow[]>`insert into operations ${tx(row)} returning *`,

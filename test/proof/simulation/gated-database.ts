@@ -54,7 +54,7 @@ interface Way {
 const isStatement = (made: unknown): made is Statement =>
   typeof made === 'object' && made !== null && 'handle' in made && 'executed' in made;
 
-const claim = 'update operations set lease';
+const claim = 'with claimed as (';
 
 /** A statement is sent when somebody waits for it; a fragment of another one never is. */
 function hold(actor: Actor, makeWay: () => Way, statement: Statement): Statement {

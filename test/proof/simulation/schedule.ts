@@ -35,12 +35,19 @@ export async function play(ground: Ground, next: Source, options: PlayOptions = 
   return playIn({ world, moves: [], ended: new Set() }, next);
 }
 
+/** Far more than chance makes; a schedule that waits for something that never comes would go on for ever. */
+const refusalsMax = 10_000;
+
 async function playIn({ world, moves: before, ended }: Entrance, next: Source): Promise<Played> {
   const moves = [...before];
+  let refusals = 0;
   try {
     for (let move = next(world); move !== null; move = next(world)) {
       if (move === 'settle') await world.settle();
-      else if (!(await world.make(move))) continue;
+      else if (!(await world.make(move))) {
+        if (++refusals > refusalsMax) throw new Error(`nobody can make these moves, ${move} for example`);
+        continue;
+      }
       moves.push(move);
     }
     await world.rest();
