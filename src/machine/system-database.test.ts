@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import postgres from 'postgres';
 import { afterEach, describe, expect, inject, test } from 'vitest';
 import { eventually, randomMoment } from '../../test/helpers/eventually.ts';
@@ -168,16 +169,20 @@ describe('the embedded system database', () => {
   });
 });
 
-/** Its parent becomes `sleep`, which waits for no child. */
+/** Its parent becomes `sleep`, which waits for no child. Until then it lives, or the shell might still reap it. */
 async function makeZombie(uid: number | null): Promise<number> {
   const owner = uid === null ? {} : { uid, gid: uid };
-  const parent = spawn('/bin/sh', ['-c', 'sleep 0 & echo $!; exec sleep 600'], { cwd: '/', ...owner });
+  const script = 'cat <&3 & echo $!; exec sleep 600 3<&-';
+  const stdio = ['ignore', 'pipe', 'ignore', 'pipe'] as const;
+  const parent = spawn('/bin/sh', ['-c', script], { cwd: '/', stdio: [...stdio], ...owner });
   undo.push(async () => {
     parent.kill('SIGKILL');
     await once(parent, 'close');
   });
-  const [said] = await once(parent.stdout, 'data');
+  const [said] = await once(parent.stdout as Readable, 'data');
   const pid = Number(String(said));
+  await eventually(async () => expect(await readFile(`/proc/${parent.pid}/cmdline`, 'utf8')).toMatch(/^sleep/));
+  (parent.stdio[3] as Writable).end();
   await eventually(async () => expect(await readFile(`/proc/${pid}/stat`, 'utf8')).toContain(') Z '));
   return pid;
 }
