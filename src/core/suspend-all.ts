@@ -1,6 +1,7 @@
 /** Suspends every compute, for `--stop-computes`: they sleep before Catnap itself stops. */
 import type { Tx } from '../db/client.ts';
-import { lockEndpoint, selectRestlessEndpoints } from '../db/endpoints.ts';
+import { lockEndpoint } from '../db/endpoints.ts';
+import { selectRestlessEndpoints } from '../db/going-on.ts';
 import { selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { lockProject } from '../db/projects.ts';
 import { delay } from '../lib/clock.ts';

@@ -179,14 +179,6 @@ export async function selectActiveEndpoints(sql: Sql): Promise<EndpointRow[]> {
     where e.current_state = 'active' and e.deleting_at is null`;
 }
 
-/** Those and all on which something is still to be done: it may be a start. */
-export async function selectRestlessEndpoints(sql: Sql): Promise<Pick<EndpointRow, 'id' | 'projectId'>[]> {
-  return sql<Pick<EndpointRow, 'id' | 'projectId'>[]>`
-    select e.id, e.project_id from endpoints e join projects p on p.id = e.project_id
-    where (e.current_state = 'active' and e.deleting_at is null and p.deleting_at is null) or exists (
-      select 1 from operations o where o.endpoint_id = e.id and o.finished_at is null)`;
-}
-
 export interface ActiveCompute extends EndpointRow {
   readonly tenantUid: number | null;
 }

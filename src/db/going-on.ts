@@ -1,5 +1,6 @@
-/** Whether anything goes on, in one statement for all loops that would otherwise ask for themselves all the time. */
+/** What goes on: whether anything does, in one statement for all loops that would otherwise ask, and which computes. */
 import { one, type Sql } from './client.ts';
+import type { EndpointRow } from './endpoints.ts';
 import { unfinished } from './operations.ts';
 
 /**
@@ -25,4 +26,16 @@ export async function isAnythingGoingOn(sql: Sql, now: Date): Promise<boolean> {
         as found`,
   );
   return found;
+}
+
+/**
+ * Computes that are awake, and all on which something is still to be done: it may be a start, or the removal of a
+ * project whose computes still run.
+ */
+export async function selectRestlessEndpoints(sql: Sql): Promise<Pick<EndpointRow, 'id' | 'projectId'>[]> {
+  return sql<Pick<EndpointRow, 'id' | 'projectId'>[]>`
+    select e.id, e.project_id from endpoints e join projects p on p.id = e.project_id
+    where (e.current_state = 'active' and e.deleting_at is null and p.deleting_at is null) or exists (
+      select 1 from operations o where o.project_id = e.project_id and o.finished_at is null
+        and (o.endpoint_id = e.id or e.current_state = 'active'))`;
 }
