@@ -36,7 +36,7 @@ export interface Config {
   readonly pgPortIsExplicit: boolean;
   /** Processes that share the database port. */
   readonly proxies: number;
-  /** What the proxies run on; `auto` is Bun where it works, and Node elsewhere. */
+  /** What the proxies run on; `auto` is Node. */
   readonly proxyRuntime: ProxyRuntime;
   readonly domain: string;
   readonly region: string;

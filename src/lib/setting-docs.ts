@@ -14,7 +14,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   [
     'CATNAP_PROXY_RUNTIME',
     '`auto`',
-    'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Bun where it works.',
+    'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Node.',
   ],
   ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],

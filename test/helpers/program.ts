@@ -77,7 +77,7 @@ export class Program {
         CATNAP_LOG_LEVEL: 'warn',
         // The same on every machine, unless a test says otherwise.
         CATNAP_PROXIES: '1',
-        CATNAP_PROXY_RUNTIME: process.env.CATNAP_TEST_PROXY_RUNTIME ?? 'auto',
+        CATNAP_PROXY_RUNTIME: process.env.CATNAP_TEST_PROXY_RUNTIME ?? 'node',
         ...this.#env,
         ...env,
       },
