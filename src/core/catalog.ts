@@ -88,36 +88,66 @@ export async function recordCatalog(
   ]);
 }
 
+/** False when the rows say what the server was seen to hold, apart from what is pending. */
+export async function isCatalogNew(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<boolean> {
+  const news = await Promise.all([rolesNews(sql, branchId, seen), databasesNews(sql, branchId, seen)]);
+  return news.some(({ added, changed, gone }) => added.length + changed.length + gone.length > 0);
+}
+
+/** How what a server was seen to hold differs from the rows. What is pending is left as it was asked for. */
+interface News<Row, Seen> {
+  readonly added: readonly Seen[];
+  readonly changed: readonly { readonly row: Row; readonly now: Seen }[];
+  readonly gone: readonly Row[];
+}
+
+async function rolesNews(sql: Sql, branchId: BranchId, { roles }: ServerCatalog) {
+  return compare(await selectRoles(sql, branchId), roles, {
+    isSame: (row, now) => row.verifier === now.verifier,
+    isApplied: (row) => row.applied,
+  });
+}
+
+async function databasesNews(sql: Sql, branchId: BranchId, { databases }: ServerCatalog) {
+  return compare(await selectDatabases(sql, branchId), databases, {
+    isSame: (row, now) => row.ownerName === now.ownerName,
+    isApplied: (row) => row.appliedName !== null,
+  });
+}
+
+function compare<Row extends { name: string; pending: boolean }, Seen extends { name: string }>(
+  rows: readonly Row[],
+  seen: readonly Seen[],
+  { isSame, isApplied }: { isSame: (row: Row, now: Seen) => boolean; isApplied: (row: Row) => boolean },
+): News<Row, Seen> {
+  const known = new Map(rows.map((row) => [row.name, row]));
+  const names = new Set(seen.map(({ name }) => name));
+  const pairs = seen.map((now) => ({ row: known.get(now.name), now }));
+  return {
+    added: pairs.flatMap(({ row, now }) => (row === undefined ? [now] : [])),
+    changed: pairs.flatMap(({ row, now }) => (row && !row.pending && !isSame(row, now) ? [{ row, now }] : [])),
+    gone: rows.filter((row) => !names.has(row.name) && isApplied(row) && !row.pending),
+  };
+}
+
 async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const known = new Map((await selectRoles(sql, branchId)).map((role) => [role.name, role]));
-  for (const role of seen.roles) {
-    const row = known.get(role.name);
-    known.delete(role.name);
-    const noLogin = role.verifier === null;
-    if (row === undefined) {
-      await insertRole(sql, { branchId, ...role, password: null, noLogin, applied: true, pending: false });
-    } else if (!row.pending && row.verifier !== role.verifier) {
-      // Changed by SQL: the password we kept is no longer the right one.
-      await updateRole(sql, row.id, { verifier: role.verifier, password: null, noLogin });
-    }
+  const { added, changed, gone } = await rolesNews(sql, branchId, seen);
+  const noLogin = ({ verifier }: { verifier: string | null }) => verifier === null;
+  for (const role of added) {
+    await insertRole(sql, { branchId, ...role, password: null, noLogin: noLogin(role), applied: true, pending: false });
   }
-  for (const gone of known.values()) {
-    if (gone.applied && !gone.pending) await deleteRoleRow(sql, gone.id);
+  for (const { row, now } of changed) {
+    // By SQL: the password we kept is no longer the right one.
+    await updateRole(sql, row.id, { verifier: now.verifier, password: null, noLogin: noLogin(now) });
   }
+  for (const { id } of gone) await deleteRoleRow(sql, id);
 }
 
 async function recordSeenDatabases(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const known = new Map((await selectDatabases(sql, branchId)).map((database) => [database.name, database]));
-  for (const database of seen.databases) {
-    const row = known.get(database.name);
-    known.delete(database.name);
-    if (row === undefined) {
-      await insertDatabase(sql, { branchId, ...database, appliedName: database.name, pending: false });
-    } else if (!row.pending && row.ownerName !== database.ownerName) {
-      await updateDatabase(sql, row.id, { ownerName: database.ownerName });
-    }
+  const { added, changed, gone } = await databasesNews(sql, branchId, seen);
+  for (const database of added) {
+    await insertDatabase(sql, { branchId, ...database, appliedName: database.name, pending: false });
   }
-  for (const gone of known.values()) {
-    if (gone.appliedName !== null && !gone.pending) await deleteDatabaseRow(sql, gone.id);
-  }
+  for (const { row, now } of changed) await updateDatabase(sql, row.id, { ownerName: now.ownerName });
+  for (const { id } of gone) await deleteDatabaseRow(sql, id);
 }

@@ -8,6 +8,7 @@ import {
   type ComputeDriver,
   type ComputeObservation,
   type ComputeRef,
+  type ComputeSample,
   NoSuchMomentError,
   type SettledServer,
 } from '../compute/interface/driver.ts';
@@ -62,6 +63,8 @@ export interface StepMemory {
   work?: StartWork;
   /** What the server held that this operation is about to stop; recorded already. */
   settled?: SettledServer;
+  /** What that server has used; null when nobody could tell. */
+  used?: ComputeSample | null;
 }
 
 /** What a start has to do on the server before its route opens. */

@@ -19,12 +19,12 @@ async function stage() {
   const { sql } = made.core.database;
   await drain(made.core, driver);
   /** Puts the compute to sleep, and returns what was asked of the driver; something may happen just before the stop. */
-  const nap = async (beforeStop: (context: StepContext) => void = () => undefined) => {
+  const nap = async (beforeStop: (context: StepContext) => unknown = () => undefined) => {
     await command(made, (scope) => suspendEndpoint(scope, made.caller, project.id, endpoint.id));
     const before = driver.calls.length;
     const job = jobRegistry.suspend_compute;
     const stop: Step = async (context) => {
-      beforeStop(context);
+      await beforeStop(context);
       return (job.steps.stop as Step)(context);
     };
     const steps = { ...job.steps, stop };
@@ -49,6 +49,14 @@ describe('a suspend', () => {
     const { names, ...row } = await recorded();
     expect(row).toEqual({ currentState: 'idle', catalogKept: true, logicalSize: 30_000_000 });
     expect(names).toContain('by_sql');
+  });
+
+  test('has recorded what owners changed before the server stops, in case the worker dies with it', async () => {
+    const { nap, addBySql, recorded } = await stage();
+    addBySql('by_sql');
+    const before: unknown[] = [];
+    await nap(async () => before.push((await recorded()).names));
+    expect(before).toEqual([expect.arrayContaining(['by_sql'])]);
   });
 
   test('does not rely on what was read when the server was changed after that', async () => {

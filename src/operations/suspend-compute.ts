@@ -1,6 +1,6 @@
 /** Puts a compute to sleep: records what owners changed by SQL, flushes everything to disk, stops the server. */
-import type { SettledServer } from '../compute/interface/driver.ts';
-import { recordCatalog } from '../core/catalog.ts';
+import type { ComputeRef, ComputeSample, SettledServer } from '../compute/interface/driver.ts';
+import { isCatalogNew, recordCatalog } from '../core/catalog.ts';
 import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import { meterEnd } from '../db/consumption.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
@@ -14,26 +14,36 @@ const nothingPending = { roles: [], databases: [] };
 const branchServed = ({ operation }: StepContext, { branch }: ComputeTarget) => operation.branchId ?? branch.id;
 
 /**
- * Passwords changed by SQL must work for the login that wakes it again. From here on no client is sent there: pooled
- * clients wait for the next start instead of losing their transactions.
+ * Passwords changed by SQL must work for the login that wakes it again. No client is sent there from the request on:
+ * pooled clients wait for the next start instead of losing their transactions.
  */
 const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || isBeingRemoved(target)) return skip('the endpoint is gone');
-  const { endpoint } = target;
+  const { endpoint, ref } = target;
+  const [settled, used] = await Promise.all([
+    endpoint.type === 'read_only' ? null : settle(context, target),
+    readUse(context, ref),
+  ]);
+  Object.assign(context.memory, { compute: target, used, ...(settled !== null && { settled }) });
   const branchId = branchServed(context, target);
-  const settled = endpoint.type === 'read_only' ? null : await settle(context, target);
-  context.memory.compute = target;
-  if (settled !== null) context.memory.settled = settled;
+  const isNew = settled !== null && (await isCatalogNew(context.core.database.sql, branchId, settled.catalog));
+  // Usually whoever asked for the nap has closed the route, and owners have changed nothing: no commit to wait for.
+  if (endpoint.address === null && !isNew) return goto('stop');
   return goto('stop', async (tx) => {
     await Promise.all([
       updateEndpoint(tx, endpoint.id, { address: null }),
       settled && recordCatalog(tx, branchId, nothingPending, settled.catalog),
-      settled && updateLogicalSize(tx, branchId, settled.bytes),
     ]);
     return undefined;
   });
 };
+
+/** The counters go with the server. They account for a few seconds, which is no reason to keep it awake. */
+async function readUse({ driver }: StepContext, ref: ComputeRef): Promise<ComputeSample | null> {
+  const [used] = await driver.sample([ref]).catch(() => []);
+  return used ?? null;
+}
 
 /** A server that does not answer is no reason to keep a deleted compute awake: its next start reads what it holds. */
 async function settle({ driver, log }: StepContext, target: ComputeTarget): Promise<SettledServer | null> {
@@ -52,8 +62,7 @@ const stop: Step = async (context) => {
   if (target === undefined) return skip('the endpoint is gone');
   const { endpoint, ref } = target;
   const branchId = branchServed(context, target);
-  // Its counters go with it. They account for a few seconds, which is no reason to keep it awake.
-  const [used] = await context.driver.sample([ref]).catch(() => []);
+  const used = context.memory.used ?? (await readUse(context, ref));
   const catalog = await context.driver.suspend(ref, endpoint.generation, settled);
   const now = context.core.clock.now();
   return done(async (tx) => {
@@ -65,6 +74,7 @@ const stop: Step = async (context) => {
       // What is certain and was settled is recorded already.
       catalog && catalog !== settled?.catalog && recordCatalog(tx, branchId, nothingPending, catalog),
       catalog && updateCatalogKept(tx, branchId, true),
+      settled && updateLogicalSize(tx, branchId, settled.bytes),
     ]);
     const startFollows = last?.id !== context.operation.id && last?.job === 'start_compute';
     await updateEndpoint(tx, endpoint.id, {

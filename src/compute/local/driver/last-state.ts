@@ -18,25 +18,52 @@ import { addressOf } from './observation.ts';
 /** Allows for a page header and alignment; any change of a role or a database writes several times as much. */
 const slackBytes = 64n;
 
+/** A shutdown writes out what so much log has changed in moments, and well within the time that it is given. */
+const littleLogBytes = 32 * 1024 ** 2;
+
 /**
- * Runs a checkpoint while clients are still served, so that the shutdown has little left to write, and reads all that
- * is recorded of a server that falls asleep. If the checkpoint fails, the shutdown does the same work, only slower.
+ * Reads all that is recorded of a server that falls asleep. One that has much to write out does so first, while its
+ * sessions go on: the shutdown then has little left. If that fails, the shutdown does the same work.
  */
 export async function settleServer(compute: HostedCompute): Promise<SettledServer> {
   return withSession(addressOf(compute), adminLogin(compute.adminSecret), async (sql) => {
-    const isWrittenOut = await writeOut(sql).then(
-      () => true,
-      () => false,
-    );
-    // Sent together and answered in this order: whatever is written during the other readings counts as later.
-    const [position, catalog, bytes, measures] = await Promise.all([
-      readQuietPosition(sql),
-      readCatalog(sql),
-      readSize(sql),
-      readMeasures(sql).catch(() => null),
+    // Sent together. The log is kept before any checkpoint, which may reuse what the history does not have yet.
+    const [isKept, changedBytes, state] = await Promise.all([
+      succeeds(keepLogForHistory(sql)),
+      readChangedBytes(sql),
+      readState(sql),
     ]);
-    return { catalog, bytes, measures, position: isWrittenOut ? position : null };
+    if (!isKept) return { ...state, position: null };
+    if (changedBytes <= littleLogBytes) return state;
+    const isWrittenOut = await succeeds(sql`CHECKPOINT`);
+    const later = await readState(sql);
+    return isWrittenOut ? later : { ...later, position: null };
   });
+}
+
+const succeeds = (work: PromiseLike<unknown>) =>
+  work.then(
+    () => true,
+    () => false,
+  );
+
+/** Answered in this order: whatever is written during the other readings counts as later than the position. */
+async function readState(sql: Session): Promise<SettledServer> {
+  const [position, catalog, bytes, measures] = await Promise.all([
+    readQuietPosition(sql),
+    readCatalog(sql),
+    readSize(sql),
+    readMeasures(sql).catch(() => null),
+  ]);
+  return { position, catalog, bytes, measures };
+}
+
+/** How much log a checkpoint would have to account for. */
+async function readChangedBytes(sql: Session): Promise<number> {
+  const [found] = await sql<{ bytes: number }[]>`
+    SELECT CASE WHEN pg_is_in_recovery() THEN 0
+      ELSE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), redo_lsn)::float8 END AS bytes FROM pg_control_checkpoint()`;
+  return found?.bytes ?? 0;
 }
 
 /** For a server that was not settled, or where clients replicate, which would hold up its shutdown. */

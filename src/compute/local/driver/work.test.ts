@@ -1,4 +1,4 @@
-/** What a real server reports as work, and what does not count. */
+/** What a real server reports as work, and what does not count; and what it writes out before it falls asleep. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../test/helpers/eventually.ts';
@@ -12,8 +12,8 @@ let bench: Bench;
 let address: ComputeAddress;
 const clients: pg.Client[] = [];
 
-/** Background work would disturb the other tests. */
-const settings = { wal_level: 'logical', autovacuum: 'off' };
+/** Background work would disturb the other tests, and so would a checkpoint that comes by time. */
+const settings = { wal_level: 'logical', autovacuum: 'off', checkpoint_timeout: '1d' };
 const eagerVacuum = {
   ...settings,
   autovacuum: 'on',
@@ -147,5 +147,27 @@ describe('a server', () => {
     await untilBusyWith('query');
     await client.query('rollback');
     await untilBusyWith(undefined);
+  });
+});
+
+describe('a server that is about to stop', () => {
+  const lastCheckpoint = () =>
+    withSession(address, adminLogin(bench.adminSecret), async (sql) => {
+      const [row] = await sql`SELECT redo_lsn::text AS lsn FROM pg_control_checkpoint()`;
+      return row?.lsn;
+    });
+
+  it('leaves a few changes to the shutdown, and writes many out first, while its sessions go on', async () => {
+    const client = await connect();
+    await client.query('create table changed (words text)');
+    const before = await lastCheckpoint();
+    expect((await bench.driver.settle(bench.ref))?.position).toEqual(expect.any(String));
+    expect(await lastCheckpoint()).toBe(before);
+    await client.query(
+      `select pg_logical_emit_message(false, 'test', repeat('x', 1000000)) from generate_series(1, 40)`,
+    );
+    expect((await bench.driver.settle(bench.ref))?.position).toEqual(expect.any(String));
+    expect(await lastCheckpoint()).not.toBe(before);
+    await client.query('drop table changed');
   });
 });
