@@ -112,9 +112,12 @@ export async function selectBranchOfEndpoint(sql: Sql, id: EndpointId): Promise<
   );
 }
 
-/** Not a change of the branch, so `updated_at` stays. */
+/**
+ * At each wake, nap and change of the data, after which the history is due too. Not a change of the branch, so
+ * `updated_at` stays.
+ */
 export async function updateCatalogKept(sql: Sql, id: BranchId, catalogKept: boolean): Promise<void> {
-  await sql`update branches set catalog_kept = ${catalogKept} where id = ${id}`;
+  await sql`update branches set catalog_kept = ${catalogKept}, history_due_at = now() where id = ${id}`;
 }
 
 /** So that the next start of each compute brings its roles and databases up to date. */
@@ -270,7 +273,7 @@ export async function markSleepingSlotsInactive(sql: Sql): Promise<void> {
   await sql`
     update branches b set replication_slots =
       (select jsonb_agg(slot || '{"active": false}') from jsonb_array_elements(replication_slots) slot)
-    where replication_slots @> '[{"active": true}]' and not exists (
+    where replication_slots is not null and replication_slots @> '[{"active": true}]' and not exists (
       select 1 from endpoints e where e.branch_id = b.id and e.type = 'read_write' and e.current_state = 'active')`;
 }
 

@@ -13,27 +13,52 @@ export interface KeptBranch {
   readonly isAwake: boolean;
   readonly lastResetAt: Date | null;
   readonly history: BranchHistory | null;
+  /** When it was due, as the database writes it. */
+  readonly dueMark: string;
 }
 
-export interface KeptFilter {
-  readonly projectId?: ProjectId;
-  /** Only those that nobody has been asked about yet. */
-  readonly isNew?: boolean;
-}
+export type KeptFilter =
+  | { readonly projectId: ProjectId }
+  /** Those that nobody has been asked about yet. */
+  | { readonly isNew: true }
+  /** Those that are awake, and those that sleep and are due by then, or by the clock of the database. */
+  | { readonly dueAt: Date };
 
-export async function selectKeptBranches(sql: Sql, filter: KeptFilter = {}): Promise<KeptBranch[]> {
-  const { projectId = null, isNew = false } = filter;
+/** The rest is left to the next turn. */
+const dueMax = 1_000;
+
+export async function selectKeptBranches(sql: Sql, filter: KeptFilter): Promise<KeptBranch[]> {
   return sql<KeptBranch[]>`
     select b.id, b.project_id, p.tenant_uid, p.history_retention_seconds as retention_seconds, b.last_reset_at, b.history,
+      b.history_due_at::text as due_mark,
       exists (
         select 1 from endpoints e
         where e.branch_id = b.id and e.type = 'read_write' and e.current_state = 'active' and e.deleting_at is null
       ) as is_awake
     from branches b join projects p on p.id = b.project_id
-    where b.current_state <> 'init' and b.deleting_at is null and p.deleting_at is null
-      and (${projectId}::text is null or b.project_id = ${projectId})
-      and (not ${isNew} or b.history is null)
+    where b.current_state <> 'init' and b.deleting_at is null and p.deleting_at is null and ${chosenBy(sql, filter)}
     order by b.id`;
+}
+
+function chosenBy(sql: Sql, filter: KeptFilter) {
+  if ('projectId' in filter) return sql`b.project_id = ${filter.projectId}`;
+  if ('isNew' in filter) return sql`b.history is null`;
+  return sql`b.id in (
+    select e.branch_id from endpoints e
+    where e.current_state = 'active' and e.type = 'read_write' and e.deleting_at is null
+    union all
+    (select d.id from branches d where d.history_due_at <= greatest(${filter.dueAt}, now()) and d.deleting_at is null
+     order by d.history_due_at limit ${dueMax}))`;
+}
+
+/** Nothing happens where a wake or a nap has made it due since it was read. */
+export async function putHistoryOff(
+  sql: Sql,
+  { id, dueMark }: Pick<KeptBranch, 'id' | 'dueMark'>,
+  until: Date,
+): Promise<void> {
+  await sql`
+    update branches set history_due_at = ${until} where id = ${id} and history_due_at::text = ${dueMark}`;
 }
 
 /** Nothing happens where a restore has given the branch other data since it was read. */

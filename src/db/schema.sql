@@ -175,6 +175,7 @@ create table branches (
   restored_from text,
   restored_as text,
   restore_status text,
+  history_due_at timestamp with time zone default now() not null,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
@@ -186,8 +187,11 @@ create table branches (
 CREATE INDEX branches_children ON catnap.branches USING btree (parent_id);
 CREATE UNIQUE INDEX branches_default ON catnap.branches USING btree (project_id) WHERE (is_default AND (deleting_at IS NULL));
 CREATE INDEX branches_expiring ON catnap.branches USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleting_at IS NULL));
+CREATE INDEX branches_history_due ON catnap.branches USING btree (history_due_at) WHERE (deleting_at IS NULL);
+CREATE INDEX branches_history_unknown ON catnap.branches USING btree (id) WHERE ((history IS NULL) AND (deleting_at IS NULL));
 CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
 CREATE INDEX branches_recoverable ON catnap.branches USING btree (recoverable_until) WHERE (recoverable_until IS NOT NULL);
+CREATE INDEX branches_slots ON catnap.branches USING btree (id) WHERE (replication_slots IS NOT NULL);
 
 create table console_links (
   token_hash bytea not null,
@@ -466,6 +470,7 @@ create table projects (
   constraint projects_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint projects_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES users(id)
 );
+CREATE INDEX projects_limited ON catnap.projects USING btree (id) WHERE (((settings -> 'quota'::text) IS NOT NULL) AND (deleting_at IS NULL));
 CREATE INDEX projects_of_organization ON catnap.projects USING btree (organization_id, id) WHERE (deleting_at IS NULL);
 CREATE INDEX projects_recoverable ON catnap.projects USING btree (recoverable_until) WHERE (recoverable_until IS NOT NULL);
 

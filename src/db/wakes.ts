@@ -138,7 +138,7 @@ export async function openStartedRoute(
         and e.deleting_at is null
       returning e.id),
     branch as (
-      update branches b set catalog_kept = false from opened where b.id = ${branchId} and b.catalog_kept),
+      update branches b set catalog_kept = false, history_due_at = now() from opened where b.id = ${branchId}),
     finished as (
       update operations o set status = 'finished', lease = null, lease_until = null, retry_at = null, state = '{}',
         finished_at = clock_timestamp(), updated_at = clock_timestamp()

@@ -47,7 +47,7 @@ const suspend = ({ project, endpoint }: Awaited<ReturnType<typeof stage>>) =>
   command(domain, (scope) => suspendEndpoint(scope, domain.caller, project.id, endpoint.id));
 
 describe('which branches', () => {
-  test('awake ones in each turn, one that fell asleep once more, and then every few minutes', async () => {
+  test('awake ones in each turn, one that fell asleep once more, and then a hundred times in its window', async () => {
     const s = await stage();
     expect(await s.turnAfter(0)).toEqual([s.branch.id]);
     expect(await s.turnAfter(1)).toEqual([s.branch.id]);
@@ -55,8 +55,38 @@ describe('which branches', () => {
     await drain(domain.core, s.driver);
     expect(await s.turnAfter(1)).toEqual([s.branch.id]);
     expect(await s.turnAfter(1)).toEqual([]);
-    expect(await s.turnAfter(3)).toEqual([]);
+    expect(await s.turnAfter(13)).toEqual([]);
     expect(await s.turnAfter(1)).toEqual([s.branch.id]);
+  });
+
+  test('one that was awake between two turns, however short that was', async () => {
+    const s = await stage();
+    await suspend(s);
+    await drain(domain.core, s.driver);
+    await s.turnAfter(1);
+    await command(domain, (scope) => startEndpoint(scope, domain.caller, s.project.id, s.endpoint.id));
+    await drain(domain.core, s.driver);
+    await suspend(s);
+    await drain(domain.core, s.driver);
+    expect(await s.turnAfter(0)).toEqual([s.branch.id]);
+    expect(await s.turnAfter(0)).toEqual([]);
+  });
+
+  test('one that woke while it was being kept is due again', async () => {
+    const s = await stage();
+    await suspend(s);
+    await drain(domain.core, s.driver);
+    const original = s.driver.keepHistory.bind(s.driver);
+    vi.spyOn(s.driver, 'keepHistory').mockImplementationOnce(async (ref, policy) => {
+      await command(domain, (scope) => startEndpoint(scope, domain.caller, s.project.id, s.endpoint.id));
+      await drain(domain.core, s.driver);
+      await suspend(s);
+      await drain(domain.core, s.driver);
+      return original(ref, policy);
+    });
+    expect(await s.turnAfter(1)).toEqual([s.branch.id]);
+    expect(await s.turnAfter(0)).toEqual([s.branch.id]);
+    expect(await s.turnAfter(0)).toEqual([]);
   });
 
   test('a new one at once, without a compute too, and none of a deleted project', async () => {

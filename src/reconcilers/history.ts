@@ -1,10 +1,10 @@
 /**
  * Keeps the histories of branches: of those that are awake every few seconds, of one that fell asleep once more, and of
- * those that sleep every few minutes, so that they lose what is too old. The driver does the work; what it reports is
- * recorded.
+ * those that sleep now and then, so that they lose what is too old. The driver does the work; what it reports is
+ * recorded. A turn reads the branches that have something to do and no others, however many there are.
  */
 import type { HistoryPolicy } from '../compute/interface/driver.ts';
-import { type KeptBranch, recordHistory, selectKeptBranches } from '../db/histories.ts';
+import { type KeptBranch, putHistoryOff, recordHistory, selectKeptBranches } from '../db/histories.ts';
 import { delay, minuteMs } from '../lib/clock.ts';
 import type { BranchId } from '../lib/ids.ts';
 import type { BranchHistory } from '../lib/model.ts';
@@ -12,7 +12,11 @@ import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconci
 
 const everyMs = 10_000;
 const newEveryMs = 1_000;
-const asleepEveryMs = 5 * minuteMs;
+/** Of a branch that sleeps: the smallest part of its window that is given up by itself, within bounds. */
+const asleepPart = 1 / 100;
+const asleepMsMin = 5 * minuteMs;
+const asleepMsMax = 60 * minuteMs;
+const failedAsleepMs = minuteMs;
 /** What a branch that is awake may be behind before somebody is told. */
 const behindMsMax = minuteMs;
 /** How many are worked on at once, and after how long one that is slow no longer keeps others waiting. */
@@ -25,8 +29,6 @@ interface Watched {
   /** When it was last brought up to date, first seen, or woken. */
   keptAt: number;
   isAwake: boolean;
-  /** It was awake then, so its end may be missing. */
-  wasAwake: boolean;
   isUnderWay: boolean;
   /** What was told already, so that it is told once. */
   isBehind: boolean;
@@ -55,11 +57,11 @@ async function keepOnce({ core, driver }: ReconcilerParts, branch: KeptBranch): 
 export function makeHistory(timing: { readonly slowMs?: number } = {}): Reconciler {
   const watched = new Map<BranchId, Watched>();
   const turn = async (parts: ReconcilerParts) => {
-    const now = parts.core.clock.now().getTime();
-    const branches = await selectKeptBranches(parts.core.database.sql);
+    const dueAt = parts.core.clock.now();
+    const now = dueAt.getTime();
+    const branches = await selectKeptBranches(parts.core.database.sql, { dueAt });
     forget(watched, branches);
-    const due = branches.filter((branch) => isDue(branch, watched.get(branch.id), now));
-    const next = due.values();
+    const next = branches.filter(({ id }) => watched.get(id)?.isUnderWay !== true).values();
     const lane = async () => {
       for (const branch of next) {
         const work = keep(parts, branch, watch(watched, branch, now));
@@ -72,19 +74,16 @@ export function makeHistory(timing: { readonly slowMs?: number } = {}): Reconcil
   return { name: 'history', everyMs, turn };
 }
 
+/** One that fails is remembered while it sleeps, so that it is reported once. */
 function forget(watched: Map<BranchId, Watched>, branches: readonly KeptBranch[]): void {
   const known = new Set(branches.map(({ id }) => id));
-  for (const id of watched.keys()) if (!known.has(id)) watched.delete(id);
-}
-
-function isDue({ isAwake }: KeptBranch, seen: Watched | undefined, now: number): boolean {
-  if (seen === undefined) return true;
-  if (seen.isUnderWay) return false;
-  return isAwake || seen.wasAwake || seen.isFailing || now - seen.keptAt >= asleepEveryMs;
+  for (const [id, { isFailing, isUnderWay }] of watched) {
+    if (!known.has(id) && !isFailing && !isUnderWay) watched.delete(id);
+  }
 }
 
 function watch(watched: Map<BranchId, Watched>, { id, isAwake }: KeptBranch, now: number): Watched {
-  const flags = { wasAwake: false, isUnderWay: false, isBehind: false, isFailing: false };
+  const flags = { isUnderWay: false, isBehind: false, isFailing: false };
   const seen = watched.get(id) ?? { keptAt: now, isAwake, ...flags };
   watched.set(id, seen);
   return seen;
@@ -102,13 +101,21 @@ async function keep(parts: ReconcilerParts, branch: KeptBranch, seen: Watched): 
       await recordHistory(core.database.sql, branch, history);
       tellOfGaps(parts, branch, history);
     }
-    Object.assign(seen, { keptAt: core.clock.now().getTime(), wasAwake: branch.isAwake, isFailing: false });
+    Object.assign(seen, { keptAt: core.clock.now().getTime(), isFailing: false });
+    await putOff(parts, branch, Math.min(asleepMsMax, Math.max(asleepMsMin, retentionSeconds * 1_000 * asleepPart)));
   } catch (error) {
     if (!seen.isFailing) log.error({ err: error, branch: branchId }, 'the history of a branch could not be kept');
     seen.isFailing = true;
+    await putOff(parts, branch, failedAsleepMs).catch(() => undefined);
   } finally {
     seen.isUnderWay = false;
   }
+}
+
+/** One that is awake stays due, and is kept once more when it has fallen asleep. */
+async function putOff({ core }: ReconcilerParts, branch: KeptBranch, ms: number): Promise<void> {
+  if (branch.isAwake) return;
+  await putHistoryOff(core.database.sql, branch, new Date(core.clock.now().getTime() + ms));
 }
 
 function isSame(known: BranchHistory | null, seen: BranchHistory): boolean {
