@@ -27,6 +27,8 @@ export interface CopyOrder {
   readonly source: string;
   readonly target: string;
   readonly paths: readonly string[];
+  /** How many a thread takes at once: neighbours, so that two threads seldom wait for the same directory. */
+  readonly filesAtOnce: number;
   readonly options: FileOptions;
   /** Whether blocks can be shared; null before the first file has been tried. */
   readonly shares: boolean | null;
@@ -46,8 +48,6 @@ export function runCopies(): void {
   const { parentPort } = process.getBuiltinModule('node:worker_threads');
   const fs = process.getBuiltinModule('node:fs');
   const { constants } = fs;
-  /** Neighbours in one directory, so that two threads seldom wait for the same directory. */
-  const filesAtOnce = 32;
   const turnMs = 50;
   const pourBytes = 262_144;
   /** Error codes of filesystems that cannot share blocks, or not with the other one. */
@@ -56,7 +56,7 @@ export function runCopies(): void {
 
   parentPort?.on('message', (order: CopyOrder) => parentPort.postMessage(copyAll(order)));
 
-  function copyAll({ source, target, paths, options, shares, taken }: CopyOrder): CopyOutcome {
+  function copyAll({ source, target, paths, filesAtOnce, options, shares, taken }: CopyOrder): CopyOutcome {
     const counts = { shares, bytesShared: 0, bytesCopied: 0 };
     const next = new Int32Array(taken);
     const giveRoomAt = performance.now() + turnMs;

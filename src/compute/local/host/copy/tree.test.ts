@@ -32,6 +32,22 @@ describe('copyTree', () => {
     await syncTree(target);
   });
 
+  test('copies large files and small ones, each once', async () => {
+    const names = ['1', '2', '3', '4'];
+    for (const [index, name] of names.entries()) {
+      await writeFile(join(source, 'a', name), Buffer.alloc(17_000_000, index + 65));
+    }
+    const target = join(directory, 'target');
+    const result = await copyTree(source, target);
+    expect(result.files).toBe(7);
+    expect(result.bytesCopied + result.bytesShared).toBe(4 * 17_000_000 + 11);
+    for (const name of names) {
+      const [from, to] = await Promise.all([source, target].map((root) => readFile(join(root, 'a', name))));
+      expect(from?.equals(to ?? Buffer.alloc(0))).toBe(true);
+    }
+    expect(await readFile(join(target, 'a', 'b', 'two'), 'utf8')).toBe('second');
+  });
+
   test('leaves out what it is told to', async () => {
     await copyTree(source, join(directory, 'target'), { skip: (path) => path.startsWith('a/') });
     expect(await readdir(join(directory, 'target', 'a'))).toEqual([]);

@@ -27,6 +27,9 @@ import { copyInThread, copyThreadCount } from './threads.ts';
 const parallel = 8;
 /** Takes about a millisecond. */
 const chownsATurn = 128;
+const smallFilesAtOnce = 32;
+/** A table is a row of files of a gigabyte each: one thread would copy them all. */
+const largeBytes = 16 * 1024 ** 2;
 
 export interface CopyOptions extends FileOptions {
   /** Paths relative to the source that are left out; a directory's contents are left out with it. */
@@ -45,19 +48,20 @@ export interface CopyResult {
 export async function copyTree(source: string, target: string, options: CopyOptions = {}): Promise<CopyResult> {
   const { files, directories } = await makeDirectories(source, target, options);
   const { skip: _, ...fileOptions } = options;
-  const copy = (paths: readonly string[], shares: boolean | null) =>
-    copyFiles({ source, target, paths, options: fileOptions, shares });
+  const copy = (groups: readonly FileGroup[], shares: boolean | null) =>
+    copyFiles(groups, { source, target, options: fileOptions, shares });
   // The first file shows whether blocks can be shared, which decides how much space is needed.
   const outcomes: CopyOutcome[] = [];
   let shares: boolean | null = null;
   let next = 0;
   for (; shares === null && next < files.length; next++) {
-    outcomes.push(...(await copy(files.slice(next, next + 1), null)));
+    outcomes.push(...(await copy([{ paths: files.slice(next, next + 1), filesAtOnce: 1 }], null)));
     shares = outcomes.at(-1)?.shares ?? null;
   }
   const rest = files.slice(next);
-  await requireRoom(target, shares ? 0 : await sizeOf(source, rest));
-  if (rest.length > 0) outcomes.push(...(await copy(rest, shares)));
+  const sizes = shares ? new Map<string, number>() : await sizesOf(source, rest);
+  await requireRoom(target, sum([...sizes.values()]));
+  outcomes.push(...(await copy(groupsOf(rest, sizes), shares)));
   // Last, so that only the copier can enter the tree until it is complete.
   for (const directory of directories.reverse()) {
     const path = join(target, directory);
@@ -68,23 +72,46 @@ export async function copyTree(source: string, target: string, options: CopyOpti
       lchownSync(path, -1, options.group);
     }
   }
-  const sum = (read: (outcome: CopyOutcome) => number) => outcomes.reduce((total, one) => total + read(one), 0);
-  const [bytesCopied, bytesShared] = [sum((one) => one.bytesCopied), sum((one) => one.bytesShared)];
+  const bytesCopied = sum(outcomes.map((one) => one.bytesCopied));
+  const bytesShared = sum(outcomes.map((one) => one.bytesShared));
   return { files: files.length, bytesCopied, bytesShared };
 }
 
+const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
+
+type FileGroup = Pick<CopyOrder, 'paths' | 'filesAtOnce'>;
+
+/** The largest first and one by one, so that every thread has some of them, and none is left with one at the end. */
+function groupsOf(paths: readonly string[], sizes: ReadonlyMap<string, number>): FileGroup[] {
+  const sizeOf = (path: string) => sizes.get(path) ?? 0;
+  const large = paths.filter((path) => sizeOf(path) >= largeBytes);
+  const small = large.length === 0 ? paths : paths.filter((path) => sizeOf(path) < largeBytes);
+  return [
+    { paths: large.sort((one, other) => sizeOf(other) - sizeOf(one)), filesAtOnce: 1 },
+    { paths: small, filesAtOnce: smallFilesAtOnce },
+  ];
+}
+
 /** Returns or fails only when no file is being copied any more, so that the caller may remove the tree. */
-async function copyFiles(files: Omit<CopyOrder, 'taken'>): Promise<CopyOutcome[]> {
-  const order = { ...files, taken: new SharedArrayBuffer(4) };
+async function copyFiles(
+  groups: readonly FileGroup[],
+  how: Omit<CopyOrder, 'taken' | keyof FileGroup>,
+): Promise<CopyOutcome[]> {
+  const orders = groups
+    .filter(({ paths }) => paths.length > 0)
+    .map((group) => ({ ...how, ...group, taken: new SharedArrayBuffer(4) }));
   const outcomes: CopyOutcome[] = [];
   const lane = async () => {
-    for (let isOver = false; !isOver; ) {
-      const outcome = await copyInThread(order);
-      outcomes.push(outcome);
-      isOver = outcome.isOver;
+    for (const order of orders) {
+      for (let isOver = outcomes.some(({ error }) => error !== null); !isOver; ) {
+        const outcome = await copyInThread(order);
+        outcomes.push(outcome);
+        isOver = outcome.isOver;
+      }
     }
   };
-  const lanes = Array.from({ length: Math.min(copyThreadCount, files.paths.length) }, lane);
+  const fileCount = sum(groups.map(({ paths }) => paths.length));
+  const lanes = Array.from({ length: Math.min(copyThreadCount, fileCount) }, lane);
   for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason;
   for (const { error } of outcomes) if (error) throw Object.assign(new Error(error.message), { code: error.code });
   return outcomes;
@@ -115,13 +142,13 @@ async function copyLink(from: string, to: string, { path, isWanted }: { path: st
   await symlink(await readlink(from), to);
 }
 
-async function sizeOf(source: string, files: readonly string[]): Promise<number> {
-  let bytes = 0;
+async function sizesOf(source: string, files: readonly string[]): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>();
   await inParallel(files, async (path) => {
     const found = await lstat(join(source, path)).catch(() => null);
-    bytes += found?.size ?? 0;
+    sizes.set(path, found?.size ?? 0);
   });
-  return bytes;
+  return sizes;
 }
 
 async function entriesOf(source: string, directory: string, options: CopyOptions): Promise<Dirent[]> {
