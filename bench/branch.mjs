@@ -5,12 +5,11 @@
  */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
+import { selectOne, withCatnapOn } from './catnap.mjs';
 import { keep } from './measures.mjs';
 import { printTable, summarize, timed } from './stats.mjs';
 
@@ -54,25 +53,18 @@ async function whyNot() {
   return works('pgbench --version') ? null : 'pgbench is not installed (Debian: apt install postgresql-contrib)';
 }
 
-async function inNewHome({ scale, fill, freeGb }, work) {
-  const home = await makeHome();
-  let catnap;
-  try {
-    runCatnap(home, ['storage', 'create', '--size', `${Math.floor(freeGb * 0.8)}G`, '--yes']);
-    catnap = await startCatnap({ CATNAP_HOME: home });
+function inNewHome({ scale, fill, freeGb }, work) {
+  return withCatnapOn('xfs', Math.floor(freeGb * 0.8), async (catnap) => {
     const made = await catnap.api('POST', '/projects', {
       project: { default_endpoint_settings: { ...sizeOf(parentCu), suspend_timeout_seconds: -1 } },
     });
     const uri = made.connection_uris[0].connection_uri;
     // Frozen while they are copied in, so that no vacuum has to write every page a second time.
     await run('pgbench', ['-i', '-q', '-I', 'dtgp', '-F', String(fill), '-s', String(scale), uri]);
+    const { home } = catnap;
     await run('sync', ['-f', join(home, 'storage')]);
     return await work({ catnap, home, uri, projectId: made.project.id, branchId: made.branch.id });
-  } finally {
-    await catnap?.stop();
-    if (existsSync(join(home, 'storage'))) spawnSync('umount', [join(home, 'storage')]);
-    await rm(home, { recursive: true, force: true });
-  }
+  });
 }
 
 async function measureSize(name, context) {

@@ -1,6 +1,7 @@
 /** A Catnap of its own for a benchmark: built, in a temporary home, on free ports. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -61,6 +62,28 @@ export async function startCatnap(env = {}, onLog = null) {
       if (env.CATNAP_HOME === undefined) await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** What benchmarks of data run on: the filesystem of the temporary directory, and an XFS image, which shares blocks. */
+export const places = ['plain', 'xfs'];
+
+/** Runs `work` with a Catnap in a new home on one of the places; `gigabytes` is the size of the image. */
+export async function withCatnapOn(place, gigabytes, work) {
+  const home = await makeHome();
+  let catnap;
+  try {
+    if (place === 'xfs') runCatnap(home, ['storage', 'create', '--size', `${gigabytes}G`, '--yes']);
+    catnap = await startCatnap({ CATNAP_HOME: home });
+    return await work(catnap);
+  } catch (error) {
+    // What follows may fail for the same reason, and would hide it.
+    console.error(error);
+    throw error;
+  } finally {
+    await catnap?.stop();
+    if (existsSync(join(home, 'storage'))) spawnSync('umount', [join(home, 'storage')]);
+    await rm(home, { recursive: true, force: true });
+  }
 }
 
 const pause = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -7,12 +7,11 @@
  * turn) and BENCH_HISTORY_TURNS of the cost (5) choose; BENCH_PGBACKREST names a pgBackRest of one's own.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { findBuild } from './bare-postgres.mjs';
-import { ask, makeHome, runCatnap, selectOne, startCatnap } from './catnap.mjs';
+import { ask, selectOne, withCatnapOn } from './catnap.mjs';
 import { keep } from './measures.mjs';
 import { findPgBackRest, startPeer } from './pgbackrest.mjs';
 import { findPgbench, preparePgbench, runPgbench } from './pgbench.mjs';
@@ -42,12 +41,8 @@ export async function benchHistory() {
   }
 }
 
-async function inNewHome(place, size, work) {
-  const home = await makeHome();
-  let catnap;
-  try {
-    if (place === 'xfs') runCatnap(home, ['storage', 'create', '--size', `${imageGb[size]}G`, '--yes']);
-    catnap = await startCatnap({ CATNAP_HOME: home });
+function inNewHome(place, size, work) {
+  return withCatnapOn(place, imageGb[size], async (catnap) => {
     const made = await catnap.api('POST', '/projects', {
       project: {
         default_endpoint_settings: {
@@ -59,16 +54,8 @@ async function inNewHome(place, size, work) {
     });
     const uri = made.connection_uris[0].connection_uri;
     await preparePgbench(uri, scales[size]);
-    await work({ catnap, home, uri, made });
-  } catch (error) {
-    // What follows may fail for the same reason, and would hide it.
-    console.error(error);
-    throw error;
-  } finally {
-    await catnap?.stop();
-    if (existsSync(join(home, 'storage'))) spawnSync('umount', [join(home, 'storage')]);
-    await rm(home, { recursive: true, force: true });
-  }
+    await work({ catnap, home: catnap.home, uri, made });
+  });
 }
 
 async function measureRestores(place, size, context) {

@@ -268,6 +268,17 @@ export async function selectUnfinishedForEndpoint(sql: Sql, endpointId: Endpoint
   );
 }
 
+/** Whether a move of the operation's endpoint to another branch waits behind it. */
+export async function isMoveQueued(
+  sql: Sql,
+  { endpointId, sequence }: Pick<OperationRow, 'endpointId' | 'sequence'>,
+): Promise<boolean> {
+  const [queued] = await sql`
+    select 1 from operations where endpoint_id = ${endpointId} and status in ${unfinished(sql)}
+      and sequence > ${sequence} and state ? 'moved_from' limit 1`;
+  return queued !== undefined;
+}
+
 /** Whether an unfinished operation, of whatever endpoint, holds one of these keys. */
 export async function areKeysHeld(sql: Sql, projectId: ProjectId, keys: readonly string[]): Promise<boolean> {
   const [held] = await sql`

@@ -20,12 +20,12 @@ import {
   type StepResult,
   skip,
 } from './step.ts';
-import { computeSpec, findCompute, isBeingRemoved } from './target.ts';
+import { computeSpec, findCompute, findComputeInPlace, goneOrMoved, isBeingRemoved } from './target.ts';
 
 const observe: Step = async (context) => {
-  const target = await findCompute(context);
-  if (target === undefined || isBeingRemoved(target)) return skip('the endpoint is gone');
   if (branchLeft(context) !== null) return goto('leave_branch');
+  const target = await findComputeInPlace(context);
+  if (target === undefined || isBeingRemoved(target)) return skip(goneOrMoved);
   const seen = await context.driver.observe(target.ref);
   return goto(seen.state === 'running' ? 'reload' : 'fence');
 };
@@ -40,7 +40,7 @@ function branchLeft({ operation }: StepContext): BranchId | null {
 const leaveBranch: Step = async (context) => {
   const target = await findCompute(context);
   const left = branchLeft(context);
-  if (target === undefined || left === null) return skip('the endpoint is gone');
+  if (target === undefined || left === null || isBeingRemoved(target)) return skip('the endpoint is gone');
   if (target.endpoint.type === 'read_only') return leavePrimary(context, target);
   const seen = await context.driver.observe(target.ref);
   const catalog = seen.state === 'running' ? await context.driver.readCatalog(target.ref) : null;
@@ -61,8 +61,8 @@ async function leavePrimary({ driver }: StepContext, { ref, endpoint }: ComputeT
 }
 
 const reload: Step = async (context) => {
-  const target = await findCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  const target = await findComputeInPlace(context);
+  if (target === undefined) return skip(goneOrMoved);
   const { endpoint } = target;
   const spec = computeSpec(context, target, endpoint.generation);
   const isServed = isServing(endpoint, spec);
@@ -108,8 +108,8 @@ function isServing(endpoint: EndpointRow, spec: ComputeSpec): boolean {
 }
 
 const stop: Step = async (context) => {
-  const target = await findCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  const target = await findComputeInPlace(context);
+  if (target === undefined) return skip(goneOrMoved);
   await context.driver.suspend(target.ref, target.endpoint.generation);
   return goto('fence', async (tx) => {
     await updateEndpoint(tx, target.endpoint.id, { currentState: 'idle', pendingState: 'active', address: null });
@@ -118,15 +118,15 @@ const stop: Step = async (context) => {
 
 /** Before roles and databases: if the server refuses a change of those, it must still be on record as running. */
 const openRoute: Step = async (context) => {
-  const target = await findCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  const target = await findComputeInPlace(context);
+  if (target === undefined) return skip(goneOrMoved);
   await syncUsersBeforeRoute(context, target);
   return goto('apply', recordUp(context, target, await observeStarted(context, target)));
 };
 
 const apply: Step = async (context) => {
-  const target = await findCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  const target = await findComputeInPlace(context);
+  if (target === undefined) return skip(goneOrMoved);
   const applied = await applyCatalog(context, target).catch((error: unknown) =>
     failFrom('observe', context, target, error),
   );

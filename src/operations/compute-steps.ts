@@ -33,6 +33,7 @@ import {
   computeSpec,
   findComputeAtClaim,
   findStartingCompute,
+  goneOrMoved,
   isDeleted,
   settingsOf,
   takesNoWrites,
@@ -50,7 +51,7 @@ export function bringUpSteps(next: string): Record<'fence' | 'spawn' | 'await_re
 /** The new generation is committed before anything starts, so that an older worker's late start is refused. */
 const fence: Step = async (context) => {
   const target = await findComputeAtClaim(context);
-  if (target === undefined || isDeleted(target)) return skip('the endpoint is gone');
+  if (target === undefined || isDeleted(target)) return skip(goneOrMoved);
   if (target.branch.currentState === 'init') return abandon('the branch has no data to serve');
   const isUp = context.operation.job === 'start_compute' ? await whenUpAlready(context, target) : null;
   if (isUp !== null) return isUp;
@@ -81,7 +82,7 @@ async function whenUpAlready(context: StepContext, { endpoint, ref }: ComputeTar
 
 const spawn: Step = async (context) => {
   const target = await findStartingCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  if (target === undefined) return skip(goneOrMoved);
   const spec = computeSpec(context, target, startedGeneration(context));
   const instead = spec.readOnly ? await prepareReplica(context, target, spec) : null;
   if (instead !== null) return instead;
@@ -102,7 +103,7 @@ function sayIfLarge({ log }: StepContext, maxCu: number): void {
 async function awaitReady(context: StepContext, next: string) {
   if (context.memory.seen !== undefined) return goto(next);
   const target = await findStartingCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  if (target === undefined) return skip(goneOrMoved);
   const giveRoomAt = Date.now() + probeBurstMs;
   while (Date.now() < giveRoomAt) {
     const seen = await context.driver.observe(target.ref);

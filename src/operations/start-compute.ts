@@ -24,7 +24,7 @@ import {
   skip,
   type Write,
 } from './step.ts';
-import { findStartingCompute } from './target.ts';
+import { findStartingCompute, goneOrMoved } from './target.ts';
 
 const bringUp = bringUpSteps('open_route');
 /** The host's work before it spawns the server needs the CPU more. */
@@ -49,7 +49,7 @@ async function bringCatalogUpToDate(
  */
 const spawnAndRead: Step = async (context) => {
   const target = await findStartingCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  if (target === undefined) return skip(goneOrMoved);
   const reading = delay(readAfterMs)
     .then(() => readWork(context, target))
     .then((work) => expectClientsIfUsual(context, target, work));
@@ -82,7 +82,7 @@ async function readWork({ core }: StepContext, { branch }: ComputeTarget): Promi
 
 const openRoute: Step = async (context) => {
   const target = await findStartingCompute(context);
-  if (target === undefined) return skip('the endpoint is gone');
+  if (target === undefined) return skip(goneOrMoved);
   const { catalog, users } = context.memory.work ?? (await readWork(context, target));
   const recordCatalog = await bringCatalogUpToDate(context, target, catalog).catch((error: unknown) =>
     failFrom('fence', context, target, error),

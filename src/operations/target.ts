@@ -11,6 +11,7 @@ import { clampSize, limitsAt, temporaryDiskLimit } from '../core/sizing.ts';
 import { selectOrganizationOfProject } from '../db/accounts.ts';
 import { type BranchRow, selectBranchInAnyState, selectBranchOfEndpoint } from '../db/branches.ts';
 import { selectEndpointInAnyState, selectReadWriteEndpoint } from '../db/endpoints.ts';
+import { isMoveQueued } from '../db/operations.ts';
 import { type ProjectRow, selectProjectInAnyState } from '../db/projects.ts';
 import type { EndpointId, ProjectId } from '../lib/ids.ts';
 import type { ComputeTarget, StepContext } from './step.ts';
@@ -46,11 +47,30 @@ export async function findCompute(
   return findComputeOf(context.core, context.operation.projectId, endpointId);
 }
 
+/** Why there is nothing to do where the next functions return nothing. */
+export const goneOrMoved = 'the endpoint is gone, or has left the branch';
+
+/**
+ * For work on the branch that the compute serves. Undefined when it was moved since the operation was queued: the server
+ * runs on the branch that it is about to leave, and the operation holds only that one.
+ */
+export async function findComputeInPlace(context: StepContext): Promise<ComputeTarget | undefined> {
+  return whileInPlace(context, await findCompute(context));
+}
+
+async function whileInPlace(
+  { core, operation }: StepContext,
+  target: ComputeTarget | undefined,
+): Promise<ComputeTarget | undefined> {
+  if (target === undefined || operation.branchId === null || operation.branchId === target.branch.id) return target;
+  return (await isMoveQueued(core.database.sql, operation)) ? undefined : target;
+}
+
 /** For a step that may be the operation's first: uses the rows that were read with the claim, if there are any. */
 export async function findComputeAtClaim(context: StepContext): Promise<ComputeTarget | undefined> {
   const { atClaim } = context.memory;
   delete context.memory.atClaim;
-  return atClaim ?? findCompute(context);
+  return whileInPlace(context, atClaim ?? (await findCompute(context)));
 }
 
 export async function findComputeOf(
@@ -80,7 +100,7 @@ export async function findComputeOf(
 
 /** For the steps of a start after the one that raised the fence: its rows are those that the server is started from. */
 export async function findStartingCompute(context: StepContext): Promise<ComputeTarget | undefined> {
-  const target = context.memory.compute ?? (await findCompute(context));
+  const target = context.memory.compute ?? (await findComputeInPlace(context));
   if (target !== undefined) context.memory.compute = target;
   return target;
 }
