@@ -51,8 +51,8 @@ export async function findCompute(
 export const goneOrMoved = 'the endpoint is gone, or has left the branch';
 
 /**
- * For work on the branch that the compute serves. Undefined when it was moved since the operation was queued: the server
- * runs on the branch that it is about to leave, and the operation holds only that one.
+ * For work on the branch that the compute serves. Undefined when it was moved since the operation was queued: the
+ * server runs on the branch that it is about to leave, and the operation holds only that one.
  */
 export async function findComputeInPlace(context: StepContext): Promise<ComputeTarget | undefined> {
   return whileInPlace(context, await findCompute(context));
