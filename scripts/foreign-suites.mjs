@@ -5,8 +5,8 @@
  *     node scripts/foreign-suites.mjs node-postgres /path/of/its/checkout [--write] [--version=1.2.3]
  *
  * With `--write` the result goes into `docs/compatibility/suites.json`, where the reasons for differences that are
- * known already are kept. `--version` is for a source that does not say its own. The suites are no part of this
- * repository: check them out, with what they need installed.
+ * known already are kept. `--version` is for a source that does not say its own. CATNAP_PROXY_RUNTIME chooses the
+ * runtime of the proxy. The suites are no part of this repository: check them out, with what they need installed.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

@@ -28,6 +28,8 @@ const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 /** Postgres refuses to run as root; this is `nobody`. */
 const plainUid = process.getuid?.() === 0 ? 65_534 : undefined;
 const startMsMax = 300_000;
+/** The suites can be run on either runtime of the proxy. */
+const proxyRuntime = process.env.CATNAP_PROXY_RUNTIME;
 
 /** Resolves with the servers by name, and `close`, which leaves nothing behind. */
 export async function startServers() {
@@ -58,6 +60,7 @@ async function startCatnap(cleanups) {
       CATNAP_HTTP_PORT: String(httpPort),
       CATNAP_PG_PORT: String(pgPort),
       CATNAP_LOG_LEVEL: 'warn',
+      ...(proxyRuntime && { CATNAP_PROXY_RUNTIME: proxyRuntime }),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
