@@ -72,6 +72,15 @@ describe('which branches', () => {
     expect(await s.turnAfter(0)).toEqual([]);
   });
 
+  test('one that has written much again at once', async () => {
+    const s = await stage();
+    await s.turnAfter(0);
+    const log = s.driver.branches.get(s.branch.id)?.log;
+    if (log !== undefined) log.lsn += 1n << 27n;
+    expect(await s.turnAfter(0)).toEqual([s.branch.id, s.branch.id]);
+    expect(await s.turnAfter(0)).toEqual([s.branch.id]);
+  });
+
   test('one that woke while it was being kept is due again', async () => {
     const s = await stage();
     await suspend(s);

@@ -8,6 +8,7 @@ import { type KeptBranch, putHistoryOff, recordHistory, selectKeptBranches } fro
 import { delay, minuteMs } from '../lib/clock.ts';
 import type { BranchId } from '../lib/ids.ts';
 import type { BranchHistory } from '../lib/model.ts';
+import { lsnBytes } from '../lib/moments.ts';
 import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconciler.ts';
 
 const everyMs = 10_000;
@@ -22,6 +23,8 @@ const behindMsMax = minuteMs;
 /** How many are worked on at once, and after how long one that is slow no longer keeps others waiting. */
 const lanes = 4;
 const slowMs = 2_000;
+/** After so much log in one turn the next one follows at once: a server keeps a bounded part of what was not copied. */
+const muchLogBytes = 64 * 1024 ** 2;
 /** A time alone is written this often, so that a branch that nobody writes to costs next to nothing. */
 const sameAgainMs = 30_000;
 
@@ -96,12 +99,16 @@ async function keep(parts: ReconcilerParts, branch: KeptBranch, seen: Watched): 
   const policy: HistoryPolicy = { retentionSeconds };
   seen.isUnderWay = true;
   try {
-    const history = await driver.keepHistory({ projectId, branchId, tenantUid }, policy);
-    if (history !== null && !isSame(branch.history, history)) {
-      await recordHistory(core.database.sql, branch, history);
-      tellOfGaps(parts, branch, history);
+    for (let known = branch.history, isBehind = true; isBehind; ) {
+      const history = await driver.keepHistory({ projectId, branchId, tenantUid }, policy);
+      if (history !== null && !isSame(known, history)) {
+        await recordHistory(core.database.sql, branch, history);
+        tellOfGaps(parts, { id: branchId, history: known }, history);
+      }
+      Object.assign(seen, { keptAt: core.clock.now().getTime(), isFailing: false });
+      isBehind = writtenBytes(known, history) > muchLogBytes;
+      known = history;
     }
-    Object.assign(seen, { keptAt: core.clock.now().getTime(), isFailing: false });
     await putOff(parts, branch, Math.min(asleepMsMax, Math.max(asleepMsMin, retentionSeconds * 1_000 * asleepPart)));
   } catch (error) {
     if (!seen.isFailing) log.error({ err: error, branch: branchId }, 'the history of a branch could not be kept');
@@ -134,7 +141,17 @@ function isSame(known: BranchHistory | null, seen: BranchHistory): boolean {
   return facts(known) === facts(seen) && !(elapsedMs > sameAgainMs);
 }
 
-function tellOfGaps({ log }: ReconcilerParts, { id, history }: KeptBranch, seen: BranchHistory): void {
+/** How much longer a history has become; 0 where that cannot be said. */
+function writtenBytes(before: BranchHistory | null, after: BranchHistory | null): number {
+  if (!before?.until || !after?.until) return 0;
+  return Number(lsnBytes(after.until.lsn) - lsnBytes(before.until.lsn));
+}
+
+function tellOfGaps(
+  { log }: ReconcilerParts,
+  { id, history }: Pick<KeptBranch, 'id' | 'history'>,
+  seen: BranchHistory,
+): void {
   const known = new Set(history?.gaps.map(({ from }) => from.lsn));
   for (const { from, until } of seen.gaps.filter((gap) => !known.has(gap.from.lsn))) {
     log.warn({ branch: id, from, until }, 'the history of a branch has a gap: its moments cannot be given');

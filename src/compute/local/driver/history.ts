@@ -1,6 +1,7 @@
 /** The driver's part of keeping a history: questions to the running server, and the backup that a base image needs. */
 import type { BackgroundWork } from '../../../lib/background-work.ts';
 import type { BranchHistory } from '../../../lib/model.ts';
+import { lsnBytes } from '../../../lib/moments.ts';
 import type { BranchRef, HistoryPolicy } from '../../interface/driver.ts';
 import { historySlot } from '../../interface/own-logins.ts';
 import { adminLogin, isNotReady, type Session, withSession } from '../../server/admin-session.ts';
@@ -69,8 +70,10 @@ async function onServer(host: HostCalls, ref: BranchRef, work: (sql: Session) =>
 async function copyLog(host: HostCalls, ref: BranchRef, sql: Session): Promise<void> {
   await keepLogForHistory(sql);
   const end = await readLogEnd(sql);
-  await host.copyLog(ref, end);
-  await releaseLog(sql, end.lsn);
+  for (let reached = '0/0'; lsnBytes(reached) < lsnBytes(end.lsn); ) {
+    reached = (await host.copyLog(ref, end)) ?? end.lsn;
+    await releaseLog(sql, reached);
+  }
 }
 
 async function makeBase(host: HostCalls, ref: BranchRef, sql: Session): Promise<void> {

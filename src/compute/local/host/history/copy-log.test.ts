@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
 import { copyLog, type LogCopy } from './copy-log.ts';
+import { historyPaths, writeState } from './files.ts';
+import { firstPiece } from './keep-log.ts';
 
 let folder: string;
 let copy: LogCopy;
@@ -36,4 +38,18 @@ test('a copy can be read by its group, also when a whole one takes the place of 
   expect(await modeOfCopy()).toBe('640');
   await copyLog(copy, { ...at, to: 2n * segmentBytes });
   expect(await modeOfCopy()).toBe('640');
+});
+
+test('a long log is copied in pieces, each as old as what was copied before it', async () => {
+  const paths = historyPaths(folder);
+  const copied = { at: '2026-01-01T00:00:00.000Z', lsn: '0/2000028' };
+  const facts = { branchId: 'br-1', pgVersion: 17, timeline: 1, gaps: [], lostSince: null };
+  const end = { timeline: 1, lsn: '0/20000000', at: '2026-01-01T00:00:10.000Z' };
+  expect(await firstPiece({ paths }, end)).toBe(end);
+  writeState(paths, { ...facts, copied }, null);
+  expect(await firstPiece({ paths }, end)).toEqual({ ...end, lsn: '0/12000028', at: copied.at });
+  const near = { ...end, lsn: '0/12000028' };
+  expect(await firstPiece({ paths }, near)).toBe(near);
+  const other = { ...end, timeline: 2 };
+  expect(await firstPiece({ paths }, other)).toBe(other);
 });

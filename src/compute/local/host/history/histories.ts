@@ -39,7 +39,16 @@ import {
   readState,
   writeState,
 } from './files.ts';
-import { copyAsleep, copyUpTo, isNewWrite, type KeptLog, newestWrite, type SeenLog, seenLog } from './keep-log.ts';
+import {
+  copyAsleep,
+  copyUpTo,
+  firstPiece,
+  isNewWrite,
+  type KeptLog,
+  newestWrite,
+  type SeenLog,
+  seenLog,
+} from './keep-log.ts';
 import { findKept, type Kept, updatePast } from './past.ts';
 import { isBaseDue } from './policy.ts';
 import { noHistory, Pruner } from './prune.ts';
@@ -145,15 +154,17 @@ export class Histories {
     return isBehind ? of.branchId : null;
   }
 
-  /** Copies the log of a running server up to a position that it has flushed. */
-  async copyUpTo(ref: BranchRef, end: LogEnd): Promise<void> {
+  /** Copies the log of a running server up to a position that it has flushed, or a piece of it. */
+  async copyUpTo(ref: BranchRef, end: LogEnd): Promise<string | null> {
     const kept = await this.#require(ref);
     requireLogEnd(end);
-    await this.#locked(kept.historyId, async () => {
+    return this.#locked(kept.historyId, async () => {
       await this.#begin(ref, kept);
       const writtenAt = await newestWrite(kept);
-      await copyUpTo(this.#logOf(ref, kept), end);
-      this.#seen.set(kept.historyId, seenLog(writtenAt, end));
+      const piece = await firstPiece(kept, end);
+      const reached = await copyUpTo(this.#logOf(ref, kept), piece);
+      if (piece === end) this.#seen.set(kept.historyId, seenLog(writtenAt, end));
+      return reached;
     });
   }
 
