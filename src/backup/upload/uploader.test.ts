@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -73,6 +73,15 @@ describe('an uploader', () => {
     await uploader.round();
     expect(await store.head(logKey(treeRef, one))).not.toEqual(before);
     await expectWhole();
+  });
+
+  test('carries the base images of many histories one after the other, without a pause in between', async () => {
+    await tree.makeBase();
+    const project = join(tree.root, treeRef.projectId);
+    const others = ['1', '2', '3', '4', '5'].map((digit) => digit.repeat(16));
+    for (const id of others) await cp(join(project, treeRef.historyId), join(project, id), { recursive: true });
+    await newUploader().round();
+    await eventually(async () => expect(await stored('base')).toHaveLength(others.length + 1));
   });
 
   test('goes on after a kill at any point, from what the store has', async () => {

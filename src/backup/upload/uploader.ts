@@ -83,6 +83,8 @@ export class Uploader {
   #manifest = '';
   /** Base images that are being uploaded, by history. */
   readonly #basesUnderWay = new Map<string, Promise<void>>();
+  /** Those that the last round has found besides, in the order in which they go up. */
+  readonly #basesWaiting = new Map<string, () => Promise<void>>();
 
   constructor(parts: UploaderParts) {
     this.#parts = parts;
@@ -220,9 +222,20 @@ export class Uploader {
     this.#problems.delete(nameOf(ref));
     if (base === null) this.#baseTroubles.delete(nameOf(ref));
     const { notBeforeMs = 0 } = this.#baseTroubles.get(nameOf(ref)) ?? {};
-    if (base === null || this.#basesUnderWay.has(nameOf(ref)) || performance.now() < notBeforeMs) return;
-    if (this.#basesUnderWay.size < basesAtOnce)
-      this.#basesUnderWay.set(nameOf(ref), this.#uploadBase(ref, upload, base));
+    if (base === null || this.#basesUnderWay.has(nameOf(ref)) || performance.now() < notBeforeMs) {
+      this.#basesWaiting.delete(nameOf(ref));
+      return;
+    }
+    this.#basesWaiting.set(nameOf(ref), () => this.#uploadBase(ref, upload, base));
+    this.#startBases();
+  }
+
+  #startBases(): void {
+    for (const [name, begin] of this.#basesWaiting) {
+      if (this.#basesUnderWay.size >= basesAtOnce || this.#stopping.signal.aborted) return;
+      this.#basesWaiting.delete(name);
+      this.#basesUnderWay.set(name, begin());
+    }
   }
 
   /**
@@ -235,6 +248,9 @@ export class Uploader {
     try {
       await upload.uploadBase(base, this.#stopping.signal);
       this.#baseTroubles.delete(name);
+      // The next one follows at once; after a failure it waits for the next round, as the store may be down.
+      this.#basesUnderWay.delete(name);
+      this.#startBases();
     } catch (error) {
       if (this.#stopping.signal.aborted || (error instanceof SourceGoneError && !(await this.#hasBase(ref, base))))
         return;
