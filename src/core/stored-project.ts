@@ -145,6 +145,7 @@ const asleepBranch = {
   pending_state: 'ready',
   receipt: null,
   history: null,
+  history_due_at: new Date(0).toISOString(),
   replication_slots: null,
   metered_until: null,
   metered_wal: null,

@@ -51,14 +51,16 @@ function chosenBy(sql: Sql, filter: KeptFilter) {
      order by d.history_due_at limit ${dueMax}))`;
 }
 
-/** Nothing happens where a wake or a nap has made it due since it was read. */
+const farOff = new Date('9999-12-31T00:00:00Z');
+
+/** Null is until its next wake. Nothing happens where that, or a nap, has made it due since it was read. */
 export async function putHistoryOff(
   sql: Sql,
   { id, dueMark }: Pick<KeptBranch, 'id' | 'dueMark'>,
-  until: Date,
+  until: Date | null,
 ): Promise<void> {
   await sql`
-    update branches set history_due_at = ${until} where id = ${id} and history_due_at::text = ${dueMark}`;
+    update branches set history_due_at = ${until ?? farOff} where id = ${id} and history_due_at::text = ${dueMark}`;
 }
 
 /** Nothing happens where a restore has given the branch other data since it was read. */

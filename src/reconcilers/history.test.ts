@@ -59,6 +59,23 @@ describe('which branches', () => {
     expect(await s.turnAfter(1)).toEqual([s.branch.id]);
   });
 
+  test('none that has slept for longer than its window, until it wakes', async () => {
+    const s = await stage();
+    await s.turnAfter(0);
+    await suspend(s);
+    await drain(domain.core, s.driver);
+    vi.spyOn(s.driver, 'keepHistory').mockImplementationOnce(async () => {
+      const at = new Date(Date.now() - 25 * 60 * minuteMs).toISOString();
+      const position = { at, lsn: '0/1000000' };
+      return { from: position, until: position, gaps: [], baseCount: 1, baseBytes: 1, logBytes: 1 };
+    });
+    await s.turnAfter(1);
+    expect(await s.turnAfter(10_000)).toEqual([]);
+    await command(domain, (scope) => startEndpoint(scope, domain.caller, s.project.id, s.endpoint.id));
+    await drain(domain.core, s.driver);
+    expect(await s.turnAfter(0)).toEqual([s.branch.id]);
+  });
+
   test('one that was awake between two turns, however short that was', async () => {
     const s = await stage();
     await suspend(s);

@@ -98,31 +98,38 @@ async function keep(parts: ReconcilerParts, branch: KeptBranch, seen: Watched): 
   const { id: branchId, projectId, tenantUid, retentionSeconds } = branch;
   const policy: HistoryPolicy = { retentionSeconds };
   seen.isUnderWay = true;
+  let kept = branch.history;
   try {
-    for (let known = branch.history, isBehind = true; isBehind; ) {
+    for (let isBehind = true; isBehind; ) {
       const history = await driver.keepHistory({ projectId, branchId, tenantUid }, policy);
-      if (history !== null && !isSame(known, history)) {
+      if (history !== null && !isSame(kept, history)) {
         await recordHistory(core.database.sql, branch, history);
-        tellOfGaps(parts, { id: branchId, history: known }, history);
+        tellOfGaps(parts, { id: branchId, history: kept }, history);
       }
       Object.assign(seen, { keptAt: core.clock.now().getTime(), isFailing: false });
-      isBehind = writtenBytes(known, history) > muchLogBytes;
-      known = history;
+      isBehind = writtenBytes(kept, history) > muchLogBytes;
+      kept = history;
     }
-    await putOff(parts, branch, Math.min(asleepMsMax, Math.max(asleepMsMin, retentionSeconds * 1_000 * asleepPart)));
+    await putOff(parts, branch, nextVisit(kept, retentionSeconds, core.clock.now().getTime()));
   } catch (error) {
     if (!seen.isFailing) log.error({ err: error, branch: branchId }, 'the history of a branch could not be kept');
     seen.isFailing = true;
-    await putOff(parts, branch, failedAsleepMs).catch(() => undefined);
+    await putOff(parts, branch, new Date(core.clock.now().getTime() + failedAsleepMs)).catch(() => undefined);
   } finally {
     seen.isUnderWay = false;
   }
 }
 
+/** When a branch that sleeps is visited next; null when all that it has must be kept for as long as it sleeps. */
+function nextVisit(history: BranchHistory | null, retentionSeconds: number, now: number): Date | null {
+  const windowMs = retentionSeconds * 1_000;
+  const hasWindowLeft = history === null || (history.until !== null && Date.parse(history.until.at) > now - windowMs);
+  return hasWindowLeft ? new Date(now + Math.min(asleepMsMax, Math.max(asleepMsMin, windowMs * asleepPart))) : null;
+}
+
 /** One that is awake stays due, and is kept once more when it has fallen asleep. */
-async function putOff({ core }: ReconcilerParts, branch: KeptBranch, ms: number): Promise<void> {
-  if (branch.isAwake) return;
-  await putHistoryOff(core.database.sql, branch, new Date(core.clock.now().getTime() + ms));
+async function putOff({ core }: ReconcilerParts, branch: KeptBranch, until: Date | null): Promise<void> {
+  if (!branch.isAwake) await putHistoryOff(core.database.sql, branch, until);
 }
 
 function isSame(known: BranchHistory | null, seen: BranchHistory): boolean {
