@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import type { Build } from '../../../src/compute/local/host/postgres/builds.ts';
@@ -184,7 +184,7 @@ export class Volumes {
 
   async #write(path: string, text: string): Promise<void> {
     await writeFile(path, text);
-    if (this.#uid !== null) await runProgram('chown', [`${this.#uid}:${this.#uid}`, path]);
+    if (this.#uid !== null) await chown(path, this.#uid, this.#uid);
   }
 }
 

@@ -59,6 +59,8 @@ const startWaitMs = 2_000;
 /** An observation of a server that starts takes this long at most: its callers ask again and again. */
 const observeWaitMs = 250;
 const checkpointMsMax = 600_000;
+/** How old a listing may be that samples are taken from. */
+const seenMs = 1_000;
 
 const emptyHistory: BranchHistory = { from: null, until: null, gaps: [], baseCount: 0, baseBytes: 0, logBytes: 0 };
 
@@ -79,6 +81,7 @@ export class KubernetesDriver implements ComputeDriver {
   readonly #servers: ComputeServers;
   readonly #data: BranchData;
   readonly #samples: Samples;
+  #lastSeen: { readonly at: number; readonly awake: Promise<FoundServer[]> } | null = null;
 
   constructor({ client, platform, checkSettings }: KubernetesParts) {
     this.checkSettings = checkSettings;
@@ -147,6 +150,7 @@ export class KubernetesDriver implements ComputeDriver {
     const [began] = await Promise.all([this.#servers.beganAt(spec, found, adminSecret, startWaitMs), sizing]);
     // A newer generation may have taken over meanwhile, and answered.
     const isMine = began !== null && (await this.#servers.find(spec))?.generation === generation;
+    this.#lastSeen = null;
     return isMine ? observation(spec, found, began) : null;
   }
 
@@ -179,6 +183,7 @@ export class KubernetesDriver implements ComputeDriver {
     const found = await this.#running(ref, generation);
     if (found.pod === null) throw new NotRunningError(ref.endpointId);
     const outcome = await sizeThis(this.#client, found.pod, limits);
+    this.#lastSeen = null;
     const parts = { client: this.#client, servers: this.#servers };
     await reloadSettings(parts, ref, found, limits.settings, false);
     return outcome;
@@ -195,7 +200,7 @@ export class KubernetesDriver implements ComputeDriver {
 
   async sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
     if (refs.length === 0) return [];
-    const awake = await this.#awake();
+    const awake = await this.#awakeOfLate();
     const taken = refs.map(async (ref) => {
       const found = awake.find(({ cluster }) => isServedBy(cluster, ref) && isOfBranch(cluster, ref));
       return found === undefined ? null : this.#samples.take(ref, found).catch(() => null);
@@ -267,6 +272,7 @@ export class KubernetesDriver implements ComputeDriver {
     }
     await this.#branches.sleepThis(cluster, ref, generation);
     await this.#branches.untilStill(cluster);
+    this.#lastSeen = null;
     if (pod !== null) await lowerRequests(this.#client, pod);
   }
 
@@ -316,6 +322,13 @@ export class KubernetesDriver implements ComputeDriver {
       return observation(record, found, began);
     });
     return (await Promise.all(seen)).filter((one) => one !== null);
+  }
+
+  /** For samples, which are asked for twice a second; what this driver has changed since is seen at once. */
+  #awakeOfLate(): Promise<FoundServer[]> {
+    const isOld = this.#lastSeen === null || performance.now() - this.#lastSeen.at > seenMs;
+    if (this.#lastSeen === null || isOld) this.#lastSeen = { at: performance.now(), awake: this.#awake() };
+    return this.#lastSeen.awake;
   }
 
   /** Everything that some compute serves, in two requests. */
