@@ -18,6 +18,7 @@ const longest = [
   '/test/console/journeys.test.ts',
   '/test/e2e/neon-cli.test.ts',
   '/src/compute/local/local.test.ts',
+  '/test/kubernetes/driver.test.ts',
   '/test/sweeps/operations.test.ts',
   '/src/compute/local/driver/history.test.ts',
   '/src/compute/local/driver/live-clone.test.ts',

@@ -48,6 +48,7 @@ const kept = {
     spec.bootstrap.recovery.volumeSnapshots.storage
     spec.postgresql.parameters
     spec.postgresql.shared_preload_libraries
+    spec.postgresql.pg_hba
     spec.managed.services.disabledDefaultServices
     spec.managed.services.additional.selectorType
     spec.managed.services.additional.serviceTemplate.metadata

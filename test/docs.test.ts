@@ -166,6 +166,9 @@ test('every setting that is documented is read, and bad values name it', () => {
     CATNAP_REGION: 'No Region',
     CATNAP_API_KEY: 'short',
     CATNAP_BACKUP_S3_REGION: 'No Region',
+    CATNAP_KUBERNETES_NAMESPACE: 'No Name',
+    CATNAP_KUBERNETES_STORAGE_CLASS: 'No Name',
+    CATNAP_KUBERNETES_SNAPSHOT_CLASS: 'No Name',
     'CATNAP_PG_BIN_<major>': 'relative',
   };
   for (const [name] of settingDocs) {

@@ -5,11 +5,9 @@ import type { DriverHost } from './interface/driver-host.ts';
 import { LocalDriverHost } from './local/host/driver-host.ts';
 import type { Layout } from './local/host/home/layout.ts';
 
-export function openDriverHost(config: Config, layout: Layout, log: Logger): DriverHost {
-  switch (config.driver) {
-    case 'local':
-      return new LocalDriverHost(config, layout, log);
-    case 'kubernetes':
-      throw new Error('the Kubernetes driver is not built yet');
-  }
+export async function openDriverHost(config: Config, layout: Layout, log: Logger): Promise<DriverHost> {
+  const { kubernetes } = config;
+  if (kubernetes === undefined) return new LocalDriverHost(config, layout, log);
+  const { KubernetesDriverHost } = await import('./kubernetes/host/driver-host.ts');
+  return new KubernetesDriverHost(kubernetes, config, layout, log);
 }

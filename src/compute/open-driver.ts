@@ -9,11 +9,12 @@ import { remoteHost } from './local/channel/remote.ts';
 import { LocalDriver } from './local/driver/local-driver.ts';
 
 /** `channel` leads to the parent, which answers it through `DriverHost`. */
-export function openDriver({ driver }: Pick<Config, 'driver'>, channel: DriverChannel): ComputeDriver {
-  switch (driver) {
-    case 'local':
-      return new LocalDriver(remoteHost(channel));
-    case 'kubernetes':
-      throw new Error('the Kubernetes driver is not built yet');
-  }
+export async function openDriver(
+  { kubernetes }: Pick<Config, 'kubernetes'>,
+  channel: DriverChannel,
+): Promise<ComputeDriver> {
+  const host = remoteHost(channel);
+  if (kubernetes === undefined) return new LocalDriver(host);
+  const { openKubernetesDriver } = await import('./kubernetes/open-driver.ts');
+  return openKubernetesDriver(kubernetes, host.checkSettings);
 }

@@ -66,7 +66,13 @@ describe('readConfig', () => {
     ['CATNAP_PUBLIC_URL', 'ftp://x', /http/],
     ['CATNAP_DATABASE_URL', 'mysql://x', /postgres/],
     ['CATNAP_DRIVER', 'docker', /local, kubernetes/],
-    ['CATNAP_DRIVER', 'kubernetes', /not built yet/],
+    ['CATNAP_DRIVER', 'kubernetes', /CATNAP_KUBERNETES_IMAGE_18/],
+    ['CATNAP_KUBERNETES_CONFIG', 'kube.yaml', /absolute path/],
+    ['CATNAP_KUBERNETES_NAMESPACE', 'My Computes', /lower-case/],
+    ['CATNAP_KUBERNETES_IMAGE_16', 'postgresql:16.10', /majors 17, 18; others need CATNAP_PG_BIN_16/],
+    ['CATNAP_KUBERNETES_IMAGE_17', 'postgresql:18.1', /tag begins with 17/],
+    ['CATNAP_KUBERNETES_IMAGE_17', 'registry.test:5000/postgresql', /tag begins with 17/],
+    ['CATNAP_KUBERNETES_VOLUME_SIZE', '10', /10Gi/],
     ['CATNAP_UID_BASE', '5', /1000 to/],
     ['CATNAP_RATE_LIMIT', 'lots', /off, or/],
     ['CATNAP_SUSPEND_MIN_SECONDS', '-1', /whole number/],
@@ -83,6 +89,31 @@ describe('readConfig', () => {
     expect(read).toThrow(ConfigError);
     expect(read).toThrow(allowed);
     expect(read).toThrow(name);
+  });
+
+  it('takes a cluster from a kubeconfig, or from what a pod is told', () => {
+    const image = { CATNAP_KUBERNETES_IMAGE_17: 'registry.test:5000/postgresql:17.6-standard@sha256:abc' };
+    const chosen = { CATNAP_DRIVER: 'kubernetes', ...image };
+    expect(() => readConfig(chosen, user)).toThrow(/in a pod or together with CATNAP_KUBERNETES_CONFIG/);
+    const told = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
+    const { pgVersions, kubernetes } = readConfig({ ...chosen, ...told }, user);
+    expect(pgVersions).toEqual([17]);
+    expect(kubernetes).toMatchObject({
+      access: { kind: 'pod', host: '10.0.0.1', port: '443' },
+      images: { 17: image.CATNAP_KUBERNETES_IMAGE_17 },
+      volumeSize: '10Gi',
+      deepSleepSeconds: 3_600,
+    });
+    const file = { CATNAP_KUBERNETES_CONFIG: '/etc/catnap/kubeconfig', CATNAP_KUBERNETES_DEEP_SLEEP_SECONDS: '0' };
+    expect(readConfig({ ...chosen, ...told, ...file }, user).kubernetes).toMatchObject({
+      access: { kind: 'file', path: '/etc/catnap/kubeconfig' },
+      deepSleepSeconds: 0,
+    });
+    // Whatever is set for it, another driver has none.
+    expect(readConfig({ ...image, ...told, ...file }, user)).toMatchObject({
+      kubernetes: undefined,
+      pgVersions: [17, 18],
+    });
   });
 
   it('never repeats a value that may hold a secret', () => {

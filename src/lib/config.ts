@@ -8,6 +8,7 @@ import { type BackupSettings, readBackupSettings } from './backup-settings.ts';
 import { daySeconds } from './clock.ts';
 import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
 import { parseIpRule } from './ip.ts';
+import { type KubernetesSettings, readKubernetesSettings } from './kubernetes-settings.ts';
 import { type LogLevel, logLevels } from './log.ts';
 import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
 
@@ -51,6 +52,8 @@ export interface Config {
   /** OpenID issuers of the operator's choice, by the id of the OAuth provider; for the embedded auth provider. */
   readonly oauthIssuers: OauthIssuers;
   readonly driver: (typeof driverNames)[number];
+  /** Set for the driver of that name. */
+  readonly kubernetes: KubernetesSettings | undefined;
   /** The uids that Catnap and the servers run under; null if not started as root: then everything runs as one user. */
   readonly uids: Uids | null;
   /** Whether key sets of third parties may be read from this machine and from private networks. */
@@ -104,6 +107,9 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
   const bind = text(env, 'CATNAP_BIND', '127.0.0.1', /^[0-9a-fA-F.:]+$/, 'an IP address such as 127.0.0.1 or 0.0.0.0');
   const httpPort = integer(env, 'CATNAP_HTTP_PORT', 7070, 1, 65535);
   const pgBin = readPgBin(env);
+  const majors = [...new Set([...embeddedMajors, ...Object.keys(pgBin).map(Number)])].sort((a, b) => a - b);
+  const driver = choice(env, 'CATNAP_DRIVER', driverNames, 'local');
+  const kubernetes = readKubernetesSettings(env, driver === 'kubernetes', majors);
   const config: Config = {
     home: readHome(env, user.isRoot),
     bind,
@@ -120,7 +126,8 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     backup: readBackupSettings(env),
     stack: readStack(env),
     oauthIssuers: readOauthIssuers(env),
-    driver: readDriver(env),
+    driver,
+    kubernetes,
     uids: readUids(env, user.isRoot),
     privateKeySets:
       choice(env, 'CATNAP_PRIVATE_JWKS', ['on', 'off'] as const, isLoopback(bind) ? 'on' : 'off') === 'on',
@@ -147,7 +154,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     defaultPlan: choice(env, 'CATNAP_DEFAULT_PLAN', planNames, 'scale'),
     pgBin,
     programPath: env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
-    pgVersions: [...new Set([...embeddedMajors, ...Object.keys(pgBin).map(Number)])].sort((a, b) => a - b),
+    pgVersions: kubernetes === undefined ? majors : Object.keys(kubernetes.images).map(Number),
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
     logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),
   };
@@ -254,13 +261,6 @@ function readTlsFiles(env: Environment): Config['tlsFiles'] {
   if (!cert || !key)
     throw new ConfigError(cert ? names[1] : names[0], '', 'both of CATNAP_TLS_CERT and CATNAP_TLS_KEY');
   return { cert, key };
-}
-
-function readDriver(env: Environment): Config['driver'] {
-  const driver = choice(env, 'CATNAP_DRIVER', driverNames, 'local');
-  if (driver === 'kubernetes')
-    throw new ConfigError('CATNAP_DRIVER', driver, 'local (the Kubernetes driver is not built yet)');
-  return driver;
 }
 
 function readUids(env: Environment, isRoot: boolean): Uids | null {

@@ -60,7 +60,30 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'none',
     'Identity providers of your own, `corp=https://login.example.com`; see [auth](docs/auth-provider.md).',
   ],
-  ['CATNAP_DRIVER', '`local`', 'Where computes run. `kubernetes` is refused until it is built.'],
+  [
+    'CATNAP_DRIVER',
+    '`local`',
+    'Where computes run: `local`, as processes of this machine, or `kubernetes`; see [Kubernetes](docs/kubernetes.md).',
+  ],
+  [
+    'CATNAP_KUBERNETES_CONFIG',
+    'what Kubernetes gives a pod',
+    'A kubeconfig, for a Catnap outside of the cluster; all of its processes must be able to read it.',
+  ],
+  ['CATNAP_KUBERNETES_NAMESPACE', 'that of the kubeconfig or pod', 'Where computes live; nothing else should.'],
+  [
+    'CATNAP_KUBERNETES_IMAGE_<major>',
+    '',
+    'Image of a major for CloudNativePG, e.g. `CATNAP_KUBERNETES_IMAGE_17=ghcr.io/cloudnative-pg/postgresql:17.6`. Projects may ask for these majors.',
+  ],
+  ['CATNAP_KUBERNETES_STORAGE_CLASS', 'the cluster’s default', 'Storage of the branches; it must take snapshots.'],
+  ['CATNAP_KUBERNETES_SNAPSHOT_CLASS', 'the cluster’s default', 'How those snapshots are taken.'],
+  ['CATNAP_KUBERNETES_VOLUME_SIZE', '`10Gi`', 'Size of each branch’s volume.'],
+  [
+    'CATNAP_KUBERNETES_DEEP_SLEEP_SECONDS',
+    '`3600`',
+    'How long a compute naps before its pod goes, too, and a wake takes seconds; `0` for never.',
+  ],
   ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
   [
     'CATNAP_PRIVATE_JWKS',

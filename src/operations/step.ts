@@ -4,6 +4,7 @@
  */
 
 import type { Providers } from '../auth-client/providers.ts';
+import { isNotSupported } from '../compute/interface/abilities.ts';
 import {
   type ComputeDriver,
   type ComputeObservation,
@@ -112,14 +113,16 @@ export const abandon = (reason: string): StepResult => ({ kind: 'abandon', reaso
 
 /**
  * A copy that found no room is not tried again: each attempt would fill the disk that others write to. Nor is one of a
- * moment that the history cannot give.
+ * moment that the history cannot give, nor one that this driver does not make.
  */
 export async function abandonIfHopeless(copy: () => Promise<StepResult>): Promise<StepResult> {
   try {
     return await copy();
   } catch (error) {
     const isHopeless =
-      error instanceof NoSuchMomentError || (error instanceof CatnapError && error.kind === 'disk_full');
+      error instanceof NoSuchMomentError ||
+      isNotSupported(error) ||
+      (error instanceof CatnapError && error.kind === 'disk_full');
     if (isHopeless) return abandon(error.message);
     throw error;
   }
@@ -127,7 +130,7 @@ export async function abandonIfHopeless(copy: () => Promise<StepResult>): Promis
 
 /** Trying again would not help. A removal goes on all the same: giving up would leave something behind. */
 export const isFinal = (job: string, error: unknown) =>
-  error instanceof ServerRefusalError && !isRemoval(job as JobName);
+  (error instanceof ServerRefusalError || isNotSupported(error)) && !isRemoval(job as JobName);
 
 /** A failure after which the next try must begin at an earlier step. */
 export class StepFailure extends Error {

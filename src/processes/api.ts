@@ -22,9 +22,9 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
   const { temporaryDiskEnforcement, storageMethod, limitsProblem, releases, version, proxySockets } = init;
   const { networkProblem, outsideProblem } = init;
   const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
-  const config = { ...core.config, ...found, networkProblem, outsideProblem };
+  const driver = await openDriver(core.config, driverChannel(channel));
+  const config = { ...core.config, ...found, networkProblem, outsideProblem, cannot: driver.cannot ?? {} };
   const keyUses = new KeyUseRecorder(core);
-  const driver = openDriver(core.config, driverChannel(channel));
   const metrics = new ProcessRegistry();
   const authProvider = authProviderParts(core, init);
   const operations = await createOperationFollower(core);

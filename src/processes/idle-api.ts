@@ -31,6 +31,7 @@ export async function buildIdleApi(): Promise<App> {
       limitsEnforced: false,
       networkProblem: null,
       outsideProblem: null,
+      cannot: {},
       releases: {},
     },
     clock,

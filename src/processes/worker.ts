@@ -44,7 +44,7 @@ const urgentLanes = 2;
 const lookAgainMs = 1_000;
 
 export async function startWorker({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
-  const driver = openDriver(core.config, driverChannel(channel));
+  const driver = await openDriver(core.config, driverChannel(channel));
   const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
   // Not at once: the notification of a wake has called its lane already, and the machine is the client's.

@@ -42,6 +42,7 @@ export function makeDiskRoom(): Reconciler {
   const memory: Memory = { isQuiet: false, level: 'enough', primaries: [], ...counts };
   const turn = async (parts: ReconcilerParts) => {
     const room = await parts.driver.observeRoom();
+    if (room === null) return;
     memory.logBytesMax = room.lowBytes * logShareMax;
     tellOfChange(parts, memory, room);
     if (room.level === 'enough') return release(parts, memory);

@@ -8,5 +8,6 @@ export const machineOfTests: Omit<ApiConfig, keyof Config> = {
   limitsEnforced: true,
   networkProblem: null,
   outsideProblem: null,
+  cannot: {},
   releases: { 17: '17.fake' },
 };

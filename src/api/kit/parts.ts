@@ -24,6 +24,8 @@ export interface ApiConfig extends Config {
   readonly networkProblem: string | null;
   /** Why no project can be given outbound connections; null where one can. */
   readonly outsideProblem: string | null;
+  /** What cannot be had where computes run, and why. */
+  readonly cannot: Readonly<Partial<Record<'replicas' | 'empty_copies', string>>>;
   /** The build that a server would be started from now, by major. */
   readonly releases: Readonly<Record<number, string>>;
 }

@@ -36,6 +36,7 @@ import {
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, projectAddress } from '../views/params.ts';
 import { ask, write } from './command.ts';
+import { requireDriver } from './good-driver.ts';
 import { requireGoodSettingsIn } from './good-settings.ts';
 
 const tags = ['Branches'];
@@ -59,6 +60,8 @@ export function branchRoutes(app: App, parts: ApiParts): void {
   app.post(collection, { schema: create }, async (request, reply) => {
     reply.status(201);
     const { projectId } = projectAddress(request.params);
+    const { endpoints, branch } = request.body ?? {};
+    requireDriver(parts.config, { endpoints, initSource: branch?.init_source });
     for (const { settings } of request.body?.endpoints ?? []) {
       const checked = { settings: settings?.pg_settings, field: 'body.endpoints.settings.pg_settings' };
       await requireGoodSettingsIn(parts, request, projectId, checked);

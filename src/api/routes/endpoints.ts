@@ -28,6 +28,7 @@ import { endpointChanges, endpointInput, endpointView } from '../views/endpoint.
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, endpointAddress, projectAddress } from '../views/params.ts';
 import { ask, write } from './command.ts';
+import { requireDriver } from './good-driver.ts';
 import { requireGoodSettingsIn } from './good-settings.ts';
 
 const tags = ['Endpoints'];
@@ -50,6 +51,7 @@ export function endpointRoutes(app: App, parts: ApiParts): void {
   app.post(collection, { schema: create }, async (request, reply) => {
     reply.status(201);
     const { projectId } = projectAddress(request.params);
+    requireDriver(config, { endpoints: [request.body.endpoint] });
     await requireGoodSettingsIn(parts, request, projectId, settingsOf(request.body.endpoint));
     return write(parts, request, async (scope, caller) => {
       return resultView(parts, await createEndpoint(scope, caller, projectId, endpointInput(request.body)));

@@ -23,7 +23,9 @@ export interface DriverSubject {
   /** A project that no test has used before. */
   newTenant(): TenantRef;
   /** Kills the process of a compute, as an accident would. */
-  kill(observation: ComputeObservation): void;
+  kill(observation: ComputeObservation): void | Promise<void>;
+  /** What keeps its servers starts one that died again by itself. */
+  readonly revives?: boolean;
   /** Names of whatever is left of projects; empty when nothing is. */
   leftovers(): Promise<string[]>;
   /** Called when every project has been removed. */
@@ -104,8 +106,20 @@ export class Bench {
     return this.subject.query(on.address, full, text);
   }
 
+  /** What a suspend returns of a server's last state: nothing, where nobody can be certain of it. */
+  ifCertain<T>(held: T): T | null {
+    return this.driver.cannot?.last_state === undefined ? held : null;
+  }
+
   get hasSql(): boolean {
     return this.subject.query !== undefined;
+  }
+
+  /** After a kill: until the server is gone, or where it is started again by itself, until another one runs. */
+  async untilDead(killed: ComputeObservation): Promise<void> {
+    if (this.subject.revives)
+      await expect.poll(() => this.driver.observe(this.ref)).not.toMatchObject({ pid: killed.pid });
+    else await expect.poll(async () => (await this.driver.observe(this.ref)).state).toBe('absent');
   }
 
   async listed(): Promise<ComputeObservation | undefined> {

@@ -4,17 +4,24 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newBranchId, newEndpointId } from '../../lib/ids.ts';
+import type { Inabilities } from '../interface/abilities.ts';
 import { Bench, type DriverSubject, ownerAndDatabase } from './bench.ts';
 import { describeBranches, describeConfigure } from './catalog.ts';
 import { describeFrozen } from './frozen.ts';
 import { describeHistory } from './history.ts';
 import { describeAccidents, describeGenerations, describeLife } from './life.ts';
+import { describeRefusals } from './refusals.ts';
 import { describeReplacement } from './replacement.ts';
 import { describeReplicas } from './replicas.ts';
 import { describeSizes } from './sizes.ts';
 import { describeUsersSync } from './users-sync.ts';
 
-export function describeDriverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
+/** `cannot` is what the driver says of itself: there the suite asks for a clear refusal that leaves nothing behind. */
+export function describeDriverContract(
+  name: string,
+  makeSubject: () => Promise<DriverSubject>,
+  cannot: Inabilities = {},
+): void {
   describe(`${name} keeps the driver contract`, () => {
     let subject: DriverSubject;
     const benches: Bench[] = [];
@@ -38,11 +45,12 @@ export function describeDriverContract(name: string, makeSubject: () => Promise<
     describe('configure', () => describeConfigure(bench));
     describe('users', () => describeUsersSync(bench));
     describe('restarts and accidents', () => describeAccidents(bench));
-    describe('read replicas', () => describeReplicas(bench));
+    if (cannot.replicas === undefined) describe('read replicas', () => describeReplicas(bench));
     describe('sizes', () => describeSizes(bench));
     describe('exchange of data', () => describeReplacement(bench));
-    describe('history', () => describeHistory(bench));
-    describe('frozen computes', () => describeFrozen(bench));
+    if (cannot.history === undefined) describe('history', () => describeHistory(bench));
+    if (cannot.frozen === undefined) describe('frozen computes', () => describeFrozen(bench));
+    describe('what it cannot do', () => describeRefusals(bench, cannot));
     describe('removal', () => describeRemoval(bench));
     test('with every project removed nothing is left', async () => {
       await bench().started();

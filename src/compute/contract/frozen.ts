@@ -36,8 +36,8 @@ export function describeFrozen(bench: () => Bench): void {
     const b = bench();
     const running = await frozen(b);
     expect(await b.driver.observeWork(b.ref)).toMatchObject({ work: null });
-    b.subject.kill(running);
-    await expect.poll(async () => (await b.driver.observe(b.ref)).state).toBe('absent');
+    await b.subject.kill(running);
+    await b.untilDead(running);
     const again = await b.start(2, { frozen: true });
     if (b.hasSql) expect(await b.query(again, 'SELECT name FROM t')).toEqual([{ name: 'kept' }]);
     await b.driver.removeCompute(b.ref);

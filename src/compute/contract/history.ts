@@ -131,8 +131,8 @@ export function describeHistory(bench: () => Bench): void {
     expect(namesIn((await branchAt(b, atTime(two))).copy)).toEqual(['one', 'two']);
     const again = await b.start(2);
     await commit(b, again, 'four');
-    b.subject.kill(again);
-    await expect.poll(async () => (await b.driver.observe(b.ref)).state).toBe('absent');
+    await b.subject.kill(again);
+    await b.untilDead(again);
     await b.start(3);
     await contentOf(b, (await branchAt(b, atTime(asleep))).branchId, ['one', 'two', 'three']);
     const { branchId } = await branchAt(b, aSecondAhead());

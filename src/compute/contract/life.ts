@@ -33,7 +33,7 @@ export function describeLife(bench: () => Bench): void {
     const b = bench();
     await b.started();
     const held = await b.driver.configure(b.ref, ownerAndDatabase);
-    expect(await b.driver.suspend(b.ref, 1)).toEqual(held);
+    expect(await b.driver.suspend(b.ref, 1)).toEqual(b.ifCertain(held));
     expect(await b.driver.suspend(b.ref, 1)).toBeNull();
   });
 
@@ -46,7 +46,7 @@ export function describeLife(bench: () => Bench): void {
     expect(settled?.catalog).toEqual(held);
     expect(settled?.bytes).toBeGreaterThan(0);
     expect(settled?.measures?.wal?.bytes).toBeGreaterThan(0);
-    expect(await b.driver.suspend(b.ref, 1, settled ?? undefined)).toEqual(held);
+    expect(await b.driver.suspend(b.ref, 1, settled ?? undefined)).toEqual(b.ifCertain(held));
     expect(await b.driver.settle(b.ref)).toBeNull();
 
     await b.start(2);
@@ -62,12 +62,16 @@ export function describeLife(bench: () => Bench): void {
     await b.driver.configure(b.ref, ownerAndDatabase);
     await b.query(first, 'CREATE TABLE t AS SELECT 7 AS n');
     await b.driver.suspend(b.ref, 1);
-    const second = await b.start(2, { settings: { work_mem: '5MB', listen_addresses: '*' } });
+    const second = await b.start(2, { settings: { work_mem: '5MB', listen_addresses: '*', port: '1' } });
     expect(second.generation).toBe(2);
     expect(second.pid).not.toBe(first.pid);
     if (!b.hasSql) return;
     expect(await b.query(second, 'SELECT n FROM t')).toEqual([{ n: 7 }]);
     expect(await b.query(second, 'SHOW work_mem')).toEqual([{ work_mem: '5MB' }]);
+    // Where a server listens is not the tenant's to say, or it could not have been asked here.
+    const { address } = second;
+    if (address?.kind === 'tcp')
+      return expect(await b.query(second, 'SHOW port')).toEqual([{ port: `${address.port}` }]);
     expect(await b.query(second, 'SHOW listen_addresses')).toEqual([{ listen_addresses: '' }]);
   });
 
@@ -199,14 +203,14 @@ export function describeAccidents(bench: () => Bench): void {
     expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'absent' });
   });
 
-  test('a killed server is absent, and its data come back with the next start', async () => {
+  test('a killed server is gone, and its data come back with the next one', async () => {
     const b = bench();
     const running = await b.started();
     await b.driver.configure(b.ref, ownerAndDatabase);
     await b.query(running, 'CREATE TABLE t AS SELECT 9 AS n');
-    b.subject.kill(running);
-    await expect.poll(async () => (await b.driver.observe(b.ref)).state).toBe('absent');
-    expect(await b.listed()).toBeUndefined();
+    await b.subject.kill(running);
+    await b.untilDead(running);
+    if (!b.subject.revives) expect(await b.listed()).toBeUndefined();
     const again = await b.start(1); // the same generation: no caller has asked for a newer one
     expect(again.pid).not.toBe(running.pid);
     expect((await b.driver.readCatalog(b.ref)).databases).toHaveLength(1);

@@ -53,7 +53,7 @@ import {
 const fakeBytes = 30_000_000;
 const inReadOnly = 'cannot execute ALTER ROLE in a read-only transaction';
 
-export type FakeMethod = keyof ComputeDriver;
+export type FakeMethod = Exclude<keyof ComputeDriver, 'cannot'>;
 
 interface Failure {
   readonly error: Error;

@@ -1,6 +1,6 @@
 /**
- * What Catnap asks of whatever runs its computes. Implemented by `local/` (processes of this machine), later
- * `kubernetes/`, and `fake/` (in memory, for tests); all pass `contract/`.
+ * What Catnap asks of whatever runs its computes. Implemented by `local/` (processes of this machine), `kubernetes/`
+ * (Clusters of CloudNativePG) and `fake/` (in memory, for tests); all pass `contract/`.
  *
  * Every call may be repeated: a call whose effect is already there succeeds and changes nothing. `generation` is a
  * fence: a start or stop with an older generation than the driver has seen for that endpoint is refused with
@@ -18,11 +18,13 @@ import type {
 } from '../../lib/model.ts';
 import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
+import type { Inabilities } from './abilities.ts';
 import type { CatalogChange, ConfiguredCatalog } from './catalog-change.ts';
-import type { RoomObservation, ServerMeasures } from './measures.ts';
+import type { ComputeSample, RoomObservation, ServerMeasures } from './measures.ts';
 
 export type * from './catalog-change.ts';
 export { NoSuchMomentError, StaleGenerationError } from './driver-errors.ts';
+export type { ComputeSample } from './measures.ts';
 
 /** A project as the driver knows it; `tenantUid` is set when its computes run under a uid of their own. */
 export interface TenantRef {
@@ -117,32 +119,6 @@ export interface HistoryPolicy {
  */
 export type ResizeOutcome = 'applied' | 'postponed' | 'not_enforced';
 
-/** What a running compute has used; totals are since its start, and restart with the next one. */
-export interface ComputeSample {
-  readonly endpointId: EndpointId;
-  readonly isEnforced: boolean;
-  readonly cpuSeconds: number;
-  /** Scheduling periods in which it had work, and those of them in which it used up its quota. */
-  readonly periods: number;
-  readonly throttledPeriods: number;
-  /** Memory that cannot be reclaimed by dropping cache. */
-  readonly usedBytes: number;
-  readonly cacheBytes: number;
-  /** Cache that was used more than once. */
-  readonly workingSetBytes: number;
-  /** Read again after it had been dropped from the cache. */
-  readonly refaultBytes: number;
-  /** Processes that the kernel killed because memory ran out. */
-  readonly oomKills: number;
-  /** It is stalled at its memory limit until it gets more memory. */
-  readonly isPaused: boolean;
-  /** The limits in force; null where there is none. */
-  readonly cpus: number | null;
-  readonly memoryLimitBytes: number | null;
-  /** Whether it would wait at that limit, instead of losing a process. */
-  readonly waitsAtLimit: boolean;
-}
-
 export interface ComputeSpec extends ComputeRef {
   readonly generation: number;
   readonly pgVersion: number;
@@ -177,6 +153,7 @@ export interface ComputeObservation {
   readonly state: 'absent' | 'starting' | 'running';
   /** Generation of the running process, 0 when there is none. */
   readonly generation: number;
+  /** Tells this process from others that served the compute before it. A pid, where the driver sees processes. */
   readonly pid: number | null;
   /** Name of the Postgres build that runs. */
   readonly release: string | null;
@@ -223,6 +200,8 @@ export interface SettledServer {
 }
 
 export interface ComputeDriver {
+  /** What it refuses, and why; undefined for a driver that does everything. */
+  readonly cannot?: Inabilities;
   createBranch(spec: BranchSpec): Promise<BranchCopy>;
   /**
    * Leaves nothing in a branch but its schema, roles and databases: no value of its source remains in any of its files.
@@ -276,7 +255,7 @@ export interface ComputeDriver {
   reload(spec: ComputeSpec): Promise<readonly string[]>;
   /** Changes the limits of a running server of this generation; it keeps its connections, and is not restarted. */
   resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome>;
-  /** What running computes have used; others are left out. Queries no server, and wakes none. */
+  /** What running computes have used; others are left out. Wakes none, and counts as no work of a server's. */
   sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]>;
   /**
    * Writes everything out while the server goes on serving, and returns what it holds, so that its stop has little left
@@ -334,8 +313,8 @@ export interface ComputeDriver {
   /** The last entries of a compute's log, the newest at the end, whether it runs or not. */
   readLog(ref: Pick<ComputeRef, 'projectId' | 'endpointId'>, limit: number): Promise<readonly LogEntry[]>;
 
-  /** How much room there is for the data of all tenants. */
-  observeRoom(): Promise<RoomObservation>;
+  /** How much room there is for the data of all tenants; null where each branch has room of its own. */
+  observeRoom(): Promise<RoomObservation | null>;
 
   /**
    * Asks Postgres itself whether a server could start with these settings: null, or its error message. Touches no

@@ -21,6 +21,11 @@ import { usersWriterPattern } from './users-sync.ts';
 
 const ownRoles: readonly string[] = [adminRole, replicationRole];
 const helperPatterns = [new RegExp(janitorPattern), new RegExp(usersWriterPattern)];
+/**
+ * Roles of whatever runs the server, by `pg_authid`: the one that it was made with, where that is not Catnap's own, and
+ * the login of CloudNativePG's replicas. Of that name an owner's role would have other rights.
+ */
+const ofPlatform = `(oid = 10 OR rolname = 'streaming_replica' AND rolreplication AND NOT rolcreatedb)`;
 const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0', 'template1'];
 
 /** `sql` is a session of Catnap's own login. */
@@ -66,6 +71,7 @@ interface RoleFacts {
   readonly replicates: boolean;
   /** It inherits, and has none of the rights that no role of a tenant's has. */
   readonly isOrdinary: boolean;
+  readonly isOfPlatform: boolean;
 }
 
 /** What a change depends on. The client of a new project waits for each round trip, so one reads all of it. */
@@ -86,7 +92,7 @@ async function readFacts(sql: Session, change: CatalogChange): Promise<Facts> {
            current_setting('server_version_num')::int AS version;
     SELECT rolname AS name, rolpassword AS verifier, rolcanlogin AS "canLogin", rolcreatedb AS "createDb",
            rolcreaterole AS "createRole", rolreplication AS replicates,
-           rolinherit AND NOT (rolsuper OR rolbypassrls) AS "isOrdinary"
+           rolinherit AND NOT (rolsuper OR rolbypassrls) AS "isOrdinary", ${ofPlatform} AS "isOfPlatform"
     FROM pg_authid WHERE rolname = ANY (${quoteList(roleNames)});
     SELECT datname AS name, pg_get_userbyid(datdba) AS owner
     FROM pg_database WHERE datname = ANY (${quoteList([spareDatabase, ...databaseNames])})`);
@@ -108,7 +114,7 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
     SELECT rolname AS name,
            CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
     FROM pg_authid
-    WHERE rolname <> ALL (${quoteList(ownRoles)}) AND rolname !~ '^pg_' AND rolname !~ ${quoteLiteral(janitorPattern)}
+    WHERE rolname <> ALL (${quoteList(ownRoles)}) AND NOT ${ofPlatform} AND rolname !~ '^pg_' AND rolname !~ ${quoteLiteral(janitorPattern)}
       AND rolname !~ ${quoteLiteral(usersWriterPattern)}
     ORDER BY rolname;
     SELECT datname AS name, pg_get_userbyid(datdba) AS "ownerName"
@@ -135,6 +141,7 @@ async function ensureRole(sql: Session, role: DesiredRole, facts: Facts, replica
   refuseOwnRole(role.name);
   const wanted = roleAttributes(role, facts.version, replicates);
   const found = facts.roles.get(role.name);
+  if (found?.isOfPlatform) throw reservedRole(role.name);
   const isAsWanted =
     found?.isOrdinary &&
     found.verifier === role.verifier &&
@@ -222,9 +229,12 @@ async function dropDatabase(sql: Session, name: string, clear: Clear): Promise<v
   await sql.unsafe(`DROP DATABASE IF EXISTS ${quoted} WITH (FORCE)`);
 }
 
+const reservedRole = (name: string) =>
+  new ServerRefusalError(withDetails('role name is reserved', { role_name: name }), '42939');
+
 function refuseOwnRole(name: string): void {
   if (ownRoles.includes(name) || name.startsWith('pg_') || helperPatterns.some((pattern) => pattern.test(name))) {
-    throw new ServerRefusalError(withDetails('role name is reserved', { role_name: name }), '42939');
+    throw reservedRole(name);
   }
 }
 

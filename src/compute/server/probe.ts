@@ -11,6 +11,9 @@ const protocolVersion = 3 << 16;
 /** First byte of an AuthenticationRequest; a server that starts, stops or is full answers with an error instead. */
 const authenticationRequest = 'R'.charCodeAt(0);
 
+const goneMsMax = 2_000;
+const unreachable = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'];
+
 const greeting = startupMessage({ user: adminRole, database: adminDatabase });
 
 export function takesLogins(address: ComputeAddress, timeoutMs = 5_000): Promise<boolean> {
@@ -28,6 +31,24 @@ export function takesLogins(address: ComputeAddress, timeoutMs = 5_000): Promise
     socket.on('data', (bytes) => answer(bytes[0] === authenticationRequest));
     socket.on('error', () => answer(false));
     socket.on('close', () => answer(false));
+  });
+}
+
+/**
+ * Whether a server is gone: nothing listens any more. A server that shuts down refuses logins and listens to its very
+ * end. Only for TCP, where a socket needs no file; an address that cannot be reached at all counts as gone.
+ */
+export function isGone({ host, port }: { readonly host: string; readonly port: number }): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const answer = (gone: boolean) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(gone);
+    };
+    const timer = setTimeout(() => answer(false), goneMsMax);
+    socket.on('connect', () => answer(false));
+    socket.on('error', (error: NodeJS.ErrnoException) => answer(unreachable.includes(error.code ?? '')));
   });
 }
 

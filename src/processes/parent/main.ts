@@ -99,7 +99,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   });
   const ballast = await keepBallast(layout, log);
   undo.push(() => ballast.stop());
-  const host = openDriverHost(config, layout, log);
+  const host = await openDriverHost(config, layout, log);
   undo.push(() => host.close());
   // Found out by trying, mostly in other processes, while the system database starts.
   const findingOut = host.readFacts();

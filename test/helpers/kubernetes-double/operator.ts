@@ -186,8 +186,12 @@ export class OperatorDouble {
       this.#setStatus(name, uncounted);
       return;
     }
-    const { parameters = {}, shared_preload_libraries: libraries = [] } = cluster.spec.postgresql ?? {};
-    const settings = { address: pod.status.podIP, parameters, libraries };
+    const {
+      parameters = {},
+      shared_preload_libraries: libraries = [],
+      pg_hba: rules = [],
+    } = cluster.spec.postgresql ?? {};
+    const settings = { address: pod.status.podIP, parameters, libraries, rules };
     const isAlive = (await this.#volumes.find(claim)) !== null && this.#servers.has(name);
     if (!isAlive) this.#servers.set(name, await this.#volumes.start(claim, majorOf(cluster), settings));
     else if (this.#configured.get(name) !== JSON.stringify(settings)) await this.#volumes.configure(claim, settings);

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import type { Build } from '../../../src/compute/local/host/postgres/builds.ts';
@@ -24,6 +24,8 @@ export interface ServerSettings {
   readonly address: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly libraries: readonly string[];
+  /** Rules of the Cluster for logins, which come before the operator's last one. */
+  readonly rules?: readonly string[];
 }
 
 export interface NewDatabase {
@@ -33,8 +35,10 @@ export interface NewDatabase {
   readonly statements: readonly string[];
 }
 
-/** As the operator writes it, without its own roles. */
-const usualHba = 'host all all all scram-sha-256\n';
+/** As the operator writes it, without the rules for its own roles. */
+const hbaOf = ({ rules = [] }: ServerSettings) => [...rules, 'host all all all scram-sha-256', ''].join('\n');
+/** That of the operator's replicas, which every server has, whether there are any or not. */
+const replicaRole = 'CREATE ROLE streaming_replica LOGIN REPLICATION';
 /** Nothing of a test need outlive the machine; everything else is the server's own. */
 const hasty = { fsync: 'off', shared_buffers: '16MB' };
 
@@ -67,6 +71,7 @@ export class Volumes {
       .digest('hex');
     const kept = join(this.#folder, 'made', key);
     const all = [
+      replicaRole,
       `CREATE ROLE ${owner} LOGIN`,
       `CREATE DATABASE ${database} OWNER ${owner} TEMPLATE template0`,
       ...statements,
@@ -118,7 +123,7 @@ export class Volumes {
     }
   }
 
-  async start(volume: string, major: number, settings: ServerSettings, hba = usualHba): Promise<number> {
+  async start(volume: string, major: number, settings: ServerSettings, hba = hbaOf(settings)): Promise<number> {
     await this.configure(volume, settings, hba);
     const { bin } = await this.#builds(major);
     const dataDirectory = join(this.#volume(volume), 'pgdata');
@@ -129,7 +134,7 @@ export class Volumes {
   }
 
   /** For a server that runs: reads it at once, except what needs a restart. */
-  async configure(volume: string, settings: ServerSettings, hba = usualHba): Promise<void> {
+  async configure(volume: string, settings: ServerSettings, hba = hbaOf(settings)): Promise<void> {
     const { address, parameters, libraries } = settings;
     const directory = join(this.#volume(volume), 'pgdata');
     const fixed = { listen_addresses: address, port: String(doublePort), unix_socket_directories: '', ssl: 'off' };
@@ -179,7 +184,7 @@ export class Volumes {
 
   async #write(path: string, text: string): Promise<void> {
     await writeFile(path, text);
-    if (this.#uid !== null) await runProgram('chown', [`${this.#uid}:${this.#uid}`, path]);
+    if (this.#uid !== null) await chown(path, this.#uid, this.#uid);
   }
 }
 

@@ -1,38 +1,34 @@
 /**
  * The Clusters of branches: made, copied, woken, put to sleep and removed. Every call can be repeated, and each change
  * of a Cluster is decided on the Cluster as it is when it is written.
- *
- * Which compute serves a Cluster, and in which generation, is written on the Cluster in the same patch that wakes it,
- * so that no other compute can take it over in between.
  */
-import { delay } from '../../../lib/clock.ts';
 import { newSecret } from '../../../lib/ids.ts';
-import { type BranchRef, type ComputeRef, StaleGenerationError } from '../../interface/driver.ts';
+import type { BranchReceipt, BranchRef, ComputeRef, TenantRef } from '../../interface/driver.ts';
 import type { KubernetesClient, MergePatch } from '../client/client.ts';
-import type { Resource } from '../client/objects.ts';
-import { type ClusterWish, clusterManifest, type Platform } from '../manifests/cluster.ts';
+import { type ClusterWish, clusterManifest, type DataSource, type Platform } from '../manifests/cluster.ts';
 import {
   adminSecretName,
+  branchLabel,
   clusterName,
   endpointAnnotation,
   generationAnnotation,
   labelsOfBranch,
+  labelsOfEverything,
+  labelsOfProject,
+  receiptAnnotation,
 } from '../manifests/labels.ts';
 import { adminSecretManifest } from '../manifests/secret.ts';
-import { postgresqlOf } from '../manifests/settings.ts';
-import { deepSleepPatch, napPatch, readinessOf, wakePatch, wantedDepth } from '../manifests/sleep.ts';
+import { unservedSettings } from '../manifests/settings.ts';
+import { deepSleepPatch, readinessOf, wakePatch, wantedDepth } from '../manifests/sleep.ts';
 import { snapshotManifest } from '../manifests/snapshot.ts';
-import { type Cluster, clusters, pods, secrets, services, volumeClaims, volumeSnapshots } from '../objects/kinds.ts';
+import { type Cluster, clusters, secrets, type VolumeSnapshot, volumeSnapshots } from '../objects/kinds.ts';
+import { until, untilFound, untilObject } from './patience.ts';
+import { isStill } from './pod-address.ts';
+import { removeLabelled } from './removal.ts';
+import { annotated, nextStep, refuseStale, type Serving, servedBy, servingPatch, sleepPatch } from './serving.ts';
 
-export interface Serving {
-  readonly ref: ComputeRef;
-  readonly generation: number;
-  readonly settings: Readonly<Record<string, string>>;
-}
-
-/** A new volume on slow storage, an image that has to be fetched first; after that the operation tries again. */
-const readyMsMax = 600_000;
-const lookMs = 100;
+/** Looks at a new server before anybody else can, and says how its data was made. */
+export type FirstLook = (made: Cluster) => Promise<BranchReceipt>;
 
 export class BranchClusters {
   readonly #client: KubernetesClient;
@@ -45,142 +41,216 @@ export class BranchClusters {
 
   /** The Cluster that holds a branch's data; null when it has none. */
   async find(ref: Pick<BranchRef, 'projectId' | 'branchId'>): Promise<Cluster | null> {
-    const { items } = await this.#client.list(clusters, labelsOfBranch(ref));
-    return items.find(({ metadata }) => metadata.deletionTimestamp === undefined) ?? null;
+    return (await this.#list(labelsOfBranch(ref)))[0] ?? null;
+  }
+
+  listOf(ref: Pick<TenantRef, 'projectId'>): Promise<readonly Cluster[]> {
+    return this.#list(labelsOfProject(ref));
+  }
+
+  listAll(): Promise<readonly Cluster[]> {
+    return this.#list(labelsOfEverything);
   }
 
   /** Asleep, unless a compute has begun to serve it. */
-  async createEmpty(ref: BranchRef, pgVersion: number): Promise<void> {
-    await this.#create({ ...ref, pgVersion, settings: {}, source: { kind: 'empty' } }, newSecret());
+  async createEmpty(ref: BranchRef, pgVersion: number, look?: FirstLook): Promise<Cluster> {
+    return this.#create(
+      { ...ref, pgVersion, settings: unservedSettings, source: { kind: 'empty' } },
+      newSecret(),
+      look,
+    );
   }
 
-  /** Of the source as it is now; it goes on serving, or sleeping. */
-  async copy(ref: BranchRef, pgVersion: number, source: Cluster): Promise<void> {
+  /** Of the source as it is now; it goes on serving, or sleeping. `during` is what happens while the copy is taken. */
+  async copy(
+    ref: BranchRef,
+    pgVersion: number,
+    source: Cluster,
+    look?: FirstLook,
+    during = (take: () => Promise<void>) => take(),
+  ): Promise<Cluster> {
     const volumeClaim = readinessOf(source).primary;
     if (volumeClaim === null) throw new Error(`branch ${ref.branchId} cannot be made: its source has never been ready`);
     const snapshot = snapshotManifest(ref, volumeClaim, this.#platform);
     const { name } = snapshot.metadata;
     // A Cluster that waits for a snapshot reports no error, so the snapshot is waited for before there is one.
     if ((await this.find(ref)) === null) {
-      await this.#client.create(volumeSnapshots, snapshot);
-      await this.#untilReadyToUse(name);
+      await during(async () => {
+        await this.#client.create(volumeSnapshots, snapshot);
+        await this.#untilReadyToUse(ref, name);
+      });
     }
     const secret = await this.readAdminSecret(source.metadata.name);
-    await this.#create({ ...ref, pgVersion, settings: {}, source: { kind: 'snapshot', name } }, secret);
+    const from: DataSource = { kind: 'snapshot', name };
+    const made = await this.#create({ ...ref, pgVersion, settings: unservedSettings, source: from }, secret, look);
     await this.#client.remove(volumeSnapshots, name);
+    return made;
   }
 
   /**
-   * Returns when the change is written, not when the server answers. Fails when another compute serves the branch, or a
-   * newer generation of this one.
+   * Returns when the change is written, not when the server answers: a server of an older generation has ended by then.
+   * Fails when another compute serves the branch, or a newer generation of this one.
    */
-  async wake({ ref, generation, settings }: Serving): Promise<Cluster> {
-    const found = await this.find(ref);
-    const patch = (current: Cluster): MergePatch => {
-      const serves = servedBy(current);
-      if (serves !== null && serves.endpointId !== ref.endpointId && wantedDepth(current) === 'awake') {
-        throw new Error(`branch ${ref.branchId} is in use by ${serves.endpointId}`);
-      }
-      refuseStale(current, ref, generation);
-      const mine = { [endpointAnnotation]: ref.endpointId, [generationAnnotation]: String(generation) };
-      return { ...annotated(wakePatch, mine), spec: { postgresql: replacing(current, postgresqlOf(settings)) } };
-    };
-    const woken = found && (await this.#client.change(clusters, found.metadata.name, patch));
-    if (woken === null) throw new Error(`branch ${ref.branchId} has no data`);
-    return woken;
+  async wake(serving: Serving): Promise<Cluster> {
+    const { ref } = serving;
+    return untilFound(`end of the server before: ${ref.endpointId}`, async () => {
+      const found = await this.find(ref);
+      if (found === null) throw new Error(`branch ${ref.branchId} has no data`);
+      const step = nextStep(found, serving);
+      if (step === 'wake' && !(await isStill(this.#client, found))) return null;
+      const patch = step === 'stop' ? sleepPatch(found) : servingPatch(found, serving);
+      const written = await this.#changeThis(found, patch);
+      return step === 'stop' ? null : written;
+    });
   }
 
   /** False when this compute does not serve the branch, whose Cluster is then left alone. */
   async sleep(ref: ComputeRef, generation: number, depth: 'nap' | 'deep'): Promise<boolean> {
     const found = await this.find(ref);
+    return found !== null && this.sleepThis(found, ref, generation, depth);
+  }
+
+  async sleepThis(found: Cluster, ref: ComputeRef, generation: number, depth: 'nap' | 'deep' = 'nap') {
     let isMine = false;
     const patch = (current: Cluster): MergePatch | null => {
       refuseStale(current, ref, generation);
       isMine = servedBy(current)?.endpointId === ref.endpointId;
       if (!isMine || wantedDepth(current) === 'deep') return null;
-      return depth === 'deep' ? deepSleepPatch : napPatch;
+      return depth === 'deep' ? deepSleepPatch : sleepPatch(current);
     };
-    if (found !== null) await this.#client.change(clusters, found.metadata.name, patch);
+    await this.#client.change(clusters, found.metadata.name, patch);
     return isMine;
   }
 
-  /** Returns when nothing that carries the labels is left, which takes as long as the server's shutdown. */
-  async remove(labels: Readonly<Record<string, string>>): Promise<void> {
-    const made: readonly Resource[] = [clusters, volumeSnapshots, secrets];
-    for (const resource of made) {
-      for (const { metadata } of (await this.#client.list(resource, labels)).items) {
-        // A Cluster goes after all that it owns, so that a repeated call finds what is still on its way.
-        await this.#client.remove(resource, metadata.name, { foreground: resource === clusters });
-      }
-    }
-    await this.#until('removal', async () => {
-      for (const resource of [...made, pods, volumeClaims, services]) {
-        if ((await this.#client.list(resource, labels)).items.length > 0) return false;
-      }
-      return true;
+  /** Whoever serves it. Returns when its server has ended. */
+  async stopThis(found: Cluster): Promise<void> {
+    const { name } = found.metadata;
+    const patch = (current: Cluster) => (wantedDepth(current) === 'awake' ? sleepPatch(current) : null);
+    await this.#client.change(clusters, name, patch);
+    await this.untilStill(found);
+  }
+
+  untilStill(cluster: Cluster): Promise<void> {
+    return until(`end of the server: ${cluster.metadata.name}`, () => isStill(this.#client, cluster));
+  }
+
+  /** Lets its server run for work of Catnap's own, which no compute serves meanwhile, and puts it to sleep again. */
+  async privately(ref: BranchRef, work: (awake: Cluster) => Promise<void>): Promise<void> {
+    const found = await this.find(ref);
+    if (found === null) throw new Error(`branch ${ref.branchId} has no data`);
+    const { name } = found.metadata;
+    const awake = await this.#client.change(clusters, name, (current) => {
+      // Without its last compute, which would seem to serve it.
+      const nobody = { [endpointAnnotation]: null, [generationAnnotation]: null };
+      if (wantedDepth(current) !== 'awake') return annotated(wakePatch, nobody);
+      const serves = servedBy(current);
+      if (serves !== null) throw new Error(`branch ${ref.branchId} is in use by ${serves.endpointId}`);
+      return null;
     });
+    if (awake === null) throw new Error(`branch ${ref.branchId} has no data`);
+    await work(awake);
+    await this.stopThis(awake);
+  }
+
+  /** Gives the data of one branch to another, which has none. The operator passes labels on to all that it made. */
+  async rename(found: Cluster, to: BranchRef): Promise<void> {
+    const labels = { [branchLabel]: to.branchId };
+    const { name } = found.metadata;
+    await this.#client.change(secrets, adminSecretName(name), () => ({ metadata: { labels } }));
+    await this.#client.change(clusters, name, () => ({
+      metadata: { labels },
+      spec: { inheritedMetadata: { labels } },
+    }));
+  }
+
+  /** Returns when nothing that carries the labels is left, which takes as long as the server's shutdown. */
+  remove(labels: Readonly<Record<string, string>>): Promise<void> {
+    return removeLabelled(this.#client, labels);
   }
 
   /** Of Catnap's login in this Cluster, as the operator was told it. */
   async readAdminSecret(cluster: string): Promise<string> {
-    const secret = await this.#client.find(secrets, adminSecretName(cluster));
-    const password = secret?.data?.password;
+    const [password] = await this.readAdminSecrets(cluster);
     if (password === undefined) throw new Error(`the Secret ${adminSecretName(cluster)} has no password`);
-    return Buffer.from(password, 'base64').toString('utf8');
+    return password;
   }
 
-  async #create(wish: ClusterWish, secret: string): Promise<void> {
-    await this.#client.create(secrets, adminSecretManifest(wish, secret, this.#platform));
-    await this.#client.create(clusters, clusterManifest(wish, this.#platform));
-    const name = clusterName(wish.branchId);
-    await this.#until(`ready: ${name}`, async () => {
-      const made = await this.#client.find(clusters, name);
-      if (made === null) throw new Error(`the Cluster ${name} was removed while it was made`);
-      return readinessOf(made).isReady || wantedDepth(made) !== 'awake';
-    });
-    // A compute that has begun to serve it meanwhile keeps it awake.
-    await this.#client.change(clusters, name, (made) => (servedBy(made) === null ? napPatch : null));
-  }
-
-  async #untilReadyToUse(name: string): Promise<void> {
-    await this.#until(`ready to use: ${name}`, async () => {
-      const { status } = (await this.#client.find(volumeSnapshots, name)) ?? {};
-      if (status?.error === undefined) return status?.readyToUse === true;
-      // The next attempt makes a new one.
-      await this.#client.remove(volumeSnapshots, name);
-      throw new Error(`the volume cannot be copied: ${status.error.message}`);
+  /** That, and the one before it, which the server may still have. */
+  async readAdminSecrets(cluster: string): Promise<readonly string[]> {
+    const { data = {} } = (await this.#client.find(secrets, adminSecretName(cluster))) ?? {};
+    return ['password', 'previous'].flatMap((name) => {
+      const value = data[name];
+      return value === undefined ? [] : [Buffer.from(value, 'base64').toString('utf8')];
     });
   }
 
-  async #until(what: string, holds: () => Promise<boolean>): Promise<void> {
-    const giveUpAt = performance.now() + readyMsMax;
-    while (!(await holds())) {
-      if (performance.now() > giveUpAt) throw new Error(`Kubernetes was waited for in vain (${what})`);
-      await delay(lookMs);
+  /** The operator gives the login this password whenever an instance manager starts, so the Secret needs it, too. */
+  async giveAdminSecret(cluster: string, password: string): Promise<void> {
+    await this.#client.change(secrets, adminSecretName(cluster), ({ data = {} }) => {
+      const before = data.password;
+      const wanted = Buffer.from(password).toString('base64');
+      return before === wanted ? null : { data: { password: wanted, previous: before ?? null } };
+    });
+  }
+
+  async #list(labels: Readonly<Record<string, string>>): Promise<readonly Cluster[]> {
+    const { items } = await this.#client.list(clusters, labels);
+    return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  }
+
+  async #create(wish: ClusterWish, secret: string, look?: FirstLook): Promise<Cluster> {
+    const name = (await this.find(wish))?.metadata.name ?? (await this.#freeName(wish));
+    await this.#client.create(secrets, adminSecretManifest(wish, secret, this.#platform, name));
+    await this.#client.create(clusters, clusterManifest(wish, this.#platform, name));
+    const isMade = (made: Cluster) => readinessOf(made).isReady || wantedDepth(made) !== 'awake';
+    const which = { resource: clusters, labels: labelsOfBranch(wish), name };
+    const ready = await untilObject(this.#client, which, isMade);
+    if (ready === null) throw new Error(`the Cluster ${name} was removed while it was made`);
+    if (receiptOf(ready) !== null) return ready;
+    const receipt = look === undefined ? {} : { [receiptAnnotation]: JSON.stringify(await look(ready)) };
+    const made = await this.#client.change(clusters, name, (current) => {
+      // A compute that has begun to serve it meanwhile keeps it awake.
+      const patch = servedBy(current) === null ? sleepPatch(current) : { metadata: { annotations: {} } };
+      return annotated(patch, receipt);
+    });
+    if (made === null) throw new Error(`the Cluster ${name} was removed while it was made`);
+    return made;
+  }
+
+  /** After an exchange of data a Cluster may have the name of a branch whose data it no longer holds. */
+  async #freeName({ branchId }: BranchRef): Promise<string> {
+    for (let count = 1; ; count++) {
+      const name = count === 1 ? clusterName(branchId) : clusterName(`${branchId}-${count}`);
+      const found = await this.#client.find(clusters, name);
+      if (found === null || found.metadata.labels?.[branchLabel] === branchId) return name;
     }
   }
+
+  /** Null when it is no longer what was found. */
+  async #changeThis(found: Cluster, patch: MergePatch): Promise<Cluster | null> {
+    let isSame = false;
+    const written = await this.#client.change(clusters, found.metadata.name, ({ metadata }) => {
+      isSame = metadata.resourceVersion === found.metadata.resourceVersion;
+      return isSame ? patch : null;
+    });
+    return isSame ? written : null;
+  }
+
+  async #untilReadyToUse(ref: BranchRef, name: string): Promise<void> {
+    const which = { resource: volumeSnapshots, labels: labelsOfBranch(ref), name };
+    const hasEnded = ({ status }: VolumeSnapshot) => status?.readyToUse === true || status?.error !== undefined;
+    const { error } = (await untilObject(this.#client, which, hasEnded))?.status ?? {
+      error: { message: 'it is gone' },
+    };
+    if (error === undefined) return;
+    // The next attempt makes a new one.
+    await this.#client.remove(volumeSnapshots, name);
+    throw new Error(`the volume cannot be copied: ${error.message}`);
+  }
 }
 
-/** Which compute was the last to serve it, whether it sleeps now or not; null for a Cluster that none has served. */
-export function servedBy({ metadata }: Cluster): { readonly endpointId: string; readonly generation: number } | null {
-  const endpointId = metadata.annotations?.[endpointAnnotation];
-  if (endpointId === undefined) return null;
-  return { endpointId, generation: Number(metadata.annotations?.[generationAnnotation] ?? 0) };
-}
-
-function refuseStale(current: Cluster, { endpointId }: ComputeRef, generation: number): void {
-  const serves = servedBy(current);
-  if (serves?.endpointId !== endpointId || generation >= serves.generation) return;
-  throw new StaleGenerationError(endpointId, generation, serves.generation);
-}
-
-function annotated(patch: MergePatch, annotations: Readonly<Record<string, string>>): MergePatch {
-  const { metadata } = patch as { metadata: { annotations: object } };
-  return { ...patch, metadata: { annotations: { ...metadata.annotations, ...annotations } } };
-}
-
-/** A merge patch keeps the parameters that it does not name: those that are no longer wanted are taken away by name. */
-function replacing(current: Cluster, wanted: ReturnType<typeof postgresqlOf>): MergePatch {
-  const old = Object.keys(current.spec.postgresql?.parameters ?? {}).map((name) => [name, null]);
-  return { ...wanted, parameters: { ...Object.fromEntries(old), ...wanted.parameters } };
+/** Null until its data is complete. */
+export function receiptOf({ metadata }: Cluster): BranchReceipt | null {
+  const text = metadata.annotations?.[receiptAnnotation];
+  return text === undefined ? null : (JSON.parse(text) as BranchReceipt);
 }

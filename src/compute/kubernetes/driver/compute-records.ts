@@ -37,21 +37,30 @@ export class ComputeRecords {
   }
 
   /**
-   * Before a start or a stop: from here on every call with an older generation is refused, also by other workers.
-   * Returns what was recorded before; null for a compute that is new.
+   * Before a start: from here on every call with an older generation is refused, also by other workers. Returns what
+   * was recorded before; null for a compute that is new.
    */
   async claim(wanted: ComputeRecord): Promise<ComputeRecord | null> {
-    if (await this.#client.create(secrets, this.#manifest(wanted))) return null;
     let before: ComputeRecord | null = null;
     const kept = await this.#client.change(secrets, wanted.endpointId, (current) => {
+      refuseOlder(current, wanted);
       before = readRecord(current);
-      const { generation, endpointId } = wanted;
-      if (generation < before.generation) throw new StaleGenerationError(endpointId, generation, before.generation);
       const { metadata, stringData } = this.#manifest(wanted);
       return { metadata: { annotations: metadata.annotations }, stringData };
     });
-    // Removed in between: it is as new.
-    return kept === null ? this.claim(wanted) : before;
+    if (kept !== null) return before;
+    // If another worker made it in between, it is claimed from that one.
+    return (await this.#client.create(secrets, this.#manifest(wanted))) ? null : this.claim(wanted);
+  }
+
+  /** Before a stop. What never ran needs no record, and has no older generation to keep out. */
+  async raise(ref: Pick<ComputeRef, 'endpointId'>, generation: number): Promise<ComputeRecord | null> {
+    const kept = await this.#client.change(secrets, ref.endpointId, (current) => {
+      refuseOlder(current, { endpointId: ref.endpointId, generation });
+      if (readRecord(current).generation === generation) return null;
+      return { metadata: { annotations: { [generationAnnotation]: String(generation) } } };
+    });
+    return kept && readRecord(kept);
   }
 
   async list(): Promise<ComputeRecord[]> {
@@ -73,6 +82,11 @@ export class ComputeRecords {
       stringData: { password: adminSecret },
     };
   }
+}
+
+function refuseOlder(current: Secret, { endpointId, generation }: { endpointId: string; generation: number }): void {
+  const seen = readRecord(current).generation;
+  if (generation < seen) throw new StaleGenerationError(endpointId, generation, seen);
 }
 
 function readRecord({ metadata, data }: Secret): ComputeRecord {

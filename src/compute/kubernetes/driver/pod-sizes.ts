@@ -3,10 +3,11 @@
  * later or never: what is in force is what the pod's status says.
  */
 import { delay } from '../../../lib/clock.ts';
+import type { ComputeLimits } from '../../../lib/model.ts';
 import type { ResizeOutcome } from '../../interface/driver.ts';
 import { isBeyondNode } from '../client/api-error.ts';
 import type { KubernetesClient } from '../client/client.ts';
-import { bytesIn, coresIn, resizePatch, serverContainer } from '../manifests/sizes.ts';
+import { bytesIn, coresIn, napResources, resizePatch, resourcesOf, serverContainer } from '../manifests/sizes.ts';
 import { type ContainerResources, type Pod, pods } from '../objects/kinds.ts';
 
 /** A kubelet that can do it needs a tenth of a second. */
@@ -38,6 +39,19 @@ export async function resizePod(
     await delay(lookMs);
     pod = await client.find(pods, name);
   }
+}
+
+/** A pod that has the size already is left alone: reconcilers ask for it again and again. */
+export async function sizeThis(client: KubernetesClient, pod: Pod, limits: ComputeLimits): Promise<ResizeOutcome> {
+  const wanted = resourcesOf(limits);
+  return isInForce(pod, wanted) ? 'applied' : resizePod(client, pod.metadata.name, wanted);
+}
+
+/** Of a compute that naps. Nobody waits for it, and one that fails costs no more than room on its node. */
+export async function lowerRequests(client: KubernetesClient, { metadata, spec }: Pod): Promise<void> {
+  const resources = spec.containers.find(({ name }) => name === serverContainer)?.resources;
+  if (resources === undefined) return;
+  await resizePod(client, metadata.name, napResources(resources), 0).catch(() => undefined);
 }
 
 /** Amounts are compared as numbers: a server writes `1` for `1000m`. */

@@ -9,7 +9,7 @@ import { apiVersionOf } from '../client/objects.ts';
 import type { ClusterSpec } from '../objects/generated.ts';
 import { type Cluster, clusters, volumeSnapshots } from '../objects/kinds.ts';
 import { adminSecretName, clusterName, directServiceName, labelsOfBranch } from './labels.ts';
-import { postgresqlOf } from './settings.ts';
+import { loginRules, postgresqlOf } from './settings.ts';
 import { startResources } from './sizes.ts';
 
 /** What an administrator chooses once for all computes. */
@@ -38,8 +38,8 @@ export interface ClusterWish extends BranchRef {
 type Bootstrap = NonNullable<ClusterSpec['bootstrap']>;
 type Services = NonNullable<NonNullable<ClusterSpec['managed']>['services']>;
 
-export function clusterManifest(wish: ClusterWish, platform: Platform): Cluster {
-  const name = clusterName(wish.branchId);
+/** `name` differs from that of the branch when another branch's data has that name since an exchange. */
+export function clusterManifest(wish: ClusterWish, platform: Platform, name = clusterName(wish.branchId)): Cluster {
   const labels = labelsOfBranch(wish);
   const image = platform.images[wish.pgVersion];
   if (image === undefined) throw new Error(`no image of Postgres ${wish.pgVersion} is configured`);
@@ -64,7 +64,7 @@ export function clusterManifest(wish: ClusterWish, platform: Platform): Cluster 
       storage: storageClass === null ? { size } : { size, storageClass },
       resources: startResources,
       bootstrap: bootstrapOf(wish, name),
-      postgresql: postgresqlOf(wish.settings),
+      postgresql: { ...postgresqlOf(wish.settings), pg_hba: loginRules },
       managed: { services: servicesOf(name) },
     },
   };

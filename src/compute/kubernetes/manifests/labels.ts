@@ -18,6 +18,13 @@ export const endpointAnnotation = `${domain}/endpoint`;
 /** On a Cluster, that of the compute which serves it; on the record of a compute, the newest of all. */
 export const generationAnnotation = `${domain}/generation`;
 
+/** On a Cluster, how its data was made. */
+export const receiptAnnotation = `${domain}/receipt`;
+/** On a Cluster, since when nobody has served it. */
+export const asleepAnnotation = `${domain}/asleep-since`;
+/** The operator's, on all that it makes for a Cluster. */
+export const clusterLabel = 'cnpg.io/cluster';
+
 export const labelsOfEverything: Readonly<Record<string, string>> = { 'app.kubernetes.io/managed-by': 'catnap' };
 
 export const labelsOfProject = ({ projectId }: Pick<TenantRef, 'projectId'>): Readonly<Record<string, string>> => ({

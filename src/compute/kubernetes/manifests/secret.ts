@@ -6,11 +6,16 @@ import { type Secret, secrets } from '../objects/kinds.ts';
 import type { Platform } from './cluster.ts';
 import { adminSecretName, clusterName, labelsOfBranch } from './labels.ts';
 
-export function adminSecretManifest(ref: BranchRef, password: string, { namespace }: Platform): Secret {
+export function adminSecretManifest(
+  ref: BranchRef,
+  password: string,
+  { namespace }: Platform,
+  cluster = clusterName(ref.branchId),
+): Secret {
   return {
     apiVersion: apiVersionOf(secrets),
     kind: secrets.kind,
-    metadata: { name: adminSecretName(clusterName(ref.branchId)), namespace, labels: labelsOfBranch(ref) },
+    metadata: { name: adminSecretName(cluster), namespace, labels: labelsOfBranch(ref) },
     type: 'kubernetes.io/basic-auth',
     stringData: { username: adminRole, password },
   };

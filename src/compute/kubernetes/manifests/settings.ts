@@ -1,4 +1,6 @@
 /** Server settings in the form of a Cluster. */
+import type { ComputeSpec } from '../../interface/driver.ts';
+import { adminDatabase, adminRole } from '../../interface/own-logins.ts';
 import type { ClusterSpec } from '../objects/generated.ts';
 
 /**
@@ -22,3 +24,52 @@ export function postgresqlOf(settings: Readonly<Record<string, string>>): NonNul
   const libraries = (settings[librariesSetting] ?? '').split(',').filter((name) => name !== '');
   return { parameters: Object.fromEntries(given), shared_preload_libraries: libraries };
 }
+
+/** As on one machine: good for a small server that starts often, and a compute's own settings come after them. */
+const defaults: Readonly<Record<string, string>> = {
+  shared_buffers: '16MB',
+  timezone: 'UTC',
+  datestyle: 'iso, mdy',
+  default_text_search_config: 'pg_catalog.english',
+  max_logical_replication_workers: '0',
+  log_checkpoints: 'off',
+};
+
+/** For a Cluster that no compute serves: a copy must not follow the publishers of its source. */
+export const unservedSettings = defaults;
+
+/** What a compute is to run with. Those that follow its size come after its own, and Catnap's win over both. */
+export function settingsFor({
+  settings,
+  limits,
+  tempDiskBytes,
+}: Pick<ComputeSpec, 'settings' | 'limits' | 'tempDiskBytes'>): Readonly<Record<string, string>> {
+  return {
+    ...defaults,
+    ...settings,
+    ...limits.settings,
+    password_encryption: 'scram-sha-256',
+    fsync: 'on',
+    // A tenant's errors are the tenant's to see, and could fill a log.
+    log_min_messages: 'log',
+    log_min_error_statement: 'panic',
+    log_statement: 'none',
+    max_slot_wal_keep_size: '1GB',
+    temp_file_limit: kilobytes(tempDiskBytes),
+  };
+}
+
+/** Postgres stores this limit in an int: 2 TiB is the most that it can express. */
+const kilobytes = (bytes: number) => `${Math.min(Math.floor(bytes / 1024), 2 ** 31 - 1)}kB`;
+
+/**
+ * Come before the operator's last rule, which lets every password in. Catnap's login enters Catnap's own database
+ * alone, and nobody else does: a superuser's session in a tenant's database could run a tenant's code. Physical
+ * replication would copy Catnap's roles; the operator's own rule for its replicas comes first.
+ */
+export const loginRules: readonly string[] = [
+  `host ${adminDatabase} ${adminRole} all scram-sha-256`,
+  `host all ${adminRole} all reject`,
+  `host ${adminDatabase} all all reject`,
+  'host replication all all reject',
+];

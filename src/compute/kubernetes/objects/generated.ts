@@ -63,6 +63,7 @@ export interface ClusterSpec {
   readonly postgresql?: {
     readonly parameters?: Readonly<Record<string, string>>;
     readonly shared_preload_libraries?: readonly string[];
+    readonly pg_hba?: readonly string[];
   };
   readonly managed?: {
     readonly services?: {

@@ -5,8 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { BranchCopy } from '../../interface/driver.ts';
 import { adminLogin, type Session, withSession } from '../../server/admin-session.ts';
-import { readCatalog } from '../../server/configure.ts';
-import { readSize } from '../../server/work.ts';
+import { isStillCalm, observeSource } from '../../server/copied-state.ts';
 import type { BackupEnd, HostCalls, HostedCompute, LiveClone } from '../channel/host-calls.ts';
 
 /** A backup begins with a checkpoint, which may have a lot to write. */
@@ -27,31 +26,14 @@ export async function cloneInSession(sql: Session, host: HostCalls, clone: LiveC
   try {
     if (seen.status === 'rejected') throw seen.reason;
     const end = await endBackup(sql);
-    const { catalog, bytes, calmAt } = seen.value;
-    const isExact = calmAt !== null && (await writesSeen(sql)).last === calmAt;
+    const { catalog, bytes } = seen.value;
+    // One that ends later is not in the copy, because ending a backup switches to a new WAL segment.
+    const isExact = await isStillCalm(sql, seen.value);
     return { receipt: await host.finishLiveClone(copied.value, end), source: { catalog, bytes, isExact } };
   } catch (error) {
     await host.abandonLiveClone(copied.value).catch(() => undefined);
     throw error;
   }
-}
-
-/** `calmAt` is null when a transaction that had written something was still open. */
-async function observeSource(sql: Session) {
-  const { oldest, last } = await writesSeen(sql);
-  return { catalog: await readCatalog(sql), bytes: await readSize(sql), calmAt: oldest === last ? last : null };
-}
-
-/**
- * The server's position in the sequence of writing transactions: the oldest one still open, and the one after the last
- * that ended. While both are equal and do not change, no writing transaction has ended; one that ends later is not in
- * the copy, because ending a backup switches to a new WAL segment.
- */
-async function writesSeen(sql: Session): Promise<{ oldest: string; last: string }> {
-  const [seen] = await sql<{ oldest: string; last: string }[]>`
-    SELECT pg_snapshot_xmin(s)::text AS oldest, pg_snapshot_xmax(s)::text AS last FROM pg_current_snapshot() s`;
-  if (!seen) throw new Error('the server did not report its snapshot');
-  return seen;
 }
 
 /** The slot keeps the WAL written from here on; being temporary, it is dropped with the session. */

@@ -10,7 +10,7 @@ import { remoteHost } from '../channel/remote.ts';
 
 const home = await makeTempHome();
 const log = createLogger({ level: 'silent', process: 'test' });
-const host = openDriverHost(home.config, await ensureHome(home.config), log);
+const host = await openDriverHost(home.config, await ensureHome(home.config), log);
 
 afterAll(async () => {
   await host.close();

@@ -1,0 +1,348 @@
+/**
+ * The Kubernetes driver: a branch is a CloudNativePG Cluster, and a compute is what wakes it and puts it to sleep. All
+ * that must outlive this process is in the objects themselves. Reads go to the API server, which knows the newest
+ * state; a cache that lags behind a write of one's own would call a compute awake that was just put to sleep.
+ */
+import type { BranchHistory, ComputeLimits, LogEntry, ReplicationSlot, ServerCatalog } from '../../../lib/model.ts';
+import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
+import { notSupported } from '../../interface/abilities.ts';
+import {
+  type BranchCopy,
+  type BranchRef,
+  type BranchReplacement,
+  type BranchSpec,
+  type CatalogChange,
+  type ComputeDriver,
+  type ComputeObservation,
+  type ComputeRef,
+  type ComputeSample,
+  type ComputeSpec,
+  type ConfiguredCatalog,
+  type DetachSpec,
+  NoSuchMomentError,
+  type ReplicaData,
+  type ReplicaObservation,
+  type ResizeOutcome,
+  type SettledServer,
+  StaleGenerationError,
+  type TenantRef,
+  type WorkObservation,
+} from '../../interface/driver.ts';
+import type { ServerMeasures } from '../../interface/measures.ts';
+import { adminLogin, type EnterAs, type Session, withSession } from '../../server/admin-session.ts';
+import type { Ways } from '../../server/blockers.ts';
+import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
+import { detachSubscriptions, endClientsReplication, readSlots } from '../../server/logical-replication.ts';
+import { readMeasures } from '../../server/measures.ts';
+import { dropUsers, syncUsers } from '../../server/users-sync.ts';
+import { endWriters, readSize, readWork } from '../../server/work.ts';
+import type { KubernetesClient } from '../client/client.ts';
+import type { Platform } from '../manifests/cluster.ts';
+import { labelsOfBranch, labelsOfEverything, labelsOfProject } from '../manifests/labels.ts';
+import { settingsFor } from '../manifests/settings.ts';
+import { wantedDepth } from '../manifests/sleep.ts';
+import { type Cluster, pods } from '../objects/kinds.ts';
+import { BranchClusters } from './branch-clusters.ts';
+import { BranchData } from './branch-data.ts';
+import { ComputeRecords } from './compute-records.ts';
+import { ComputeServers, type FoundServer, NotRunningError, serverIn } from './compute-servers.ts';
+import { inabilities } from './inabilities.ts';
+import { absent, majorOf, observation } from './observation.ts';
+import { podOf } from './pod-address.ts';
+import { lowerRequests, sizeThis } from './pod-sizes.ts';
+import { Samples } from './samples.ts';
+import { isServedBy, servedBy } from './serving.ts';
+import { reloadSettings } from './settings-reload.ts';
+
+/** A server that naps answers within a fraction of this; one whose pod has to come first is left to `observe`. */
+const startWaitMs = 2_000;
+/** An observation of a server that starts takes this long at most: its callers ask again and again. */
+const observeWaitMs = 250;
+const checkpointMsMax = 600_000;
+/** How old a listing may be that samples are taken from. */
+const seenMs = 1_000;
+
+const emptyHistory: BranchHistory = { from: null, until: null, gaps: [], baseCount: 0, baseBytes: 0, logBytes: 0 };
+
+export interface KubernetesParts {
+  readonly client: KubernetesClient;
+  readonly platform: Platform;
+  /** Asks a Postgres of the same major that is at hand. */
+  readonly checkSettings: ComputeDriver['checkSettings'];
+}
+
+export class KubernetesDriver implements ComputeDriver {
+  readonly cannot = inabilities;
+  readonly checkSettings: ComputeDriver['checkSettings'];
+  readonly #client: KubernetesClient;
+  readonly #platform: Platform;
+  readonly #branches: BranchClusters;
+  readonly #records: ComputeRecords;
+  readonly #servers: ComputeServers;
+  readonly #data: BranchData;
+  readonly #samples: Samples;
+  #lastSeen: { readonly at: number; readonly awake: Promise<FoundServer[]> } | null = null;
+
+  constructor({ client, platform, checkSettings }: KubernetesParts) {
+    this.checkSettings = checkSettings;
+    this.#client = client;
+    this.#platform = platform;
+    this.#branches = new BranchClusters(client, platform);
+    this.#records = new ComputeRecords(client);
+    this.#servers = new ComputeServers(client, this.#branches, this.#records);
+    this.#data = new BranchData(this.#branches, this.#servers);
+    this.#samples = new Samples(this.#servers);
+  }
+
+  async createBranch(spec: BranchSpec): Promise<BranchCopy> {
+    if (spec.source.kind === 'history') throw new NoSuchMomentError(inabilities.history);
+    return this.#data.create(spec);
+  }
+
+  async emptyBranch(): Promise<void> {
+    throw notSupported(inabilities.empty_copies);
+  }
+
+  /** With no subscription at work meanwhile: a Cluster that no compute serves has no workers for them. */
+  detachBranch(spec: DetachSpec): Promise<void> {
+    return this.#branches.privately(spec, (awake) => this.#servers.enterUnserved(awake, detachSubscriptions));
+  }
+
+  removeBranch(ref: BranchRef): Promise<void> {
+    return this.#branches.remove(labelsOfBranch(ref));
+  }
+
+  replaceBranch(ref: BranchRef, by: BranchReplacement): Promise<void> {
+    return this.#data.replace(ref, by);
+  }
+
+  async keepHistory(ref: BranchRef): Promise<BranchHistory | null> {
+    return (await this.#branches.find(ref)) === null ? null : emptyHistory;
+  }
+
+  async buildReplica(): Promise<ReplicaData> {
+    throw notSupported(inabilities.replicas);
+  }
+
+  async observeReplica(): Promise<ReplicaObservation | null> {
+    throw notSupported(inabilities.replicas);
+  }
+
+  async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
+    if (spec.readOnly) throw notSupported(inabilities.replicas);
+    if (spec.frozen) throw notSupported(inabilities.frozen);
+    const { projectId, branchId, endpointId, generation, adminSecret } = spec;
+    await this.#records.claim({ projectId, branchId, endpointId, generation, adminSecret });
+    const ofProject = await this.#branches.listOf(spec);
+    await this.#leaveOthers(spec, ofProject);
+    const mine = ofProject.find((cluster) => isOfBranch(cluster, spec));
+    if (mine === undefined) throw new Error(`branch ${branchId} has no data`);
+    const major = majorOf(mine);
+    if (major !== spec.pgVersion) throw new Error(`branch ${branchId} is of Postgres ${major}, not ${spec.pgVersion}`);
+    await this.#branches.giveAdminSecret(mine.metadata.name, adminSecret);
+    const image = this.#platform.images[major];
+    const serving = { ref: spec, generation, settings: settingsFor(spec), ...(image !== undefined && { image }) };
+    const cluster = await this.#branches.wake(serving);
+    const found = serverIn(cluster, await podOf(this.#client, cluster));
+    // Together with the start, which takes longer. A size that there is no room for is asked for again by the
+    // reconciler that compares sizes with samples.
+    const sizing = found.pod && sizeThis(this.#client, found.pod, spec.limits).catch(() => 'postponed' as const);
+    const [began] = await Promise.all([this.#servers.beganAt(spec, found, adminSecret, startWaitMs), sizing]);
+    // A newer generation may have taken over meanwhile, and answered.
+    const isMine = began !== null && (await this.#servers.find(spec))?.generation === generation;
+    this.#lastSeen = null;
+    return isMine ? observation(spec, found, began) : null;
+  }
+
+  /** A compute that has moved serves one branch at a time. */
+  async #leaveOthers(spec: ComputeSpec, clusters: readonly Cluster[]): Promise<void> {
+    const left = clusters.filter((cluster) => isServedBy(cluster, spec) && !isOfBranch(cluster, spec));
+    for (const cluster of left) {
+      await this.#branches.sleepThis(cluster, spec, spec.generation);
+      await this.#branches.untilStill(cluster);
+    }
+  }
+
+  /** Clients that wait are told by the start itself. */
+  async expectClients(): Promise<void> {}
+
+  async observe(ref: ComputeRef): Promise<ComputeObservation> {
+    const found = await this.#servers.find(ref);
+    if (found === null) return absent(ref);
+    const record = await this.#records.find(ref.endpointId);
+    if (record === null) return absent(ref);
+    return observation(ref, found, await this.#servers.beganAt(ref, found, record.adminSecret, observeWaitMs));
+  }
+
+  async reload(spec: ComputeSpec): Promise<readonly string[]> {
+    const found = await this.#running(spec, spec.generation);
+    return reloadSettings({ client: this.#client, servers: this.#servers }, spec, found, settingsFor(spec), true);
+  }
+
+  async resize(ref: ComputeRef, generation: number, limits: ComputeLimits): Promise<ResizeOutcome> {
+    const found = await this.#running(ref, generation);
+    if (found.pod === null) throw new NotRunningError(ref.endpointId);
+    const outcome = await sizeThis(this.#client, found.pod, limits);
+    this.#lastSeen = null;
+    const parts = { client: this.#client, servers: this.#servers };
+    await reloadSettings(parts, ref, found, limits.settings, false);
+    return outcome;
+  }
+
+  /** Fails unless this very generation serves the branch. */
+  async #running(ref: ComputeRef, generation: number): Promise<FoundServer> {
+    const seen = (await this.#records.find(ref.endpointId))?.generation ?? 0;
+    if (generation < seen) throw new StaleGenerationError(ref.endpointId, generation, seen);
+    const found = await this.#servers.find(ref);
+    if (found?.generation !== generation) throw new NotRunningError(ref.endpointId);
+    return found;
+  }
+
+  async sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
+    if (refs.length === 0) return [];
+    const awake = await this.#awakeOfLate();
+    const taken = refs.map(async (ref) => {
+      const found = awake.find(({ cluster }) => isServedBy(cluster, ref) && isOfBranch(cluster, ref));
+      return found === undefined ? null : this.#samples.take(ref, found).catch(() => null);
+    });
+    return (await Promise.all(taken)).filter((sample) => sample !== null);
+  }
+
+  observeWork(ref: ComputeRef): Promise<WorkObservation> {
+    return this.#servers.ifRunning(ref, readWork).then((seen) => seen ?? { work: null, lastWorkAt: null });
+  }
+
+  observeSlots(ref: ComputeRef): Promise<readonly ReplicationSlot[] | null> {
+    return this.#servers.ifRunning(ref, readSlots);
+  }
+
+  measure(ref: ComputeRef): Promise<ServerMeasures | null> {
+    return this.#servers.ifRunning(ref, readMeasures);
+  }
+
+  observeSize(ref: ComputeRef): Promise<number | null> {
+    return this.#servers.ifRunning(ref, readSize);
+  }
+
+  async endWriters(ref: ComputeRef): Promise<number> {
+    return (await this.#servers.ifRunning(ref, endWriters)) ?? 0;
+  }
+
+  async readLog(): Promise<readonly LogEntry[]> {
+    throw notSupported(inabilities.logs);
+  }
+
+  async observeRoom(): Promise<null> {
+    return null;
+  }
+
+  async settle(ref: ComputeRef): Promise<SettledServer | null> {
+    const settled = async (sql: Session) => {
+      await sql`CHECKPOINT`;
+      const [catalog, bytes] = await Promise.all([readCatalog(sql), readSize(sql)]);
+      // What is written from here on cannot be told from outside: a volume cannot be read while no server runs on it.
+      return { catalog, bytes, measures: await readMeasures(sql).catch(() => null), position: null };
+    };
+    return this.#servers.ifRunning(ref, settled);
+  }
+
+  async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
+    await this.#records.raise(ref, generation);
+    for (const cluster of await this.#servedBy(ref)) await this.#stop(ref, cluster, generation);
+    return null;
+  }
+
+  /** Those that the compute was the last to serve, awake or asleep. */
+  async #servedBy(ref: ComputeRef): Promise<readonly Cluster[]> {
+    const ofProject = await this.#branches.listOf(ref);
+    return ofProject.filter((cluster) => servedBy(cluster)?.endpointId === ref.endpointId);
+  }
+
+  async #stop(ref: ComputeRef, cluster: Cluster, generation: number): Promise<void> {
+    this.#samples.forget(ref);
+    const pod = await podOf(this.#client, cluster);
+    if (wantedDepth(cluster) === 'awake') {
+      const writeOut = async (sql: Session) => {
+        await sql`CHECKPOINT`;
+        await endClientsReplication(sql);
+      };
+      // Only makes the shutdown shorter; the server writes everything out by itself.
+      const options = { statementMs: checkpointMsMax, connectSeconds: 2 };
+      await this.#servers.enterFound(ref, serverIn(cluster, pod), writeOut, options).catch(() => undefined);
+    }
+    await this.#branches.sleepThis(cluster, ref, generation);
+    await this.#branches.untilStill(cluster);
+    this.#lastSeen = null;
+    if (pod !== null) await lowerRequests(this.#client, pod);
+  }
+
+  async removeCompute(ref: ComputeRef): Promise<void> {
+    for (const cluster of await this.#servedBy(ref)) {
+      await this.#stop(ref, cluster, servedBy(cluster)?.generation ?? 0);
+    }
+    await this.#records.remove(ref.endpointId);
+  }
+
+  removeProject(ref: TenantRef): Promise<void> {
+    return this.#branches.remove(labelsOfProject(ref));
+  }
+
+  readCatalog(ref: ComputeRef): Promise<ServerCatalog> {
+    return this.#servers.enter(ref, readCatalog);
+  }
+
+  configure(ref: ComputeRef, change: CatalogChange): Promise<ConfiguredCatalog> {
+    return this.#servers.enter(ref, (sql, { address, adminSecret }) => {
+      const enterAs: EnterAs = (login, work) => withSession(address, login, work);
+      const asAdmin: Ways['asAdmin'] = (work) => enterAs(adminLogin(adminSecret), work);
+      // A pod has no files but its own.
+      return applyCatalogChange(sql, change, { ways: { enterAs, asAdmin }, hasOwnUid: true });
+    });
+  }
+
+  syncUsers(ref: ComputeRef, table: UsersTable, changesAfter: ChangesAfter): Promise<number | null> {
+    return this.#servers.ifRunning(ref, (_, server) => syncUsers(server, table, changesAfter));
+  }
+
+  async dropUsers(ref: ComputeRef, database: string): Promise<boolean> {
+    const drop = async (_: Session, server: Parameters<typeof dropUsers>[0]) => {
+      await dropUsers(server, database);
+      return true;
+    };
+    return (await this.#servers.ifRunning(ref, drop)) ?? false;
+  }
+
+  async list(): Promise<ComputeObservation[]> {
+    const [awake, records] = await Promise.all([this.#awake(), this.#records.list()]);
+    const seen = awake.map(async (found) => {
+      const record = records.find(({ endpointId }) => isServedBy(found.cluster, { endpointId }));
+      if (record === undefined) return null;
+      const ref = { ...record, tenantUid: null };
+      const began = await this.#servers.beganAt(ref, found, record.adminSecret, 0).catch(() => null);
+      return observation(record, found, began);
+    });
+    return (await Promise.all(seen)).filter((one) => one !== null);
+  }
+
+  /** For samples, which are asked for twice a second; what this driver has changed since is seen at once. */
+  #awakeOfLate(): Promise<FoundServer[]> {
+    const isOld = this.#lastSeen === null || performance.now() - this.#lastSeen.at > seenMs;
+    if (this.#lastSeen === null || isOld) this.#lastSeen = { at: performance.now(), awake: this.#awake() };
+    return this.#lastSeen.awake;
+  }
+
+  /** Everything that some compute serves, in two requests. */
+  async #awake(): Promise<FoundServer[]> {
+    const [clusters, { items }] = await Promise.all([
+      this.#branches.listAll(),
+      this.#client.list(pods, labelsOfEverything),
+    ]);
+    const served = clusters.filter((cluster) => servedBy(cluster) !== null && wantedDepth(cluster) === 'awake');
+    return served.map((cluster) =>
+      serverIn(cluster, items.find(({ metadata }) => metadata.name === cluster.status?.currentPrimary) ?? null),
+    );
+  }
+}
+
+const isOfBranch = ({ metadata }: Cluster, ref: BranchRef) =>
+  Object.entries(labelsOfBranch(ref)).every(([name, value]) => metadata.labels?.[name] === value);

@@ -1,0 +1,59 @@
+/** New settings for a running server. What needs a restart is held back, or the operator would restart the server. */
+import type { ComputeRef } from '../../interface/driver.ts';
+import type { Session } from '../../server/admin-session.ts';
+import type { KubernetesClient } from '../client/client.ts';
+import { postgresqlOf } from '../manifests/settings.ts';
+import { clusters } from '../objects/kinds.ts';
+import type { ComputeServers, FoundServer } from './compute-servers.ts';
+import { until } from './patience.ts';
+
+interface Parts {
+  readonly client: KubernetesClient;
+  readonly servers: ComputeServers;
+}
+
+/** `isWhole`: settings that are not named go. Returns the names of those that wait for a restart. */
+export async function reloadSettings(
+  { client, servers }: Parts,
+  ref: ComputeRef,
+  { cluster, generation }: FoundServer,
+  settings: Readonly<Record<string, string>>,
+  isWhole: boolean,
+): Promise<readonly string[]> {
+  const wanted = postgresqlOf(settings).parameters ?? {};
+  const current = cluster.spec.postgresql?.parameters ?? {};
+  const gone = isWhole ? Object.keys(current).filter((name) => !(name in wanted)) : [];
+  const changed = [...Object.keys(wanted).filter((name) => wanted[name] !== current[name]), ...gone];
+  if (changed.length === 0) return [];
+  const { fixed, loadedAt } = await servers.enter(ref, (sql) => readFacts(sql, changed));
+  const now = changed.filter((name) => !fixed.includes(name));
+  if (now.length > 0) {
+    const parameters = Object.fromEntries(now.map((name) => [name, wanted[name] ?? null]));
+    await client.patch(clusters, cluster.metadata.name, { spec: { postgresql: { parameters } } });
+    await until(`new settings: ${cluster.metadata.name}`, async () => {
+      const found = await servers.find(ref);
+      if (found?.generation !== generation) throw new Error(`compute ${ref.endpointId} is not running`);
+      return servers.enterFound(ref, found, (sql) => haveArrived(sql, loadedAt, parameters));
+    });
+  }
+  return [...fixed].sort();
+}
+
+async function readFacts(sql: Session, names: readonly string[]) {
+  const [read] = await sql<{ at: string }[]>`SELECT pg_conf_load_time()::text AS at`;
+  const rows = await sql<{ name: string }[]>`SELECT name FROM pg_settings WHERE context = 'postmaster'`;
+  const fixed = new Set(rows.map(({ name }) => name.toLowerCase()));
+  return { loadedAt: read?.at ?? '', fixed: names.filter((name) => fixed.has(name.toLowerCase())) };
+}
+
+/** The instance manager writes its files and then tells the server, which reads them in its own time. */
+async function haveArrived(sql: Session, before: string, parameters: Readonly<Record<string, string | null>>) {
+  const [read] = await sql<{ at: string }[]>`SELECT pg_conf_load_time()::text AS at`;
+  const lines = await sql<
+    { name: string; setting: string }[]
+  >`SELECT lower(name) AS name, setting FROM pg_file_settings`;
+  const inFiles = new Map(lines.map(({ name, setting }) => [name, setting]));
+  const isThere = ([name, value]: [string, string | null]) =>
+    value === null || inFiles.get(name.toLowerCase()) === value;
+  return read?.at !== before && Object.entries(parameters).every(isThere);
+}

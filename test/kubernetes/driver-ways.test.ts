@@ -1,0 +1,127 @@
+/** What the Kubernetes driver does beyond the contract, against the double of a cluster. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { Bench, limits, noChange, ownerAndDatabase, verifier } from '../../src/compute/contract/bench.ts';
+import { deepenSleep } from '../../src/compute/kubernetes/driver/deep-sleep.ts';
+import { KubernetesDriver } from '../../src/compute/kubernetes/driver/kubernetes-driver.ts';
+import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
+import { type Cluster, clusters, type Pod, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
+import { newBranchId } from '../../src/lib/ids.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { testPatience } from '../helpers/kubernetes-double/open-double.ts';
+import { type DoubleSubject, makeDoubleSubject } from '../helpers/kubernetes-double/subject.ts';
+
+let subject: DoubleSubject;
+let b: Bench;
+beforeAll(async () => {
+  subject = await makeDoubleSubject(17);
+});
+beforeEach(() => {
+  b = new Bench(subject);
+});
+afterEach(() => b.driver.removeProject(b.ref));
+afterAll(() => subject.close());
+
+const client = () => subject.open.client();
+const clusterOf = (branchId: string = b.ref.branchId) => client().find(clusters, branchId);
+const podOf = () => client().find(pods, `${b.ref.branchId}-1`);
+const resourcesIn = (pod: Pod | null) => pod?.status?.containerStatuses?.[0]?.resources;
+const day = 86_400_000;
+
+test('a compute that naps keeps its pod and requests next to nothing, until it wakes', async () => {
+  await b.started();
+  const awake = await podOf();
+  expect(resourcesIn(awake)).toEqual({
+    requests: { cpu: '500m', memory: '512Mi' },
+    limits: { cpu: '2', memory: '1Gi' },
+  });
+  await b.driver.suspend(b.ref, 1);
+  const napping = await podOf();
+  expect(napping?.metadata.uid).toBe(awake?.metadata.uid);
+  expect(resourcesIn(napping)?.requests).toEqual({ cpu: '10m', memory: '64Mi' });
+  await b.start(2);
+  expect(resourcesIn(await podOf())).toEqual(resourcesIn(awake));
+});
+
+test('a nap that lasts becomes deep sleep, from which a start brings the data back, and then the size', async () => {
+  const running = await b.started();
+  await b.driver.configure(b.ref, ownerAndDatabase);
+  await b.query(running, 'CREATE TABLE t AS SELECT 7 AS n');
+  expect(await deepenSleep(client(), 3_600, new Date(Date.now() + day))).toBe(0);
+  await b.driver.suspend(b.ref, 1);
+  expect(await deepenSleep(client(), 3_600)).toBe(0);
+  expect(await deepenSleep(client(), 3_600, new Date(Date.now() + day))).toBe(1);
+  await eventually(async () => expect(await podOf()).toBeNull());
+  expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'absent' });
+  // A repeated suspend brings no pod back.
+  await b.driver.suspend(b.ref, 1);
+  expect(wantedDepth((await clusterOf()) as Cluster)).toBe('deep');
+  const again = await b.start(2);
+  expect(await b.query(again, 'SELECT n FROM t')).toEqual([{ n: 7 }]);
+  // Its pod is a new one, of the smallest size, unless the start was there to see it come.
+  expect(await b.driver.resize(b.ref, 2, limits)).toBe('applied');
+  expect((await b.driver.sample([b.ref]))[0]).toMatchObject({ cpus: 2, memoryLimitBytes: 1024 ** 3 });
+});
+
+test('a size that there is no room for is postponed, shows in samples, and is given when there is room', async () => {
+  const running = await b.started();
+  const larger = { ...limits, memoryBytes: 2 * 1024 ** 3 };
+  try {
+    for (const mood of ['no room', 'memory in use'] as const) {
+      subject.open.double.kubeletMood = mood;
+      expect(await b.driver.resize(b.ref, 1, larger)).toBe('postponed');
+      expect((await b.driver.sample([b.ref]))[0]).toMatchObject({ memoryLimitBytes: limits.memoryBytes });
+    }
+  } finally {
+    subject.open.double.kubeletMood = 'obliging';
+  }
+  // More than any node has.
+  expect(await b.driver.resize(b.ref, 1, { ...limits, cpus: 64 })).toBe('postponed');
+  expect(await b.driver.resize(b.ref, 1, larger)).toBe('applied');
+  expect((await b.driver.sample([b.ref]))[0]).toMatchObject({ memoryLimitBytes: larger.memoryBytes });
+  expect(await b.driver.observe(b.ref)).toEqual(running);
+});
+
+test('with the operator down a wake fails with the reason, and succeeds when it is back', async () => {
+  await b.started();
+  await b.driver.suspend(b.ref, 1);
+  const { double, checkSettings } = subject.open;
+  const hasty = subject.open.client({ ...testPatience, forMs: 0 });
+  const impatient = new KubernetesDriver({ client: hasty, platform: subject.platform, checkSettings });
+  double.isOperatorUp = false;
+  try {
+    await expect(impatient.start(b.spec(2))).rejects.toThrow(/failed calling webhook/);
+    expect(await impatient.observe(b.ref)).toMatchObject({ state: 'absent' });
+  } finally {
+    double.isOperatorUp = true;
+  }
+  expect(await b.start(2)).toMatchObject({ state: 'running', generation: 2 });
+});
+
+test('tenants are kept out of the database of Catnap, and its login out of theirs', async () => {
+  const running = await b.started();
+  await b.driver.configure(b.ref, ownerAndDatabase);
+  const admin = { username: 'catnap_admin', password: b.adminSecret };
+  expect(await b.query(running, 'SELECT 1 AS n', { ...admin, database: 'catnap' })).toEqual([{ n: 1 }]);
+  await expect(b.query(running, 'SELECT 1', { ...admin, database: 'app' })).rejects.toThrow(/rejects connection/);
+  await expect(b.query(running, 'SELECT 1', { database: 'catnap' })).rejects.toThrow(/rejects connection/);
+});
+
+test.each(['postgres', 'streaming_replica'])('the role %s is the operator’s, and no tenant’s', async (name) => {
+  await b.started();
+  const change = { ...noChange, roles: [{ name, verifier }] };
+  await expect(b.driver.configure(b.ref, change)).rejects.toThrow(/reserved/);
+  expect((await b.driver.readCatalog(b.ref)).roles).toEqual([]);
+});
+
+test('a branch whose name its data left behind gets data of another name', async () => {
+  await b.createBranch();
+  const stagingId = newBranchId();
+  await b.cloneBranch(stagingId);
+  await b.driver.replaceBranch(b.ref, { stagingId, keepAs: null });
+  const receipt = await b.cloneBranch(stagingId);
+  expect(await b.cloneBranch(stagingId)).toEqual(receipt);
+  expect((await clusterOf(`${stagingId}-2`))?.metadata.labels?.['catnap.internal/branch']).toBe(stagingId);
+  // Each goes by itself.
+  await b.driver.removeBranch({ ...b.ref, branchId: stagingId });
+  expect(await b.start(1)).toMatchObject({ state: 'running' });
+});
