@@ -3,6 +3,7 @@ import './styles/base.css';
 import './styles/ui.css';
 import './styles/shell.css';
 import './styles/pages.css';
+import './styles/grid.css';
 import './styles/sql.css';
 import './styles/monitoring.css';
 import { QueryClientProvider } from '@tanstack/react-query';

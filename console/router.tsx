@@ -1,18 +1,11 @@
 /** Which address shows which page. Pages with heavy parts are loaded when they are first opened. */
 import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
-import { AboutPage } from './pages/about.tsx';
-import { BranchPage } from './pages/branch.tsx';
 import type { ConnectSearch } from './pages/connect-dialog.tsx';
 import { DashboardPage } from './pages/dashboard.tsx';
-import { DataPage } from './pages/data.tsx';
-import { DeletedPage } from './pages/deleted.tsx';
-import { KeysPage } from './pages/keys.tsx';
-import { OperationsPage } from './pages/operations.tsx';
-import { OrganizationPage } from './pages/organization.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
 import type { DiffSearch } from './pages/schema-diff.tsx';
-import { SettingsPage } from './pages/settings.tsx';
 import { Layout } from './shell/layout.tsx';
+import type { TablesSearch } from './tables/search.ts';
 import type { TargetSearch } from './target/target.tsx';
 import { PageHead } from './ui/bits.tsx';
 import { Empty, Failure } from './ui/states.tsx';
@@ -54,10 +47,26 @@ const index = createRoute({
   component: ProjectsPage,
   validateSearch: projectSearch,
 });
-const keys = createRoute({ getParentRoute: () => root, path: '/keys', component: KeysPage });
-const organization = createRoute({ getParentRoute: () => root, path: '/organization', component: OrganizationPage });
-const deleted = createRoute({ getParentRoute: () => root, path: '/deleted', component: DeletedPage });
-const about = createRoute({ getParentRoute: () => root, path: '/about', component: AboutPage });
+const keys = createRoute({
+  getParentRoute: () => root,
+  path: '/keys',
+  component: lazyRouteComponent(() => import('./pages/keys.tsx'), 'KeysPage'),
+});
+const organization = createRoute({
+  getParentRoute: () => root,
+  path: '/organization',
+  component: lazyRouteComponent(() => import('./pages/organization.tsx'), 'OrganizationPage'),
+});
+const deleted = createRoute({
+  getParentRoute: () => root,
+  path: '/deleted',
+  component: lazyRouteComponent(() => import('./pages/deleted.tsx'), 'DeletedPage'),
+});
+const about = createRoute({
+  getParentRoute: () => root,
+  path: '/about',
+  component: lazyRouteComponent(() => import('./pages/about.tsx'), 'AboutPage'),
+});
 
 const psqlLogin = createRoute({
   getParentRoute: () => root,
@@ -82,7 +91,7 @@ const dashboard = createRoute({
 const branch = createRoute({
   getParentRoute: () => project,
   path: '/branches/$branchId',
-  component: BranchPage,
+  component: lazyRouteComponent(() => import('./pages/branch.tsx'), 'BranchPage'),
   validateSearch: (search: Search): DiffSearch => ({
     against: text(search.against),
     database: text(search.database),
@@ -92,13 +101,13 @@ const branch = createRoute({
 const data = createRoute({
   getParentRoute: () => project,
   path: '/data',
-  component: DataPage,
+  component: lazyRouteComponent(() => import('./pages/data.tsx'), 'DataPage'),
   validateSearch: (search: Search): { branch?: string | undefined } => ({ branch: text(search.branch) }),
 });
 const operations = createRoute({
   getParentRoute: () => project,
   path: '/operations',
-  component: OperationsPage,
+  component: lazyRouteComponent(() => import('./pages/operations.tsx'), 'OperationsPage'),
   validateSearch: (search: Search): { status?: string | undefined } => ({ status: text(search.status) }),
 });
 const sql = createRoute({
@@ -111,10 +120,14 @@ const tables = createRoute({
   getParentRoute: () => project,
   path: '/tables',
   component: lazyRouteComponent(() => import('./pages/tables.tsx'), 'TablesPage'),
-  validateSearch: (search: Search): TargetSearch & { table?: string | undefined; page?: number | undefined } => ({
+  validateSearch: (search: Search): TargetSearch & TablesSearch => ({
     ...targetSearch(search),
     table: text(search.table),
-    page: Number.isSafeInteger(search.page) ? Number(search.page) : undefined,
+    page: Number.isSafeInteger(search.page) && Number(search.page) > 1 ? Number(search.page) : undefined,
+    sort: text(search.sort),
+    desc: flag(search.desc),
+    where: Array.isArray(search.where) && search.where.length > 0 ? search.where : undefined,
+    view: search.view === 'structure' ? 'structure' : undefined,
   }),
 });
 const monitoring = createRoute({
@@ -132,7 +145,11 @@ const auth = createRoute({
   component: lazyRouteComponent(() => import('./pages/auth.tsx'), 'AuthPage'),
   validateSearch: (search: Search): { q?: string | undefined } => ({ q: text(search.q) }),
 });
-const settings = createRoute({ getParentRoute: () => project, path: '/settings', component: SettingsPage });
+const settings = createRoute({
+  getParentRoute: () => project,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./pages/settings.tsx'), 'SettingsPage'),
+});
 
 export const router = createRouter({
   routeTree: root.addChildren([

@@ -142,7 +142,7 @@ describe('imports', () => {
 
   test('of the console lead nowhere but to itself and to packages of its own', () => {
     const packages =
-      /^(react|react-dom|@tanstack\/react-(query|router)|codemirror|@codemirror\/[\w-]+|@lezer\/[\w-]+|uplot)(\/|$)/;
+      /^(react|react-dom|@tanstack\/react-(query|router|virtual)|codemirror|@codemirror\/[\w-]+|@lezer\/[\w-]+|sql-formatter|uplot)(\/|$)/;
     const wrong = consoleFiles.flatMap((file) =>
       file.imports
         .filter((name) => !name.startsWith('console/') && !packages.test(name))

@@ -530,6 +530,24 @@ export interface Snapshot {
   readonly diff_size?: number;
 }
 
+/** A query that is kept with the project. An addition of Catnap’s. */
+export interface SavedQuery {
+  /** Id of the saved query. */
+  readonly id: string;
+  /** Name; several can have the same. */
+  readonly name: string;
+  /** The SQL, of up to 20,000 characters. */
+  readonly query: string;
+  /** Whether it is open as a tab in the console. */
+  readonly is_open: boolean;
+  /** Grows with each change. */
+  readonly revision: number;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+}
+
 /** What is kept of a branch’s past. An addition of Catnap. */
 export interface BranchHistory {
   /** history_retention_seconds of the project. */
@@ -1128,6 +1146,22 @@ export interface GetSnapshotScheduleReply {
 }
 
 export type SetSnapshotScheduleReply = Readonly<Record<string, unknown>>;
+
+export interface ListProjectSavedQueriesReply {
+  readonly saved_queries: readonly SavedQuery[];
+}
+
+export interface CreateProjectSavedQueryReply {
+  readonly saved_query: SavedQuery;
+}
+
+export interface UpdateProjectSavedQueryReply {
+  readonly saved_query: SavedQuery;
+}
+
+export interface DeleteProjectSavedQueryReply {
+  readonly saved_query: SavedQuery;
+}
 
 export interface ListProjectEndpointsReply {
   readonly endpoints: readonly Endpoint[];

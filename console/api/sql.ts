@@ -4,6 +4,10 @@ import { OfflineError } from './client.ts';
 export interface SqlField {
   readonly name: string;
   readonly dataTypeID: number;
+  /** Its length or precision as Postgres stores them; -1 without any. */
+  readonly dataTypeModifier?: number;
+  /** The table that the column comes from; 0 for a computed one. */
+  readonly tableID?: number;
 }
 
 export interface SqlResult {
@@ -12,6 +16,18 @@ export interface SqlResult {
   readonly fields: readonly SqlField[];
   /** Values as Postgres writes them. */
   readonly rows: readonly (readonly (string | null)[])[];
+  /** What Postgres says that it did, such as `CREATE TABLE` or `INSERT 0 2`; empty if it stopped after `maxRows`. */
+  readonly tag?: string;
+  readonly hasMore?: boolean;
+  readonly notices?: readonly SqlNotice[];
+}
+
+export interface SqlNotice {
+  readonly severity: string | null;
+  readonly code: string | null;
+  readonly message: string | null;
+  readonly detail: string | null;
+  readonly hint: string | null;
 }
 
 /** What Postgres says about a statement that it refuses. */
@@ -37,14 +53,16 @@ export class SqlError extends Error {
 
 export interface SqlOptions {
   readonly params?: readonly string[];
+  /** Postgres stops after so many rows; 0, as usual, for all of them. */
+  readonly maxRows?: number;
   /** In a transaction that Postgres keeps from writing. */
   readonly readOnly?: boolean;
   readonly signal?: AbortSignal;
 }
 
 export async function runSql(uri: string, query: string, options: SqlOptions = {}): Promise<SqlResult> {
-  const { params = [], readOnly = false, signal } = options;
-  const statement = { query, params };
+  const { params = [], maxRows = 0, readOnly = false, signal } = options;
+  const statement = { query, params, maxRows, details: true };
   const reply = await post(uri, readOnly ? { queries: [statement] } : statement, readOnly, signal);
   if (!readOnly) return reply as SqlResult;
   const first = (reply as { results: SqlResult[] }).results[0];
@@ -58,13 +76,42 @@ export async function runScript(
   queries: readonly string[],
   options: SqlOptions = {},
 ): Promise<SqlResult[]> {
-  const { readOnly = false, signal } = options;
-  const reply = await post(uri, { queries: queries.map((query) => ({ query })) }, readOnly, signal);
+  const { maxRows = 0, readOnly = false, signal } = options;
+  const statements = queries.map((query) => ({ query, maxRows, details: true }));
+  const reply = await post(uri, { queries: statements }, readOnly, signal);
   return (reply as { results: SqlResult[] }).results;
 }
 
+/**
+ * All rows of a statement as a file. It comes as a stream, which the browser keeps on disk when it is large; `onBytes`
+ * reports how much has come.
+ */
+export async function exportRows(
+  uri: string,
+  query: string,
+  format: 'csv' | 'json',
+  options: { readonly signal: AbortSignal; readonly onBytes: (count: number) => void },
+): Promise<Blob> {
+  const response = await reach(`/sql/export?format=${format}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'neon-connection-string': uri },
+    body: JSON.stringify({ query }),
+    signal: options.signal,
+  });
+  if (!response.ok || response.body === null) throw toSqlError(await failureOf(response));
+  let received = 0;
+  const counted = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, stream) {
+      received += chunk.length;
+      options.onBytes(received);
+      stream.enqueue(chunk);
+    },
+  });
+  return new Response(response.body.pipeThrough(counted)).blob();
+}
+
 async function post(uri: string, body: object, readOnly: boolean, signal: AbortSignal | undefined): Promise<unknown> {
-  const response = await fetch('/sql', {
+  const response = await reach('/sql', {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -75,13 +122,18 @@ async function post(uri: string, body: object, readOnly: boolean, signal: AbortS
     },
     body: JSON.stringify(body),
     ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
+  });
+  if (!response.ok) throw toSqlError(await failureOf(response));
+  return response.json();
+}
+
+const reach = (path: string, init: RequestInit) =>
+  fetch(path, init).catch((error: unknown) => {
     throw error instanceof DOMException ? error : new OfflineError();
   });
-  const reply: unknown = await response.json().catch(() => ({ message: `the server answered ${response.status}` }));
-  if (!response.ok) throw toSqlError(reply as Failure);
-  return reply;
-}
+
+const failureOf = (response: Response): Promise<Failure> =>
+  response.json().catch(() => ({ message: `the server answered ${response.status}` }));
 
 type Failure = Readonly<Record<string, string | null>> & { readonly queryIndex?: number };
 

@@ -1,20 +1,26 @@
 /** The SQL editor: runs statements on any branch and shows rows, plans and errors. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react';
+import type { SavedQuery } from '../api/generated.ts';
 import { SqlError } from '../api/sql.ts';
 import { readTables, type Table } from '../sql/catalog.ts';
+import { HelpDialog } from '../sql/help-dialog.tsx';
 import { addToHistory, readHistory } from '../sql/history.ts';
-import { PlanView } from '../sql/plan-view.tsx';
-import { ResultGrid } from '../sql/result-grid.tsx';
+import { HistoryDialog } from '../sql/history-dialog.tsx';
+import { QueryTools, RenameDialog } from '../sql/query-tools.tsx';
+import { Results } from '../sql/results.tsx';
+import { RunBar } from '../sql/run-bar.tsx';
+import { SavedDialog } from '../sql/saved-dialog.tsx';
 import type { Statement } from '../sql/split.ts';
-import { type Outcome, type Runner, useRunner } from '../sql/use-runner.ts';
+import { useQueryTabs, useSavedQueries } from '../sql/use-query-tabs.ts';
+import { useRowLimit } from '../sql/use-row-limit.ts';
+import { type Mode, type Outcome, useRunner } from '../sql/use-runner.ts';
 import { type Target, WithTarget } from '../target/target.tsx';
-import { Ago, PageHead } from '../ui/bits.tsx';
-import { Button } from '../ui/button.tsx';
 import { ConfirmDialog } from '../ui/dialog.tsx';
-import { milliseconds } from '../ui/format.ts';
-import { Icon } from '../ui/icons.tsx';
-import { Loading } from '../ui/states.tsx';
+import { notify } from '../ui/notices.ts';
+import { SplitPane } from '../ui/split-pane.tsx';
+import { Loaded, Loading } from '../ui/states.tsx';
+import { Tabs } from '../ui/tabs.tsx';
 
 const Editor = lazy(async () => ({ default: (await import('../sql/editor.tsx')).Editor }));
 
@@ -25,11 +31,12 @@ export function SqlPage() {
   return (
     <>
       <title>SQL editor · Catnap</title>
-      <PageHead
+      <WithTarget
         title="SQL editor"
-        lead="Runs as the owner of the database. Each statement is on its own, and so is each transaction from BEGIN to COMMIT; SET ends with it."
-      />
-      <WithTarget projectId={projectId} search={search} onChange={(next) => navigate({ search: next })}>
+        projectId={projectId}
+        search={search}
+        onChange={(next) => navigate({ search: next })}
+      >
         {(target) => <Workbench projectId={projectId} target={target} />}
       </WithTarget>
     </>
@@ -37,63 +44,151 @@ export function SqlPage() {
 }
 
 function Workbench({ projectId, target }: { readonly projectId: string; readonly target: Target }) {
-  const [text, setText] = useDraft(projectId);
+  const saved = useSavedQueries(projectId);
+  return <Loaded query={saved}>{(queries) => <Open projectId={projectId} target={target} queries={queries} />}</Loaded>;
+}
+
+interface OpenProps {
+  readonly projectId: string;
+  readonly target: Target;
+  readonly queries: readonly SavedQuery[];
+}
+
+/** The tabs. One that was shown stays as it is behind the others, with its results. */
+function Open({ projectId, target, queries }: OpenProps) {
+  const { tabs, view } = useQueryTabs(projectId, queries);
+  const [seen, setSeen] = useState<ReadonlySet<string>>(() => new Set());
+  const [shown, setShown] = useState<'saved' | 'rename' | null>(null);
+  const current = view.tabs.find(({ key }) => key === view.chosen);
+  const close = () => setShown(null);
+  const choose = (key: string) => {
+    setSeen(new Set(seen).add(view.chosen));
+    tabs.choose(key);
+  };
+  return (
+    <>
+      <Tabs
+        label="Queries"
+        tabs={view.tabs.map(({ key, name }) => ({ id: key, text: name }))}
+        chosen={view.chosen}
+        onChoose={choose}
+        tools={
+          <QueryTools
+            save={view.save}
+            onAdd={() => {
+              setSeen(new Set(seen).add(view.chosen));
+              tabs.add();
+            }}
+            onRename={() => setShown('rename')}
+            onClose={() => void tabs.close(view.chosen)}
+            onSaved={() => setShown('saved')}
+          />
+        }
+      >
+        {view.tabs
+          .filter(({ key }) => key === view.chosen || seen.has(key))
+          .map((tab) => (
+            <div key={tab.key} className="query-pane" hidden={tab.key !== view.chosen}>
+              <QueryPane
+                projectId={projectId}
+                target={target}
+                text={tab.text}
+                setText={(text) => tabs.setText(tab.key, text)}
+              />
+            </div>
+          ))}
+      </Tabs>
+      {shown === 'saved' && (
+        <SavedDialog
+          projectId={projectId}
+          onOpen={(query) => {
+            close();
+            setSeen(new Set(seen).add(view.chosen));
+            tabs.open(query);
+          }}
+          onRemove={(id) => tabs.remove(id)}
+          onClose={close}
+        />
+      )}
+      {shown === 'rename' && current !== undefined && (
+        <RenameDialog name={current.name} onRename={(name) => tabs.rename(current.key, name)} onClose={close} />
+      )}
+    </>
+  );
+}
+
+interface QueryPaneProps {
+  readonly projectId: string;
+  readonly target: Target;
+  readonly text: string;
+  readonly setText: (text: string) => void;
+}
+
+function QueryPane({ projectId, target, text, setText }: QueryPaneProps) {
   const [history, setHistory] = useState(() => readHistory(projectId));
+  const [shown, setShown] = useState<'history' | 'help' | null>(null);
+  const [limit, setLimit] = useRowLimit();
   const runner = useRunner(target);
   const [hasTyped, setTyped] = useState(false);
   const tables = useTables(target, hasTyped, runner.outcomes);
   // Set once: then it stays with its word while the text changes, and goes with it.
   const mark = useMemo(() => markOf(runner.outcomes), [runner.outcomes]);
-  const run = (chosen: Statement, mode: 'run' | 'explain') => {
-    if (chosen.text.trim() === '' || runner.isRunning) return;
+  const run = (chosen: Statement, mode: Mode) => {
+    if (chosen.text.trim() === '' || runner.runningSince !== null) return;
     if (mode === 'run') setHistory(addToHistory(projectId, chosen.text));
-    void runner.run(chosen, mode);
+    void runner.run(chosen, mode, limit);
   };
   const whole = { text, from: 0 };
   const type = (next: string) => {
     setTyped(true);
     setText(next);
   };
+  const format = () => void formatted(text).then((next) => next !== null && setText(next));
   return (
-    <div className="stack">
-      <section className="card workbench" aria-label="Editor">
-        <Suspense fallback={<Loading lines={5} />}>
-          <Editor
-            value={text}
-            tables={tables}
-            error={mark}
-            onChange={type}
-            onRun={(selection) => run(selection ?? whole, 'run')}
-          />
-        </Suspense>
-        <div className="row workbench-bar">
-          <Button tone="primary" busy={runner.isRunning} onClick={() => run(whole, 'run')}>
-            <Icon name="play" /> Run
-          </Button>
-          <Button disabled={runner.isRunning} onClick={() => run(whole, 'explain')}>
-            Explain
-          </Button>
-          {runner.isRunning && <Button onClick={runner.cancel}>Cancel</Button>}
-          <span className="hint">Ctrl + Enter runs the selection, or everything.</span>
-        </div>
-      </section>
-      <Outcomes runner={runner} />
-      {history.length > 0 && (
-        <details className="card history">
-          <summary>History ({history.length})</summary>
-          <ul>
-            {history.map((entry) => (
-              <li key={entry.query}>
-                <button type="button" onClick={() => setText(entry.query)}>
-                  <code>{entry.query}</code>
-                </button>
-                <span className="hint">
-                  <Ago at={entry.at} />
-                </span>
-              </li>
-            ))}
-          </ul>
-        </details>
+    <>
+      <SplitPane
+        name="sql"
+        label="Height of the editor"
+        top={
+          <section className="workbench" aria-label="Editor">
+            <Suspense fallback={<Loading lines={5} />}>
+              <Editor
+                value={text}
+                tables={tables}
+                error={mark}
+                onChange={type}
+                onRun={(selection) => run(selection ?? whole, 'run')}
+                onFormat={format}
+              />
+            </Suspense>
+            <RunBar
+              runner={runner}
+              endpoint={target.endpoint}
+              isEmpty={text.trim() === ''}
+              limit={limit}
+              onLimit={setLimit}
+              onRun={(mode) => run(whole, mode)}
+              onFormat={format}
+              onShow={setShown}
+            />
+          </section>
+        }
+        bottom={
+          <section className="results" aria-label="Results">
+            <Results uri={target.uri} runner={runner} />
+          </section>
+        }
+      />
+      {shown === 'help' && <HelpDialog onClose={() => setShown(null)} />}
+      {shown === 'history' && (
+        <HistoryDialog
+          entries={history}
+          onChoose={(query) => {
+            setText(query);
+            setShown(null);
+          }}
+          onClose={() => setShown(null)}
+        />
       )}
       {runner.asking !== null && (
         <ConfirmDialog
@@ -105,19 +200,18 @@ function Workbench({ projectId, target }: { readonly projectId: string; readonly
           <pre className="code-block">{runner.asking.text}</pre>
         </ConfirmDialog>
       )}
-    </div>
+    </>
   );
 }
 
-/** What is being written is still there after a reload, in this tab. */
-function useDraft(projectId: string) {
-  const key = `catnap-draft-${projectId}`;
-  const [text, setText] = useState(() => sessionStorage.getItem(key) ?? '');
-  const change = (next: string) => {
-    setText(next);
-    sessionStorage.setItem(key, next);
-  };
-  return [text, change] as const;
+/** Null if the text is not understood; then it stays as it is. The formatter is loaded when it is first used. */
+async function formatted(text: string): Promise<string | null> {
+  try {
+    return (await import('../sql/format.ts')).formatSql(text);
+  } catch {
+    notify('bad', 'The text could not be formatted: it has a part that is not understood.');
+    return null;
+  }
 }
 
 /**
@@ -147,40 +241,4 @@ function markOf(outcomes: readonly Outcome[]) {
   // Postgres counts whole characters, the browser halves of some.
   const before = [...last.statement.text].slice(0, last.error.position - 1).join('');
   return { from: last.statement.from + before.length, message: last.error.message };
-}
-
-function Outcomes({ runner }: { readonly runner: Runner }) {
-  return (
-    <>
-      {runner.outcomes.map((outcome, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are only ever added to.
-        <section key={index} className="card outcome" aria-label={`Result ${index + 1}`}>
-          <code className="outcome-query">{outcome.statement.text}</code>
-          {outcome.kind === 'rows' && (
-            <>
-              <ResultGrid result={outcome.result} />
-              <p className="hint">{milliseconds(outcome.ms)}</p>
-            </>
-          )}
-          {outcome.kind === 'plan' && <PlanView plan={outcome.plan} />}
-          {outcome.kind === 'error' && <SqlFailure error={outcome.error} />}
-        </section>
-      ))}
-    </>
-  );
-}
-
-function SqlFailure({ error }: { readonly error: Error }) {
-  return (
-    <div className="failure" role="alert">
-      <p className="failure-title">{error.message}</p>
-      {error instanceof SqlError && (
-        <>
-          {error.detail !== null && <p>{error.detail}</p>}
-          {error.hint !== null && <p>{error.hint}</p>}
-          <p className="hint">SQLSTATE {error.code}</p>
-        </>
-      )}
-    </div>
-  );
 }

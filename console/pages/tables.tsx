@@ -1,51 +1,49 @@
-/** Tables of a database and their rows. Nothing can be changed here: every query runs in a read-only transaction. */
+/** The tables of a database: their rows, which can be edited, and what they are made of. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { runSql } from '../api/sql.ts';
-import { quoteName, readTables, type Table } from '../sql/catalog.ts';
-import { ResultGrid } from '../sql/result-grid.tsx';
+import { useCallback } from 'react';
+import { readTables, type Table } from '../sql/catalog.ts';
+import { type Filter, type RowsWish, readFilters } from '../tables/filters.ts';
+import { Rows } from '../tables/rows.tsx';
+import type { TablesSearch } from '../tables/search.ts';
+import { Structure } from '../tables/structure.tsx';
+import { tableFactsQuery } from '../tables/table-facts.ts';
+import { nameOf, TableList } from '../tables/table-list.tsx';
 import { type Target, WithTarget } from '../target/target.tsx';
-import { Card, PageHead } from '../ui/bits.tsx';
-import { Button } from '../ui/button.tsx';
-import { SelectField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
-
-const rowsOfPage = 50;
+import { Tabs } from '../ui/tabs.tsx';
 
 export function TablesPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/tables' });
   const search = useSearch({ from: '/projects/$projectId/tables' });
   const navigate = useNavigate({ from: '/projects/$projectId/tables' });
+  const onSearch = useCallback(
+    (next: TablesSearch) =>
+      void navigate({ search: ({ branch, database }: TargetSearchPart) => ({ branch, database, ...next }) }),
+    [navigate],
+  );
   return (
     <>
       <title>Tables · Catnap</title>
-      <PageHead title="Tables" lead="Read only. Opening this page wakes the compute." />
-      <WithTarget projectId={projectId} search={search} onChange={(next) => navigate({ search: next })}>
-        {(target) => (
-          <Browser
-            target={target}
-            chosen={search.table}
-            page={search.page ?? 0}
-            onChoose={(table, page) =>
-              navigate({ search: (now) => ({ ...now, table, page: page === 0 ? undefined : page }) })
-            }
-          />
-        )}
+      <WithTarget title="Tables" projectId={projectId} search={search} onChange={(next) => navigate({ search: next })}>
+        {(target) => <Browser target={target} search={search} onSearch={onSearch} />}
       </WithTarget>
     </>
   );
 }
 
-interface BrowserProps {
-  readonly target: Target;
-  readonly chosen: string | undefined;
-  readonly page: number;
-  readonly onChoose: (table: string, page: number) => void;
+interface TargetSearchPart {
+  readonly branch?: string | undefined;
+  readonly database?: string | undefined;
 }
 
-const nameOf = ({ schema, name }: Table) => `${schema}.${name}`;
+interface BrowserProps {
+  readonly target: Target;
+  readonly search: TablesSearch;
+  readonly onSearch: (search: TablesSearch) => void;
+}
 
-function Browser({ target, chosen, page, onChoose }: BrowserProps) {
+function Browser({ target, search, onSearch }: BrowserProps) {
   const tables = useQuery({
     // Not under the project: a change there, such as a suspend, must not cause a query that wakes the compute again.
     queryKey: ['tables', target.branch.id, target.database],
@@ -58,79 +56,73 @@ function Browser({ target, chosen, page, onChoose }: BrowserProps) {
   return (
     <Loaded query={tables}>
       {(found) => {
-        const table = found.find((one) => nameOf(one) === chosen) ?? found[0];
+        const table = found.find((one) => nameOf(one) === search.table) ?? found[0];
         if (table === undefined) return <Empty title="This database has no table yet." />;
         return (
-          <>
-            <div className="toolbar">
-              <SelectField
-                label="Table"
-                value={nameOf(table)}
-                choices={found.map((one) => ({ value: nameOf(one), text: `${nameOf(one)} (${one.kind})` }))}
-                onChange={(value) => onChoose(value, 0)}
-              />
-            </div>
-            <Rows
-              key={nameOf(table)}
-              target={target}
-              table={table}
-              page={page}
-              onPage={(next) => onChoose(nameOf(table), next)}
-            />
-          </>
+          <div className="browser">
+            <TableList tables={found} chosen={table} onChoose={(next) => onSearch({ table: nameOf(next) })} />
+            <TableView key={nameOf(table)} target={target} table={table} search={search} onSearch={onSearch} />
+          </div>
         );
       }}
     </Loaded>
   );
 }
 
-interface RowsProps {
-  readonly target: Target;
+interface TableViewProps extends BrowserProps {
   readonly table: Table;
-  readonly page: number;
-  readonly onPage: (page: number) => void;
 }
 
-function Rows({ target, table, page, onPage }: RowsProps) {
-  const rows = useQuery({
-    queryKey: ['rows', target.uri, nameOf(table), page],
-    // One more than is shown, to know whether there is a next page.
-    queryFn: ({ signal }) =>
-      runSql(
-        target.uri,
-        `select * from ${quoteName(table.schema)}.${quoteName(table.name)} limit ${rowsOfPage + 1} offset ${page * rowsOfPage}`,
-        { readOnly: true, signal },
-      ),
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
-    refetchOnWindowFocus: false,
-    retry: false,
-  });
+function TableView({ target, table, search, onSearch }: TableViewProps) {
+  const facts = useQuery(tableFactsQuery(target.uri, table.schema, table.name));
+  const name = nameOf(table);
+  const wish: RowsWish = {
+    filters: readFilters(search.where),
+    sort: search.sort === undefined ? null : { column: search.sort, isDescending: search.desc === true },
+    page: search.page ?? 1,
+  };
+  const onOpen = useCallback(
+    (other: Pick<Table, 'schema' | 'name'>, filters: readonly Filter[]) =>
+      onSearch({ table: nameOf(other), where: filters }),
+    [onSearch],
+  );
+  const onWish = ({ filters, sort, page }: RowsWish) =>
+    onSearch({
+      table: name,
+      where: filters.length === 0 ? undefined : filters,
+      sort: sort?.column,
+      desc: sort?.isDescending === true ? true : undefined,
+      page: page === 1 ? undefined : page,
+    });
   return (
-    <Card
-      title={nameOf(table)}
-      actions={
-        <Button small busy={rows.isFetching} onClick={() => rows.refetch()}>
-          Refresh
-        </Button>
-      }
-    >
-      <Loaded query={rows}>
-        {(result) => (
-          <>
-            <ResultGrid result={{ ...result, rows: result.rows.slice(0, rowsOfPage) }} />
-            <div className="row pager">
-              <Button small disabled={page === 0} onClick={() => onPage(page - 1)}>
-                Previous
-              </Button>
-              <span className="hint">Page {page + 1}</span>
-              <Button small disabled={result.rows.length <= rowsOfPage} onClick={() => onPage(page + 1)}>
-                Next
-              </Button>
-            </div>
-          </>
-        )}
-      </Loaded>
-    </Card>
+    <section className="browser-table" aria-label={name}>
+      <Tabs
+        label="View"
+        tabs={[
+          { id: 'rows', text: table.name },
+          { id: 'structure', text: 'Structure' },
+        ]}
+        chosen={search.view ?? 'rows'}
+        onChoose={(view) => onSearch({ ...searchOf(search), view: view === 'structure' ? view : undefined })}
+      >
+        <Loaded query={facts}>
+          {(found) =>
+            search.view === 'structure' ? (
+              <Structure facts={found} />
+            ) : (
+              <Rows target={target} table={table} facts={found} wish={wish} onWish={onWish} onOpen={onOpen} />
+            )
+          }
+        </Loaded>
+      </Tabs>
+    </section>
   );
 }
+
+const searchOf = ({ table, page, sort, desc, where }: TablesSearch): TablesSearch => ({
+  table,
+  page,
+  sort,
+  desc,
+  where,
+});

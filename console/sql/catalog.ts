@@ -6,15 +6,18 @@ export interface Table {
   readonly name: string;
   readonly kind: string;
   readonly columns: readonly string[];
+  /** Rows, as the server last counted or estimated them; null before it has. */
+  readonly estimate: number | null;
 }
 
 const query = `
   select n.nspname, c.relname, c.relkind::text,
-    coalesce(json_agg(a.attname order by a.attnum) filter (where a.attnum is not null), '[]')::text
+    coalesce(json_agg(a.attname order by a.attnum) filter (where a.attnum is not null), '[]')::text,
+    nullif(c.reltuples, -1)::int8
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
   where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
-  group by 1, 2, 3 order by 1, 2 limit 5000`;
+  group by 1, 2, 3, c.reltuples order by n.nspname <> 'public', 1, 2 limit 5000`;
 
 const kinds: Readonly<Record<string, string>> = {
   r: 'table',
@@ -26,12 +29,11 @@ const kinds: Readonly<Record<string, string>> = {
 
 export async function readTables(uri: string): Promise<readonly Table[]> {
   const { rows } = await runSql(uri, query, { readOnly: true });
-  return rows.map(([schema, name, kind, columns]) => ({
+  return rows.map(([schema, name, kind, columns, estimate]) => ({
     schema: schema ?? '',
     name: name ?? '',
     kind: kinds[kind ?? ''] ?? 'table',
     columns: JSON.parse(columns ?? '[]') as string[],
+    estimate: estimate === null || estimate === undefined ? null : Number(estimate),
   }));
 }
-
-export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`;

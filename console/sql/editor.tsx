@@ -6,7 +6,8 @@ import { keymap, placeholder, tooltips, type ViewUpdate } from '@codemirror/view
 import { basicSetup, EditorView } from 'codemirror';
 import { useEffect, useRef } from 'react';
 import type { Table } from './catalog.ts';
-import type { Statement } from './split.ts';
+import { sqlColours } from './highlight.ts';
+import { type Statement, splitStatements } from './split.ts';
 
 export interface EditorProps {
   readonly value: string;
@@ -15,6 +16,7 @@ export interface EditorProps {
   readonly onChange: (value: string) => void;
   /** With what is selected, or null for the whole text. */
   readonly onRun: (selection: Statement | null) => void;
+  readonly onFormat: () => void;
 }
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
@@ -33,16 +35,33 @@ export function Editor(props: EditorProps) {
       latest.current.onRun(from === to ? null : { text: editor.state.sliceDoc(from, to), from });
       return true;
     };
+    const runHere = (editor: EditorView) => {
+      const { head } = editor.state.selection.main;
+      const here = splitStatements(editor.state.doc.toString()).findLast(({ from }) => from <= head);
+      if (here !== undefined) latest.current.onRun(here);
+      return true;
+    };
+    const format = () => {
+      latest.current.onFormat();
+      return true;
+    };
     const made = new EditorView({
       parent: host.current,
       doc: latest.current.value,
       extensions: [
         EditorView.cspNonce.of(nonce),
-        Prec.highest(keymap.of([{ key: 'Mod-Enter', run }])),
+        Prec.highest(
+          keymap.of([
+            { key: 'Mod-Enter', run },
+            { key: 'Mod-Shift-Enter', run: runHere },
+            { key: 'Alt-Shift-f', run: format },
+          ]),
+        ),
+        sqlColours,
         basicSetup,
         // Outside the card, which would cut them off.
         tooltips({ parent: document.body }),
-        placeholder('select now();'),
+        placeholder('Write SQL here'),
         language.current.of(languageOf(latest.current.tables)),
         EditorView.contentAttributes.of({ 'aria-label': 'SQL' }),
         EditorView.lineWrapping,

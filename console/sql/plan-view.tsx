@@ -1,55 +1,65 @@
-/** A query's plan as a tree: each step with its cost, as a share of the whole, and the rows that it expects. */
+/** A plan as a tree: what each step takes itself, and where Postgres has expected other numbers of rows. */
+import { Badge } from '../ui/bits.tsx';
+import { count } from '../ui/format.ts';
+import type { Plan, Step } from './plan.ts';
 
-export interface PlanNode {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Index Name'?: string;
-  readonly 'Join Type'?: string;
-  readonly Filter?: string;
-  readonly 'Index Cond'?: string;
-  readonly 'Hash Cond'?: string;
-  readonly 'Total Cost': number;
-  readonly 'Plan Rows': number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-export function readPlan(text: string): PlanNode {
-  const [first] = JSON.parse(text) as { Plan: PlanNode }[];
-  if (first === undefined) throw new Error('the plan is empty');
-  return first.Plan;
-}
-
-export function PlanView({ plan }: { readonly plan: PlanNode }) {
+export function PlanView({ plan }: { readonly plan: Plan }) {
+  const { planningMs, executionMs, isMeasured, root } = plan;
   return (
-    <ul className="plan" aria-label="Plan">
-      <Step node={plan} total={plan['Total Cost']} />
-    </ul>
+    <div className="plan">
+      <p className="hint">
+        {isMeasured
+          ? `Planned in ${precise(planningMs ?? 0)}, executed in ${precise(executionMs ?? 0)} and rolled back. `
+          : 'Estimates only, nothing was executed; Analyze measures. '}
+        Bars show what a step takes itself, without the steps below it.
+      </p>
+      <ul aria-label="Plan">
+        <StepView step={root} />
+      </ul>
+    </div>
   );
 }
 
-function Step({ node, total }: { readonly node: PlanNode; readonly total: number }) {
-  const share = total === 0 ? 0 : Math.round((node['Total Cost'] / total) * 100);
-  const condition = node['Index Cond'] ?? node['Hash Cond'] ?? node.Filter;
+const precise = (ms: number) => (ms >= 1_000 ? `${(ms / 1_000).toFixed(2)} s` : `${ms.toFixed(ms < 10 ? 2 : 0)} ms`);
+
+function StepView({ step }: { readonly step: Step }) {
+  const percent = Math.round(step.share * 100);
   return (
     <li>
       <div className="plan-step">
-        <strong>{node['Node Type']}</strong>
-        {node['Relation Name'] !== undefined && <span>on {node['Relation Name']}</span>}
-        {node['Index Name'] !== undefined && <span>using {node['Index Name']}</span>}
-        <span className="hint">
-          cost {node['Total Cost']}, {node['Plan Rows']} rows
+        <span className="plan-name">
+          <strong>{step.title}</strong> {step.on}
         </span>
-        <meter min={0} max={100} value={share} aria-label="Share of the cost" />
-        {condition !== undefined && <code>{condition}</code>}
+        <span className="plan-bar" aria-hidden="true">
+          <span className={percent >= 50 ? 'hot' : undefined} style={{ width: `${percent}%` }} />
+        </span>
+        <span className="plan-self">
+          {step.selfMs === null ? `cost ${step.selfCost.toFixed(0)}` : precise(step.selfMs)}, {percent} %
+        </span>
+        <span className="plan-rows">
+          {step.rows === null
+            ? `${count(step.expectedRows, 'row')} expected`
+            : `${count(step.rows, 'row')}${step.loops > 1 ? ` in ${step.loops} loops` : ''}`}
+        </span>
+        {step.misestimate !== null && <Badge tone="warn">{misestimateText(step)}</Badge>}
+        {step.conditions.map((condition) => (
+          <code key={condition}>{condition}</code>
+        ))}
       </div>
-      {node.Plans !== undefined && (
+      {step.steps.length > 0 && (
         <ul>
-          {node.Plans.map((child, index) => (
+          {step.steps.map((child, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the steps of a plan have no names and do not move.
-            <Step key={index} node={child} total={total} />
+            <StepView key={index} step={child} />
           ))}
         </ul>
       )}
     </li>
   );
+}
+
+function misestimateText({ misestimate, expectedRows }: Step): string {
+  const factor = misestimate ?? 1;
+  const times = Math.round(factor >= 1 ? factor : 1 / factor).toLocaleString('en');
+  return `${times} × ${factor >= 1 ? 'more' : 'fewer'} than the ${count(expectedRows, 'row')} expected`;
 }

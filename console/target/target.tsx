@@ -1,7 +1,7 @@
 /** The database that a page works on: branch and database from the address, and its owner's connection string. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import type { Branch } from '../api/generated.ts';
+import type { Branch, Endpoint } from '../api/generated.ts';
 import { connectionUriQuery, databasesQuery, endpointsQuery } from '../api/queries.ts';
 import { SelectField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
@@ -16,32 +16,37 @@ export interface Target {
   readonly branch: Branch;
   readonly database: string;
   readonly uri: string;
+  /** The primary compute, which runs the SQL. */
+  readonly endpoint: Endpoint;
 }
 
 interface WithTargetProps {
+  /** Of the page. The choices stand beside it, to leave the room to the data. */
+  readonly title: string;
   readonly projectId: string;
   readonly search: TargetSearch;
   readonly onChange: (search: TargetSearch) => void;
   readonly children: (target: Target) => ReactNode;
 }
 
-export function WithTarget({ projectId, search, onChange, children }: WithTargetProps) {
+export function WithTarget({ title, projectId, search, onChange, children }: WithTargetProps) {
   return (
     <WithBranch projectId={projectId} branchId={search.branch}>
       {(branch, branches) => (
-        <>
-          <div className="toolbar">
+        <div className="workspace">
+          <header className="workspace-head">
+            <h1>{title}</h1>
             <BranchSelect branches={branches} value={branch.id} onChange={(value) => onChange({ branch: value })} />
             <DatabaseSelect
               branch={branch}
               chosen={search.database}
               onChange={(database) => onChange({ branch: branch.id, database })}
             />
-          </div>
+          </header>
           <OfBranch key={branch.id} branch={branch} database={search.database}>
             {children}
           </OfBranch>
-        </>
+        </div>
       )}
     </WithBranch>
   );
@@ -93,7 +98,7 @@ function OfBranch({ branch, database, children }: OfBranchProps) {
               pooled: false,
             };
             return (
-              <OfDatabase key={chosen.name} branch={branch} of={of}>
+              <OfDatabase key={chosen.name} branch={branch} endpoint={primary} of={of}>
                 {children}
               </OfDatabase>
             );
@@ -106,13 +111,14 @@ function OfBranch({ branch, database, children }: OfBranchProps) {
 
 interface OfDatabaseProps {
   readonly branch: Branch;
+  readonly endpoint: Endpoint;
   readonly of: Parameters<typeof connectionUriQuery>[1];
   readonly children: (target: Target) => ReactNode;
 }
 
-function OfDatabase({ branch, of, children }: OfDatabaseProps) {
+function OfDatabase({ branch, endpoint, of, children }: OfDatabaseProps) {
   const uri = useQuery(connectionUriQuery(branch.project_id, of));
-  return <Loaded query={uri}>{(text) => children({ branch, database: of.database, uri: text })}</Loaded>;
+  return <Loaded query={uri}>{(text) => children({ branch, endpoint, database: of.database, uri: text })}</Loaded>;
 }
 
 interface WithUriProps {

@@ -1,9 +1,9 @@
 /** Small things that many pages use: badges, times, ids to copy, headings with buttons. */
 import { type ReactNode, useEffect, useState } from 'react';
 import { Button } from './button.tsx';
+import { copyText } from './clipboard.ts';
 import { fullTime, relative } from './format.ts';
 import { Icon } from './icons.tsx';
-import { notify } from './notices.ts';
 
 export type Tone = 'plain' | 'accent' | 'good' | 'warn' | 'bad';
 
@@ -43,7 +43,7 @@ interface CopyButtonProps {
 export function CopyButton({ text, label, children }: CopyButtonProps) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    if (!(await writeClipboard(text))) return notify('bad', 'The browser does not let the page copy; select the text.');
+    if (!(await copyText(text))) return;
     setCopied(true);
     setTimeout(() => setCopied(false), copiedMs);
   };
@@ -58,16 +58,6 @@ export function CopyButton({ text, label, children }: CopyButtonProps) {
       {children !== undefined && <span>{isCopied ? 'Copied' : children}</span>}
     </Button>
   );
-}
-
-/** The clipboard is there on https and on this machine only. */
-async function writeClipboard(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export function CopyableId({ id, label }: { readonly id: string; readonly label: string }) {

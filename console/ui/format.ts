@@ -41,5 +41,5 @@ export function fullTime(iso: string): string {
 }
 
 export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -12,13 +12,19 @@ const paths = {
   eye: 'M3 12q9-12 18 0-9 12-18 0zM12 9.500a2.500 2.500 0 1 1 0 5 2.500 2.500 0 0 1 0-5',
   lock: 'M6 11h12v9H6zM8.500 11V8a3.500 3.500 0 0 1 7 0v3',
   chevron: 'M9 6l6 6-6 6',
+  up: 'M12 19V5M6 11l6-6 6 6',
+  down: 'M12 5v14M6 13l6 6 6-6',
+  pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7',
+  download: 'M12 4v11M7 10.500l5 5 5-5M5 20h14',
+  more: 'M6 12h.01M12 12h.01M18 12h.01',
+  expand: 'M14 5h5v5M10 19H5v-5M19 5l-6 6M5 19l6-6',
 } as const;
 
 export type IconName = keyof typeof paths;
 
 export function Icon({ name }: { readonly name: IconName }) {
   return (
-    <svg className="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <svg className={`icon icon-${name}`} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
       <path d={paths[name]} />
     </svg>
   );

@@ -10,6 +10,7 @@ import {
   newBranchId,
   newEndpointId,
   newProjectId,
+  newSavedQueryId,
   newSnapshotId,
   type OrganizationId,
   type ProjectId,
@@ -136,6 +137,11 @@ export function settle({ rows, box: old }: StoredProject, home: NewHome): Projec
     })),
     auth_user_changes: kept(rows.auth_user_changes),
     consumption_hours: kept(rows.consumption_hours),
+    saved_queries: rows.saved_queries.map((row) => ({
+      ...row,
+      id: isNew ? newSavedQueryId() : (row.id ?? null),
+      project_id: id,
+    })),
   };
 }
 

@@ -17,6 +17,7 @@ const tables = [
   'auth_integrations',
   'auth_user_changes',
   'consumption_hours',
+  'saved_queries',
 ] as const;
 
 /** Columns whose numbers mean nothing in another database. */
@@ -49,6 +50,7 @@ export async function selectProjectRows(sql: Sql, id: ProjectId): Promise<Projec
     auth_user_changes: sql`
       t.project_id in (select provider_project_id from auth_integrations where project_id = ${id}) order by seq`,
     consumption_hours: ofProject,
+    saved_queries: ofProject,
   };
   const found: Partial<Record<ProjectTable, TableRow[]>> = {};
   for (const table of tables) found[table] = await selectRows(sql, table, conditions[table]);

@@ -497,6 +497,20 @@ CREATE UNIQUE INDEX roles_name ON catnap.roles USING btree (branch_id, name) WHE
 CREATE INDEX roles_of_branch ON catnap.roles USING btree (branch_id);
 CREATE INDEX roles_password_mark ON catnap.roles USING btree (SUBSTRING(password FROM 2 FOR 16)) WHERE ((get_byte(password, 0) = 2) AND (dropped_at IS NULL));
 
+create table saved_queries (
+  id text not null,
+  project_id text not null,
+  name text not null,
+  query text not null,
+  is_open boolean not null,
+  revision integer default 1 not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint saved_queries_pkey PRIMARY KEY (id),
+  constraint saved_queries_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX saved_queries_of_project ON catnap.saved_queries USING btree (project_id, created_at);
+
 create table schema_migrations (
   migration_set text not null,
   version integer not null,

@@ -10,8 +10,10 @@ import { computes } from './journeys/computes.ts';
 import { data } from './journeys/data.ts';
 import { everyPage } from './journeys/every-page.ts';
 import { firstQuery } from './journeys/first-query.ts';
+import { grid } from './journeys/grid.ts';
 import { psqlLogin } from './journeys/psql-login.ts';
 import { quotas } from './journeys/quotas.ts';
+import { sqlEditor } from './journeys/sql-editor.ts';
 import {
   at,
   beginStory,
@@ -28,6 +30,7 @@ import {
   signIn,
   story,
 } from './journeys/story.ts';
+import { tables } from './journeys/tables.ts';
 import { trouble } from './journeys/trouble.ts';
 
 beforeAll(beginStory);
@@ -41,6 +44,9 @@ afterEach(async ({ task }) => {
 afterAll(endStory);
 
 describe('from the first visit to the first query', firstQuery);
+describe('the data grid', grid);
+describe('the SQL editor', sqlEditor);
+describe('tables', tables);
 describe('computes', computes);
 describe('quotas', quotas);
 describe('branches', branches);

@@ -43,6 +43,10 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/purge'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/purge'],
   ['GET', '/backup'],
+  ['GET', '/projects/{project_id}/saved_queries'],
+  ['POST', '/projects/{project_id}/saved_queries'],
+  ['PATCH', '/projects/{project_id}/saved_queries/{saved_query_id}'],
+  ['DELETE', '/projects/{project_id}/saved_queries/{saved_query_id}'],
 ];
 
 interface OpenApiReply {

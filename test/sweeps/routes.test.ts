@@ -26,7 +26,9 @@ beforeAll(async () => {
   const jwks = { jwks_url: 'https://keys.test/jwks.json', provider_name: 'test', skip_role_creation: true };
   const keySet = await post(`/projects/${made.project.id}/jwks`, jwks);
   const taken = await post(`/projects/${made.project.id}/branches/${made.branch.id}/snapshot`, {});
+  const saved = await post(`/projects/${made.project.id}/saved_queries`, { saved_query: { name: 'a', query: '' } });
   own = {
+    saved_query_id: saved.saved_query.id,
     snapshot_id: taken.snapshot.id,
     jwks_id: keySet.jwks.id,
     project_id: made.project.id,
@@ -188,6 +190,7 @@ describe('ids', () => {
     member_id: '00000000-0000-4000-8000-000000000002',
     jwks_id: '00000000-0000-4000-8000-000000000002',
     snapshot_id: 'snap-no-snapshot-1',
+    saved_query_id: 'query-none',
   };
   /** A route that answers 501 looks at these first, and at nothing behind them. */
   const owners = ['project_id', 'branch_id', 'org_id', 'source_org_id'];
@@ -220,7 +223,9 @@ describe('ids', () => {
   test('of one project do not work in another', async () => {
     const other = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
     const foreign = { ...own, project_id: other.project.id };
-    const nested = withProject().filter((route) => /:(branch|endpoint|operation|snapshot)_id/.test(route.url));
+    const nested = withProject().filter((route) =>
+      /:(branch|endpoint|operation|snapshot|saved_query)_id/.test(route.url),
+    );
     for (const route of nested) {
       const reply = await send(route, foreign, api.token);
       expect([named(route), reply.statusCode]).toEqual([named(route), 404]);
@@ -277,6 +282,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     .map(({ method, url }) => addressOf({ method, path: url.replace('/api/v2', '') }))
     .filter((name) => !published.has(name));
   expect(unknown.sort()).toEqual([
+    'DELETE /projects/{}/saved_queries/{}',
     'GET /backup',
     'GET /deleted',
     'GET /events',
@@ -284,10 +290,13 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /projects/{}/branches/{}/history',
     'GET /projects/{}/endpoints/{}/logs',
     'GET /projects/{}/endpoints/{}/metrics',
+    'GET /projects/{}/saved_queries',
     'PATCH /organizations/{}',
+    'PATCH /projects/{}/saved_queries/{}',
     'POST /projects/{}/branches/{}/purge',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',
     'POST /projects/{}/purge',
+    'POST /projects/{}/saved_queries',
   ]);
 });

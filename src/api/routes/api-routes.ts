@@ -27,6 +27,7 @@ import { preloadLibraryRoutes } from './preload-libraries.ts';
 import { projectRoutes } from './projects.ts';
 import { recoveryRoutes } from './recovery.ts';
 import { roleRoutes } from './roles.ts';
+import { savedQueryRoutes } from './saved-queries.ts';
 import { snapshotRoutes } from './snapshots.ts';
 
 export function apiRoutes(app: App, parts: ApiParts): void {
@@ -36,6 +37,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   branchRoutes(app, parts);
   branchContentRoutes(app, parts);
   snapshotRoutes(app, parts);
+  savedQueryRoutes(app, parts);
   endpointRoutes(app, parts);
   endpointLogsRoutes(app, parts);
   endpointMetricsRoutes(app, parts);

@@ -160,3 +160,38 @@ it.each([
   expect(reply.status).toBeGreaterThanOrEqual(500);
   expect(await reply.text()).toContain('the proxy does not answer');
 });
+
+it('passes a file on while it is written, with its name', async () => {
+  let finish = () => {};
+  const { port, heard } = await start([], async (request, response) => {
+    heard.push(`${request.method} ${request.url}: ${await text(request)}`);
+    response.writeHead(200, { 'content-type': 'text/csv', 'content-disposition': 'attachment; filename="rows.csv"' });
+    response.write('first');
+    finish = () => void response.end(' last');
+  });
+  const reply = await fetch(`http://127.0.0.1:${port}/sql/export?format=csv`, { method: 'POST', body: 'a' });
+  expect(heard).toEqual(['POST /sql/export?format=csv: a']);
+  expect(reply.headers.get('content-disposition')).toBe('attachment; filename="rows.csv"');
+  const reader = reply.body?.getReader();
+  const read = async () => new TextDecoder().decode((await reader?.read())?.value);
+  expect(await read()).toBe('first');
+  finish();
+  expect(await read()).toBe(' last');
+});
+
+it('a file that breaks off is not whole for the caller either, and a caller that leaves ends it', async () => {
+  const { port, lines } = await start([], (request, response) => {
+    response.writeHead(200, { 'content-type': 'text/csv' });
+    response.write('first', () => {
+      if (request.url === '/sql/export?broken') response.destroy();
+    });
+  });
+  const ask = (search: string, signal?: AbortSignal) =>
+    fetch(`http://127.0.0.1:${port}/sql/export${search}`, { method: 'POST', body: 'a', ...(signal && { signal }) });
+  await expect(ask('?broken').then((reply) => reply.text())).rejects.toThrow();
+  const leave = new AbortController();
+  expect((await ask('', leave.signal)).status).toBe(200);
+  leave.abort();
+  await eventually(() => expect(lines.every(({ destroyed }) => destroyed)).toBe(true));
+  expect(lines.length).toBe(2);
+});

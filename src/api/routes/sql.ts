@@ -2,17 +2,20 @@
  * SQL over HTTP, at the HTTP port because drivers expect it there. Nothing is read here: the request goes to a proxy,
  * which knows passwords, limits and computes, and its answer comes back as it is.
  */
-import { validateHeaderValue } from 'node:http';
+import { type IncomingMessage, request as openRequest, validateHeaderValue } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { App } from '../kit/app-type.ts';
-import type { Proxies } from '../kit/proxies.ts';
+import { type Proxies, unreachable } from '../kit/proxies.ts';
 import { ProxyLines } from '../kit/proxy-lines.ts';
+import { connected } from '../kit/proxy-request.ts';
 import { openBody, type RequestBody } from '../kit/request-body.ts';
 
 /** All headers that the proxy reads, except those that frame the body. */
 const passedOn = /^(neon-.*|authorization)$/;
-const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length))$/;
+const passedBack = /^(neon-.*|access-control-.*|allow|content-(type|length|disposition))$/;
+/** The rows of a statement as a file. */
+const exportPath = '/sql/export';
 
 export function sqlRoutes(app: App, proxies: Proxies): void {
   const lines = new ProxyLines(proxies);
@@ -25,6 +28,13 @@ export function sqlRoutes(app: App, proxies: Proxies): void {
     config: { isPublic: true },
     schema: { hide: true },
     handler: (request, reply) => passOn(lines, request, reply),
+  });
+  app.route({
+    method: ['POST', 'OPTIONS'],
+    url: exportPath,
+    config: { isPublic: true },
+    schema: { hide: true },
+    handler: (request, reply) => passExportOn(proxies, request, reply),
   });
   app.addHook('onClose', async () => lines.close());
 }
@@ -41,6 +51,34 @@ async function passOn(lines: ProxyLines, request: FastifyRequest, reply: Fastify
     .header('cross-origin-resource-policy', 'cross-origin')
     .headers(pick(answer.headers, passedBack))
     .send(answer.body);
+}
+
+/** A file has no length until its end, so its request has a connection of its own, with the framing of `node:http`. */
+async function passExportOn(proxies: Proxies, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const headers = { ...pick(request.headers, passedOn), 'x-catnap-client-address': request.ip };
+  const path = `${exportPath}${searchOf(request.url)}`;
+  const upstream = await proxies.reachOne((socketPath) =>
+    connected(openRequest({ socketPath, path, method: request.method, agent: false, headers })),
+  );
+  // A caller that disconnects cancels its query.
+  reply.raw.once('close', () => upstream.destroy());
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    upstream.once('response', resolve);
+    upstream.on('error', (cause) => reject(unreachable(cause)));
+  });
+  if (request.method === 'POST' && isStream(request.body)) request.body.pipe(upstream);
+  else upstream.end();
+  const answer = await answered.catch((error) => {
+    if (reply.raw.closed) return null;
+    throw error;
+  });
+  // Nobody is there to be told anything.
+  if (answer === null) return reply.hijack();
+  return reply
+    .code(answer.statusCode ?? 502)
+    .header('cross-origin-resource-policy', 'cross-origin')
+    .headers(pick(answer.headers, passedBack))
+    .send(answer);
 }
 
 /**

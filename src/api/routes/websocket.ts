@@ -2,12 +2,13 @@
  * WebSockets, at the HTTP port because drivers expect them there. Nothing is read here: a proxy answers the request,
  * and from then on bytes are copied between the client and the proxy, frames and all.
  */
-import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http';
+import { type IncomingMessage, request as openRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { CatnapError } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
 import { type Proxies, unreachable } from '../kit/proxies.ts';
+import { connected } from '../kit/proxy-request.ts';
 import { closeSoon, type Tunnel, Tunnels } from '../kit/tunnels.ts';
 import { serveAsRequest } from '../kit/without-upgrade.ts';
 import { answerOnSocket } from '../plugins/errors.ts';
@@ -94,19 +95,6 @@ async function passOn(
     });
     upstream.on('error', (cause) => reject(unreachable(cause)));
     upstream.end();
-  });
-}
-
-/** Nothing of the request has been sent when this resolves. */
-function connected(upstream: ClientRequest): Promise<ClientRequest> {
-  return new Promise((resolve, reject) => {
-    upstream.once('error', reject);
-    upstream.once('socket', (socket) => {
-      socket.once('connect', () => {
-        upstream.off('error', reject);
-        resolve(upstream);
-      });
-    });
   });
 }
 

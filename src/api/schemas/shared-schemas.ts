@@ -17,6 +17,7 @@ import { Organization } from './organization.ts';
 import { CursorPage, NextPage } from './pagination.ts';
 import { Project, ProjectListItem } from './project.ts';
 import { Role } from './role.ts';
+import { SavedQuery } from './saved-query.ts';
 import {
   AllowedIps,
   DefaultEndpointSettings,
@@ -49,6 +50,7 @@ export const sharedSchemas = [
   Branch,
   Annotation,
   Snapshot,
+  SavedQuery,
   BranchHistory,
   Project,
   ProjectListItem,

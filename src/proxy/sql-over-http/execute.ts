@@ -6,6 +6,7 @@ import { CatnapError } from '../../lib/errors.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { cstring, encodeMessage, FieldReader, int32, type Message, ProtocolError } from '../protocol/wire.ts';
 import type { SqlOptions, SqlStatement } from './request.ts';
+import { type ColumnFacts, readColumns } from './row-description.ts';
 import { jsonOfValue } from './values.ts';
 
 /** Postgres refused a statement; `fields` are those of its ErrorResponse, by letter. */
@@ -64,7 +65,8 @@ const noticeBytesMax = 10 * 1024 * 1024;
 
 export async function runCommand(server: ServerSession, text: string): Promise<StatementResult> {
   const plain = { rawText: true, arrayMode: true };
-  return runStatement(server, { query: text, params: [], arrayMode: true }, plain, { max: noticeBytesMax, used: 0 });
+  const statement = { query: text, params: [], arrayMode: true, maxRows: 0, details: false };
+  return runStatement(server, statement, plain, { max: noticeBytesMax, used: 0 });
 }
 
 /** A statement that may be a COPY: its server takes what follows it for the rows. */
@@ -98,20 +100,18 @@ async function readResult(
   options: Pick<SqlOptions, 'rawText' | 'arrayMode'>,
   replyBytes: ReplyBytes,
 ): Promise<StatementResult> {
-  const result = new ResultText(statement.arrayMode ?? options.arrayMode, options.rawText, replyBytes);
+  const arrayMode = statement.arrayMode ?? options.arrayMode;
+  const result = new ResultText({ arrayMode, rawText: options.rawText, details: statement.details }, replyBytes);
   let failure: StatementFailed | null = null;
   let unfit: UnfitStatement | null = null;
   for (;;) {
-    const message = await readNext(server, replyBytes).catch((thrown) => {
+    const message = await readNext(server, replyBytes.max).catch((thrown) => {
       // A server that ends a session sends the reason before it closes.
       throw failure ?? thrown;
     });
     if (message.type === 'E') failure = new StatementFailed(readErrorFields(message.body));
-    else if (message.type === 'G') {
-      server.send(encodeMessage('f', cstring('COPY FROM STDIN is not possible over HTTP')));
-      // A server that waits for COPY data skips the Sync that came with the statement.
-      server.send(sync);
-    } else if (message.type === 'H') unfit = new UnfitStatement('COPY TO STDOUT is not possible over HTTP');
+    else if (message.type === 'G') refuseRows(server);
+    else if (message.type === 'H') unfit = new UnfitStatement('COPY TO STDOUT is not possible over HTTP');
     else if (message.type === 'Z') {
       if (failure) throw failure;
       if (unfit) throw unfit;
@@ -120,12 +120,19 @@ async function readResult(
   }
 }
 
-async function readNext(server: ServerSession, replyBytes: ReplyBytes): Promise<Message> {
+/** For a COPY FROM STDIN. */
+export function refuseRows(server: ServerSession): void {
+  server.send(encodeMessage('f', cstring('COPY FROM STDIN is not possible over HTTP')));
+  // A server that waits for COPY data skips the Sync that came with the statement.
+  server.send(sync);
+}
+
+/** The bound of one message is the bound of the whole reply. */
+export async function readNext(server: ServerSession, bytesMax: number): Promise<Message> {
   try {
-    return await server.receive(replyBytes.max);
+    return await server.receive(bytesMax);
   } catch (thrown) {
-    // The bound of one message is the bound of the whole reply.
-    if (thrown instanceof ProtocolError) throw new ResponseTooLarge(replyBytes.max);
+    if (thrown instanceof ProtocolError) throw new ResponseTooLarge(bytesMax);
     if (!(thrown instanceof PeerGone)) throw thrown;
     throw new CatnapError('unavailable', 'the connection to the compute was lost', { cause: thrown });
   }
@@ -133,7 +140,7 @@ async function readNext(server: ServerSession, replyBytes: ReplyBytes): Promise<
 
 const sync = encodeMessage('S');
 
-function encodeStatement({ query, params }: SqlStatement): Buffer {
+export function encodeStatement({ query, params, maxRows }: SqlStatement): Buffer {
   const values = params.flatMap((text) => {
     if (text === null) return [int32(-1)];
     const bytes = Buffer.from(text);
@@ -144,7 +151,7 @@ function encodeStatement({ query, params }: SqlStatement): Buffer {
     encodeMessage('P', unnamed, cstring(query), int16(0)),
     encodeMessage('B', unnamed, unnamed, int16(0), int16(params.length), ...values, int16(0)),
     encodeMessage('D', Buffer.from('P'), unnamed),
-    encodeMessage('E', unnamed, int32(0)),
+    encodeMessage('E', unnamed, int32(maxRows)),
     sync,
   ]);
 }
@@ -163,27 +170,32 @@ interface Column {
   readonly isShown: boolean;
 }
 
+interface ResultForm extends Pick<SqlOptions, 'rawText' | 'arrayMode'>, Pick<SqlStatement, 'details'> {}
+
 /** Collects the result of one statement. */
 class ResultText {
-  readonly #arrayMode: boolean;
-  readonly #rawText: boolean;
+  readonly #form: ResultForm;
   readonly #replyBytes: ReplyBytes;
   readonly #rows: string[] = [];
+  readonly #notices: string[] = [];
   #columns: readonly Column[] = [];
   #fields = '';
   #tag = '';
+  /** The statement has more rows than were asked for. */
+  #hasMore = false;
 
-  constructor(arrayMode: boolean, rawText: boolean, replyBytes: ReplyBytes) {
-    this.#arrayMode = arrayMode;
-    this.#rawText = rawText;
+  constructor(form: ResultForm, replyBytes: ReplyBytes) {
+    this.#form = form;
     this.#replyBytes = replyBytes;
   }
 
   take({ type, body }: Message): void {
     if (type === 'D') this.#rows.push(this.#keep(this.#row(new FieldReader(body))));
-    else if (type === 'T') this.#describe(new FieldReader(body));
+    else if (type === 'T') this.#describe(body);
     else if (type === 'C') this.#tag = new FieldReader(body).cstring();
-    // Everything else (completions, notices, parameter changes) is not part of the reply.
+    else if (type === 's') this.#hasMore = true;
+    else if (type === 'N' && this.#form.details) this.#notices.push(this.#keep(noticeJson(readErrorFields(body))));
+    // Everything else (completions, parameter changes) is not part of the reply.
   }
 
   finish(): string {
@@ -192,40 +204,37 @@ class ResultText {
     const rowCount = count !== undefined && /^\d+$/.test(count) ? count : 'null';
     return (
       `{"fields":[${this.#fields}],"rows":[${this.#rows.join(',')}],"command":${JSON.stringify(words[0])},` +
-      `"rowCount":${rowCount},"rowAsArray":${this.#arrayMode}}`
+      `"rowCount":${rowCount},"rowAsArray":${this.#form.arrayMode}${this.#details()}}`
     );
   }
 
-  #describe(reader: FieldReader): void {
-    const columns: Omit<Column, 'isShown'>[] = [];
-    const fields: string[] = [];
-    for (let left = reader.bytes(2).readUInt16BE(0); left > 0; left--) {
-      const name = JSON.stringify(reader.cstringBytes().toString('utf8'));
-      const facts = reader.bytes(18);
-      const typeId = facts.readUInt32BE(6);
-      columns.push({ name, typeId });
-      fields.push(
-        `{"name":${name},"dataTypeID":${typeId},"tableID":${facts.readUInt32BE(0)},"columnID":${facts.readUInt16BE(4)},` +
-          `"dataTypeSize":${facts.readInt16BE(10)},"dataTypeModifier":${facts.readInt32BE(12)},"format":"text"}`,
-      );
-    }
+  /** An addition of ours, for callers that ask for it. */
+  #details(): string {
+    if (!this.#form.details) return '';
+    const tag = JSON.stringify(this.#tag);
+    return `,"tag":${tag},"hasMore":${this.#hasMore},"notices":[${this.#notices.join(',')}]`;
+  }
+
+  #describe(body: Buffer): void {
+    const columns = readColumns(body).map((facts) => ({ ...facts, name: JSON.stringify(facts.name) }));
     const lastOf = new Map(columns.map(({ name }, at) => [name, at]));
-    this.#columns = columns.map((column, at) => ({ ...column, isShown: lastOf.get(column.name) === at }));
-    this.#fields = this.#keep(fields.join(','));
+    this.#columns = columns.map(({ name, typeId }, at) => ({ name, typeId, isShown: lastOf.get(name) === at }));
+    this.#fields = this.#keep(columns.map(fieldJson).join(','));
   }
 
   #row(reader: FieldReader): string {
     const count = reader.bytes(2).readUInt16BE(0);
     if (count !== this.#columns.length) throw new ProtocolError('a row does not fit its description');
     const values: string[] = [];
+    const { arrayMode, rawText } = this.#form;
     for (const { name, typeId, isShown } of this.#columns) {
       const length = reader.int32();
       const text = length === -1 ? null : reader.bytes(length).toString('utf8');
-      if (!this.#arrayMode && !isShown) continue;
-      const json = text === null ? 'null' : this.#rawText ? JSON.stringify(text) : jsonOfValue(text, typeId);
-      values.push(this.#arrayMode ? json : `${name}:${json}`);
+      if (!arrayMode && !isShown) continue;
+      const json = text === null ? 'null' : rawText ? JSON.stringify(text) : jsonOfValue(text, typeId);
+      values.push(arrayMode ? json : `${name}:${json}`);
     }
-    return this.#arrayMode ? `[${values.join(',')}]` : `{${values.join(',')}}`;
+    return arrayMode ? `[${values.join(',')}]` : `{${values.join(',')}}`;
   }
 
   #keep(text: string): string {
@@ -235,6 +244,19 @@ class ResultText {
     this.#replyBytes.hold?.(bytes);
     return text;
   }
+}
+
+/** The name is a JSON string already. */
+function fieldJson({ name, typeId, tableId, columnId, size, modifier }: ColumnFacts): string {
+  return (
+    `{"name":${name},"dataTypeID":${typeId},"tableID":${tableId},"columnID":${columnId},` +
+    `"dataTypeSize":${size},"dataTypeModifier":${modifier},"format":"text"}`
+  );
+}
+
+function noticeJson(fields: ReadonlyMap<string, string>): string {
+  const of = (letter: string) => fields.get(letter) ?? null;
+  return JSON.stringify({ severity: of('V'), code: of('C'), message: of('M'), detail: of('D'), hint: of('H') });
 }
 
 export function readErrorFields(body: Buffer): ReadonlyMap<string, string> {

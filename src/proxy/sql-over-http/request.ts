@@ -36,6 +36,10 @@ export interface SqlStatement {
   readonly params: readonly (string | null)[];
   /** Null: as the header of the request says. */
   readonly arrayMode: boolean | null;
+  /** The server stops after so many rows; 0 for all. */
+  readonly maxRows: number;
+  /** With the whole command tag, the notices, and whether there are more rows. */
+  readonly details: boolean;
 }
 
 export type SqlBody =
@@ -183,7 +187,17 @@ function readStatement(value: unknown, path: string): SqlStatement {
   if (arrayMode !== undefined && arrayMode !== null && typeof arrayMode !== 'boolean') {
     throw fault(`\`${path}arrayMode\` must be true or false`);
   }
-  return { query: value.query, params: params.map(parameterText), arrayMode: arrayMode ?? null };
+  const { maxRows = 0, details = false } = value;
+  if (!isCount(maxRows)) throw fault(`\`${path}maxRows\` must be a whole number from 0 to ${countMax}`);
+  if (typeof details !== 'boolean') throw fault(`\`${path}details\` must be true or false`);
+  return { query: value.query, params: params.map(parameterText), arrayMode: arrayMode ?? null, maxRows, details };
+}
+
+/** Execute counts rows in 32 bits, with a sign. */
+const countMax = 2_147_483_647;
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= countMax;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

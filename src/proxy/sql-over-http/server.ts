@@ -1,7 +1,8 @@
 /**
- * SQL over HTTP: one request is one statement, or one transaction. Listens on the proxy's unix socket, to which the API
- * passes requests, those for a WebSocket too, and other proxies pass cancel requests. It uses what the database port
- * uses: authentication before anything else, the same limits, the same wake, the same pools.
+ * SQL over HTTP: one request is one statement, one transaction, or a file with the rows of a statement. Listens on the
+ * proxy's unix socket, to which the API passes requests, those for a WebSocket too, and other proxies pass cancel
+ * requests. It uses what the database port uses: authentication before anything else, the same limits, the same wake,
+ * the same pools.
  */
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
@@ -12,7 +13,7 @@ import type { Logger } from '../../lib/log.ts';
 import { requireAccess, requirePooler } from '../client/access.ts';
 import type { AccessWatch } from '../client/access-watch.ts';
 import type { Attempts } from '../client/attempts.ts';
-import type { Identity, MockVerifiers, PasswordLogin } from '../client/authenticate.ts';
+import type { MockVerifiers } from '../client/authenticate.ts';
 import { KnownPasswords } from '../client/known-passwords.ts';
 import { enterPast } from '../client/past.ts';
 import type { HostnameParts } from '../client/route.ts';
@@ -29,8 +30,10 @@ import type { Lease } from '../pool/lease.ts';
 import type { Pools } from '../pool/pools.ts';
 import { PeerGone } from '../protocol/message-stream.ts';
 import { type OpenWebSocket, openWebSocket } from '../websocket/open.ts';
+import { authenticate, type KnownCaller } from './authenticate.ts';
 import { executeBody } from './batch.ts';
 import { resetSession, type ServerSession, StatementFailed } from './execute.ts';
+import { type ExportFormat, exportRows, RowFile, readExportFormat, singleStatement } from './export.ts';
 import { createHeldBytes, type HeldBytes } from './held-bytes.ts';
 import {
   describeFailure,
@@ -40,8 +43,7 @@ import {
   sendPreflight,
   setCommonHeaders,
 } from './reply.ts';
-import { readBody, readOptions, readTarget, type SqlTarget } from './request.ts';
-import { EndpointNotFound, findUnnamedEndpoint } from './unnamed-endpoint.ts';
+import { readBody, readOptions, readTarget, type SqlBody, type SqlTarget } from './request.ts';
 
 /** The client's address, set by the API; only Catnap's own processes can reach this socket. */
 export const clientAddressHeader = 'x-catnap-client-address';
@@ -51,9 +53,6 @@ export const clientAddressHeader = 'x-catnap-client-address';
  * 0: Node would then let the time limit of a reply run on for the next request of the same connection.
  */
 const keepAliveMs = 3_600_000;
-
-/** They are sent to the server in the startup packet, which Postgres limits to 10,000. */
-const claimsBytesMax = 8_000;
 
 export interface SqlOverHttp {
   close(): Promise<void>;
@@ -150,10 +149,10 @@ async function serve(
   });
   try {
     if (request.method === 'OPTIONS') return sendPreflight(response);
-    const { endpointId, body, options } = await answer(request, response, context, abort);
-    if (options !== null) echoBatchHeaders(response, options);
-    context.transfers.add(endpointId, sendJson(response, 200, body));
-    limitFetching(response, context.limits.httpFetchMs);
+    const format = readExportFormat(request.url ?? '');
+    const exchange = { request, response, abort };
+    if (format === null) await sendResults(exchange, context);
+    else await sendFile(format, exchange, context);
   } catch (thrown) {
     const reason = abort.signal.aborted ? abort.signal.reason : thrown;
     const { status, body, sqlState, isOurs } = describeFailure(reason);
@@ -163,12 +162,38 @@ async function serve(
       context.metrics.connectionRefused(sqlState);
       context.log[isOurs ? 'error' : 'info'](facts, 'a request for SQL was refused');
     }
-    sendJson(response, status, body);
+    // A file that breaks off must not look like a whole one.
+    if (response.headersSent) response.destroy();
+    else sendJson(response, status, body);
   } finally {
     closing.removeEventListener('abort', onClosing);
     // If the reply came before the end of the request, the rest of the request is discarded.
     request.resume();
   }
+}
+
+async function sendResults(exchange: Exchange, context: SqlContext): Promise<void> {
+  const { request, response } = exchange;
+  const { limits, transfers } = context;
+  const options = readOptions(request.headers);
+  const { endpointId, text, isBatch } = await answer(exchange, context, async ({ server, body, hold, endpointId }) => {
+    const replyBytes = { max: limits.httpResponseBytes, used: 0, hold };
+    const text = await executeBody(server, body, options, replyBytes);
+    return { endpointId, text, isBatch: body.kind === 'batch' };
+  });
+  if (isBatch) echoBatchHeaders(response, options.batch);
+  transfers.add(endpointId, sendJson(response, 200, text));
+  limitFetching(response, limits.httpFetchMs);
+}
+
+async function sendFile(format: ExportFormat, exchange: Exchange, context: SqlContext): Promise<void> {
+  const { limits, transfers } = context;
+  const { response } = exchange;
+  await answer(exchange, context, ({ server, body, endpointId }) => {
+    const onSent = (bytes: number) => transfers.add(endpointId, bytes);
+    const file = new RowFile({ response, format, fetchMs: limits.httpFetchMs, onSent });
+    return exportRows(server, singleStatement(body), file, limits.httpResponseBytes);
+  });
 }
 
 /**
@@ -190,13 +215,32 @@ function limitFetching(response: ServerResponse, ms: number): void {
   });
 }
 
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Ends the request. */
+  readonly abort: AbortController;
+}
+
+/** What an authenticated caller asks for, and the session to answer it with. */
+interface Asked {
+  readonly server: ServerSession;
+  readonly body: SqlBody;
+  readonly hold: (bytes: number) => void;
+  /** Whose traffic it is. */
+  readonly endpointId: string;
+}
+
 /** The headers alone decide about authentication and access; the body of a refused request is never kept. */
-async function answer(request: IncomingMessage, response: ServerResponse, context: SqlContext, abort: AbortController) {
+async function answer<T>(
+  { request, response, abort }: Exchange,
+  context: SqlContext,
+  work: (asked: Asked) => Promise<T>,
+): Promise<T> {
   const { limits, pooledClients, activity, held, access } = context;
   const { signal } = abort;
   const changesBefore = access.changes;
   const target = readTarget(request.url ?? '', request.headers, context.names);
-  const options = readOptions(request.headers);
   const address = addressOf(request);
   const { identity: proven, claims } = await authenticate(target, address, context);
   const { facts } = proven;
@@ -216,68 +260,13 @@ async function answer(request: IncomingMessage, response: ServerResponse, contex
   try {
     const body = readBody(await readText(request, limits.httpRequestBytes, share.hold));
     activity.note(endpointId);
-    const replyBytes = { max: limits.httpResponseBytes, used: 0, hold: share.hold };
-    const text = await withSession({ identity, claims }, target, context, signal, (server) =>
-      executeBody(server, body, options, replyBytes),
+    const ofTraffic = facts.endpointId ?? proven.route.endpointId;
+    return await withSession({ identity, claims }, target, context, signal, (server) =>
+      work({ server, body, hold: share.hold, endpointId: ofTraffic }),
     );
-    return {
-      endpointId: facts.endpointId ?? proven.route.endpointId,
-      body: text,
-      options: body.kind === 'batch' ? options.batch : null,
-    };
   } finally {
     activity.note(endpointId);
     releaseClient();
-  }
-}
-
-interface KnownCaller {
-  readonly identity: Identity;
-  /** Of its token, as JSON. */
-  readonly claims: string | null;
-}
-
-async function authenticate(target: SqlTarget, address: string, context: SqlContext): Promise<KnownCaller> {
-  const { attempts, unauthenticated, controlPlane, mockVerifier, limits, knownPasswords } = context;
-  const { role, credential } = target;
-  if (attempts.isExhausted(address)) throw new CatnapError('rate_limited', 'Too many connections attempts');
-  const leave = unauthenticated.enter(address);
-  if (leave === null) throw new CatnapError('rate_limited', 'Too many connections attempts');
-  try {
-    const route = target.route ?? (await findUnnamedEndpoint(target, controlPlane));
-    const login = { role, route, controlPlane, mockVerifier, passwordIterations: limits.passwordIterations };
-    if ('password' in credential) {
-      return { identity: await knownPasswords.verify({ ...login, password: credential.password }), claims: null };
-    }
-    return await verifyToken(login, credential.token, knownPasswords);
-  } catch (thrown) {
-    const isWrong = thrown instanceof CatnapError && thrown.kind === 'password_wrong';
-    if (isWrong || thrown instanceof EndpointNotFound) attempts.recordFailure(address);
-    throw thrown;
-  } finally {
-    leave();
-  }
-}
-
-async function verifyToken(
-  login: Omit<PasswordLogin, 'password'>,
-  token: string,
-  knownPasswords: KnownPasswords,
-): Promise<KnownCaller> {
-  const { role, route, controlPlane } = login;
-  if (controlPlane.verifyToken === undefined) {
-    throw new CatnapError('unauthenticated', 'missing authentication credentials: required password');
-  }
-  const { password, claims } = await controlPlane.verifyToken(route.endpointId, role, token);
-  if (Buffer.byteLength(claims) > claimsBytesMax) {
-    throw new CatnapError('invalid_request', `the claims of the token are longer than ${claimsBytesMax} bytes`);
-  }
-  try {
-    return { identity: await knownPasswords.verify({ ...login, password: Buffer.from(password) }), claims };
-  } catch (thrown) {
-    if (!(thrown instanceof CatnapError) || thrown.kind !== 'password_wrong') throw thrown;
-    // The token was right: this is no guess at a password.
-    throw new CatnapError('precondition_failed', `the password of role "${role}" was changed by SQL: reset it first`);
   }
 }
 

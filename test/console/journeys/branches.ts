@@ -111,7 +111,7 @@ export function branches(): void {
     await program.settle(project.id);
     await walkTo(at(`/sql?branch=${await branchIdOf('main')}`));
     await runSql('select count(*) as n from invoices');
-    await page.getByRole('cell', { name: '2' }).waitFor();
+    await page.getByRole('gridcell', { name: '2' }).waitFor();
     await walkTo(at(`/branches/${await branchIdOf('emptied')}`));
     await button('Delete monday').click();
     await confirm('Delete snapshot');
@@ -131,7 +131,7 @@ export function branches(): void {
     });
     await open(at(`/sql?branch=${branchId}`));
     await runSql('drop table invoices');
-    await page.getByText('DROP: 0 rows').waitFor();
+    await page.getByText('DROP TABLE').waitFor();
     await walkTo(at(`/branches/${branchId}`));
     await page.getByText(/of log, .* in 1 base image/).waitFor();
     await button('Go back to a moment').click();
@@ -160,7 +160,7 @@ export function branches(): void {
     await page.getByText('A protected branch cannot be deleted.').waitFor();
     await walkTo(at(`/sql?branch=${branchId}`));
     await runSql('select count(*) as n from invoices');
-    await page.getByRole('cell', { name: '2' }).waitFor();
+    await page.getByRole('gridcell', { name: '2' }).waitFor();
     await runSql('delete from invoices');
     await dialog().getByText('Write to the protected branch feature-x?').waitFor();
     await confirm('Cancel');

@@ -15,7 +15,7 @@ export function computes(): void {
     await ownProject({ invoices: true });
     const tables = await newPage(visitor);
     await tables.goto(at('/tables'));
-    await tables.getByRole('cell', { name: 'Ada' }).waitFor();
+    await tables.getByRole('gridcell', { name: 'Ada' }).waitFor();
     await open(at());
     await branchNode('main').getByRole('button', { name: 'Suspend' }).click();
     await branchNode('main').getByText('Idle', { exact: true }).waitFor();
@@ -28,7 +28,7 @@ export function computes(): void {
     await watching.getByText('Idle', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'SQL editor' }).click();
     await runSql('select 40 + 2 as answer');
-    await page.getByRole('cell', { name: '42' }).waitFor();
+    await page.getByRole('gridcell', { name: '42' }).waitFor();
     await watching.getByText('Active', { exact: true }).waitFor();
     await watching.close();
   });

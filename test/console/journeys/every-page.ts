@@ -31,6 +31,21 @@ interface Place {
   readonly heading: string;
   /** Pressed one after another, to open a dialog. */
   readonly press?: string;
+  /** Brings something onto the page that is to be looked at. */
+  readonly prepare?: (page: Page) => Promise<void>;
+}
+
+/** A word of each kind that the editor colours, and values of each kind that the grid shows. */
+const colourful = `-- what people paid, by month
+select n as id, 'user' || n || '@example.com' as email, n * 12.5::numeric(10, 2) as total,
+  n % 3 = 0 as paid, nullif('note ' || n % 4, 'note 0') as note, timestamptz '2026-03-01' + n * interval '1 h' as at,
+  jsonb_build_object('age', 20 + n % 50, 'prefs', array['mail', 'sms']) as profile, array[n, n + 1] as tags
+from generate_series(1, 1500) n where n > 0`;
+
+async function runColourful(page: Page): Promise<void> {
+  await page.getByLabel('SQL', { exact: true }).fill(colourful);
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('gridcell', { name: 'user3@example.com' }).click();
 }
 
 async function places(): Promise<Place[]> {
@@ -46,8 +61,10 @@ async function places(): Promise<Place[]> {
     { name: 'connect', path: at('?connect=default'), heading: name },
     { name: 'branch', path: branch, heading: 'main' },
     { name: 'restore', path: branch, heading: 'main', press: 'Reset or restore' },
-    { name: 'sql', path: at('/sql'), heading: 'SQL editor' },
-    { name: 'tables', path: at('/tables'), heading: 'Tables' },
+    { name: 'sql', path: at('/sql'), heading: 'SQL editor', prepare: runColourful },
+    { name: 'keyboard help', path: at('/sql'), heading: 'SQL editor', press: 'Keyboard' },
+    { name: 'tables', path: at('/tables?table=public.invoices'), heading: 'Tables' },
+    { name: 'structure', path: at('/tables?table=public.invoices&view=structure'), heading: 'Tables' },
     { name: 'monitoring', path: at('/monitoring'), heading: 'Monitoring' },
     { name: 'data', path: at('/data'), heading: 'Roles and databases' },
     { name: 'auth', path: at('/auth'), heading: 'Auth' },
@@ -72,7 +89,7 @@ export function everyPage(): void {
   test('has no more than 150 KB of our own script', async () => {
     const { page, baseURL } = story();
     await sharedProject();
-    for (const path of ['/', at('/sql'), at('/monitoring'), at('/auth')]) {
+    for (const path of ['/', at('/sql'), at('/tables'), at('/monitoring'), at('/auth')]) {
       await page.goto(path);
       await page.locator('h1').first().waitFor();
       await page.locator('.skeleton').first().waitFor({ state: 'detached' });
@@ -82,6 +99,7 @@ export function everyPage(): void {
       expect(loaded.filter(([name]) => !name.startsWith(baseURL))).toEqual([]);
       const own = loaded.filter(([name]) => name.endsWith('.js') && !/\/(libraries|editor|chart)-/.test(name));
       const total = own.reduce((sum, [, size]) => sum + size, 0);
+      process.stdout.write(`console: ${Math.round(total / 1_000)} KB of our own script on ${path}\n`);
       expect(total, path).toBeGreaterThan(10_000);
       expect(total, path).toBeLessThan(150_000);
     }
@@ -98,11 +116,12 @@ async function problemsIn(shape: (typeof shapes)[number]): Promise<string[]> {
   const problems: string[] = [];
   const look = async (name: string) =>
     problems.push(...(await problemsOf(page, `${name} ${shape.width} ${shape.scheme}`)));
-  for (const { name, path, heading, press } of await places()) {
+  for (const { name, path, heading, press, prepare } of await places()) {
     await walkTo(path, page);
     await page.waitForURL((url) => url.pathname + url.search === path);
     await page.locator('h1', { hasText: heading }).waitFor();
     await page.locator('.skeleton').first().waitFor({ state: 'detached' });
+    await prepare?.(page);
     if (press !== undefined) await button(press, page).first().click();
     await look(name);
     if (press !== undefined) await page.keyboard.press('Escape');
