@@ -10,7 +10,7 @@ import {
   deleteDatabaseRow,
   insertDatabase,
   markDatabaseApplied,
-  selectDatabases,
+  selectAllDatabases,
   selectDatabasesToApply,
   updateDatabase,
 } from '../db/databases.ts';
@@ -22,7 +22,7 @@ import {
   insertRole,
   markRoleApplied,
   type RoleRow,
-  selectRoles,
+  selectAllRoles,
   selectRolesToApply,
   updateRole,
 } from '../db/roles.ts';
@@ -102,29 +102,41 @@ interface News<Row, Seen> {
 }
 
 async function rolesNews(sql: Sql, branchId: BranchId, { roles }: ServerCatalog) {
-  return compare(await selectRoles(sql, branchId), roles, {
+  return compare(await selectAllRoles(sql, branchId), roles, {
     isSame: (row, now) => row.verifier === now.verifier,
     isApplied: (row) => row.applied,
+    nameThere: (row) => row.name,
   });
 }
 
 async function databasesNews(sql: Sql, branchId: BranchId, { databases }: ServerCatalog) {
-  return compare(await selectDatabases(sql, branchId), databases, {
+  return compare(await selectAllDatabases(sql, branchId), databases, {
     isSame: (row, now) => row.ownerName === now.ownerName,
     isApplied: (row) => row.appliedName !== null,
+    nameThere: (row) => row.appliedName ?? row.name,
   });
 }
 
-function compare<Row extends { name: string; pending: boolean }, Seen extends { name: string }>(
-  rows: readonly Row[],
+interface Comparison<Row, Seen> {
+  readonly isSame: (row: Row, now: Seen) => boolean;
+  readonly isApplied: (row: Row) => boolean;
+  /** What the server calls it until the change is carried out. */
+  readonly nameThere: (row: Row) => string;
+}
+
+/** What is to be dropped, and what is to be renamed, is still there under its old name, and is nothing new. */
+function compare<Row extends { name: string; pending: boolean; droppedAt: Date | null }, Seen extends { name: string }>(
+  all: readonly Row[],
   seen: readonly Seen[],
-  { isSame, isApplied }: { isSame: (row: Row, now: Seen) => boolean; isApplied: (row: Row) => boolean },
+  { isSame, isApplied, nameThere }: Comparison<Row, Seen>,
 ): News<Row, Seen> {
+  const rows = all.filter(({ droppedAt }) => droppedAt === null);
   const known = new Map(rows.map((row) => [row.name, row]));
+  const awaited = new Set(all.filter(({ pending, droppedAt }) => pending || droppedAt !== null).map(nameThere));
   const names = new Set(seen.map(({ name }) => name));
   const pairs = seen.map((now) => ({ row: known.get(now.name), now }));
   return {
-    added: pairs.flatMap(({ row, now }) => (row === undefined ? [now] : [])),
+    added: pairs.flatMap(({ row, now }) => (row === undefined && !awaited.has(now.name) ? [now] : [])),
     changed: pairs.flatMap(({ row, now }) => (row && !row.pending && !isSame(row, now) ? [{ row, now }] : [])),
     gone: rows.filter((row) => !names.has(row.name) && isApplied(row) && !row.pending),
   };

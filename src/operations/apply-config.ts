@@ -42,8 +42,10 @@ const leaveBranch: Step = async (context) => {
   const left = branchLeft(context);
   if (target === undefined || left === null || isBeingRemoved(target)) return skip('the endpoint is gone');
   if (target.endpoint.type === 'read_only') return leavePrimary(context, target);
-  const seen = await context.driver.observe(target.ref);
-  const catalog = seen.state === 'running' ? await context.driver.readCatalog(target.ref) : null;
+  const ref = { ...target.ref, branchId: left };
+  const seen = await context.driver.observe(ref);
+  const isOnIt = seen.state === 'running' && seen.branchId === left;
+  const catalog = isOnIt ? await context.driver.readCatalog(ref) : null;
   await context.driver.suspend(target.ref, target.endpoint.generation);
   return done(async (tx) => {
     if (catalog !== null) await recordCatalog(tx, left, { roles: [], databases: [] }, catalog);
@@ -148,7 +150,9 @@ export const applyConfig: Job = {
     if (operation.branchId === null || operation.endpointId === null) return;
     await restoreDroppedRoles(tx, operation.branchId);
     await restoreDroppedDatabases(tx, operation.branchId);
-    const wasComingUp = ['fence', 'spawn', 'await_ready', 'open_route'].includes(operation.step);
-    if (wasComingUp) await updateEndpoint(tx, operation.endpointId, { pendingState: null, reservedCu: null });
+    // It may have been stopped for good in a commit that the worker did not hear of.
+    const wasComingUp = ['stop', 'fence', 'spawn', 'await_ready', 'open_route'].includes(operation.step);
+    const isDown = wasComingUp && (await lockEndpoint(tx, operation.endpointId))?.currentState !== 'active';
+    if (isDown) await updateEndpoint(tx, operation.endpointId, { pendingState: null, reservedCu: null });
   },
 };

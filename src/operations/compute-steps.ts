@@ -154,6 +154,15 @@ export async function applyCatalog(
   return { write, note };
 }
 
+/** Before a server is stopped for good: what owners changed by SQL, for the branch that it really serves. */
+export async function recordWhatRuns({ driver, core }: StepContext, { ref, endpoint }: ComputeTarget): Promise<void> {
+  if (endpoint.type === 'read_only') return;
+  const { state, branchId } = await driver.observe(ref);
+  if (state !== 'running' || branchId === null) return;
+  const seen = await driver.readCatalog(ref);
+  await core.database.transaction((tx) => recordCatalog(tx, branchId, { roles: [], databases: [] }, seen));
+}
+
 function describeWay({ sessions, prepared }: MadeWay): string {
   const names = prepared.map((gid) => JSON.stringify(gid)).join(', ');
   return [

@@ -3,7 +3,6 @@
  * the other branch are stopped and moved, and the next start serves the restored data under the same host. A failure
  * before that changes nothing.
  */
-import { recordCatalog } from '../core/catalog.ts';
 import { commandScope } from '../core/context.ts';
 import { freeName } from '../core/snapshot-restore.ts';
 import { moveAuthIntegrations, selectUsersDatabaseNames, updateUsersDatabase } from '../db/auth-integrations.ts';
@@ -26,6 +25,7 @@ import { moveKeySets } from '../db/key-sets.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { moveSchedule } from '../db/snapshot-schedules.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
+import { recordWhatRuns } from './compute-steps.ts';
 import { abandon, done, goto, type Job, type Step, type StepContext } from './step.ts';
 import { findBranch, findCompute } from './target.ts';
 
@@ -83,12 +83,7 @@ async function stopCompute(context: StepContext, id: EndpointRow['id']): Promise
   const compute = await findCompute(context, id);
   if (compute === undefined) return;
   const { ref, endpoint } = compute;
-  if (endpoint.type === 'read_write' && (await context.driver.observe(ref)).state === 'running') {
-    const seen = await context.driver.readCatalog(ref);
-    await context.core.database.transaction((tx) =>
-      recordCatalog(tx, compute.branch.id, { roles: [], databases: [] }, seen),
-    );
-  }
+  await recordWhatRuns(context, compute);
   await context.driver.suspend(ref, endpoint.generation);
   if (endpoint.type === 'read_only') await context.driver.removeCompute(ref);
 }

@@ -25,6 +25,7 @@ import { updateHistory } from '../db/histories.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { recallPasswords } from '../db/roles.ts';
 import { asBranchId, asEndpointId, type BranchId } from '../lib/ids.ts';
+import { recordWhatRuns } from './compute-steps.ts';
 import { copyPast, type Past, pastOf, readSource } from './copy-source.ts';
 import {
   abandon,
@@ -119,13 +120,7 @@ const stop: Step = async (context) => {
 async function stopCompute(context: StepContext, id: Parameters<typeof findCompute>[1]): Promise<void> {
   const compute = await findCompute(context, id);
   if (compute === undefined) return;
-  const isPrimary = compute.endpoint.type === 'read_write';
-  if (isPrimary && (await context.driver.observe(compute.ref)).state === 'running') {
-    const seen = await context.driver.readCatalog(compute.ref);
-    await context.core.database.transaction((tx) =>
-      recordCatalog(tx, compute.branch.id, { roles: [], databases: [] }, seen),
-    );
-  }
+  await recordWhatRuns(context, compute);
   await context.driver.suspend(compute.ref, compute.endpoint.generation);
 }
 

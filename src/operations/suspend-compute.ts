@@ -10,9 +10,6 @@ import { findCompute, isBeingRemoved, isDeleted } from './target.ts';
 
 const nothingPending = { roles: [], databases: [] };
 
-/** Where the server runs: a move that was asked for since has changed the row, and waits behind this operation. */
-const branchServed = ({ operation }: StepContext, { branch }: ComputeTarget) => operation.branchId ?? branch.id;
-
 /**
  * Passwords changed by SQL must work for the login that wakes it again. No client is sent there from the request on:
  * pooled clients wait for the next start instead of losing their transactions.
@@ -26,14 +23,14 @@ const saveCatalog: Step = async (context) => {
     readUse(context, ref),
   ]);
   Object.assign(context.memory, { compute: target, used, ...(settled !== null && { settled }) });
-  const branchId = branchServed(context, target);
-  const isNew = settled !== null && (await isCatalogNew(context.core.database.sql, branchId, settled.catalog));
+  const { sql } = context.core.database;
+  const isNew = settled !== null && (await isCatalogNew(sql, settled.branchId, settled.catalog));
   // Usually whoever asked for the nap has closed the route, and owners have changed nothing: no commit to wait for.
   if (endpoint.address === null && !isNew) return goto('stop');
   return goto('stop', async (tx) => {
     await Promise.all([
       updateEndpoint(tx, endpoint.id, { address: null }),
-      settled && recordCatalog(tx, branchId, nothingPending, settled.catalog),
+      settled && recordCatalog(tx, settled.branchId, nothingPending, settled.catalog),
     ]);
     return undefined;
   });
@@ -61,7 +58,8 @@ const stop: Step = async (context) => {
   const target = compute ?? (await findCompute(context));
   if (target === undefined) return skip('the endpoint is gone');
   const { endpoint, ref } = target;
-  const branchId = branchServed(context, target);
+  // Of the server itself: a compute that is to move, or has moved, may still serve another branch than its row names.
+  const branchId = settled?.branchId ?? (await context.driver.observe(ref)).branchId ?? target.branch.id;
   const used = context.memory.used ?? (await readUse(context, ref));
   const catalog = await context.driver.suspend(ref, endpoint.generation, settled);
   const now = context.core.clock.now();

@@ -6,6 +6,7 @@ const tags = [
   { name: 'Projects', description: 'A project owns branches, computes and settings.' },
   { name: 'Branches', description: 'A branch owns data: databases and roles.' },
   { name: 'Snapshots', description: 'The data of a branch at a moment, kept until it expires or is deleted.' },
+  { name: 'Saved queries', description: 'Queries that people keep with a project, for all who may change it.' },
   {
     name: 'Endpoints',
     description: 'A compute is a Postgres server attached to a branch. It naps when nobody uses it.',

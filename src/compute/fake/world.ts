@@ -76,6 +76,7 @@ export function observation(ref: ComputeRef, compute: FakeCompute | undefined): 
       release: null,
       isEnforced: false,
       address: null,
+      branchId: null,
     };
   }
   const { pid, generation, answersAt } = compute.process;
@@ -89,6 +90,7 @@ export function observation(ref: ComputeRef, compute: FakeCompute | undefined): 
     isEnforced: true,
     state: running ? 'running' : 'starting',
     address: running ? { kind: 'unix', path: `/fake/${endpointId}` } : null,
+    branchId: compute.ref.branchId,
   };
 }
 
@@ -147,8 +149,9 @@ export function settledOf(world: FakeWorld, ref: ComputeRef, bytes: number): Set
   const branch = runningBranch(world, ref);
   if (branch === undefined) return null;
   const catalog = catalogOf(branch);
-  const measures = measuresOf(world.computes.get(ref.endpointId));
-  return { catalog, bytes, measures, position: JSON.stringify(catalog) };
+  const compute = world.computes.get(ref.endpointId);
+  const branchId = compute?.ref.branchId ?? ref.branchId;
+  return { branchId, catalog, bytes, measures: measuresOf(compute), position: JSON.stringify(catalog) };
 }
 
 /** What `suspend` returns: null when something was changed after the server was settled. */

@@ -161,6 +161,8 @@ export interface ComputeObservation {
   readonly isEnforced: boolean;
   /** Set while `running`. */
   readonly address: ComputeAddress | null;
+  /** The branch that the process serves, which a compute that moves has yet to leave; null when there is none. */
+  readonly branchId: BranchId | null;
 }
 
 export interface ReplicaObservation {
@@ -191,6 +193,8 @@ export interface WorkObservation {
 
 /** What a server held when it was about to be stopped. */
 export interface SettledServer {
+  /** The branch that it serves. */
+  readonly branchId: BranchId;
   readonly catalog: ServerCatalog;
   /** Of all its databases, as Postgres counts them. */
   readonly bytes: number;

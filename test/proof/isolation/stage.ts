@@ -125,6 +125,7 @@ async function furnish(elsewhere: ProviderElsewhere, caller: Caller, mark: strin
   await post(`${branch}/databases`, { database: { name: `${mark}_db`, owner_name: `${mark}_role` } });
   await drain(api.core, driver);
   const taken = await post(`${branch}/snapshot?name=${mark}-snapshot`);
+  const saved = await post(`${project}/saved_queries`, { saved_query: { name: `${mark} query`, query: `-- ${mark}` } });
   const keySet = await post(`${project}/jwks`, {
     jwks_url: `https://${mark}.example.com/jwks.json`,
     provider_name: `${mark} provider`,
@@ -152,6 +153,7 @@ async function furnish(elsewhere: ProviderElsewhere, caller: Caller, mark: strin
       database_name: `${mark}_db`,
       role_name: `${mark}_role`,
       snapshot_id: taken.snapshot.id,
+      saved_query_id: saved.saved_query.id,
       jwks_id: keySet.jwks.id,
       org_id: caller.orgId,
       source_org_id: caller.orgId,

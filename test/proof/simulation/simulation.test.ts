@@ -130,6 +130,28 @@ it('a suspend that was asked for before a move records what it finds for the bra
   expect(violations).toEqual([]);
 });
 
+it('a suspend that comes after its compute was moved by a restore records what it finds for the branch that is served', async () => {
+  const moves =
+    'c1 takeSnapshot 2 7 / settle / c1 createRole 3 3 / settle / c1 recoverBranch 7 5 / c1 / c2 suspend 1 0 / ' +
+    'c1 restoreSnapshotInPlace 5 5';
+  expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
+});
+
+it('a database that is to be dropped is nothing new while the server still has it', async () => {
+  const moves =
+    'c1 createDatabase 6 3 / settle / c1 replicateLogically 2 5 / w1 / c2 createBranch 5 3 / c2 / c2 / w1 / ' +
+    'w1 / w1 / w1 / c1 / c2 deleteDatabase 4 4 / w1 / c1 / c2 / c2 / w1 / c2 deleteDatabase 4 3 / w1 / w1 / ' +
+    'w1 / w1 / w1 / w1 / w1 / w1 / kill 0';
+  expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
+});
+
+it('a restart that is given up after an unheard commit leaves no compute about to be active', async () => {
+  const moves =
+    'settle / c1 setMaxConnections 4 7 / c1 / c1 / w2 / w2 / time 310000 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / ' +
+    'w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 / w2 after';
+  expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
+});
+
 /** A reconciler crashes after it has seen an operation that a worker is busy with. */
 const bystander: Source = ({ actors, driver }) => {
   const [reconciler, second] = [actors.get('r1'), actors.get('w2')];

@@ -241,7 +241,8 @@ export class KubernetesDriver implements ComputeDriver {
       await sql`CHECKPOINT`;
       const [catalog, bytes] = await Promise.all([readCatalog(sql), readSize(sql)]);
       // What is written from here on cannot be told from outside: a volume cannot be read while no server runs on it.
-      return { catalog, bytes, measures: await readMeasures(sql).catch(() => null), position: null };
+      const measures = await readMeasures(sql).catch(() => null);
+      return { branchId: ref.branchId, catalog, bytes, measures, position: null };
     };
     return this.#servers.ifRunning(ref, settled);
   }

@@ -4,16 +4,16 @@ import { releaseOf } from '../manifests/images.ts';
 import type { Cluster } from '../objects/kinds.ts';
 import type { FoundServer } from './compute-servers.ts';
 
-type Ref = Pick<ComputeRef, 'endpointId' | 'projectId'>;
+type Ref = Pick<ComputeRef, 'endpointId' | 'projectId' | 'branchId'>;
 
 export function absent({ endpointId, projectId }: Ref): ComputeObservation {
-  const nothing = { pid: null, release: null, isEnforced: false, address: null };
+  const nothing = { pid: null, release: null, isEnforced: false, address: null, branchId: null };
   return { endpointId, projectId, state: 'absent', generation: 0, ...nothing };
 }
 
 /** `began` is null for a server that does not answer yet. */
 export function observation(
-  { endpointId, projectId }: Ref,
+  { endpointId, projectId, branchId }: Ref,
   { cluster, address, generation }: FoundServer,
   began: number | null,
 ): ComputeObservation {
@@ -26,6 +26,7 @@ export function observation(
     release: releaseOf(cluster.spec.imageName ?? ''),
     isEnforced: true,
     address: began === null ? null : address,
+    branchId,
   };
 }
 

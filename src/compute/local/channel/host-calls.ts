@@ -123,7 +123,7 @@ export interface HostCalls {
   historyWaitsFor(ref: BranchRef): Promise<BranchId | null>;
   /** Does for a history what needs no server; null for a branch without data. */
   turnHistory(ref: BranchRef, policy: HistoryPolicy): Promise<HistoryTurn | null>;
-  /** Copies a piece of the log and returns the position up to which there is a copy; null if there is nothing to copy. */
+  /** Copies a piece of the log and returns the position up to which it is copied; null if there is nothing to copy. */
   copyLog(ref: BranchRef, end: LogEnd): Promise<string | null>;
   /** Copies a running server's directory as a base image, while the caller holds a backup open. */
   beginBase(ref: BranchRef): Promise<string>;

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { buildVerifier } from '../../../lib/scram-verifier.ts';
 import { adminRole, adminScramIterations } from '../../interface/own-logins.ts';
-import { adminLogin, isRefused, openSession, type Session } from '../../server/admin-session.ts';
+import { adminLogin, isRefused, openSession, type Session, sqlState } from '../../server/admin-session.ts';
 import { keepLogStatement } from '../../server/history.ts';
 import { quoteLiteral } from '../../server/sql-text.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
@@ -21,10 +21,13 @@ export async function replaceFirstSecret(compute: HostedCompute, firstSecret: st
   try {
     return await enter(openSession(address, adminLogin(firstSecret)), (sql) => sql.unsafe(replace));
   } catch (error) {
-    if (!isRefused(error)) throw error;
+    if (!isRefused(error) && !isOvertaken(error)) throw error;
     return enter(openSession(address, adminLogin(compute.adminSecret)), (sql) => sql`SELECT 1`);
   }
 }
+
+/** Somebody else has replaced it at the same moment: "tuple concurrently updated", or the slot is there by now. */
+const isOvertaken = (error: unknown) => ['XX000', '42710'].includes(sqlState(error) ?? '');
 
 /** The session stays open unless the work in it fails. */
 async function enter(sql: Session, work: (sql: Session) => Promise<unknown>): Promise<Session> {

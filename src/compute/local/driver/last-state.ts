@@ -31,12 +31,12 @@ export async function settleServer(compute: HostedCompute): Promise<SettledServe
     const [isKept, changedBytes, state] = await Promise.all([
       succeeds(keepLogForHistory(sql)),
       readChangedBytes(sql),
-      readState(sql),
+      readState(sql, compute),
     ]);
     if (!isKept) return { ...state, position: null };
     if (changedBytes <= littleLogBytes) return state;
     const isWrittenOut = await succeeds(sql`CHECKPOINT`);
-    const later = await readState(sql);
+    const later = await readState(sql, compute);
     return isWrittenOut ? later : { ...later, position: null };
   });
 }
@@ -48,14 +48,14 @@ const succeeds = (work: PromiseLike<unknown>) =>
   );
 
 /** Answered in this order: whatever is written during the other readings counts as later than the position. */
-async function readState(sql: Session): Promise<SettledServer> {
+async function readState(sql: Session, { branchId }: HostedCompute): Promise<SettledServer> {
   const [position, catalog, bytes, measures] = await Promise.all([
     readQuietPosition(sql),
     readCatalog(sql),
     readSize(sql),
     readMeasures(sql).catch(() => null),
   ]);
-  return { position, catalog, bytes, measures };
+  return { branchId, position, catalog, bytes, measures };
 }
 
 /** How much log a checkpoint would have to account for. */

@@ -7,7 +7,7 @@ import type { EndpointRef, HostedCompute } from '../channel/host-calls.ts';
 export const addressOf = (compute: HostedCompute): ComputeAddress => ({ kind: 'unix', path: compute.socketPath });
 
 export function absent({ endpointId, projectId }: EndpointRef): ComputeObservation {
-  const nothing = { pid: null, release: null, isEnforced: false, address: null };
+  const nothing = { pid: null, release: null, isEnforced: false, address: null, branchId: null };
   return { endpointId, projectId, state: 'absent', generation: 0, ...nothing };
 }
 
@@ -25,5 +25,6 @@ export function observation(
     release: compute.process?.release ?? null,
     isEnforced: compute.process?.isEnforced ?? false,
     address: answers ? addressOf(compute) : null,
+    branchId: compute.process === null ? null : compute.branchId,
   };
 }

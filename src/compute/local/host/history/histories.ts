@@ -40,6 +40,7 @@ import {
   writeState,
 } from './files.ts';
 import {
+  continuedFrom,
   copyAsleep,
   copyUpTo,
   firstPiece,
@@ -286,20 +287,7 @@ export class Histories {
     this.#pruner.forget(historyId);
     const state = await readState(paths);
     if (state === null || state.copied !== null) return;
-    const { lostSince: from, gaps } = state;
-    const until = { at: base.at, lsn: base.lsn };
-    writeState(
-      paths,
-      {
-        ...state,
-        branchId: ref.branchId,
-        timeline: base.timeline,
-        copied: { at: base.at, lsn: base.start },
-        lostSince: null,
-        gaps: from === null ? gaps : [...gaps, { from, until }],
-      },
-      this.#group,
-    );
+    writeState(paths, { ...continuedFrom(base, state), branchId: ref.branchId }, this.#group);
   }
 
   async #isBaseDue({ paths }: Kept, { retentionSeconds }: HistoryPolicy, isAwake: boolean): Promise<boolean> {

@@ -8,7 +8,15 @@ import { readControlFile } from '../postgres/control-file.ts';
 import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
 import { enterTimeline } from './begin.ts';
 import { copyLog, LogLostError, withinSegment } from './copy-log.ts';
-import { appendMark, type HistoryPaths, notBefore, readState, writeState } from './files.ts';
+import {
+  appendMark,
+  type BaseRecord,
+  type HistoryPaths,
+  type HistoryState,
+  notBefore,
+  readState,
+  writeState,
+} from './files.ts';
 
 /** The log of a data directory, and where its copy is. */
 export interface KeptLog extends Pick<BranchRef, 'branchId' | 'tenantUid'> {
@@ -56,10 +64,17 @@ export async function copyUpTo(log: KeptLog, end: LogEnd, beyond = 0n): Promise<
   return position.lsn;
 }
 
+/** After an interruption the log is copied from a new base image on; what is missing before it is a gap. */
+export function continuedFrom({ at, lsn, start, timeline }: BaseRecord, state: HistoryState): HistoryState {
+  const { lostSince: from, gaps } = state;
+  const known = from === null ? gaps : [...gaps, { from, until: { at, lsn } }];
+  return { ...state, timeline, copied: { at, lsn: start }, lostSince: null, gaps: known };
+}
+
 /** So that a server that writes fast can reuse what was copied while the rest is. */
 const pieceBytes = 16n * segmentBytes;
 
-/** A shorter way to the same end, if that is far. When the log got there is not known: not before it was last copied. */
+/** A shorter way to the same end, if that is far. When the log got there is not known, but not before its last copy. */
 export async function firstPiece({ paths }: Pick<KeptLog, 'paths'>, end: LogEnd): Promise<LogEnd> {
   const state = await readState(paths);
   if (state?.copied == null || state.timeline !== end.timeline) return end;
