@@ -39,7 +39,7 @@ export function branches(): void {
     const branchId = await branchIdOf('feature-x');
     await open(at(`/sql?branch=${branchId}`));
     await runSql('alter table invoices add column paid boolean');
-    await page.getByText('ALTER: 0 rows').waitFor();
+    await page.getByText('ALTER TABLE', { exact: true }).waitFor();
     await walkTo(at(`/branches/${branchId}`));
     await button('Compare').click();
     await page.getByText(/^\+.*paid boolean/).waitFor();
@@ -131,7 +131,7 @@ export function branches(): void {
     });
     await open(at(`/sql?branch=${branchId}`));
     await runSql('drop table invoices');
-    await page.getByText('DROP TABLE').waitFor();
+    await page.getByText('DROP TABLE', { exact: true }).waitFor();
     await walkTo(at(`/branches/${branchId}`));
     await page.getByText(/of log, .* in 1 base image/).waitFor();
     await button('Go back to a moment').click();
