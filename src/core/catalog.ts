@@ -88,6 +88,25 @@ export async function recordCatalog(
   ]);
 }
 
+/**
+ * For a branch whose data was copied from a server that held this. Of its changes that were pending when its rows were
+ * copied, the copy holds those that the server has carried out.
+ */
+export async function recordCopiedCatalog(tx: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
+  const { roles, databases } = await selectPendingCatalog(tx, branchId);
+  const isLive = ({ droppedAt }: { droppedAt: Date | null }) => droppedAt === null;
+  // Salted: only the role that was made or reset with it has this verifier.
+  const isMade = ({ name, verifier }: RoleRow) =>
+    verifier !== null && seen.roles.some((role) => role.name === name && role.verifier === verifier);
+  const isThere = ({ name, ownerName }: DatabaseRow) =>
+    seen.databases.some((database) => database.name === name && database.ownerName === ownerName);
+  const held = {
+    roles: roles.filter((row) => isLive(row) && isMade(row)),
+    databases: databases.filter((row) => isLive(row) && isThere(row)),
+  };
+  await recordCatalog(tx, branchId, held, seen);
+}
+
 /** False when the rows say what the server was seen to hold, apart from what is pending. */
 export async function isCatalogNew(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<boolean> {
   const news = await Promise.all([rolesNews(sql, branchId, seen), databasesNews(sql, branchId, seen)]);
@@ -124,7 +143,10 @@ interface Comparison<Row, Seen> {
   readonly nameThere: (row: Row) => string;
 }
 
-/** What is to be dropped, and what is to be renamed, is still there under its old name, and is nothing new. */
+/**
+ * What is to be dropped, and what is to be renamed, is still there under its old name, and is nothing new. What is to
+ * be dropped and is not there was dropped, by an operation that could not say so or by its owner.
+ */
 function compare<Row extends { name: string; pending: boolean; droppedAt: Date | null }, Seen extends { name: string }>(
   all: readonly Row[],
   seen: readonly Seen[],
@@ -138,7 +160,10 @@ function compare<Row extends { name: string; pending: boolean; droppedAt: Date |
   return {
     added: pairs.flatMap(({ row, now }) => (row === undefined && !awaited.has(now.name) ? [now] : [])),
     changed: pairs.flatMap(({ row, now }) => (row && !row.pending && !isSame(row, now) ? [{ row, now }] : [])),
-    gone: rows.filter((row) => !names.has(row.name) && isApplied(row) && !row.pending),
+    gone: all.filter((row) => {
+      if (row.droppedAt !== null) return !names.has(nameThere(row));
+      return !names.has(row.name) && isApplied(row) && !row.pending;
+    }),
   };
 }
 

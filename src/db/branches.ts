@@ -283,6 +283,10 @@ export async function copyLogicalSize(sql: Sql, from: BranchId, to: BranchId): P
     update branches b set logical_size = p.logical_size from branches p where p.id = ${from} and b.id = ${to}`;
 }
 
+/** Children that are on their way out too may go after it. */
 export async function deleteBranchRow(sql: Sql, id: BranchId): Promise<void> {
+  await sql`
+    update branches set parent_id = null
+    where parent_id = ${id} and deleting_at is not null and recoverable_until is null`;
   await sql`delete from branches where id = ${id}`;
 }

@@ -268,6 +268,14 @@ export async function selectUnfinishedForEndpoint(sql: Sql, endpointId: Endpoint
   );
 }
 
+/** Of those that are still on record, the one of an endpoint that was queued last. */
+export async function selectLastOf(sql: Sql, endpointId: EndpointId, job: string): Promise<OperationRow | undefined> {
+  return first(
+    await sql<OperationRow[]>`
+      select * from operations where endpoint_id = ${endpointId} and job = ${job} order by sequence desc limit 1`,
+  );
+}
+
 /** Whether a move of the operation's endpoint to another branch waits behind it. */
 export async function isMoveQueued(
   sql: Sql,

@@ -5,10 +5,13 @@
 import type { ComputeSpec } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
+import { selectBranchInAnyState } from '../db/branches.ts';
+import type { Tx } from '../db/client.ts';
 import { restoreDroppedDatabases } from '../db/databases.ts';
 import { type EndpointRow, lockEndpoint, updateEndpoint, updateReplication } from '../db/endpoints.ts';
 import { restoreDroppedRoles } from '../db/roles.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
+import type { ServerCatalog } from '../lib/model.ts';
 import { applyCatalog, bringUpSteps, failFrom, observeStarted, recordUp, serverState } from './compute-steps.ts';
 import {
   type ComputeTarget,
@@ -129,11 +132,32 @@ const openRoute: Step = async (context) => {
 const apply: Step = async (context) => {
   const target = await findComputeInPlace(context);
   if (target === undefined) return skip(goneOrMoved);
-  const applied = await applyCatalog(context, target).catch((error: unknown) =>
-    failFrom('observe', context, target, error),
-  );
+  const applied = await applyCatalog(context, target).catch(async (error: unknown) => {
+    await lookAtLast(context, target);
+    return failFrom('observe', context, target, error);
+  });
   return done(applied.write, applied.note);
 };
+
+/** Some of the changes may have been carried out, which whoever gives up has to know. */
+async function lookAtLast({ driver, memory }: StepContext, { ref, endpoint }: ComputeTarget): Promise<void> {
+  delete memory.held;
+  if (endpoint.type === 'read_only') return;
+  const held = await driver.readCatalog(ref).catch(() => undefined);
+  if (held !== undefined) memory.held = held;
+}
+
+/**
+ * What could not be dropped still exists, and is shown again. Where nobody knows what the server holds, the next start
+ * drops what is left.
+ */
+async function takeBackDrops(tx: Tx, branchId: BranchId, held: ServerCatalog | null): Promise<void> {
+  const isKnown = held !== null || (await selectBranchInAnyState(tx, branchId))?.catalogKept === true;
+  if (!isKnown) return;
+  await restoreDroppedRoles(tx, branchId);
+  await restoreDroppedDatabases(tx, branchId);
+  if (held !== null) await recordCatalog(tx, branchId, { roles: [], databases: [] }, held);
+}
 
 export const applyConfig: Job = {
   steps: {
@@ -145,11 +169,10 @@ export const applyConfig: Job = {
     open_route: openRoute,
     apply,
   },
-  /** What could not be dropped still exists, and is shown again. A compute that failed to start is not pending. */
-  giveUp: async (tx, { operation }) => {
+  /** A compute that failed to start is not pending. */
+  giveUp: async (tx, { operation, memory }) => {
     if (operation.branchId === null || operation.endpointId === null) return;
-    await restoreDroppedRoles(tx, operation.branchId);
-    await restoreDroppedDatabases(tx, operation.branchId);
+    await takeBackDrops(tx, operation.branchId, memory.held ?? null);
     // It may have been stopped for good in a commit that the worker did not hear of.
     const wasComingUp = ['stop', 'fence', 'spawn', 'await_ready', 'open_route'].includes(operation.step);
     const isDown = wasComingUp && (await lockEndpoint(tx, operation.endpointId))?.currentState !== 'active';

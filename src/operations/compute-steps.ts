@@ -8,12 +8,15 @@ import type { CatalogChange, ComputeObservation, MadeWay } from '../compute/inte
 import { ServerRefusalError } from '../compute/interface/refusal.ts';
 import { takeRoom } from '../core/capacity.ts';
 import { type PendingCatalog, recordCatalog, selectPendingCatalog } from '../core/catalog.ts';
+import { commandScope } from '../core/context.ts';
 import { heldMessage, isHeld } from '../core/disk-guard.ts';
+import { computeKeys, enqueue } from '../core/operation.ts';
 import { spentQuota } from '../core/quota.ts';
 import { memoryBytes } from '../core/sizing.ts';
 import { updateCatalogKept } from '../db/branches.ts';
-import { lockEndpoint, type ServerState, updateEndpoint } from '../db/endpoints.ts';
-import { selectUnfinishedForEndpoint } from '../db/operations.ts';
+import type { Tx } from '../db/client.ts';
+import { type EndpointRow, lockEndpoint, type ServerState, updateEndpoint } from '../db/endpoints.ts';
+import { selectLastOf, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { delay } from '../lib/clock.ts';
 import { prepareReplica } from './replica-data.ts';
 import {
@@ -145,6 +148,7 @@ export async function applyCatalog(
   const pending = known ?? (await selectPendingCatalog(context.core.database.sql, target.branch.id));
   const replication = target.project.settings.enable_logical_replication;
   const seen = await context.driver.configure(target.ref, { ...catalogChange(pending), replication });
+  context.memory.held = seen;
   const note = seen.madeWay === undefined ? null : describeWay(seen.madeWay);
   if (note !== null) context.log.warn({ endpoint: target.endpoint.id, ...seen.madeWay }, note);
   const write: Write = async (tx) => {
@@ -195,8 +199,16 @@ export async function applyCatalogIfPossible(
     const seen = await context.driver.readCatalog(target.ref);
     return async (tx) => {
       await recordCatalog(tx, target.branch.id, { roles: [], databases: [] }, seen);
+      await reportLater(context, tx, target.endpoint);
     };
   }
+}
+
+/** The first role and database of a project come with its first start, and have no operation of their own to fail. */
+async function reportLater({ core }: StepContext, tx: Tx, endpoint: EndpointRow): Promise<void> {
+  const last = await selectLastOf(tx, endpoint.id, 'apply_config');
+  const isReported = last !== undefined && last.status !== 'finished' && last.status !== 'skipped';
+  if (!isReported) await enqueue(commandScope(core, tx), 'apply_config', computeKeys(endpoint));
 }
 
 function catalogChange(pending: PendingCatalog): CatalogChange {

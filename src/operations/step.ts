@@ -26,7 +26,7 @@ import type { OperationRow, OperationState } from '../db/operations.ts';
 import type { ProjectRow } from '../db/projects.ts';
 import { CatnapError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import type { SizeRange } from '../lib/model.ts';
+import type { ServerCatalog, SizeRange } from '../lib/model.ts';
 import type { AtOnce, Raise } from './wake/quick-way.ts';
 
 export interface StepContext {
@@ -62,6 +62,8 @@ export interface StepMemory {
   /** The server that this operation started, when it first answered. */
   seen?: ComputeObservation;
   work?: StartWork;
+  /** What the server holds after roles and databases were changed, or after that was tried. */
+  held?: ServerCatalog;
   /** What the server held that this operation is about to stop; recorded already. */
   settled?: SettledServer;
   /** What that server has used; null when nobody could tell. */

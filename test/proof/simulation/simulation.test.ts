@@ -152,6 +152,34 @@ it('a restart that is given up after an unheard commit leaves no compute about t
   expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
 });
 
+/** Each of them was found by chance, and broke a rule before what it shows was mended. */
+it.each([
+  [
+    'a branch holds what its parent had carried out before it was copied, though more is pending there by then',
+    'w1 / w2 / c1 createBranch 0 0 / c1 / c1 / c1 resetPassword 6 5',
+  ],
+  [
+    'what a first start was refused has an operation that says so',
+    `w2 / w1 / w2 / w2 / w1 / w2 / w2 / w2 / w2 / ${'w1 / '.repeat(13)}w1 refuse`,
+  ],
+  [
+    'a branch and its parent, both on their way out, go in any order',
+    'c1 createBranch 6 7 / settle / c1 createBranch 7 5 / settle / w2 / c2 deleteBranchForGood 2 5 / c2 / c2 / ' +
+      `c2 deleteBranchForGood 4 6 / w2 / c2 / c2${' / w1'.repeat(12)}`,
+  ],
+  [
+    'a database that was dropped by an operation that was given up is not shown again',
+    `c1 createDatabase 0 2 / settle / c2 deleteDatabase 0 4 / c2 / w1 / c2 / ${'w1 / '.repeat(18)}` +
+      'time 700000 / w1 / w1 lose',
+  ],
+  [
+    'a start that comes late to a deleted compute leaves no server',
+    `w2 / w2 / w2 / w2 / c1 deleteProject 4 0 / w2 / w2 / w1 / w2 / ${'w1 / '.repeat(6)}w1 stall`,
+  ],
+])('%s', async (_, moves) => {
+  expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
+});
+
 /** A reconciler crashes after it has seen an operation that a worker is busy with. */
 const bystander: Source = ({ actors, driver }) => {
   const [reconciler, second] = [actors.get('r1'), actors.get('w2')];
