@@ -158,13 +158,19 @@ export async function applyCatalog(
   return { write, note };
 }
 
-/** Before a server is stopped for good: what owners changed by SQL, for the branch that it really serves. */
-export async function recordWhatRuns({ driver, core }: StepContext, { ref, endpoint }: ComputeTarget): Promise<void> {
-  if (endpoint.type === 'read_only') return;
+/**
+ * Before a server is stopped for good: what owners changed by SQL, for the branch that it really serves. To be recorded
+ * with the outcome of the step: a worker that is late by now has nothing to say.
+ */
+export async function readWhatRuns({ driver }: StepContext, { ref, endpoint }: ComputeTarget): Promise<Write> {
+  if (endpoint.type === 'read_only') return nothingToRecord;
   const { state, branchId } = await driver.observe(ref);
-  if (state !== 'running' || branchId === null) return;
+  if (state !== 'running' || branchId === null) return nothingToRecord;
   const seen = await driver.readCatalog(ref);
-  await core.database.transaction((tx) => recordCatalog(tx, branchId, { roles: [], databases: [] }, seen));
+  return async (tx) => {
+    await recordCatalog(tx, branchId, { roles: [], databases: [] }, seen);
+    return undefined;
+  };
 }
 
 function describeWay({ sessions, prepared }: MadeWay): string {

@@ -25,8 +25,8 @@ import { moveKeySets } from '../db/key-sets.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { moveSchedule } from '../db/snapshot-schedules.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
-import { recordWhatRuns } from './compute-steps.ts';
-import { abandon, done, goto, type Job, type Step, type StepContext } from './step.ts';
+import { nothingToRecord, readWhatRuns } from './compute-steps.ts';
+import { abandon, done, goto, type Job, type Step, type StepContext, type Write } from './step.ts';
 import { findBranch, findCompute } from './target.ts';
 
 interface Pair {
@@ -71,21 +71,24 @@ const stop: Step = async (context) => {
   const pair = await findPair(context);
   if (pair === undefined) return abandon('the branch to replace is gone');
   const moving = await findMoving(context, pair);
-  for (const { id } of moving) await stopCompute(context, id);
+  const readings: Write[] = [];
+  for (const { id } of moving) readings.push(await stopCompute(context, id));
   return done(async (tx) => {
+    for (const record of readings) await record(tx);
     await recordStopped(tx, moving);
     await recordFinalized(tx, context, pair);
   });
 };
 
 /** What owners changed by SQL belongs to the branch that the compute leaves, and so does the data of a replica. */
-async function stopCompute(context: StepContext, id: EndpointRow['id']): Promise<void> {
+async function stopCompute(context: StepContext, id: EndpointRow['id']): Promise<Write> {
   const compute = await findCompute(context, id);
-  if (compute === undefined) return;
+  if (compute === undefined) return nothingToRecord;
   const { ref, endpoint } = compute;
-  await recordWhatRuns(context, compute);
+  const record = await readWhatRuns(context, compute);
   await context.driver.suspend(ref, endpoint.generation);
   if (endpoint.type === 'read_only') await context.driver.removeCompute(ref);
+  return record;
 }
 
 async function recordStopped(tx: Tx, endpoints: readonly EndpointRow[]): Promise<void> {

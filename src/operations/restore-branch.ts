@@ -25,7 +25,7 @@ import { updateHistory } from '../db/histories.ts';
 import { cancelFollowers, selectUnfinishedForEndpoint } from '../db/operations.ts';
 import { recallPasswords } from '../db/roles.ts';
 import { asBranchId, asEndpointId, type BranchId } from '../lib/ids.ts';
-import { recordWhatRuns } from './compute-steps.ts';
+import { nothingToRecord, readWhatRuns } from './compute-steps.ts';
 import { copyPast, type Past, pastOf, readSource } from './copy-source.ts';
 import {
   abandon,
@@ -37,6 +37,7 @@ import {
   type Step,
   type StepContext,
   skip,
+  type Write,
   wait,
 } from './step.ts';
 import { adminSecretOf, type BranchTarget, findBranch, findCompute, findProject, tenantRef } from './target.ts';
@@ -107,8 +108,10 @@ const stop: Step = async (context) => {
   const target = await findBranch(context);
   if (target === undefined) return skip('the branch is gone');
   const endpoints = await selectEndpoints(context.core.database.sql, target.project.id, target.branch.id);
-  for (const { id } of endpoints) await stopCompute(context, id);
+  const readings: Write[] = [];
+  for (const { id } of endpoints) readings.push(await stopCompute(context, id));
   return goto('exchange', async (tx) => {
+    for (const record of readings) await record(tx);
     for (const { id } of endpoints) {
       const last = await selectUnfinishedForEndpoint(tx, id);
       const pendingState = last?.job === 'start_compute' ? 'active' : null;
@@ -117,11 +120,12 @@ const stop: Step = async (context) => {
   });
 };
 
-async function stopCompute(context: StepContext, id: Parameters<typeof findCompute>[1]): Promise<void> {
+async function stopCompute(context: StepContext, id: Parameters<typeof findCompute>[1]): Promise<Write> {
   const compute = await findCompute(context, id);
-  if (compute === undefined) return;
-  await recordWhatRuns(context, compute);
+  if (compute === undefined) return nothingToRecord;
+  const record = await readWhatRuns(context, compute);
   await context.driver.suspend(compute.ref, compute.endpoint.generation);
+  return record;
 }
 
 const exchange: Step = async (context) => {

@@ -176,11 +176,13 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
     ({ status, branchId }) => isFailed(status) && (branchId === branch.id || branchId === branch.parentId),
   );
   if (isExcused) return;
-  // A compute that was moved here sleeps: what had no compute before waits for its next start.
+  // A compute that was moved here sleeps, and so does that of a restored snapshot: what had no compute before waits for
+  // its next start.
   const hasMoved = rows.operations.some(
     ({ endpointId, exclusiveKeys }) => endpointId === primary?.id && exclusiveKeys.filter(isOfBranch).length > 1,
   );
-  const isAwaited = primary !== undefined && !(hasMoved && primary.currentState === 'idle');
+  const mayWait = primary?.currentState === 'idle' && (hasMoved || primary.startedAt === null);
+  const isAwaited = primary !== undefined && !mayWait;
   const isLeft = (row: RoleRow | DatabaseRow, isThere: boolean) => {
     const isCarriedOut = isThere === (row.droppedAt === null);
     return row.branchId === branch.id && row.pending && (isAwaited || isCarriedOut);

@@ -176,6 +176,11 @@ it.each([
     'a start that comes late to a deleted compute leaves no server',
     `w2 / w2 / w2 / w2 / c1 deleteProject 4 0 / w2 / w2 / w1 / w2 / ${'w1 / '.repeat(6)}w1 stall`,
   ],
+  [
+    'a worker that is late has nothing to say of what a server held before a restore',
+    'c1 createBranch 2 5 / settle / c1 createDatabase 1 3 / settle / w1 / c1 restoreAndKeep 2 7 / c1 / c1 / ' +
+      `${'w1 / '.repeat(40)}w1 stall`,
+  ],
 ])('%s', async (_, moves) => {
   expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
 });
