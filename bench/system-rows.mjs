@@ -1,13 +1,18 @@
 /**
- * Many projects as rows of the system database alone: copies of one real project, asleep, with its branch, compute,
- * role and database. Nothing of them is on the disk, so they can be listed and looked at, and not woken.
+ * Many projects as rows of the system database alone: copies of one real project, asleep for longer than its history
+ * reaches back, with its branch, compute, role and database. Nothing of them is on the disk, so they can be listed and
+ * looked at, and not woken.
  */
 import { loadSource } from '../scripts/load-source.mjs';
 
 /** What differs in each copy, as SQL of its number `i`; the other columns are those of the original. */
 const copies = [
   ['projects', 'id = $1', { id: `'bench-' || i`, name: `'bench ' || i`, tenant_uid: 'null' }],
-  ['branches', 'project_id = $1', { id: `'br-bench-' || i`, project_id: `'bench-' || i` }],
+  [
+    'branches',
+    'project_id = $1',
+    { id: `'br-bench-' || i`, project_id: `'bench-' || i`, history_due_at: `'9999-12-31'` },
+  ],
   [
     'endpoints',
     'project_id = $1',
