@@ -116,6 +116,14 @@ it('what waits for a compute may go on waiting when one is moved there asleep', 
   expect((await playMoves(ground, moves)).violations).toEqual([]);
 });
 
+it.each([
+  ['the compute of a restored snapshot begins asleep', ['c2 restoreSnapshot 2 6']],
+  ['a restore in place brings one asleep', ['c1 suspend 0 0', 'c1', 'c1', 'c1 restoreSnapshotInPlace 5 4']],
+])('nor is it applied where %s', async (_, moves) => {
+  const waiting = 'c1 createBranch 1 0 / settle / c1 createRole 3 0 / settle / c1 takeSnapshot 3 5 / settle';
+  expect((await playMoves(ground, [...waiting.split(' / '), ...moves])).violations).toEqual([]);
+});
+
 it('a compute on its way to a branch is not asked what that branch holds', async () => {
   const moves = ['c1 createBranch 1 0', 'settle', 'c1 createRole 0 0', 'settle', 'c1 createBranch 1 1', 'c1', 'c1'];
   const { violations, trace } = await playMoves(ground, [...moves, 'c1 move 0 1', 'c1']);
