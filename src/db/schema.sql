@@ -490,6 +490,7 @@ create table roles (
   dropped_at timestamp with time zone,
   limited boolean default false not null,
   reset_at timestamp with time zone,
+  held_verifier text,
   constraint roles_pkey PRIMARY KEY (id),
   constraint roles_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );

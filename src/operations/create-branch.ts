@@ -4,7 +4,7 @@
  * its server die, the copy fails and is tried again. A schema-only branch is emptied before it is visible to anyone.
  */
 import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
-import { recordCatalog, recordCopiedCatalog } from '../core/catalog.ts';
+import { recordCatalog } from '../core/catalog.ts';
 import { projectKey } from '../core/operation.ts';
 import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
@@ -87,7 +87,7 @@ async function recordCopy(tx: Tx, parentId: BranchId, { target, source, receipt 
       ? []
       : [
           recordCatalog(tx, parentId, nothing, source.catalog),
-          recordCopiedCatalog(tx, id, source.catalog),
+          recordCatalog(tx, id, nothing, source.catalog),
           updateCatalogKept(tx, id, source.isExact),
           source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
         ]),

@@ -185,6 +185,20 @@ it.each([
     `w2 / w2 / w2 / w2 / c1 deleteProject 4 0 / w2 / w2 / w1 / w2 / ${'w1 / '.repeat(6)}w1 stall`,
   ],
   [
+    'a branch that is copied asleep holds the password that a newer one is pending for',
+    'c2 disable 5 0 / c2 / c2 / w2 / w2 / w2 / w2 / c1 createSchemaOnlyBranch 6 0 / w2 / w2 / w2 / c1 / ' +
+      `${'w1 / '.repeat(9)}c2 resetPassword 7 1`,
+  ],
+  [
+    'what a server was seen to hold is not pending any more, though the start that made it was given up',
+    'w2 / w2 / c2 takeSnapshot 4 6 / c2 / c2 / c2 restoreSnapshot 5 0 / c2 / c2 / w2 / w2 / time 700000 / ' +
+      `${'w2 / '.repeat(18)}w2 lose`,
+  ],
+  [
+    'a branch that never got its data is not taken for ready after a restore in its place',
+    'w1 / w1 / w1 / c1 takeSnapshot 5 2 / w1 / c1 / c1 / c1 restoreSnapshotInPlace 2 1 / w1 full',
+  ],
+  [
     'a worker that is late has nothing to say of what a server held before a restore',
     'c1 createBranch 2 5 / settle / c1 createDatabase 1 3 / settle / w1 / c1 restoreAndKeep 2 7 / c1 / c1 / ' +
       `${'w1 / '.repeat(40)}w1 stall`,
