@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import type { ComputeSpec } from '../../../src/compute/interface/driver.ts';
-import { addCampaign, nothingPlayed, seedOf } from './campaign.ts';
+import { addCampaign, nothingPlayed, runCampaign, seedOf } from './campaign.ts';
 import { noCounts } from './counts.ts';
 import { Ground } from './ground.ts';
 import { runInProcesses } from './processes.ts';
@@ -47,6 +47,17 @@ describe('schedules of the operation queue', () => {
       endings: { start_compute: { finished: 6 } },
       findings: [{ ...finding, times: 4 }],
     });
+  });
+
+  it('go on after one that could not be played, which is told', async () => {
+    let made = 0;
+    const makeDriver = (world: ConstructorParameters<typeof FakeDriver>[0]) => {
+      if (++made === 2) throw new Error('out of order');
+      return new FakeDriver(world);
+    };
+    const { schedules, findings } = await runCampaign({ seed: 17, count: 3, grounds: 1, makeDriver });
+    expect(schedules).toBe(2);
+    expect(findings).toMatchObject([{ violation: 'a schedule could not be played', text: 'out of order' }]);
   });
 
   it('are the same for the same seed, whatever was played on their stage before', async () => {
