@@ -21,9 +21,16 @@ const messageBytesMax = 0x3fff_ffff;
 const partialBytesMax = 8_192;
 /** All statements of a client together; their text is kept for as long as the client has them. */
 const statementBytesMax = 16 * 1024 * 1024;
+/** A longer unnamed statement that was bound at once is not kept for a later turn. */
+const boundBytesMax = 64 * 1024;
 /** No server has a statement of this name, so the server reports that it does not exist. */
 const missingName = 'unnamed';
 const flushMessage = Buffer.from([requestTypes.flush, 0, 0, 0, 4]);
+
+/** The text ends with the first zero, and so does the message. Of a long one, only the beginning is here. */
+function isMalformedQuery({ chunk, at }: ChunkEditor, end: number): boolean {
+  return end <= chunk.length && chunk.indexOf(0, at + headerBytes) !== end - 1;
+}
 
 export class RequestTranslator {
   readonly #statements: ClientStatements;
@@ -172,8 +179,8 @@ export class RequestTranslator {
 
   #query(editor: ChunkEditor, end: number, { replies }: TranslationTarget): void {
     const change = this.#deallocate(editor, editor.at + headerBytes, end);
-    // As in Postgres, a simple query drops the unnamed statement.
-    const drop = this.#unnamed.drop(replies.batch);
+    // As in Postgres, a simple query drops the unnamed statement, unless its message is none.
+    const drop = isMalformedQuery(editor, end) ? null : this.#unnamed.drop(replies.batch);
     if (change === null) return void replies.expect(requestKind.query, drop);
     const { isInBatch } = replies;
     expectStandIn(replies);
@@ -226,8 +233,9 @@ export class RequestTranslator {
       editor.insert(makeStandIn);
       return void editor.replace(parseStandIn, end - at);
     }
-    // Most drivers send the Bind right behind the Parse. Only others may bind it in a later transaction.
-    const message = chunk[end] === requestTypes.bind ? null : Buffer.from(chunk.subarray(at, end));
+    // Most drivers send the Bind right behind the Parse, and seldom bind it again in a later transaction.
+    const isForgotten = chunk[end] === requestTypes.bind && end - at > boundBytesMax;
+    const message = isForgotten ? null : Buffer.from(chunk.subarray(at, end));
     replies.expect(requestKind.parse, this.#unnamed.parse(message, turn, replies.batch));
   }
 

@@ -1,7 +1,7 @@
 /**
  * The unnamed statement of a pooled client. The server has it for as long as the client has the server; for a later
- * turn its Parse is kept, unless the client will hardly need it. As in Postgres, a Parse that is refused leaves none
- * behind, and one that is skipped leaves the statement before it.
+ * turn its Parse is kept, unless it is long and the client will hardly need it. As in Postgres, a Parse that is refused
+ * leaves none behind, and one that is skipped leaves the statement before it.
  */
 import type { StatementChange } from './request-queue.ts';
 
