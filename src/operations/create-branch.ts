@@ -6,7 +6,13 @@
 import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
 import { recordCatalog } from '../core/catalog.ts';
 import { projectKey } from '../core/operation.ts';
-import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
+import {
+  copyLogicalSize,
+  selectBranchInAnyState,
+  updateBranch,
+  updateCatalogKept,
+  updateLogicalSize,
+} from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
 import { settleCopiedDatabases } from '../db/databases.ts';
 import { updateHistory } from '../db/histories.ts';
@@ -14,7 +20,7 @@ import { releaseShared } from '../db/operations.ts';
 import { recallPasswords, settleCopiedRoles } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
 import { copyPast, pastOf, readSource } from './copy-source.ts';
-import { abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { abandon, abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { adminSecretOf, type BranchTarget, findBranch } from './target.ts';
 
 const copy: Step = async (context) => {
@@ -22,6 +28,7 @@ const copy: Step = async (context) => {
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
   const past = pastOf(context);
+  if (past === null && (await isEmpty(context, parentId))) return abandon('the parent has no data to copy');
   return abandonIfHopeless(async () => {
     const made =
       past === null
@@ -52,6 +59,12 @@ const copy: Step = async (context) => {
     });
   });
 };
+
+/** Whatever was to give it data is over by now: that holds the branch. */
+async function isEmpty({ core }: StepContext, id: BranchId): Promise<boolean> {
+  const branch = await selectBranchInAnyState(core.database.sql, id);
+  return branch === undefined || branch.currentState === 'init';
+}
 
 async function copyHead(context: StepContext, { project, ref }: BranchTarget, parentId: BranchId) {
   const source = { kind: 'branch', branchId: parentId } as const;

@@ -101,6 +101,10 @@ describe('a pooled client gets the answers of a plain server', () => {
       ],
     ],
     [
+      'to the unnamed statement before a query that is no text',
+      [parse('', 'select 1'), sync, invalid(query('select a'), 'a'), bind(''), execute()],
+    ],
+    [
       'to the unnamed statement before a skipped query',
       [parse('', 'select 1'), sync, failing, query('select 2'), sync, bind(''), execute()],
     ],

@@ -3,6 +3,7 @@
  * the names that the statements have on servers, and a statement is prepared first where the server does not have it.
  * Everything else passes unchanged; a long message passes in the pieces in which it arrives.
  */
+import { isUtf8 } from 'node:buffer';
 import { CatnapError } from '../../lib/errors.ts';
 import { ProtocolError } from '../protocol/wire.ts';
 import { ChunkEditor, closeMessage, parseMessage, withName } from './chunk-editor.ts';
@@ -26,11 +27,6 @@ const boundBytesMax = 64 * 1024;
 /** No server has a statement of this name, so the server reports that it does not exist. */
 const missingName = 'unnamed';
 const flushMessage = Buffer.from([requestTypes.flush, 0, 0, 0, 4]);
-
-/** The text ends with the first zero, and so does the message. Of a long one, only the beginning is here. */
-function isMalformedQuery({ chunk, at }: ChunkEditor, end: number): boolean {
-  return end <= chunk.length && chunk.indexOf(0, at + headerBytes) !== end - 1;
-}
 
 export class RequestTranslator {
   readonly #statements: ClientStatements;
@@ -179,8 +175,9 @@ export class RequestTranslator {
 
   #query(editor: ChunkEditor, end: number, { replies }: TranslationTarget): void {
     const change = this.#deallocate(editor, editor.at + headerBytes, end);
-    // As in Postgres, a simple query drops the unnamed statement, unless its message is none.
-    const drop = isMalformedQuery(editor, end) ? null : this.#unnamed.drop(replies.batch);
+    // As in Postgres, a simple query drops the unnamed statement, unless its message cannot be read.
+    const isDropped = !this.#unnamed.isNone && this.#isReadable(editor, end);
+    const drop = isDropped ? this.#unnamed.drop(replies.batch) : null;
     if (change === null) return void replies.expect(requestKind.query, drop);
     const { isInBatch } = replies;
     expectStandIn(replies);
@@ -189,6 +186,14 @@ export class RequestTranslator {
     editor.insert(isInBatch ? makeStandIn : makeStandInAndSync);
     editor.replace(queryStandIn, end - editor.at);
     replies.expect(requestKind.query, drop === null ? change : new BothChanges(change, drop));
+  }
+
+  /** The text of a query ends with the first zero, and so does the message. Of a long one, only the beginning is here. */
+  #isReadable({ chunk, at }: ChunkEditor, end: number): boolean {
+    if (end > chunk.length) return true;
+    const textStart = at + headerBytes;
+    const isText = this.#names.encoding !== 'UTF8' || isUtf8(chunk.subarray(textStart, end));
+    return isText && chunk.indexOf(0, textStart) === end - 1;
   }
 
   /** Drops the statement that the text deallocates. Null when the client has none of that name. */

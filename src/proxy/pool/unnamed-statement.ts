@@ -57,10 +57,14 @@ export class UnnamedStatement {
     return this.#latest;
   }
 
-  /** The client has sent a simple query, which drops the statement. Null when there is nothing to drop. */
-  drop(batch: number): StatementChange | null {
+  /** Whether there is certainly none. */
+  get isNone(): boolean {
     const { message, turn, madeIn } = this.#current;
-    if (message === null && turn === -1 && madeIn === null) return null;
+    return message === null && turn === -1 && madeIn === null;
+  }
+
+  /** The client has sent a simple query, which drops the statement. */
+  drop(batch: number): StatementChange {
     this.#latest = new Version(null, -1, batch, this.#current, none);
     return this.#latest;
   }

@@ -122,8 +122,8 @@ export function makeScript(random: Random, { mark, isAlone, damage }: ScriptOpti
 }
 
 /**
- * A server of Postgres 17 crashes when the unnamed portal of a START TRANSACTION is executed again after an error, and
- * takes all other sessions along. It is the same without Catnap, so no script executes that portal without a Bind.
+ * A server of Postgres 17 crashes when the unnamed portal that has begun a transaction is executed again after an error,
+ * and takes all other sessions along. It is the same without Catnap, so no script executes that portal without a Bind.
  */
 function withoutCrash(messages: readonly Buffer[]): Buffer[] {
   let hasBegun = false;
@@ -132,7 +132,7 @@ function withoutCrash(messages: readonly Buffer[]): Buffer[] {
     const type = String.fromCharCode(message[0] ?? 0);
     if ('QS'.includes(type)) isBound = false;
     if (type === 'B') isBound = true;
-    hasBegun ||= message.includes('start transaction');
+    hasBegun ||= message.includes('start transaction') || message.includes('begin');
     const isOfUnnamed = type === 'E' && message[5] === 0;
     return !(isOfUnnamed && hasBegun && !isBound);
   });
