@@ -42,6 +42,7 @@ function run(config: Config): Promise<number> {
       create: (bytes, say) => createStorage(config, bytes, say),
       status: () => storageStatus(config),
     },
+    kubernetesManifests: async (options) => (await import('./machine/kubernetes/render.ts')).render(options),
     restore: {
       keyLine: readBackupKeyLine(),
       installation: async (request, say) => restoreFromBackup(config, request, say),

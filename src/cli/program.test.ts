@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
-import type { Check, CliParts, StorageParts, UpOptions } from './kit/parts.ts';
+import type { Check, CliParts, ManifestOptions, RenderedManifests, StorageParts, UpOptions } from './kit/parts.ts';
 import { runPsql } from './kit/run-psql.ts';
 import { runCli } from './program.ts';
 
@@ -49,6 +49,7 @@ async function catnap(args: readonly string[], changes: Partial<CliParts> = {}):
     doctor: async () => [],
     restore: noRestore,
     storage: noStorage,
+    kubernetesManifests: notHere,
     backup: { verify: notHere, key: async () => undefined },
     recoverKey: notHere,
     stdin: new PassThrough(),
@@ -187,6 +188,37 @@ describe('up', () => {
       code: 2,
       err: expect.stringMatching(/"console" is not one of api, worker, proxy/),
     });
+  });
+});
+
+describe('kubernetes manifests', () => {
+  const needed = ['--image', 'catnap:1', '--host', 'a.test', '--domain', 'b.test', '--postgres-images', '17=pg:17.6'];
+  const printing = (options: readonly string[], wrong: RenderedManifests['wrong'] = null) => {
+    const asked: ManifestOptions[] = [];
+    const kubernetesManifests = async (given: ManifestOptions) => {
+      asked.push(given);
+      return { wrong, text: 'kind: Namespace\n' };
+    };
+    return catnap(['kubernetes', 'manifests', ...options], { kubernetesManifests }).then((ran) => ({ ...ran, asked }));
+  };
+
+  test('prints them for what is said, and leaves the rest to its usual values', async () => {
+    const { code, out, asked } = await printing([...needed, '--apis', '3']);
+    expect([code, out]).toEqual([0, 'kind: Namespace\n']);
+    expect(asked).toEqual([
+      { image: 'catnap:1', host: 'a.test', domain: 'b.test', postgresImages: { 17: 'pg:17.6' }, apis: 3 },
+    ]);
+  });
+
+  test('names the option that is wrong', async () => {
+    const wrong = { name: 'computesNamespace', form: 'another one' };
+    expect(await printing(needed, wrong)).toMatchObject({
+      code: 2,
+      out: '',
+      err: 'catnap: --computes-namespace must be another one\n',
+    });
+    const images = await printing([...needed.slice(0, -1), 'pg:17']);
+    expect(images).toMatchObject({ code: 2, err: expect.stringContaining('It must be major=image') });
   });
 });
 

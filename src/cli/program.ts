@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { addBackup } from './commands/backup.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
+import { addKubernetes } from './commands/kubernetes.ts';
 import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
 import { addPsql } from './commands/psql.ts';
@@ -36,6 +37,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   addSnapshots(program, run);
   addRestore(program, run);
   addBackup(program, run);
+  addKubernetes(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

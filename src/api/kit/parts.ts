@@ -51,6 +51,8 @@ export interface ApiParts {
   readonly authProvider: AuthProviderParts;
   /** Where the proxies take requests for SQL over HTTP. */
   readonly proxySockets: readonly string[];
+  /** Aborted when the process begins to stop: what it has begun is finished, and nobody should send it more. */
+  readonly draining?: AbortSignal;
   /** For the few replies that are the result of an operation. */
   readonly awaitOperation: AwaitOperation;
   readonly providers: Providers;

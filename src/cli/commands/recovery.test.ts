@@ -46,6 +46,7 @@ async function catnap(...args: string[]) {
     restore: { keyLine: undefined, installation: unused, project: unused },
     backup: { verify: unused, key: unused },
     storage: { plan: unused, create: unused, status: unused },
+    kubernetesManifests: unused,
     recoverKey: unused,
     stdin: new PassThrough(),
     stdout,

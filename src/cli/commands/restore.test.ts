@@ -45,6 +45,7 @@ async function restore(...args: string[]) {
     },
     backup: { verify: unused, key: async () => 'the key of this home' },
     storage: { plan: unused, create: unused, status: unused },
+    kubernetesManifests: unused,
     stdin: new PassThrough(),
     stdout,
     stderr,

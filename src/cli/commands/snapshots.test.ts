@@ -38,6 +38,7 @@ async function snapshots(words: string) {
     up: async () => 0,
     doctor: async () => [],
     storage: { plan: notHere, create: notHere, status: notHere },
+    kubernetesManifests: notHere,
     restore: { keyLine: undefined, installation: notHere, project: notHere },
     backup: { verify: notHere, key: notHere },
     recoverKey: notHere,

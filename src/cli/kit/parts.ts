@@ -142,6 +142,40 @@ export interface BackupParts {
   readonly verify: (sample: number | null, say: (line: string) => void) => Promise<Verification>;
 }
 
+/** By the names of the command's options; those that are left out have their usual values. */
+export interface ManifestOptions {
+  readonly image: string;
+  readonly host: string;
+  readonly domain: string;
+  /** By major. */
+  readonly postgresImages: Readonly<Record<string, string>>;
+  readonly region?: string;
+  readonly namespace?: string;
+  readonly computesNamespace?: string;
+  readonly apis?: number;
+  readonly workers?: number;
+  readonly proxies?: number;
+  readonly secret?: string;
+  readonly tlsSecret?: string;
+  readonly ingressTlsSecret?: string;
+  readonly ingressClass?: string;
+  readonly ingressNamespace?: string;
+  readonly monitoringNamespace?: string;
+  readonly operatorNamespace?: string;
+  readonly storageClass?: string;
+  readonly snapshotClass?: string;
+  readonly volumeSize?: string;
+  readonly apiServer?: string;
+  readonly drainSeconds?: number;
+}
+
+export interface RenderedManifests {
+  /** The first option that is wrong, and what it may be. */
+  readonly wrong: { readonly name: string; readonly form: string } | null;
+  /** A stream of YAML; empty when something is wrong. */
+  readonly text: string;
+}
+
 export interface CliParts {
   readonly version: string;
   readonly home: string;
@@ -155,6 +189,7 @@ export interface CliParts {
   readonly up: (options: UpOptions) => Promise<number>;
   readonly doctor: () => Promise<readonly Check[]>;
   readonly storage: StorageParts;
+  readonly kubernetesManifests: (options: ManifestOptions) => Promise<RenderedManifests>;
   readonly restore: RestoreParts;
   readonly backup: BackupParts;
   /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */
