@@ -188,7 +188,7 @@ export class RequestTranslator {
     replies.expect(requestKind.query, drop === null ? change : new BothChanges(change, drop));
   }
 
-  /** The text of a query ends with the first zero, and so does the message. Of a long one, only the beginning is here. */
+  /** The text of a query ends with its first zero, and the message there. Of a long one only the beginning is here. */
   #isReadable({ chunk, at }: ChunkEditor, end: number): boolean {
     if (end > chunk.length) return true;
     const textStart = at + headerBytes;

@@ -122,8 +122,9 @@ export function makeScript(random: Random, { mark, isAlone, damage }: ScriptOpti
 }
 
 /**
- * A server of Postgres 17 crashes when the unnamed portal that has begun a transaction is executed again after an error,
- * and takes all other sessions along. It is the same without Catnap, so no script executes that portal without a Bind.
+ * A server of Postgres 17 crashes when the unnamed portal that has begun a transaction is executed again after an
+ * error, and takes all other sessions along. It is the same without Catnap, so no script executes that portal without a
+ * Bind.
  */
 function withoutCrash(messages: readonly Buffer[]): Buffer[] {
   let hasBegun = false;
