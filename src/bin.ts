@@ -31,6 +31,7 @@ function run(config: Config): Promise<number> {
   return runCli(process.argv.slice(2), {
     version: readVersion(),
     home: config.home,
+    folder: process.cwd(),
     url: localUrl(config),
     apiKey: config.apiKey,
     processNames,

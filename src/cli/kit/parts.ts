@@ -145,6 +145,8 @@ export interface BackupParts {
 export interface CliParts {
   readonly version: string;
   readonly home: string;
+  /** The folder that the command was given in. */
+  readonly folder: string;
   /** Where the API of this configuration listens, without a path. */
   readonly url: string;
   /** The configured key; without it the file in the data home is read. */
