@@ -5,7 +5,7 @@
 import { runCli } from './cli/program.ts';
 import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
-import { readVersion } from './lib/version.ts';
+import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { readBackupKey } from './machine/key-files.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
@@ -29,7 +29,7 @@ async function main(): Promise<number> {
 
 function run(config: Config): Promise<number> {
   return runCli(process.argv.slice(2), {
-    version: readVersion(),
+    version: versionText(),
     home: config.home,
     folder: process.cwd(),
     url: localUrl(config),
@@ -57,6 +57,11 @@ function run(config: Config): Promise<number> {
     stdout: process.stdout,
     stderr: process.stderr,
   });
+}
+
+function versionText(): string {
+  const commit = readCommit();
+  return commit === null ? readVersion() : `${readVersion()} (${commit})`;
 }
 
 // `catnap … | head` closes the pipe early; that is no failure.
