@@ -7,6 +7,7 @@ import { addComputes } from './commands/computes.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLink, addOpen } from './commands/link.ts';
+import { addMcp } from './commands/mcp.ts';
 import { addOperations } from './commands/operations.ts';
 import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
@@ -38,6 +39,7 @@ const commands = [
   addSnapshots,
   addRecovery,
   addLink,
+  addMcp,
   addKeys,
   addPlan,
   addOutbox,
