@@ -2,12 +2,14 @@
  * The `catnap` command as a program: reads the configuration, hands the commands what they need, and turns whatever
  * happens into one line and an exit code.
  */
+import { fileURLToPath } from 'node:url';
 import { runCli } from './cli/program.ts';
 import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
 import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { readBackupKey } from './machine/key-files.ts';
+import { findSystemdVersion, installService, planService } from './machine/service.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
@@ -51,6 +53,16 @@ function run(config: Config): Promise<number> {
     backup: {
       key: () => readBackupKey(config.home),
       verify: (sample, say) => verifyFromBackup(config, sample, say),
+    },
+    service: {
+      plan: async (account) =>
+        planService({
+          account,
+          entry: fileURLToPath(new URL('bin.js', import.meta.url)),
+          isRoot: process.getuid?.() === 0,
+          systemdVersion: await findSystemdVersion(),
+        }),
+      install: installService,
     },
     recoverKey: () => recoverKey(config),
     stdin: process.stdin,

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
 import { catnapCommand } from '../../test/helpers/run-cli.ts';
-import type { Check, CliParts, StorageParts, UpOptions } from './kit/parts.ts';
+import type { Check, CliParts, ServicePlan, StorageParts, UpOptions } from './kit/parts.ts';
 import { runPsql } from './kit/run-psql.ts';
 
 let home: string;
@@ -125,6 +125,35 @@ describe('branches', () => {
     replies[`${compare}&base_lsn=0%2F1`] = { body: { diff: '' } };
     const same = await catnap(['branches', 'schema-diff', 'dev', 'main@0/1', '--project', 'p', '--database', 'd']);
     expect(same).toEqual({ code: 0, out: 'The schemas are the same.\n', err: '' });
+  });
+});
+
+describe('service', () => {
+  const plan = {
+    unitFile: '/etc/x.service',
+    settingsFile: '/etc/x.env',
+    text: '[Unit]\n',
+    next: ['systemctl daemon-reload'],
+    notes: ['It is old.'],
+  };
+
+  test('prints the unit, or writes it when told and says what comes next', async () => {
+    const written: string[] = [];
+    const asked: (string | undefined)[] = [];
+    const service = {
+      plan: async (account: string | undefined) => {
+        asked.push(account);
+        return plan;
+      },
+      install: async ({ unitFile }: ServicePlan) => void written.push(unitFile),
+    };
+    expect((await catnap(['service', 'install', '--print', '--user', 'cat'], { service })).out).toBe('[Unit]\n');
+    const unsure = await catnap(['service', 'install'], { service });
+    expect(unsure).toMatchObject({ code: 1, err: expect.stringContaining('--yes') });
+    expect(written).toEqual([]);
+    const { out } = await catnap(['service', 'install', '--yes'], { service });
+    expect(out).toMatch(/unit: +\/etc\/x\.service\n.*\nIt is old\.\nNext:\n {2}systemctl daemon-reload\n$/);
+    expect([written, asked]).toEqual([['/etc/x.service'], ['cat', undefined, undefined]]);
   });
 });
 

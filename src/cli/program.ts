@@ -16,6 +16,7 @@ import { addPsql } from './commands/psql.ts';
 import { addRecovery } from './commands/recovery.ts';
 import { addRestore } from './commands/restore.ts';
 import { addDatabases, addRoles } from './commands/roles.ts';
+import { addService } from './commands/service.ts';
 import { addSnapshots } from './commands/snapshots.ts';
 import { addSql } from './commands/sql.ts';
 import { addStatus } from './commands/status.ts';
@@ -44,6 +45,7 @@ const commands = [
   addPlan,
   addOutbox,
   addDoctor,
+  addService,
   addStorage,
   addBackup,
   addRestore,

@@ -26,6 +26,7 @@ export async function catnapCommand(args: readonly string[], changes: Partial<Cl
     storage: { plan: notHere, create: notHere, status: notHere },
     restore: { keyLine: undefined, installation: notHere, project: notHere },
     backup: { verify: notHere, key: async () => undefined },
+    service: { plan: notHere, install: notHere },
     recoverKey: notHere,
     stdin: new PassThrough(),
     stdout,
