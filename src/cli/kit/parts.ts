@@ -176,9 +176,26 @@ export interface RenderedManifests {
   readonly text: string;
 }
 
+export interface ServicePlan {
+  readonly unitFile: string;
+  readonly settingsFile: string;
+  readonly text: string;
+  readonly next: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** What `catnap service` needs from the machine; failures are for people to read. */
+export interface ServiceParts {
+  /** `account` is whom it is to run as; undefined for the user who asks. */
+  readonly plan: (account: string | undefined) => Promise<ServicePlan>;
+  readonly install: (plan: ServicePlan) => Promise<void>;
+}
+
 export interface CliParts {
   readonly version: string;
   readonly home: string;
+  /** The folder that the command was given in. */
+  readonly folder: string;
   /** Where the API of this configuration listens, without a path. */
   readonly url: string;
   /** The configured key; without it the file in the data home is read. */
@@ -192,6 +209,7 @@ export interface CliParts {
   readonly kubernetesManifests: (options: ManifestOptions) => Promise<RenderedManifests>;
   readonly restore: RestoreParts;
   readonly backup: BackupParts;
+  readonly service: ServiceParts;
   /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */
   readonly recoverKey: () => Promise<{ readonly key: string; readonly isNew: boolean }>;
   readonly stdin: Readable & { readonly isTTY?: boolean };
