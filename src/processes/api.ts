@@ -4,6 +4,7 @@ import type { App } from '../api/kit/app-type.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
 import { makeDump } from '../compute/schema-dump/dump.ts';
+import { readSessions, signalSession } from '../compute/server/sessions.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationFollower } from '../core/operation-wait.ts';
 import { makeSchemaReader } from '../core/schema-reader.ts';
@@ -43,6 +44,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
     readLog: (ref, limit) => driver.readLog(ref, limit),
+    sessions: { read: readSessions, signal: signalSession },
     dumpSchema: makeSchemaReader(core, waker, makeDump(config)),
     authProvider,
     proxySockets,
