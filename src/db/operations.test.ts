@@ -5,7 +5,14 @@ import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { computeKeys, enqueue } from '../core/operation.ts';
 import type { ProjectId } from '../lib/ids.ts';
 import { expireLeases, newLease, releaseLease } from './leases.ts';
-import { cancelOperations, claimOperation, finishOperation, lockLeased, type OperationRow } from './operations.ts';
+import {
+  cancelOperations,
+  claimOperation,
+  finishOperation,
+  lockLeased,
+  type OperationRow,
+  selectOperations,
+} from './operations.ts';
 import { lockProject } from './projects.ts';
 
 let test: TestCore;
@@ -25,6 +32,18 @@ const queue = (keys: { exclusive?: string[]; shared?: string[]; priority?: numbe
 const claim = (leaseMs = 60_000) => claimOperation(test.core.database.sql, randomUUID(), leaseMs);
 const finish = (operation: OperationRow) =>
   test.core.database.transaction((tx) => finishOperation(tx, operation, 'finished'));
+
+it('a page goes on behind an operation of the same millisecond', async () => {
+  const { sql } = test.core.database;
+  const older = await queue({});
+  const newer = await queue({});
+  await sql`update operations set created_at = '2026-01-01T00:00:00.000200Z' where id = ${older.id}`;
+  await sql`update operations set created_at = '2026-01-01T00:00:00.000900Z' where id = ${newer.id}`;
+  const [first] = await selectOperations(sql, projectId, { before: null, limit: 1 });
+  expect(first?.id).toBe(newer.id);
+  const next = await selectOperations(sql, projectId, { before: first?.cursor ?? '', limit: 1 });
+  expect(next.map(({ id }) => id)).toEqual([older.id]);
+});
 
 describe('the operation queue', () => {
   it.each([

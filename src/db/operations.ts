@@ -319,7 +319,7 @@ export async function selectOperations(
   return sql<(OperationRow & { cursor: string })[]>`
     select *, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as cursor from operations
     where project_id = ${projectId} and action is not null
-      and (${page.before}::timestamptz is null or created_at < ${page.before}::timestamptz)
+      and (${page.before}::text is null or created_at < ${page.before}::text::timestamptz)
     order by created_at desc, sequence desc limit ${page.limit}`;
 }
 

@@ -6,6 +6,7 @@ import type { World } from '../chaos/world.ts';
 const betweenMs = 300;
 /** More would only make the catalogue longer. */
 const rolesMax = 20;
+const waitingMax = 3;
 
 export class KeyedLoad {
   made = 0;
@@ -31,6 +32,18 @@ export class KeyedLoad {
       await this.#send('POST', path, { role: { name: `keyed${number}` } });
       this.made++;
       if (number >= rolesMax) await this.#send('DELETE', `${path}/keyed${number - rolesMax}`);
+      await thinkTime(betweenMs);
+      await this.#untilShort(`/projects/${tenant.projectId}/operations?limit=20`);
+    }
+  }
+
+  /** On a slow machine the queue would grow for as long as the run lasts, and outlast the patience at its end. */
+  async #untilShort(path: string): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      const reply = await this.#world.call('GET', path);
+      const listed = (reply?.body?.operations ?? []) as readonly { readonly status: string }[];
+      const waiting = listed.filter(({ status }) => ['scheduling', 'running', 'failed'].includes(status));
+      if (reply?.status === 200 && waiting.length <= waitingMax) return;
       await thinkTime(betweenMs);
     }
   }
