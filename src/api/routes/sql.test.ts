@@ -46,7 +46,12 @@ async function start(gone: readonly string[] = [], serve?: RequestListener): Pro
     () => rm(directory, { recursive: true, force: true }),
     () => proxy.close(),
     () => proxy.closeAllConnections(),
-    () => app.close(),
+    async () => {
+      // A client that was left may have opened one more connection, which Node waits for although nothing was asked.
+      const closed = app.close();
+      app.server.closeAllConnections();
+      await closed;
+    },
   );
   return { port: (app.server.address() as AddressInfo).port, heard, lines };
 }
