@@ -1,7 +1,8 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
  * each product, types of the API for its two clients and of objects of Kubernetes, docs/compatibility.md,
- * docs/reliability.md, docs/performance.md and docs/licenses.md. `.ci/run` demands that nothing changes.
+ * docs/reliability.md, docs/performance.md, docs/scaling.md and docs/licenses.md. `.ci/run` demands that nothing
+ * changes.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,6 +18,7 @@ import { renderErrors, withSettings } from './render-docs.mjs';
 import { renderLicenses } from './render-licenses.mjs';
 import { renderPerformance } from './render-performance.mjs';
 import { renderReliability } from './render-reliability.mjs';
+import { renderScaling } from './render-scaling.mjs';
 import { renderCliTypes, renderConsoleTypes, renderKubernetesTypes } from './render-types.mjs';
 import { describePackages, installedFolders, readLock } from './third-party.mjs';
 
@@ -54,8 +56,11 @@ write('docs/compatibility.md', renderCompatibility({ ...contract, routes, client
 const { bugs } = readJson('docs/reliability/bugs.json');
 write('docs/reliability.md', renderReliability({ ledgers: readLedgers('docs/reliability', 'bugs.json'), bugs }));
 const { reasons } = readJson('docs/performance/reasons.json');
-const { page, pictures } = renderPerformance({ ledgers: readLedgers('docs/performance', 'reasons.json'), reasons });
+const ledgers = readLedgers('docs/performance', 'reasons.json');
+const { page, pictures } = renderPerformance({ ledgers, reasons });
 write('docs/performance.md', page);
+const scaling = renderScaling(ledgers);
+if (scaling !== null) write('docs/scaling.md', scaling);
 for (const [name, picture] of pictures) write(`docs/images/${name}`, picture);
 // Last, because what was written above is part of the build.
 build();

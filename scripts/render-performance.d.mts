@@ -19,7 +19,7 @@ interface Measure {
   readonly atMost?: number;
 }
 
-interface Ledger {
+export interface Ledger {
   readonly name: string;
   readonly busy: boolean;
   readonly date: string;

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { renderPerformance } from '../scripts/render-performance.mjs';
 import { fitPower } from '../scripts/render-plot.mjs';
+import { renderScaling } from '../scripts/render-scaling.mjs';
 
 const spread = (median: number) => ({ median, min: median / 2, max: median * 2, n: 5 });
 const ledger = {
@@ -51,4 +52,23 @@ test('a ledger without a chapter is refused', () => {
   expect(() => renderPerformance({ ledgers: [{ ...ledger, name: 'other', measures: [] }], reasons: {} })).toThrow(
     'docs/performance/other.json belongs to no chapter',
   );
+});
+
+test('half of a core, less what ticks anyway, carries so many of each', () => {
+  const used = (thing: string, ms: number, log: number) => [
+    { what: `system database, ${thing}: busy`, unit: 'ms', ours: spread(ms) },
+    { what: `system database, ${thing}: transactions`, unit: '×', ours: spread(2) },
+    { what: `system database, ${thing}: rows read`, unit: '×', ours: spread(30) },
+    { what: `system database, ${thing}: log written`, unit: 'bytes', ours: spread(log) },
+  ];
+  const measures = [
+    ...used('at rest, each second', 100, 0),
+    ...used('API: get a compute', 4, 5_000),
+    ...[10, 1_000].map((at) => ({ what: 'get', at, of: 'computes', unit: 'ms', ours: spread(7) })),
+  ];
+  const page = renderScaling([{ ...ledger, name: 'scale', measures }]);
+  expect(page).toContain('| API: get a compute | 4 ms | 2 | 30 | 5 kB |');
+  expect(page).toContain('| API: get a compute | 100 a second | 500 kB a second |');
+  expect(page).toContain('| get, ms | 7 | 7 | 0.00 |');
+  expect(renderScaling([{ ...ledger, measures }])).toBeNull();
 });

@@ -1,0 +1,3 @@
+import type { Ledger } from './render-performance.mjs';
+
+export function renderScaling(ledgers: readonly Ledger[]): string | null;
