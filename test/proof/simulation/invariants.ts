@@ -185,7 +185,14 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
       exclusiveKeys.includes(endpointKey(primary.id)) &&
       exclusiveKeys.filter(isOfBranch).length > 1,
   );
-  const mayWait = primary?.currentState === 'idle' && (hasMoved || primary.startedAt === null);
+  // A restore brings what was pending on its source, and wakes nobody who slept.
+  const last = rows.operations.findLast(
+    ({ job, branchId, endpointId }) =>
+      (job === 'restore_branch' && branchId === branch.id) ||
+      (['start_compute', 'apply_config'].includes(job) && endpointId === primary?.id),
+  );
+  const wasRestored = last?.job === 'restore_branch';
+  const mayWait = primary?.currentState === 'idle' && (hasMoved || wasRestored || primary.startedAt === null);
   const isAwaited = primary !== undefined && !mayWait;
   const isLeft = (row: RoleRow | DatabaseRow, isThere: boolean) => {
     const isCarriedOut = isThere === (row.droppedAt === null);

@@ -135,6 +135,11 @@ it.each([
   expect((await playMoves(ground, [...waiting.split(' / '), ...moves])).violations).toEqual([]);
 });
 
+it('what was pending on the source of a restore waits for the next start of a compute that sleeps', async () => {
+  const moves = 'c1 createBranch 5 7 / settle / c1 suspend 1 4 / settle / c2 restore 3 4 / c2 / c1 resetPassword 1 6';
+  expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
+});
+
 it('a compute on its way to a branch is not asked what that branch holds', async () => {
   const moves = ['c1 createBranch 1 0', 'settle', 'c1 createRole 0 0', 'settle', 'c1 createBranch 1 1', 'c1', 'c1'];
   const { violations, trace } = await playMoves(ground, [...moves, 'c1 move 0 1', 'c1']);
