@@ -111,14 +111,18 @@ async function play(target: Target, script: Script, random: Random, findings: Fi
   return { words: received.flatMap(wordOf), isAtEnd: isAtEnd(received, script.mark) };
 }
 
-/** A pooled client whose server is lost gets an error for each of its requests, the last one too, and goes on. */
-async function arrive(client: WireClient, script: Script): Promise<void> {
-  const isLost = ({ received }: WireClient) => received.at(-1)?.type === 'Z' && received.some(isServerLoss);
-  await client.until(({ received }) => isAtEnd(received, script.mark) || isLost(client));
-  const last = script.messages.at(-1);
-  if (client.isClosed || isAtEnd(client.received, script.mark) || !isLost(client) || last === undefined) return;
-  await client.send([last]);
-  await client.until(({ received }) => isAtEnd(received, script.mark));
+/**
+ * A pooled client whose server is lost gets an error for each of its requests, the last one too, and goes on. It may
+ * lose the next server as well, with what it has sent since.
+ */
+async function arrive(client: WireClient, { messages, mark }: Script): Promise<void> {
+  const { received } = client;
+  for (let from = 0; ; from = received.length) {
+    const isLost = () => received.at(-1)?.type === 'Z' && received.slice(from).some(isServerLoss);
+    await client.until(() => isAtEnd(received, mark) || isLost());
+    if (client.isClosed || isAtEnd(received, mark)) return;
+    await client.send(messages.slice(-1));
+  }
 }
 
 function isServerLoss({ type, body }: Received): boolean {
