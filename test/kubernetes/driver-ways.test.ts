@@ -106,11 +106,27 @@ test('tenants are kept out of the database of Catnap, and its login out of their
   await expect(b.query(running, 'SELECT 1', { database: 'catnap' })).rejects.toThrow(/rejects connection/);
 });
 
-test.each(['postgres', 'streaming_replica'])('the role %s is the operator’s, and no tenant’s', async (name) => {
+const operatorsRoles = ['postgres', 'streaming_replica', 'cnpg_metrics_exporter'];
+test.each(operatorsRoles)('the role %s is the operator’s, and no tenant’s', async (name) => {
   await b.started();
   const change = { ...noChange, roles: [{ name, verifier }] };
   await expect(b.driver.configure(b.ref, change)).rejects.toThrow(/reserved/);
   expect((await b.driver.readCatalog(b.ref)).roles).toEqual([]);
+});
+
+test('probes of the operator are nobody’s work', async () => {
+  const running = await b.started();
+  const asAdmin = (text: string) =>
+    b.query(running, text, { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' });
+  await asAdmin(`ALTER ROLE postgres PASSWORD '${verifier}'`);
+  const probe = b.query(running, 'SELECT pg_sleep(600)', { username: 'postgres', database: 'postgres' });
+  const ended = expect(probe).rejects.toThrow(/canceling statement/);
+  const theirs = `FROM pg_stat_activity WHERE usename = 'postgres' AND state = 'active'`;
+  await eventually(async () => expect(await asAdmin(`SELECT count(*)::int AS n ${theirs}`)).toEqual([{ n: 1 }]));
+  expect(await b.driver.observeWork(b.ref)).toEqual({ work: null, lastWorkAt: null });
+  expect(await b.driver.measure(b.ref)).toMatchObject({ connectionsActive: 0, connectionsIdle: 0 });
+  await asAdmin(`SELECT pg_cancel_backend(pid) ${theirs}`);
+  await ended;
 });
 
 test('a branch whose name its data left behind gets data of another name', async () => {

@@ -37,8 +37,12 @@ export interface NewDatabase {
 
 /** As the operator writes it, without the rules for its own roles. */
 const hbaOf = ({ rules = [] }: ServerSettings) => [...rules, 'host all all all scram-sha-256', ''].join('\n');
-/** That of the operator's replicas, which every server has, whether there are any or not. */
-const replicaRole = 'CREATE ROLE streaming_replica LOGIN REPLICATION';
+/** Those of the operator's replicas and of its metrics, which every server has, whether anybody uses them or not. */
+const operatorsRoles = [
+  'CREATE ROLE streaming_replica LOGIN REPLICATION',
+  'CREATE ROLE cnpg_metrics_exporter LOGIN',
+  'GRANT pg_monitor TO cnpg_metrics_exporter',
+];
 /** Nothing of a test need outlive the machine; everything else is the server's own. */
 const hasty = { fsync: 'off', shared_buffers: '16MB' };
 
@@ -71,7 +75,7 @@ export class Volumes {
       .digest('hex');
     const kept = join(this.#folder, 'made', key);
     const all = [
-      replicaRole,
+      ...operatorsRoles,
       `CREATE ROLE ${owner} LOGIN`,
       `CREATE DATABASE ${database} OWNER ${owner} TEMPLATE template0`,
       ...statements,
