@@ -123,24 +123,42 @@ function checkByWebhook(resource: Resource, { metadata: { name }, spec }: Cluste
       `Invalid value: "${value}": Can't set fixed configuration parameter`,
     );
   }
+  const {
+    shared_buffers: buffers,
+    min_wal_size: least = '80MB',
+    max_wal_size: most = '1GB',
+  } = spec.postgresql?.parameters ?? {};
+  const requested = String(spec.resources?.requests?.memory ?? '0');
+  if (buffers !== undefined && requested !== '0' && megabytesIn(buffers) * 1024 ** 2 > bytesIn(requested)) {
+    const message = 'Memory request is lower than PostgreSQL `shared_buffers` value';
+    deny('spec.resources.requests', `Invalid value: "${requested}": ${message}`);
+  }
+  if (megabytesIn(least) >= megabytesIn(most)) {
+    const should = 'Parameter min_wal_size (default 80MB) should be smaller than parameter max_wal_size (default 1GB)';
+    deny('spec.postgresql.parameters.min_wal_size', `Invalid value: "${least}": Invalid vale. ${should}`);
+  }
   if (name.length > 50) {
     deny('metadata.name', `Invalid value: "${name}": the maximum length of a cluster name is 50 characters`);
   }
 }
 
-/** Some of those that the operator sets itself: the ones that a compute's settings could hold. */
+/** All that the operator sets itself, in version 1.30.0. */
 const fixedParameters = new Set(
-  [
-    'archive_command',
-    'archive_mode',
-    'cluster_name',
-    'config_file',
-    'data_directory',
-    'hba_file',
-    'hot_standby',
-  ].concat(
-    ['ident_file', 'listen_addresses', 'log_destination', 'log_directory', 'logging_collector', 'port'],
-    ['primary_conninfo', 'recovery_target_time', 'restore_command', 'shared_preload_libraries', 'ssl'],
-    ['ssl_cert_file', 'unix_socket_directories', 'synchronous_standby_names', 'restart_after_crash'],
-  ),
+  `allow_system_table_mods archive_cleanup_command archive_command archive_mode bonjour bonjour_name cluster_name
+  config_file data_directory data_sync_retry event_source external_pid_file hba_file hot_standby ident_file jit_provider
+  listen_addresses log_destination log_directory log_file_mode log_filename log_rotation_age log_rotation_size
+  log_truncate_on_rotation logging_collector pg_failover_slots.primary_dsn pg_failover_slots.standby_slot_names port
+  primary_conninfo primary_slot_name promote_trigger_file recovery_end_command recovery_min_apply_delay recovery_target
+  recovery_target_action recovery_target_inclusive recovery_target_lsn recovery_target_name recovery_target_time
+  recovery_target_timeline recovery_target_xid restart_after_crash restore_command shared_preload_libraries ssl
+  ssl_ca_file ssl_cert_file ssl_crl_file ssl_dh_params_file ssl_ecdh_curve ssl_key_file ssl_passphrase_command
+  ssl_passphrase_command_supports_reload ssl_prefer_server_ciphers stats_temp_directory synchronized_standby_slots
+  synchronous_standby_names syslog_facility syslog_ident syslog_sequence_numbers syslog_split_messages temp_tablespaces
+  unix_socket_directories unix_socket_group unix_socket_permissions`.split(/\s+/),
 );
+
+/** In the operator's own way of reading: no unit means megabytes. */
+const megabytesIn = (size: string) => {
+  const [, digits, unit = 'M'] = /^([\d.]+) *([kMGT]?)B?$/.exec(size) ?? [];
+  return Number(digits) * 1024 ** ('kMGT'.indexOf(unit) - 1);
+};
