@@ -35,6 +35,7 @@ import {
 import { serverSettings } from '../../src/core/sizing.ts';
 import { newBranchId, newProjectId } from '../../src/lib/ids.ts';
 import { type OpenDouble, openDouble } from '../helpers/kubernetes-double/open-double.ts';
+import { withOperatorsDefaults } from '../helpers/kubernetes-double/operator-parameters.ts';
 
 let open: OpenDouble;
 let client: KubernetesClient;
@@ -106,7 +107,7 @@ describe('the double accepts, with closed objects,', () => {
     expect(await client.create(secrets, adminSecretManifest(ref, 'secret', here))).toBe(true);
     expect(await client.create(volumeSnapshots, snapshotManifest(ref, 'br-source-1', here))).toBe(true);
     const written = await client.find(clusters, cluster.metadata.name);
-    expect(written?.spec).toEqual(cluster.spec);
+    expect(written?.spec).toEqual(withOperatorsDefaults(cluster).spec);
     // The login that the Cluster names is the one that the Secret holds.
     const { initdb, recovery } = cluster.spec.bootstrap ?? {};
     const named = (initdb ?? recovery)?.secret?.name ?? '';

@@ -12,6 +12,7 @@ import { ApiFailure, conflict, type Failure, failure, notFound, webhookDown } fr
 import { checkObject } from './check-object.ts';
 import { mergePatched } from './merge-patch.ts';
 import { ObjectStore, type StoredObject, type StoreEvent } from './object-store.ts';
+import { withOperatorsDefaults } from './operator-parameters.ts';
 import { type KubeletMood, resizePod } from './resize-pod.ts';
 
 interface Call {
@@ -142,7 +143,7 @@ export class ApiServerDouble {
   }
 
   #create({ resource, body, query }: Call): unknown {
-    const given = body as KubernetesObject;
+    const given = withOperatorsDefaults(body as KubernetesObject);
     const { namespace = this.namespace } = given.metadata;
     if (namespace !== this.namespace) {
       const message = 'the namespace of the provided object does not match the namespace sent on the request';
@@ -169,7 +170,7 @@ export class ApiServerDouble {
     const patched = mergePatched(found, body) as StoredObject;
     // The state of an object has a path of its own, which is the operator's.
     const { status: _, ...rest } = patched;
-    const next = found.status === undefined ? rest : { ...rest, status: found.status };
+    const next = withOperatorsDefaults(found.status === undefined ? rest : { ...rest, status: found.status });
     checkObject(resource, next, query.get('fieldValidation') === 'Strict' ? 'patch' : null, found);
     return this.store.update(resource.plural, name, () => asStored(next));
   }

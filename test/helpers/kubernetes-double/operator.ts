@@ -13,6 +13,7 @@ import type { ApiServerDouble } from './api-server.ts';
 import { makeAccess, makeClaim, makePod } from './belongings.ts';
 import { claimOf, majorOf, now, podReady, type Status, uncounted, withCondition, withReady } from './cluster-status.ts';
 import type { StoredObject, StoreEvent } from './object-store.ts';
+import { fixedParameters } from './operator-parameters.ts';
 import { isSnapshotReady, takeSnapshot } from './snapshotter.ts';
 import type { Volumes } from './volumes.ts';
 
@@ -191,7 +192,10 @@ export class OperatorDouble {
       shared_preload_libraries: libraries = [],
       pg_hba: rules = [],
     } = cluster.spec.postgresql ?? {};
-    const settings = { address: pod.status.podIP, parameters, libraries, rules };
+    // Where a server listens and logs, and what it archives, is the double's own business.
+    const isOwn = ([name]: [string, string]) => !fixedParameters.has(name);
+    const own = Object.fromEntries(Object.entries(parameters).filter(isOwn));
+    const settings = { address: pod.status.podIP, parameters: own, libraries, rules };
     const isAlive = (await this.#volumes.find(claim)) !== null && this.#servers.has(name);
     if (!isAlive) this.#servers.set(name, await this.#volumes.start(claim, majorOf(cluster), settings));
     else if (this.#configured.get(name) !== JSON.stringify(settings)) await this.#volumes.configure(claim, settings);

@@ -2,10 +2,12 @@
 import type { ComputeRef } from '../../interface/driver.ts';
 import type { Session } from '../../server/admin-session.ts';
 import type { KubernetesClient } from '../client/client.ts';
+import { settingsAnnotation } from '../manifests/labels.ts';
 import { postgresqlOf } from '../manifests/settings.ts';
 import { clusters } from '../objects/kinds.ts';
 import type { ComputeServers, FoundServer } from './compute-servers.ts';
 import { until } from './patience.ts';
+import { givenSettings, namesOfGiven } from './serving.ts';
 
 interface Parts {
   readonly client: KubernetesClient;
@@ -22,14 +24,18 @@ export async function reloadSettings(
 ): Promise<readonly string[]> {
   const wanted = postgresqlOf(settings).parameters ?? {};
   const current = cluster.spec.postgresql?.parameters ?? {};
-  const gone = isWhole ? Object.keys(current).filter((name) => !(name in wanted)) : [];
+  const given = givenSettings(cluster);
+  const gone = isWhole ? given.filter((name) => name in current && !(name in wanted)) : [];
   const changed = [...Object.keys(wanted).filter((name) => wanted[name] !== current[name]), ...gone];
   if (changed.length === 0) return [];
   const { fixed, loadedAt } = await servers.enter(ref, (sql) => readFacts(sql, changed));
   const now = changed.filter((name) => !fixed.includes(name));
   if (now.length > 0) {
     const parameters = Object.fromEntries(now.map((name) => [name, wanted[name] ?? null]));
-    await client.patch(clusters, cluster.metadata.name, { spec: { postgresql: { parameters } } });
+    const left = given.filter((name) => parameters[name] !== null);
+    const names = namesOfGiven(new Set([...left, ...now.filter((name) => name in wanted)]));
+    const metadata = { annotations: { [settingsAnnotation]: names } };
+    await client.patch(clusters, cluster.metadata.name, { metadata, spec: { postgresql: { parameters } } });
     await until(`new settings: ${cluster.metadata.name}`, async () => {
       const found = await servers.find(ref);
       if (found?.generation !== generation) throw new Error(`compute ${ref.endpointId} is not running`);
