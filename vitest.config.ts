@@ -38,6 +38,7 @@ const longest = [
   '/test/e2e/quotas.test.ts',
   '/test/e2e/clone-crashes.test.ts',
   '/test/proof/chaos/chaos.test.ts',
+  '/test/proof/pieces/pieces.test.ts',
   '/test/e2e/branch-restore.test.ts',
   '/src/machine/system-database.test.ts',
   '/test/sweeps/routes.test.ts',

@@ -1,12 +1,16 @@
 #!/usr/bin/env node
-/** The `catnap` command of a checkout: builds what is out of date, then runs it. */
+/** The `catnap` command. In a checkout it first builds what is out of date; a package has the result and no sources. */
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isBuildFresh } from '../scripts/freshness.mjs';
 
-if (!isBuildFresh()) {
-  const script = fileURLToPath(new URL('../scripts/build.mjs', import.meta.url));
-  const { status } = spawnSync(process.execPath, [script], { stdio: ['ignore', 2, 2] });
-  if (status !== 0) process.exit(1);
+const buildScript = fileURLToPath(new URL('../scripts/build.mjs', import.meta.url));
+
+if (existsSync(buildScript)) {
+  const { isBuildFresh } = await import('../scripts/freshness.mjs');
+  if (!isBuildFresh()) {
+    const { status } = spawnSync(process.execPath, [buildScript], { stdio: ['ignore', 2, 2] });
+    if (status !== 0) process.exit(1);
+  }
 }
 await import('../dist/bin.js');

@@ -1,5 +1,7 @@
 /** Which address shows which page. Pages with heavy parts are loaded when they are first opened. */
 import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
+import { type MonitoringSearch, views } from './monitoring/views.ts';
+import { type AuthSearch, authViews } from './pages/auth-view.ts';
 import type { ConnectSearch } from './pages/connect-dialog.tsx';
 import { DashboardPage } from './pages/dashboard.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
@@ -14,16 +16,20 @@ type Search = Record<string, unknown>;
 
 /** Empty ones, and what is off, stay out of the address. */
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+const laterPage = (value: unknown) => (Number.isSafeInteger(value) && Number(value) > 1 ? Number(value) : undefined);
 const flag = (value: unknown) => (value === true ? true : undefined);
 
 export interface ProjectsSearch {
   readonly q?: string | undefined;
   readonly org?: string | undefined;
+  /** The dialog that makes one is open. */
+  readonly create?: true | undefined;
 }
 
 const targetSearch = (search: Search): TargetSearch => ({
   branch: text(search.branch),
   database: text(search.database),
+  at: text(search.at),
 });
 
 const root = createRootRoute({
@@ -40,7 +46,11 @@ const root = createRootRoute({
   errorComponent: ({ error }) => <Failure error={error instanceof Error ? error : new Error(String(error))} />,
 });
 
-const projectSearch = (search: Search): ProjectsSearch => ({ q: text(search.q), org: text(search.org) });
+const projectSearch = (search: Search): ProjectsSearch => ({
+  q: text(search.q),
+  org: text(search.org),
+  create: flag(search.create),
+});
 const index = createRoute({
   getParentRoute: () => root,
   path: '/',
@@ -61,6 +71,7 @@ const deleted = createRoute({
   getParentRoute: () => root,
   path: '/deleted',
   component: lazyRouteComponent(() => import('./pages/deleted.tsx'), 'DeletedPage'),
+  validateSearch: (search: Search): { project?: string | undefined } => ({ project: text(search.project) }),
 });
 const about = createRoute({
   getParentRoute: () => root,
@@ -80,6 +91,7 @@ const dashboard = createRoute({
   path: '/',
   component: DashboardPage,
   validateSearch: (search: Search): ConnectSearch => ({
+    create: flag(search.create),
     connect: text(search.connect),
     compute: text(search.compute),
     database: text(search.database),
@@ -123,7 +135,7 @@ const tables = createRoute({
   validateSearch: (search: Search): TargetSearch & TablesSearch => ({
     ...targetSearch(search),
     table: text(search.table),
-    page: Number.isSafeInteger(search.page) && Number(search.page) > 1 ? Number(search.page) : undefined,
+    page: laterPage(search.page),
     sort: text(search.sort),
     desc: flag(search.desc),
     where: Array.isArray(search.where) && search.where.length > 0 ? search.where : undefined,
@@ -134,16 +146,23 @@ const monitoring = createRoute({
   getParentRoute: () => project,
   path: '/monitoring',
   component: lazyRouteComponent(() => import('./pages/monitoring.tsx'), 'MonitoringPage'),
-  validateSearch: (search: Search): { endpoint?: string | undefined; range?: string | undefined } => ({
+  validateSearch: (search: Search): MonitoringSearch => ({
     endpoint: text(search.endpoint),
+    branch: text(search.branch),
+    view: views.find(({ id }) => id === search.view)?.id,
     range: text(search.range),
+    database: text(search.database),
   }),
 });
 const auth = createRoute({
   getParentRoute: () => project,
   path: '/auth',
   component: lazyRouteComponent(() => import('./pages/auth.tsx'), 'AuthPage'),
-  validateSearch: (search: Search): { q?: string | undefined } => ({ q: text(search.q) }),
+  validateSearch: (search: Search): AuthSearch => ({
+    q: text(search.q),
+    page: laterPage(search.page),
+    view: authViews.find((view) => view === search.view),
+  }),
 });
 const settings = createRoute({
   getParentRoute: () => project,

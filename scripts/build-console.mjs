@@ -7,16 +7,19 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
+import { packageFoldersOf } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = join(root, 'console');
 const fingerprintName = '.built-from';
+const packagesName = '.packages.json';
 
 /** What every page needs, apart from our own script: it changes less often and stays in the browser's cache. */
 const libraries = { name: 'libraries', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// };
 /** What the SQL editor and what runs its text both need; no other page loads it. */
 const editorLibraries = { name: 'editor-libraries', test: /node_modules\/(codemirror|@codemirror|@lezer)\// };
 
+/** Returns the folders of the packages that are in it. */
 export async function buildConsole(target, previous) {
   const fingerprint = fingerprintOf([
     ...filesBelow(source),
@@ -25,11 +28,11 @@ export async function buildConsole(target, previous) {
   ]);
   if (readIfThere(join(previous, fingerprintName)) === fingerprint) {
     cpSync(previous, target, { recursive: true });
-    return;
+    return JSON.parse(readFileSync(join(target, packagesName), 'utf8'));
   }
   const { build } = await import('vite');
   const { default: react } = await import('@vitejs/plugin-react');
-  await build({
+  const { output } = await build({
     root: source,
     configFile: false,
     logLevel: 'error',
@@ -44,7 +47,10 @@ export async function buildConsole(target, previous) {
     },
   });
   for (const file of filesBelow(join(target, 'assets'))) writeFileSync(`${file}.br`, compress(readFileSync(file)));
+  const packages = packageFoldersOf(output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : [])));
+  writeFileSync(join(target, packagesName), JSON.stringify(packages));
   writeFileSync(join(target, fingerprintName), fingerprint);
+  return packages;
 }
 
 function compress(content) {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
 import { bundleServer } from './bundle-server.mjs';
 import { stampName } from './freshness.mjs';
+import { describePackages, licenseTexts, packageFoldersOf, readLock } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = `${root}dist`;
@@ -21,11 +22,14 @@ const started = ['bin', 'processes/child'];
 const loader = 'processes/cached-modules';
 const rehearsed = ['processes/api', 'processes/worker', 'processes/proxy', 'processes/backup', 'processes/idle-api'];
 
+/** A `pg_dump` for machines that have none: two files of it are shipped. */
+const dumpPackage = 'node_modules/@electric-sql/pglite-tools';
+
 try {
   // Before anything is read: what changes meanwhile counts as newer than the result.
   const startedAt = new Date().toISOString();
   const format = { format: 'cjs', rootOf: (folder) => upFrom(`program/${folder}`) };
-  await bundleServer([...started, ...rehearsed, loader], `${making}/program`, format).catch((error) => {
+  const modules = await bundleServer([...started, ...rehearsed, loader], `${making}/program`, format).catch((error) => {
     console.error(error);
     fail('the program could not be built; see the lines above');
   });
@@ -35,10 +39,12 @@ try {
   for (const room of ['db', 'auth-provider']) {
     cpSync(`${root}src/${room}/migrations`, `${making}/${room}/migrations`, { recursive: true });
   }
-  await buildConsole(`${making}/console`, `${target}/console`).catch((error) => {
+  copyDumpProgram();
+  const ofConsole = await buildConsole(`${making}/console`, `${target}/console`).catch((error) => {
     console.error(error);
     fail('the console could not be built; see the lines above');
   });
+  recordOrigin([...packageFoldersOf(modules), ...ofConsole, dumpPackage]);
   makeCodeCaches();
   writeFileSync(`${making}/${stampName}`, `${startedAt}\n`);
   takeItsPlace();
@@ -59,6 +65,34 @@ function writeStarter(name) {
   const from = relative(dirname(path), `${making}/program/${loader}.js`);
   const text = `require(${JSON.stringify(`./${from}`)}).loadProgram(${JSON.stringify(name)});\n`;
   writeFileSync(path, text);
+}
+
+/** Where `src/compute/schema-dump/wasm-dump.ts` looks for it: the package would bring a whole Postgres along. */
+function copyDumpProgram() {
+  for (const name of ['pg_dump.cjs', 'pg_dump.wasm']) {
+    cpSync(`${root}${dumpPackage}/dist/${name}`, `${making}/compute/schema-dump/${name}`);
+  }
+}
+
+/** From which commit it is built, and what of other people's work is in it. */
+function recordOrigin(folders) {
+  const packages = describePackages([...new Set(folders)], readLock());
+  const listed = packages.map(({ name, version, license }) => ({ name, version, license }));
+  writeFileSync(`${making}/origin.json`, `${JSON.stringify({ commit: readCommit(), packages: listed }, null, 2)}\n`);
+  writeFileSync(`${making}/third-party-licenses.txt`, licenseTexts(packages));
+}
+
+/** Null where git cannot say. The checkout may belong to somebody else than the user who builds. */
+function readCommit() {
+  const git = (...words) => {
+    const { status, stdout } = spawnSync('git', ['-c', 'safe.directory=*', ...words], { cwd: root, encoding: 'utf8' });
+    return status === 0 ? stdout.trim() : null;
+  };
+  const commit = git('rev-parse', '--short=12', 'HEAD');
+  if (commit === null) return null;
+  return git('status', '--porcelain', '--', 'src', 'console', 'package-lock.json') === ''
+    ? commit
+    : `${commit}, changed`;
 }
 
 /** In a process of its own, with no flag that a start does not have: V8 would refuse the caches. */

@@ -10,12 +10,12 @@ import { rolldown } from 'rolldown';
 export const sourceFolder = fileURLToPath(new URL('../src/', import.meta.url));
 
 /** These bring files of their own, which they look for beside themselves. */
-const keptOutside = [/^@node-rs\/argon2/, /^@electric-sql\//];
+const keptOutside = [/^@node-rs\/argon2/];
 
 /**
  * `entries` are modules below src/, without their extension. `format` is `esm`, or `cjs` for what is loaded with code
  * caches. `rootOf` returns, for a folder of the bundle, the text of an expression: the URL below which modules are
- * taken to be.
+ * taken to be. Returns the ids of all modules in the bundle.
  */
 export async function bundleServer(entries, target, { format, rootOf }) {
   const bundle = await rolldown({
@@ -26,7 +26,7 @@ export async function bundleServer(entries, target, { format, rootOf }) {
     // Libraries are bundled as they are; what is odd in them is not ours to mend.
     checks: { eval: false },
   });
-  await bundle.write({
+  const { output } = await bundle.write({
     dir: target,
     format,
     sourcemap: true,
@@ -35,6 +35,7 @@ export async function bundleServer(entries, target, { format, rootOf }) {
     banner: ({ fileName }) => `'use strict';\nconst moduleRoot = ${rootOf(fileName.replace(/[^/]+$/, ''))};`,
   });
   await bundle.close();
+  return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
 }
 
 function keepModuleUrl(code, id) {

@@ -9,6 +9,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
+import { cutSchema } from './cut-schema.mjs';
 
 const sources = [
   'clusters.postgresql.cnpg.io: github.com/cloudnative-pg/cloudnative-pg, v1.30.0, releases/cnpg-1.30.0.yaml, Apache-2.0',
@@ -75,37 +76,6 @@ const kept = {
     status.error`,
 };
 
-/** What says whether a value is valid. Descriptions are left out, and so are rules in a language of their own (CEL). */
-const words = ['type', 'enum', 'pattern', 'format', 'required', 'anyOf', 'additionalProperties', 'items'];
-const bounds = ['minimum', 'maximum', 'minLength', 'maxLength'];
-
-function cut(schema, paths, place) {
-  const isWhole = paths.includes('');
-  const result = {};
-  for (const word of [...words, ...bounds]) {
-    if (schema[word] === undefined) continue;
-    if (word === 'items') result.items = cut(schema.items, paths, `${place}[]`);
-    else if (word === 'additionalProperties') result[word] = cut(schema[word], [''], `${place}.*`);
-    else result[word] = schema[word];
-  }
-  if (schema['x-kubernetes-int-or-string']) result.anyOf = [{ type: 'integer' }, { type: 'string' }];
-  if (schema.properties === undefined) return result;
-  const names = isWhole ? Object.keys(schema.properties) : [...new Set(paths.map((path) => path.split('.')[0]))];
-  result.properties = {};
-  for (const name of names) {
-    const below = schema.properties[name];
-    if (below === undefined) throw new Error(`the definition has no ${place}.${name}`);
-    const rest = paths.filter((path) => path === name || path.startsWith(`${name}.`));
-    const inner = isWhole ? [''] : rest.map((path) => path.slice(name.length + 1));
-    result.properties[name] = cut(below, inner, `${place}.${name}`);
-  }
-  // A required field that is not kept could never be given.
-  const missing = (result.required ?? []).filter((name) => result.properties[name] === undefined);
-  if (missing.length > 0) throw new Error(`${place} needs ${missing}`);
-  result.additionalProperties = false;
-  return result;
-}
-
 const [file] = process.argv.slice(2);
 const definitions = parseAllDocuments(readFileSync(file, 'utf8'))
   .map((document) => document.toJSON())
@@ -114,7 +84,7 @@ const schemas = definitions.map(({ metadata, spec }) => {
   const version = spec.versions.find(({ storage }) => storage);
   const { spec: desired, status } = version.schema.openAPIV3Schema.properties;
   const parts = { type: 'object', properties: { spec: desired, status } };
-  const { properties } = cut(parts, kept[metadata.name].trim().split(/\s+/), spec.names.kind);
+  const { properties } = cutSchema(parts, kept[metadata.name].trim().split(/\s+/), spec.names.kind);
   return [spec.names.kind, { name: metadata.name, version: version.name, ...properties }];
 });
 const target = fileURLToPath(new URL('../src/compute/kubernetes/objects/schemas.json', import.meta.url));

@@ -1,20 +1,24 @@
 /**
  * Writes every file that is made from the code: docs/errors.md, the README's table of settings, the schema.sql of
  * each product, types of the API for its two clients and of objects of Kubernetes, docs/compatibility.md,
- * docs/reliability.md and docs/performance.md. `.ci/run` demands that nothing changes.
+ * docs/reliability.md, docs/performance.md and docs/licenses.md. `.ci/run` demands that nothing changes.
  */
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { dumpSchema, tablesOfRooms } from './dump-schema.mjs';
+import { isBuildFresh } from './freshness.mjs';
 import { loadSource } from './load-source.mjs';
 import { contractPackages, publishedOperations } from './published-api.mjs';
 import { renderCompatibility } from './render-compatibility.mjs';
 import { renderErrors, withSettings } from './render-docs.mjs';
+import { renderLicenses } from './render-licenses.mjs';
 import { renderPerformance } from './render-performance.mjs';
 import { renderReliability } from './render-reliability.mjs';
 import { renderCliTypes, renderConsoleTypes, renderKubernetesTypes } from './render-types.mjs';
+import { describePackages, installedFolders, readLock } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const source = await loadSource([
@@ -53,6 +57,17 @@ const { reasons } = readJson('docs/performance/reasons.json');
 const { page, pictures } = renderPerformance({ ledgers: readLedgers('docs/performance', 'reasons.json'), reasons });
 write('docs/performance.md', page);
 for (const [name, picture] of pictures) write(`docs/images/${name}`, picture);
+// Last, because what was written above is part of the build.
+build();
+const lock = readLock();
+const installed = describePackages(installedFolders(lock), lock);
+write('docs/licenses.md', renderLicenses({ bundled: readJson('dist/origin.json').packages, installed }));
+
+function build() {
+  if (isBuildFresh()) return;
+  const { status } = spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: ['ignore', 2, 2] });
+  if (status !== 0) process.exit(1);
+}
 
 /** On a system database of its own, in a home that is gone afterwards. */
 async function withMigrated(use) {

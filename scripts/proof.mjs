@@ -1,5 +1,6 @@
 /**
- * The long runs that look for what the tests have not thought of: `npm run chaos`, `fuzz`, `isolation`, `simulation`.
+ * The long runs that look for what the tests have not thought of: `npm run chaos`, `fuzz`, `isolation`, `pieces`,
+ * `simulation`.
  *
  *     node scripts/proof.mjs chaos [--seed=7] [--count=1000] [--minutes=30] [--only=PART,PART] [--write]
  *
@@ -13,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const tools = ['chaos', 'fuzz', 'isolation', 'simulation'];
+const tools = ['chaos', 'fuzz', 'isolation', 'pieces', 'simulation'];
 const usage = `usage: proof.mjs ${tools.join('|')} [--seed=N] [--count=N] [--minutes=N] [--only=PART,PART] [--write]`;
 
 process.exitCode = main();

@@ -9,6 +9,14 @@ const chapters = {
     what: `Random work through the API and real clients, while processes are killed or stopped, disks fill and clocks
 jump. After each fault every row that was acknowledged is looked for, and the machine for what nobody owns.`,
   },
+  pieces: {
+    title: 'Two of each',
+    command: 'npm run pieces',
+    what: `Two APIs, two workers and two proxies on one system database elsewhere, any of them killed at any time, all of
+them restarted in turn now and then. Beside the random work and the writers of the faults above, pooled clients have
+transactions of several statements, and a caller repeats requests with their key until they are answered. A rolling
+restart that costs a request to the API, or breaks a transaction off that has begun, fails the run.`,
+  },
   simulation: {
     title: 'Schedules of the operation queue',
     command: 'npm run simulation',

@@ -8,6 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isBuildFresh } from './freshness.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const wanted = process.argv.slice(2).filter((word) => word !== '--coverage');
@@ -30,7 +31,9 @@ const tools = [
 process.exitCode = main();
 
 function main() {
-  if (run(process.execPath, [join(root, 'scripts/build.mjs')]).status !== 0) return finish({ failed: 1 });
+  if (!isBuildFresh() && run(process.execPath, [join(root, 'scripts/build.mjs')]).status !== 0) {
+    return finish({ failed: 1 });
+  }
   for (const { program, used, install } of tools) {
     if (!isInstalled(program)) console.log(`SKIPPED: ${used}: ${program} is not installed; ${install}`);
   }

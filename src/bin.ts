@@ -2,12 +2,14 @@
  * The `catnap` command as a program: reads the configuration, hands the commands what they need, and turns whatever
  * happens into one line and an exit code.
  */
+import { fileURLToPath } from 'node:url';
 import { runCli } from './cli/program.ts';
 import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
-import { readVersion } from './lib/version.ts';
+import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { readBackupKey } from './machine/key-files.ts';
+import { findSystemdVersion, installService, planService } from './machine/service.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
@@ -29,8 +31,9 @@ async function main(): Promise<number> {
 
 function run(config: Config): Promise<number> {
   return runCli(process.argv.slice(2), {
-    version: readVersion(),
+    version: versionText(),
     home: config.home,
+    folder: process.cwd(),
     url: localUrl(config),
     apiKey: config.apiKey,
     processNames,
@@ -42,6 +45,7 @@ function run(config: Config): Promise<number> {
       create: (bytes, say) => createStorage(config, bytes, say),
       status: () => storageStatus(config),
     },
+    kubernetesManifests: async (options) => (await import('./machine/kubernetes/render.ts')).render(options),
     restore: {
       keyLine: readBackupKeyLine(),
       installation: async (request, say) => restoreFromBackup(config, request, say),
@@ -51,11 +55,26 @@ function run(config: Config): Promise<number> {
       key: () => readBackupKey(config.home),
       verify: (sample, say) => verifyFromBackup(config, sample, say),
     },
+    service: {
+      plan: async (account) =>
+        planService({
+          account,
+          entry: fileURLToPath(new URL('bin.js', import.meta.url)),
+          isRoot: process.getuid?.() === 0,
+          systemdVersion: await findSystemdVersion(),
+        }),
+      install: installService,
+    },
     recoverKey: () => recoverKey(config),
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
   });
+}
+
+function versionText(): string {
+  const commit = readCommit();
+  return commit === null ? readVersion() : `${readVersion()} (${commit})`;
 }
 
 // `catnap … | head` closes the pipe early; that is no failure.

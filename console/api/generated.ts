@@ -548,6 +548,44 @@ export interface SavedQuery {
   readonly updated_at: string;
 }
 
+/** A session of a compute’s server. An addition of Catnap’s. */
+export interface Session {
+  /** Id of the session: when it began and its pid, as Postgres writes it for `%c` in a log. */
+  readonly id: string;
+  /** Process id, as in `pg_stat_activity`. */
+  readonly pid: number;
+  /** Kind of the process: `client backend`, `autovacuum worker` and others. */
+  readonly kind: string;
+  /** The role that has logged in. */
+  readonly role?: string;
+  /** The database that it is in. */
+  readonly database?: string;
+  /** What the client calls itself. */
+  readonly application_name?: string;
+  /** `active`, `idle`, `idle in transaction` and others. */
+  readonly state?: string;
+  /** When it began. */
+  readonly started_at: string;
+  /** When its transaction began; absent outside one. */
+  readonly transaction_started_at?: string;
+  /** When the statement began that runs, or ran last. */
+  readonly query_started_at?: string;
+  /** Since when it has its state. */
+  readonly state_changed_at?: string;
+  /** The statement that runs, or ran last, as far as it is kept. */
+  readonly query?: string;
+  /** What it waits for, such as `Lock: transactionid`. */
+  readonly wait?: string;
+  /** Pids of those that it waits for; 0 is a prepared transaction. */
+  readonly blocked_by: readonly number[];
+  /** The lock that it waits for, such as `ShareLock on transactionid`. */
+  readonly lock?: string;
+  /** Since when it waits for the lock. */
+  readonly waiting_since?: string;
+  /** Of a parallel worker: the session that it works for. */
+  readonly leader_pid?: number;
+}
+
 /** What is kept of a branch’s past. An addition of Catnap. */
 export interface BranchHistory {
   /** history_retention_seconds of the project. */
@@ -1231,6 +1269,19 @@ export interface ListProjectEndpointLogsReply {
     readonly message: string;
   }[];
 }
+
+export interface ListProjectEndpointSessionsReply {
+  /** Whether the compute runs; asleep it has no sessions. */
+  readonly is_awake: boolean;
+  /** When it was asked, for durations. */
+  readonly read_at: string;
+  /** Those that do something first, the longest at the top; at most 500. */
+  readonly sessions: readonly Session[];
+}
+
+export type CancelProjectEndpointSessionReply = Readonly<Record<string, unknown>>;
+
+export type TerminateProjectEndpointSessionReply = Readonly<Record<string, unknown>>;
 
 export interface GetProjectEndpointMetricsReply {
   /** Id of the compute. */

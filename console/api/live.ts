@@ -2,13 +2,14 @@
  * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project ask
  * again. A hidden tab closes its stream: browsers give a server six connections, and tabs must not use them up.
  */
-import { useQueryClient } from '@tanstack/react-query';
+import { type Query, type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { openStream } from './client.ts';
+import { OfflineError, openStream } from './client.ts';
 import type { Operation } from './generated.ts';
 import { setLive } from './live-state.ts';
-import { sessionQuery } from './queries.ts';
+import { endSession } from './query-client.ts';
 
+/** A server that is gone is looked for every second; one that refuses is asked less and less often. */
 const reopenMs = { first: 1_000, most: 15_000 };
 
 export function useLiveChanges(): void {
@@ -21,8 +22,7 @@ export function useLiveChanges(): void {
         void client.invalidateQueries({ queryKey: projectId === null ? ['project'] : ['project', projectId] });
         void client.invalidateQueries({ queryKey: ['projects'] });
       };
-      const onSignedOut = () => void client.invalidateQueries({ queryKey: sessionQuery.queryKey });
-      void follow(closing.signal, { onChange, onSignedOut });
+      void follow(closing.signal, { onChange, onSignedOut: endSession, onBack: () => askAgain(client) });
     };
     const change = () => {
       closing.abort();
@@ -42,10 +42,18 @@ interface Listeners {
   readonly onChange: (projectId: string | null) => void;
   /** The key was revoked, or somebody signed out elsewhere. */
   readonly onSignedOut: () => void;
+  /** The server answers again. */
+  readonly onBack: () => void;
 }
 
-/** Opens the stream again whenever it ends, more slowly each time that it fails. */
-async function follow(signal: AbortSignal, { onChange, onSignedOut }: Listeners): Promise<void> {
+/** What the page shows and could not be asked while nobody answered. */
+function askAgain(client: QueryClient): void {
+  const predicate = ({ state }: Query) => state.error instanceof OfflineError;
+  void client.refetchQueries({ type: 'active', predicate });
+}
+
+/** Opens the stream again whenever it ends, more slowly each time that the server refuses it. */
+async function follow(signal: AbortSignal, { onChange, onSignedOut, onBack }: Listeners): Promise<void> {
   let waitMs = reopenMs.first;
   while (!signal.aborted) {
     try {
@@ -54,17 +62,18 @@ async function follow(signal: AbortSignal, { onChange, onSignedOut }: Listeners)
       if (response.ok && response.body !== null) {
         setLive(true);
         onChange(null);
-        waitMs = reopenMs.first;
+        onBack();
         await readEvents(response.body, onChange);
         // It ended, so the server may be gone: asking at once finds out.
         onChange(null);
       }
+      waitMs = response.ok ? reopenMs.first : Math.min(waitMs * 2, reopenMs.most);
     } catch {
       // Whatever it was: pages ask by themselves meanwhile.
+      waitMs = reopenMs.first;
     }
     setLive(false);
     await new Promise((resolve) => setTimeout(resolve, waitMs));
-    waitMs = Math.min(waitMs * 2, reopenMs.most);
   }
 }
 

@@ -3,13 +3,19 @@ import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError, OfflineError } from './client.ts';
 import { setOffline } from './offline-state.ts';
 import { sessionQuery } from './queries.ts';
+import { setSessionEnded } from './session-end.ts';
 
 const retriesMax = 1;
 
 function noticeFailure(error: Error): void {
   if (error instanceof OfflineError) setOffline(true);
-  if (error instanceof ApiError && error.status === 401)
-    client.setQueryData(sessionQuery.queryKey, { signed_in: false });
+  if (error instanceof ApiError && error.status === 401) endSession();
+}
+
+/** The server has refused a sign-in that the page believed in. */
+export function endSession(): void {
+  if (client.getQueryData(sessionQuery.queryKey)?.signed_in === true) setSessionEnded(true);
+  client.setQueryData(sessionQuery.queryKey, { signed_in: false });
 }
 
 export const client: QueryClient = new QueryClient({

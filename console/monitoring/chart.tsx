@@ -8,6 +8,8 @@ export interface ChartSeries {
   /** Null is a gap; undefined is passed over. */
   readonly values: readonly (number | null | undefined)[];
   readonly color: 'accent' | 'good' | 'warn' | 'soft';
+  /** What the others may reach: said, not drawn, as it would flatten them. */
+  readonly isLimit?: boolean;
 }
 
 export interface ChartProps {
@@ -18,6 +20,8 @@ export interface ChartProps {
   readonly text: (value: number) => string;
   readonly from: number;
   readonly to: number;
+  /** When the compute was suspended, in seconds. */
+  readonly asleep: readonly (readonly [from: number, to: number])[];
   /** The top of the scale where it is known. */
   readonly max?: number;
   /** How far lines of the grid may be apart; decimal numbers otherwise. */
@@ -29,7 +33,7 @@ const height = 170;
 const pointsShownMax = 100;
 
 export function Chart(props: ChartProps) {
-  const { title, series, text } = props;
+  const { title, times, series, text } = props;
   const host = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null);
   const theme = useThemeChanges();
@@ -53,6 +57,7 @@ export function Chart(props: ChartProps) {
     <figure className="chart card">
       <figcaption>
         <h2>{title}</h2>
+        {at !== null && times[at] !== undefined && <time className="hint">{timeText(times[at])}</time>}
         <span className="chart-values">
           {series.map(({ label, values, color }) => {
             const value = shown === null ? null : (values[shown] ?? null);
@@ -82,10 +87,39 @@ function lastOf(series: readonly ChartSeries[]): number | null {
   return latest === -1 ? null : latest;
 }
 
+const drawn = (series: readonly ChartSeries[]) => series.filter(({ isLimit }) => isLimit !== true);
+
 const dataOf = ({ times, series }: ChartProps): UPlot.AlignedData => [
   [...times],
-  ...series.map(({ values }) => [...values]),
+  ...drawn(series).map(({ values }) => [...values]),
 ];
+
+/** As the browser's language writes them. */
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const timeText = (seconds: number) => whole.format(seconds * 1000);
+const daySeconds = 86_400;
+
+/** Midnight has the day, other times their hour. */
+function axisText(seconds: number, step: number): string {
+  const date = new Date(seconds * 1000);
+  const isDay = step >= daySeconds || (date.getHours() === 0 && date.getMinutes() === 0);
+  return (isDay ? day : clock).format(date);
+}
+
+/** Behind the lines, from top to bottom. */
+function shadeSleep({ asleep }: ChartProps, color: string) {
+  return (plot: UPlot) => {
+    const { left, top, width, height: high } = plot.bbox;
+    plot.ctx.fillStyle = color;
+    for (const [from, to] of asleep) {
+      const begin = Math.max(left, plot.valToPos(from, 'x', true));
+      const end = Math.min(left + width, plot.valToPos(to, 'x', true));
+      if (end > begin) plot.ctx.fillRect(begin, top, end - begin, high);
+    }
+  };
+}
 
 function optionsOf(props: ChartProps, width: number, onCursor: (index: number | null) => void): UPlot.Options {
   const { times, series, text, from, to, max, steps } = props;
@@ -106,7 +140,7 @@ function optionsOf(props: ChartProps, width: number, onCursor: (index: number | 
       y: { range: (_plot, _low, high) => [0, max ?? (high > 0 ? high * 1.15 : (steps?.at(20) ?? 1))] },
     },
     axes: [
-      axis,
+      { ...axis, values: (_plot, ticks, _axis, _space, step) => ticks.map((tick) => axisText(tick, step)) },
       {
         ...axis,
         size: 62,
@@ -116,16 +150,19 @@ function optionsOf(props: ChartProps, width: number, onCursor: (index: number | 
     ],
     series: [
       {},
-      ...series.map(({ label, color }) => ({
+      ...drawn(series).map(({ label, color }) => ({
         label,
         stroke: colorOf(color),
-        fill: series.length === 1 ? colorOf(color, 0.12) : '',
+        fill: drawn(series).length === 1 ? colorOf(color, 0.12) : '',
         width: 1.8,
         points: { size: 4, show: times.length < pointsShownMax },
         spanGaps: false,
       })),
     ],
-    hooks: { setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)] },
+    hooks: {
+      drawClear: [shadeSleep(props, colorOf('line', 0.45))],
+      setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)],
+    },
   };
 }
 

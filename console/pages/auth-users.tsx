@@ -29,7 +29,7 @@ interface AuthUser {
   readonly createdAt: string;
 }
 
-const usersShown = 100;
+const usersOfPage = 25;
 /** Copying takes a moment after a change; polling for longer would keep the compute awake. */
 const polling = { everyMs: 1_000, forMs: 20_000 };
 
@@ -42,7 +42,7 @@ export function AuthUsers({ projectId, integration }: AuthUsersProps) {
 }
 
 function Users({ projectId, integration, target }: AuthUsersProps & { readonly target: Target }) {
-  const { q = '' } = useSearch({ from: '/projects/$projectId/auth' });
+  const { q = '', page = 1 } = useSearch({ from: '/projects/$projectId/auth' });
   const navigate = useNavigate({ from: '/projects/$projectId/auth' });
   const [isCreating, setCreating] = useState(false);
   const [deleting, setDeleting] = useState<AuthUser | null>(null);
@@ -52,8 +52,8 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
   useQuery({ ...integrationsQuery(projectId), refetchInterval });
   const users = useQuery({
     // Not under the project: a change there, such as a suspend, must not cause a query that wakes the compute again.
-    queryKey: ['auth-users', projectId, q],
-    queryFn: () => readUsers(target.uri, q),
+    queryKey: ['auth-users', projectId, q, page],
+    queryFn: () => readUsers(target.uri, q, page),
     refetchInterval,
     refetchOnWindowFocus: false,
     placeholderData: (previous) => previous,
@@ -85,7 +85,18 @@ function Users({ projectId, integration, target }: AuthUsersProps & { readonly t
       <AuthSync projectId={projectId} integration={integration} />
       {isTableMissing(users.error) && <Empty title="The table is being created; it is there in a moment." />}
       {!isTableMissing(users.error) && (
-        <Loaded query={users}>{(found) => <UserTable users={found} search={q} onDelete={setDeleting} />}</Loaded>
+        <Loaded query={users}>
+          {(found) => (
+            <>
+              <UserTable users={found.slice(0, usersOfPage)} search={q} onDelete={setDeleting} />
+              <Pages
+                page={page}
+                hasMore={found.length > usersOfPage}
+                onPage={(next) => navigate({ search: (now) => ({ ...now, page: next === 1 ? undefined : next }) })}
+              />
+            </>
+          )}
+        </Loaded>
       )}
       {isCreating && <CreateUser projectId={projectId} onMade={onChanged} onClose={() => setCreating(false)} />}
       {deleting !== null && (
@@ -99,12 +110,12 @@ const isTableMissing = (error: Error | null) => error instanceof SqlError && mis
 /** No such table, no such schema. */
 const missingCodes: readonly string[] = ['42P01', '3F000'];
 
-/** A user who is marked as deleted stays in the table for a while. */
-async function readUsers(uri: string, search: string): Promise<readonly AuthUser[]> {
+/** One more than a page holds tells whether there is another page. A deleted user stays in the table for a while. */
+async function readUsers(uri: string, search: string, page: number): Promise<readonly AuthUser[]> {
   const query = `
     select id::text, coalesce(email, ''), coalesce(name, ''), to_json(created_at) #>> '{}' from neon_auth.users_sync
     where deleted_at is null and ($1 = '' or position(lower($1) in lower(concat_ws(' ', email, name))) > 0)
-    order by created_at desc limit ${usersShown}`;
+    order by created_at desc, id limit ${usersOfPage + 1} offset ${usersOfPage * (page - 1)}`;
   const { rows } = await runSql(uri, query, { params: [search], readOnly: true });
   return rows.map(([id, email, name, createdAt]) => ({
     id: id ?? '',
@@ -139,6 +150,27 @@ function UserTable({ users, search, onDelete }: UserTableProps) {
         </tr>
       ))}
     </Table>
+  );
+}
+
+interface PagesProps {
+  readonly page: number;
+  readonly hasMore: boolean;
+  readonly onPage: (page: number) => void;
+}
+
+function Pages({ page, hasMore, onPage }: PagesProps) {
+  if (page === 1 && !hasMore) return null;
+  return (
+    <nav className="pages" aria-label="Pages of users">
+      <Button small disabled={page === 1} onClick={() => onPage(page - 1)}>
+        Previous
+      </Button>
+      <span className="hint">Page {page}</span>
+      <Button small disabled={!hasMore} onClick={() => onPage(page + 1)}>
+        Next
+      </Button>
+    </nav>
   );
 }
 

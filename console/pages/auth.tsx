@@ -1,24 +1,26 @@
 /** The auth integration of a project (beta): quick start, users, keys, domains, transfer, deletion. */
 import { useQuery } from '@tanstack/react-query';
-import { useParams } from '@tanstack/react-router';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, at } from '../api/client.ts';
 import type { Branch, NeonAuthIntegration } from '../api/generated.ts';
 import { databasesQuery, integrationsQuery } from '../api/queries.ts';
 import { useAction } from '../forms/action.ts';
-import { useForm } from '../forms/use-form.ts';
+import { useConfirm, useForm } from '../forms/use-form.ts';
 import { WithBranch } from '../target/branch-choice.tsx';
 import { Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField } from '../ui/field.tsx';
 import { Loaded } from '../ui/states.tsx';
+import { Tabs } from '../ui/tabs.tsx';
 import { AuthDomains } from './auth-domains.tsx';
 import { AuthKeysDialog, type SdkKeys } from './auth-keys.tsx';
 import { AuthOauth } from './auth-oauth.tsx';
 import { AuthOutbox } from './auth-outbox.tsx';
 import { TransferDialog } from './auth-transfer.tsx';
 import { AuthUsers } from './auth-users.tsx';
+import type { AuthView } from './auth-view.ts';
 
 export function AuthPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/auth' });
@@ -101,26 +103,56 @@ interface IntegrationProps {
   readonly onKeys: (keys: SdkKeys) => void;
 }
 
+const authTabs = [
+  { id: 'users', text: 'Users' },
+  { id: 'sign-in', text: 'Sign-in' },
+  { id: 'keys', text: 'Provider and keys' },
+  { id: 'mails', text: 'Mails' },
+] as const;
+
 function Integration({ projectId, integration, onKeys }: IntegrationProps) {
+  const { view = 'users' } = useSearch({ from: '/projects/$projectId/auth' });
+  const navigate = useNavigate({ from: '/projects/$projectId/auth' });
   return (
-    <div className="stack">
-      <AuthUsers projectId={projectId} integration={integration} />
-      <div className="grid-two">
-        <Facts projectId={projectId} integration={integration} onKeys={onKeys} />
-        <AuthDomains projectId={projectId} />
+    <Tabs
+      label="Auth"
+      tabs={authTabs}
+      chosen={view}
+      onChoose={(id) => navigate({ search: { view: id === 'users' ? undefined : (id as AuthView) } })}
+    >
+      <div className="stack">
+        {view === 'users' && <AuthUsers projectId={projectId} integration={integration} />}
+        {view === 'sign-in' && (
+          <>
+            <AuthDomains projectId={projectId} />
+            <AuthOauth projectId={projectId} baseUrl={integration.base_url ?? ''} />
+          </>
+        )}
+        {view === 'keys' && (
+          <>
+            <Facts projectId={projectId} integration={integration} onKeys={onKeys} />
+            <DeleteIntegration projectId={projectId} />
+          </>
+        )}
+        {view === 'mails' && <AuthOutbox providerProjectId={integration.auth_provider_project_id} />}
       </div>
-      <AuthOauth projectId={projectId} baseUrl={integration.base_url ?? ''} />
-      <AuthOutbox providerProjectId={integration.auth_provider_project_id} />
-      <DeleteIntegration projectId={projectId} />
-    </div>
+    </Tabs>
   );
 }
 
 function Facts({ projectId, integration, onKeys }: IntegrationProps) {
   const body = { auth_provider: 'stack', project_id: projectId };
   const refresh = [['project', projectId, 'auth']];
-  const keys = useAction(() => api<SdkKeys>('POST', '/projects/auth/keys', { body }), { refresh, onDone: onKeys });
   const [isTransferring, setTransferring] = useState(false);
+  const [isAsking, setAsking] = useState(false);
+  const keys = useConfirm({
+    send: () => api<SdkKeys>('POST', '/projects/auth/keys', { body }),
+    refresh,
+    onDone: (made) => {
+      setAsking(false);
+      onKeys(made);
+    },
+  });
   return (
     <Card title="Provider">
       <div className="stack">
@@ -144,12 +176,15 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
           </dd>
         </dl>
         <div className="row">
-          <Button busy={keys.isPending} onClick={() => keys.mutate()}>
-            New SDK keys
-          </Button>
+          <Button onClick={() => setAsking(true)}>New SDK keys</Button>
           {integration.owned_by === 'neon' && <Button onClick={() => setTransferring(true)}>Transfer ownership</Button>}
         </div>
       </div>
+      {isAsking && (
+        <FormDialog title="New SDK keys" submit="Create keys" form={keys} onClose={() => setAsking(false)}>
+          <p>A new pair is made and shown once. Keys that your app has already go on working.</p>
+        </FormDialog>
+      )}
       {isTransferring && <TransferDialog projectId={projectId} onClose={() => setTransferring(false)} />}
     </Card>
   );

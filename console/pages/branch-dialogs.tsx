@@ -1,9 +1,9 @@
 /** What is done to a branch with a question first. */
-
+import { Link } from '@tanstack/react-router';
 import { api, at } from '../api/client.ts';
 import type { Branch } from '../api/generated.ts';
 import { useConfirm, useForm } from '../forms/use-form.ts';
-import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
+import { ConfirmDialog, Dialog, FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { expiryChoices, expiryOf } from './create-branch.tsx';
 
@@ -155,7 +155,43 @@ function Restore({ branch, branches, onClose }: BranchDialogProps) {
   );
 }
 
-function Delete({ branch, onClose, onDeleted }: BranchDialogProps) {
+/** What cannot be deleted is said before anybody types a name. */
+function Delete(props: BranchDialogProps) {
+  const children = props.branches.filter(({ parent_id }) => parent_id === props.branch.id);
+  return children.length === 0 ? <ConfirmDelete {...props} /> : <HasChildren {...props}>{children}</HasChildren>;
+}
+
+interface HasChildrenProps extends BranchDialogProps {
+  readonly children: readonly Branch[];
+}
+
+/** More than these would fill the screen. */
+const namedMax = 12;
+
+function HasChildren({ branch, children, onClose }: HasChildrenProps) {
+  return (
+    <Dialog title="Delete branch" onClose={onClose}>
+      <div className="dialog-body">
+        <p>
+          {branch.name} cannot be deleted while branches were made from it. Delete{' '}
+          {children.length === 1 ? 'this one' : `these ${children.length}`} first:
+        </p>
+        <ul className="named-list">
+          {children.slice(0, namedMax).map(({ id, name, project_id: projectId }) => (
+            <li key={id}>
+              <Link to="/projects/$projectId/branches/$branchId" params={{ projectId, branchId: id }} onClick={onClose}>
+                {name}
+              </Link>
+            </li>
+          ))}
+        </ul>
+        {children.length > namedMax && <p className="hint">And {children.length - namedMax} more.</p>}
+      </div>
+    </Dialog>
+  );
+}
+
+function ConfirmDelete({ branch, onClose, onDeleted }: BranchDialogProps) {
   const remove = useConfirm({
     send: () => api<object>('DELETE', pathOf(branch)),
     refresh: [...refreshOf(branch), ['deleted']],

@@ -3,16 +3,17 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Branch } from '../api/generated.ts';
-import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
+import { branchesQuery, deletedQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
+import { BranchComputes } from '../computes/branch-computes.tsx';
+import { BranchHistory } from '../history/branch-history.tsx';
 import { Ago, Badge, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { bytes, milliseconds } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
-import { BranchComputes } from './branch-computes.tsx';
 import { type BranchDialogName, BranchDialogs } from './branch-dialogs.tsx';
-import { BranchHistory } from './branch-history.tsx';
 import { CreateBranch } from './create-branch.tsx';
+import { RecoverButton } from './deleted.tsx';
 import { ReplicationSlots } from './logical-replication.tsx';
 import { SchemaDiff } from './schema-diff.tsx';
 import { Snapshots } from './snapshots.tsx';
@@ -29,17 +30,34 @@ export function BranchPage() {
         return branch === undefined ? (
           <>
             <PageHead title="Branch" />
-            <Empty title="This branch is not there any more.">
-              <Link to="/projects/$projectId" params={{ projectId }}>
-                All branches
-              </Link>
-            </Empty>
+            <Gone projectId={projectId} branchId={branchId} />
           </>
         ) : (
           <BranchView branch={branch} branches={found} />
         );
       }}
     </Loaded>
+  );
+}
+
+/** One that was deleted can be brought back right here. */
+function Gone({ projectId, branchId }: { readonly projectId: string; readonly branchId: string }) {
+  const thing = useQuery(deletedQuery).data?.find(({ branch_id }) => branch_id === branchId);
+  return (
+    <Empty title="This branch is not there any more.">
+      {thing !== undefined && (
+        <div className="row">
+          <span>
+            {thing.name} was deleted <Ago at={thing.deleted_at} />, and is removed for good{' '}
+            <Ago at={thing.recoverable_until} />.
+          </span>
+          <RecoverButton thing={thing} />
+        </div>
+      )}
+      <Link to="/projects/$projectId" params={{ projectId }}>
+        All branches
+      </Link>
+    </Empty>
   );
 }
 
@@ -74,7 +92,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
         <Computes branch={branch} branches={branches} />
         <div className="grid-two">
           <Facts branch={branch} branches={branches} />
-          <Card title="Change">
+          <Card title="Actions">
             <div className="row">
               <Button onClick={() => setDialog('rename')}>Rename</Button>
               {!branch.default && <Button onClick={() => setDialog('default')}>Make default</Button>}
@@ -92,7 +110,7 @@ function BranchView({ branch, branches }: BranchViewProps) {
             )}
           </Card>
         </div>
-        <BranchHistory branch={branch} />
+        <BranchHistory key={`history of ${branch.id}`} branch={branch} branches={branches} />
         <Snapshots key={branch.id} branch={branch} branches={branches} />
         <ReplicationSlots branch={branch} />
         <SchemaDiff branch={branch} branches={branches} />
@@ -132,7 +150,7 @@ function Lead({ branch }: { readonly branch: Branch }) {
 function Facts({ branch, branches }: BranchViewProps) {
   const parent = branches.find(({ id }) => id === branch.parent_id);
   return (
-    <Card title="Facts">
+    <Card title="Details">
       <dl className="facts">
         {parent !== undefined && (
           <>

@@ -20,6 +20,8 @@ export interface ConnectSearch {
   readonly role?: string | undefined;
   readonly pooled?: true | undefined;
   readonly client?: string | undefined;
+  /** The dialog that makes a branch is open instead. */
+  readonly create?: true | undefined;
 }
 
 interface ConnectDialogProps {
@@ -36,7 +38,7 @@ export function ConnectDialog({ projectId, branches, search, onChange, onClose }
   return (
     <Dialog title="Connect" onClose={onClose} wide>
       <div className="dialog-body">
-        <div className="grid-fields">
+        <div className="grid-fields connect">
           <SelectField
             label="Branch"
             value={branchId}
@@ -154,7 +156,7 @@ function Uri({ projectId, of, client, onClient }: UriProps) {
                 </span>
               </div>
               {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach it. */}
-              <pre className="code-block" tabIndex={0}>
+              <pre className="code-block whole-text" tabIndex={0}>
                 {isShown ? code : hidePassword(code, text)}
               </pre>
             </div>

@@ -4,10 +4,10 @@ import { useNavigate } from '@tanstack/react-router';
 import { api } from '../api/client.ts';
 import type { CreateProjectReply } from '../api/generated.ts';
 import { installationQuery } from '../api/queries.ts';
+import { initialSizing, SizingFields, sizingBody } from '../computes/sizing-fields.tsx';
 import { useForm } from '../forms/use-form.ts';
 import { FormDialog } from '../ui/dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
-import { initialSizing, SizingFields, sizingBody } from './sizing-fields.tsx';
 
 const usualVersion = 17;
 const usualVersions: readonly number[] = [17, 18];

@@ -1,23 +1,23 @@
 /** A project at a glance: the tree of its branches, the computes of each, and what is being done right now. */
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { useState } from 'react';
-import type { Branch, Endpoint, Operation, Project } from '../api/generated.ts';
-import { branchesQuery, endpointsQuery, operationsQuery, projectQuery } from '../api/queries.ts';
-import { Card, CopyableId, PageHead } from '../ui/bits.tsx';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import type { Branch, Project } from '../api/generated.ts';
+import { branchesQuery, deletedQuery, endpointsQuery, operationsQuery, projectQuery } from '../api/queries.ts';
+import { BranchTree } from '../branches/branch-tree.tsx';
+import { OperationList } from '../operations/operation-list.tsx';
+import { Ago, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
-import { count } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { Loaded } from '../ui/states.tsx';
-import { BranchTree } from './branch-tree.tsx';
 import { ConnectDialog } from './connect-dialog.tsx';
 import { CreateBranch } from './create-branch.tsx';
-import { OperationList } from './operation-list.tsx';
+import { RecoverButton } from './deleted.tsx';
 import { QuotaExceeded } from './quotas.tsx';
 
 /** Enough to find what is under way; the list shows the first of them. */
 const recentOperations = 60;
 const listedOperations = 12;
+const deletedShown = 3;
 
 export function DashboardPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/' });
@@ -55,29 +55,67 @@ function Dashboard({ project }: { readonly project: Project }) {
           <Loaded query={branches} lines={8}>
             {(found) => (
               <Loaded query={endpoints} lines={8}>
-                {(computes) => <Branches branches={found} endpoints={computes} operations={operations.data ?? []} />}
+                {(computes) => <BranchTree branches={found} endpoints={computes} operations={operations.data ?? []} />}
               </Loaded>
             )}
           </Loaded>
-          <Card title="Activity">
-            <Loaded query={operations}>
-              {(found) => <OperationList operations={found.slice(0, listedOperations)} projectId={project.id} />}
-            </Loaded>
-          </Card>
+          <div className="stack">
+            <RecentlyDeleted projectId={project.id} />
+            <Card title="Activity">
+              <Loaded query={operations}>
+                {(found) => (
+                  <OperationList
+                    operations={found.slice(0, listedOperations)}
+                    projectId={project.id}
+                    named={{ branches: branches.data ?? [], endpoints: endpoints.data ?? [] }}
+                  />
+                )}
+              </Loaded>
+            </Card>
+          </div>
         </div>
       </div>
     </>
   );
 }
 
+/** Nothing while there is nothing to bring back. */
+function RecentlyDeleted({ projectId }: { readonly projectId: string }) {
+  const things = (useQuery(deletedQuery).data ?? []).filter((thing) => thing.project_id === projectId);
+  const [latest] = things;
+  if (latest === undefined) return null;
+  return (
+    <Card title="Recently deleted">
+      <ul className="item-list">
+        {things.slice(0, deletedShown).map((thing) => (
+          <li key={thing.branch_id}>
+            <span>
+              {thing.name}
+              <span className="hint">
+                {' '}
+                · <Ago at={thing.deleted_at} />
+              </span>
+            </span>
+            <RecoverButton thing={thing} />
+          </li>
+        ))}
+      </ul>
+      <p className="activity-more">
+        <Link to="/deleted" search={{ project: projectId }}>
+          {things.length > deletedShown ? `All ${things.length} deleted branches` : 'Details'}
+        </Link>
+      </p>
+    </Card>
+  );
+}
+
 function Actions({ project, branches }: { readonly project: Project; readonly branches: readonly Branch[] }) {
   const search = useSearch({ from: '/projects/$projectId/' });
   const navigate = useNavigate({ from: '/projects/$projectId/' });
-  const [isCreating, setCreating] = useState(false);
   const first = branches.find((branch) => branch.default) ?? branches[0];
   return (
     <>
-      <Button disabled={first === undefined} onClick={() => setCreating(true)}>
+      <Button disabled={first === undefined} onClick={() => navigate({ search: { create: true } })}>
         <Icon name="branch" /> New branch
       </Button>
       <Button
@@ -87,12 +125,12 @@ function Actions({ project, branches }: { readonly project: Project; readonly br
       >
         Connect
       </Button>
-      {isCreating && first !== undefined && (
+      {search.create === true && first !== undefined && (
         <CreateBranch
           projectId={project.id}
           branches={branches}
           parentId={first.id}
-          onClose={() => setCreating(false)}
+          onClose={() => navigate({ search: {} })}
         />
       )}
       {search.connect !== undefined && branches.length > 0 && (
@@ -105,24 +143,5 @@ function Actions({ project, branches }: { readonly project: Project; readonly br
         />
       )}
     </>
-  );
-}
-
-interface BranchesProps {
-  readonly branches: readonly Branch[];
-  readonly endpoints: readonly Endpoint[];
-  readonly operations: readonly Operation[];
-}
-
-function Branches({ branches, endpoints, operations }: BranchesProps) {
-  const awake = endpoints.filter(({ current_state }) => current_state === 'active').length;
-  return (
-    <section aria-label="Branches">
-      <p className="hint branch-count">
-        {count(branches.length, 'branch').replace('branchs', 'branches')}, {count(endpoints.length, 'compute')}, {awake}{' '}
-        awake
-      </p>
-      <BranchTree branches={branches} endpoints={endpoints} operations={operations} />
-    </section>
   );
 }

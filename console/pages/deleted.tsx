@@ -1,5 +1,6 @@
 /** What was deleted and can still be recovered: brought back, or removed for good. */
 import { useQuery } from '@tanstack/react-query';
+import { Link, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, at } from '../api/client.ts';
 import type { DeletedThing } from '../api/generated.ts';
@@ -7,6 +8,7 @@ import { deletedQuery } from '../api/queries.ts';
 import { useAction } from '../forms/action.ts';
 import { useConfirm } from '../forms/use-form.ts';
 import { Ago, Badge, Card, PageHead } from '../ui/bits.tsx';
+import { Button } from '../ui/button.tsx';
 import { ConfirmDialog } from '../ui/dialog.tsx';
 import { bytes } from '../ui/format.ts';
 import { Empty, Loaded } from '../ui/states.tsx';
@@ -14,6 +16,7 @@ import { RowAction, RowActions, Table } from '../ui/table.tsx';
 
 export function DeletedPage() {
   const deleted = useQuery(deletedQuery);
+  const { project } = useSearch({ from: '/deleted' });
   return (
     <>
       <title>Deleted · Catnap</title>
@@ -21,7 +24,19 @@ export function DeletedPage() {
         title="Deleted"
         lead="Projects and branches that were deleted keep their data for some days, and can be brought back until then."
       />
-      <Loaded query={deleted}>{(found) => <DeletedTable things={found} />}</Loaded>
+      <Loaded query={deleted}>
+        {(found) => (
+          <>
+            {project !== undefined && (
+              <p className="toolbar">
+                <span>Of one project.</span>
+                <Link to="/deleted">Everything that was deleted</Link>
+              </p>
+            )}
+            <DeletedTable things={found.filter(({ project_id }) => project === undefined || project_id === project)} />
+          </>
+        )}
+      </Loaded>
     </>
   );
 }
@@ -42,10 +57,6 @@ function DeletedTable({ things }: { readonly things: readonly DeletedThing[] }) 
 }
 
 function Row({ thing, onPurge }: { readonly thing: DeletedThing; readonly onPurge: () => void }) {
-  const recover = useAction(() => api<object>('POST', `${pathOf(thing)}/recover`), {
-    refresh,
-    done: `${titleOf(thing)} is back, with everything it had.`,
-  });
   return (
     <tr>
       <td>
@@ -60,18 +71,29 @@ function Row({ thing, onPurge }: { readonly thing: DeletedThing; readonly onPurg
         <Ago at={thing.recoverable_until} />
       </td>
       <RowActions>
-        <RowAction
-          aria-label={`Recover ${thing.name}`}
-          disabled={recover.isPending}
-          onClick={() => recover.mutate(undefined)}
-        >
-          Recover
-        </RowAction>
+        <RecoverButton thing={thing} />
         <RowAction aria-label={`Purge ${thing.name}`} onClick={onPurge}>
           Purge
         </RowAction>
       </RowActions>
     </tr>
+  );
+}
+
+export function RecoverButton({ thing }: { readonly thing: DeletedThing }) {
+  const recover = useAction(() => api<object>('POST', `${pathOf(thing)}/recover`), {
+    refresh,
+    done: `${titleOf(thing)} is back, with everything it had.`,
+  });
+  return (
+    <Button
+      small
+      aria-label={`Recover ${thing.name}`}
+      busy={recover.isPending}
+      onClick={() => recover.mutate(undefined)}
+    >
+      Recover
+    </Button>
   );
 }
 

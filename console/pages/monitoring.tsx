@@ -1,54 +1,59 @@
-/** What a compute did, as graphs: size, CPU, memory, connections, transactions, cache, lag and data. */
+/** What a compute did and does: graphs, sessions, statements, locks, its log, and the extensions of its databases. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, Suspense, useMemo } from 'react';
-import type { Endpoint } from '../api/generated.ts';
+import type { ReactNode } from 'react';
+import type { Branch, Endpoint } from '../api/generated.ts';
 import { branchesQuery, endpointsQuery } from '../api/queries.ts';
-import type { ChartSeries } from '../monitoring/chart.tsx';
-import { type Column, column, type Metrics, metricsQuery, ranges, withHoles } from '../monitoring/samples.ts';
-import { Ago, Card, PageHead } from '../ui/bits.tsx';
+import { Extensions } from '../monitoring/extensions.tsx';
+import { Graphs } from '../monitoring/graphs.tsx';
+import { Locks } from '../monitoring/locks.tsx';
+import { OnDatabase } from '../monitoring/on-database.tsx';
+import { ranges } from '../monitoring/samples.ts';
+import { ServerLog } from '../monitoring/server-log.tsx';
+import { Sessions } from '../monitoring/sessions.tsx';
+import { TopQueries } from '../monitoring/top-queries.tsx';
+import { type MonitoringSearch, type MonitoringView, views } from '../monitoring/views.ts';
+import { PageHead } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
-import { bytes } from '../ui/format.ts';
-import { Empty, Loaded, Loading } from '../ui/states.tsx';
-
-const Chart = lazy(async () => ({ default: (await import('../monitoring/chart.tsx')).Chart }));
+import { Empty, Loaded } from '../ui/states.tsx';
+import { Tabs } from '../ui/tabs.tsx';
 
 export function MonitoringPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/monitoring' });
-  const { endpoint: wanted, range: wantedRange } = useSearch({ from: '/projects/$projectId/monitoring' });
+  const search = useSearch({ from: '/projects/$projectId/monitoring' });
   const navigate = useNavigate({ from: '/projects/$projectId/monitoring' });
   const endpoints = useQuery(endpointsQuery(projectId));
   const branches = useQuery(branchesQuery(projectId)).data ?? [];
-  const range = ranges.find(({ value }) => value === wantedRange) ?? ranges[0];
-  const nameOf = ({ id, type, branch_id }: Endpoint) => {
-    const branch = branches.find((one) => one.id === branch_id)?.name ?? branch_id;
-    return `${branch} · ${type === 'read_write' ? 'primary' : 'replica'} · ${id}`;
-  };
+  const change = (next: MonitoringSearch) => navigate({ search: (now) => ({ ...now, ...next }) });
   return (
     <>
       <title>Monitoring · Catnap</title>
-      <PageHead title="Monitoring" lead="In gaps the compute was suspended. This page does not wake it." />
+      <PageHead title="Monitoring" />
       <Loaded query={endpoints}>
         {(found) => {
-          const endpoint = found.find(({ id }) => id === wanted) ?? found[0];
+          const endpoint = found.find(({ id }) => id === search.endpoint) ?? firstOf(found, branches, search.branch);
           if (endpoint === undefined) return <Empty title="The project has no compute." />;
+          const view = views.find(({ id }) => id === search.view)?.id ?? 'graphs';
           return (
             <>
               <div className="toolbar">
                 <SelectField
                   label="Compute"
                   value={endpoint.id}
-                  choices={found.map((one) => ({ value: one.id, text: nameOf(one) }))}
-                  onChange={(value) => navigate({ search: (now) => ({ ...now, endpoint: value }) })}
-                />
-                <SelectField
-                  label="Last"
-                  value={range.value}
-                  choices={ranges}
-                  onChange={(value) => navigate({ search: (now) => ({ ...now, range: value }) })}
+                  choices={found.map((one) => ({ value: one.id, text: nameOf(one, branches) }))}
+                  onChange={(value) => change({ endpoint: value, branch: undefined, database: undefined })}
                 />
               </div>
-              <Graphs key={endpoint.id} endpoint={endpoint} seconds={range.seconds} />
+              <Tabs
+                label="Views"
+                tabs={views}
+                chosen={view}
+                onChoose={(id) => change({ view: id === 'graphs' ? undefined : (id as MonitoringView) })}
+              >
+                <View key={endpoint.id} view={view} endpoint={endpoint} search={search} onSearch={change}>
+                  {found}
+                </View>
+              </Tabs>
             </>
           );
         }}
@@ -57,107 +62,63 @@ export function MonitoringPage() {
   );
 }
 
-function Graphs({ endpoint, seconds }: { readonly endpoint: Endpoint; readonly seconds: number }) {
-  const metrics = useQuery(metricsQuery(endpoint.project_id, endpoint.id, seconds));
-  return (
-    <Loaded query={metrics} lines={8}>
-      {(found) => (
-        <Suspense fallback={<Loading lines={8} />}>
-          <Charts metrics={found} isReplica={endpoint.type === 'read_only'} />
-          <SizeChanges metrics={found} />
-        </Suspense>
-      )}
-    </Loaded>
-  );
+/** The primary of the branch that the address names, else of the default branch. */
+function firstOf(endpoints: readonly Endpoint[], branches: readonly Branch[], branchId: string | undefined) {
+  const wanted = branchId ?? branches.find((branch) => branch.default)?.id;
+  const own = endpoints.filter(({ branch_id }) => branch_id === wanted);
+  return own.find(({ type }) => type === 'read_write') ?? own[0] ?? endpoints[0];
 }
 
-interface Graph {
-  readonly title: string;
-  readonly series: readonly (readonly [column: Column, label: string, color: ChartSeries['color']])[];
-  readonly text: (value: number) => string;
-  readonly max?: number;
-  readonly steps?: readonly number[];
-  readonly ofReplicas?: boolean;
+function nameOf({ id, type, branch_id }: Endpoint, branches: readonly Branch[]): string {
+  const branch = branches.find((one) => one.id === branch_id)?.name ?? branch_id;
+  return `${branch} · ${type === 'read_write' ? 'primary' : 'replica'} · ${id}`;
 }
 
-const rounded = (value: number) => String(Number(value.toFixed(value < 0.1 ? 4 : 2)));
-
-/** 1 B, 2 B, 4 B and so on: round numbers of bytes are powers of two. */
-const inBytes = { text: bytes, steps: Array.from({ length: 50 }, (_, power) => 2 ** power) };
-
-const graphs: readonly Graph[] = [
-  { title: 'Size (CU)', series: [['cu', 'CU', 'accent']], text: rounded },
-  { title: 'CPU (cores)', series: [['cpu_cores', 'CPU', 'accent']], text: rounded },
-  {
-    title: 'Memory',
-    series: [
-      ['memory_bytes', 'in use', 'accent'],
-      ['cache_bytes', 'cache', 'good'],
-    ],
-    ...inBytes,
-  },
-  {
-    title: 'Connections',
-    series: [
-      ['connections_active', 'active', 'good'],
-      ['connections_idle', 'idle', 'accent'],
-      ['connections_max', 'max', 'soft'],
-    ],
-    text: rounded,
-  },
-  { title: 'Transactions a second', series: [['transactions_per_second', 'TPS', 'accent']], text: rounded },
-  {
-    title: 'Cache hits',
-    series: [['cache_hit_ratio', 'hits', 'good']],
-    text: (value) => `${Number((value * 100).toFixed(1))} %`,
-    max: 1,
-  },
-  { title: 'Replication lag', series: [['replication_lag_bytes', 'lag', 'warn']], ...inBytes, ofReplicas: true },
-  { title: 'Database size', series: [['database_size_bytes', 'size', 'accent']], ...inBytes },
-];
-
-function Charts({ metrics, isReplica }: { readonly metrics: Metrics; readonly isReplica: boolean }) {
-  const { times, rows } = useMemo(() => {
-    const found = withHoles(metrics);
-    return { rows: found, times: found.map((row) => Date.parse(row.at) / 1000) };
-  }, [metrics]);
-  const shown = graphs.filter((graph) => isReplica || graph.ofReplicas !== true);
-  return (
-    <div className="charts">
-      {shown.map((graph) => (
-        <Chart
-          key={graph.title}
-          title={graph.title}
-          times={times}
-          series={graph.series.map(([name, label, color]) => ({ label, color, values: column(rows, name) }))}
-          text={graph.text}
-          from={Date.parse(metrics.from) / 1000}
-          to={Date.parse(metrics.to) / 1000}
-          {...(graph.max === undefined ? {} : { max: graph.max })}
-          {...(graph.steps === undefined ? {} : { steps: graph.steps })}
-        />
-      ))}
-    </div>
-  );
+interface ViewProps {
+  readonly view: MonitoringView;
+  readonly endpoint: Endpoint;
+  readonly search: MonitoringSearch;
+  readonly onSearch: (next: MonitoringSearch) => void;
+  /** All computes of the project. */
+  readonly children: readonly Endpoint[];
 }
 
-function SizeChanges({ metrics }: { readonly metrics: Metrics }) {
-  if (metrics.size_changes.length === 0) return null;
-  return (
-    <Card title="Changes of size">
-      <ul className="activity">
-        {metrics.size_changes.toReversed().map((change) => (
-          <li key={change.at}>
-            <span className="dot active" />
-            <span>
-              {change.from_cu} → {change.to_cu} CU
-            </span>
-            <span className="hint">
-              {change.reason} · <Ago at={change.at} />
-            </span>
-          </li>
-        ))}
-      </ul>
-    </Card>
-  );
+function View({ view, endpoint, search, onSearch, children: endpoints }: ViewProps): ReactNode {
+  const range = ranges.find(({ value }) => value === search.range) ?? ranges[0];
+  const onDatabase = { endpoint, database: search.database, onDatabase: (database: string) => onSearch({ database }) };
+  // What changes a database is run by the primary, whichever compute is looked at.
+  const primary = endpoints.find(({ branch_id, type }) => branch_id === endpoint.branch_id && type === 'read_write');
+  switch (view) {
+    case 'sessions':
+      return <Sessions endpoint={endpoint} />;
+    case 'queries':
+      return <OnDatabase {...onDatabase}>{(target) => <TopQueries {...target} onSearch={onSearch} />}</OnDatabase>;
+    case 'locks':
+      return <OnDatabase {...onDatabase}>{(target) => <Locks {...target} />}</OnDatabase>;
+    case 'log':
+      return <ServerLog endpoint={endpoint} />;
+    case 'extensions':
+      return primary === undefined ? (
+        <Empty title="This branch has no primary compute: add one to see and install extensions." />
+      ) : (
+        <OnDatabase {...onDatabase} endpoint={primary}>
+          {(target) => <Extensions {...target} />}
+        </OnDatabase>
+      );
+    case 'graphs':
+      return (
+        <>
+          <div className="view-bar">
+            <SelectField
+              label="Last"
+              value={range.value}
+              choices={ranges}
+              onChange={(value) => onSearch({ range: value })}
+            />
+            <p className="hint">Shaded: the compute was suspended. This page does not wake it.</p>
+          </div>
+          <Graphs endpoint={endpoint} seconds={range.seconds} />
+        </>
+      );
+  }
 }

@@ -2,13 +2,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { Operation } from '../api/generated.ts';
-import { operationsQuery } from '../api/queries.ts';
+import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
+import { OperationTitle, OperationTrouble } from '../operations/operation-title.tsx';
+import { isOpen, type Named, statusNames, statusTones } from '../operations/words.ts';
 import { Ago, Badge, Card, PageHead } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { milliseconds } from '../ui/format.ts';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { Table } from '../ui/table.tsx';
-import { explainAction, explainStatus, isOpen, statusTones } from './operation-words.ts';
 
 const shown = 200;
 
@@ -28,6 +29,8 @@ export function OperationsPage() {
   const { status = '' } = useSearch({ from: '/projects/$projectId/operations' });
   const navigate = useNavigate({ from: '/projects/$projectId/operations' });
   const operations = useQuery(operationsQuery(projectId, shown));
+  const branches = useQuery(branchesQuery(projectId)).data ?? [];
+  const endpoints = useQuery(endpointsQuery(projectId)).data ?? [];
   return (
     <>
       <title>Operations · Catnap</title>
@@ -45,41 +48,40 @@ export function OperationsPage() {
       </div>
       <Card>
         <Loaded query={operations} lines={8}>
-          {(found) => <OperationTable operations={found.filter(filters[status] ?? (() => true))} />}
+          {(found) => (
+            <OperationTable
+              operations={found.filter(filters[status] ?? (() => true))}
+              named={{ branches, endpoints }}
+            />
+          )}
         </Loaded>
       </Card>
     </>
   );
 }
 
-function OperationTable({ operations }: { readonly operations: readonly Operation[] }) {
+interface OperationTableProps {
+  readonly operations: readonly Operation[];
+  readonly named: Named;
+}
+
+function OperationTable({ operations, named }: OperationTableProps) {
   if (operations.length === 0) return <Empty title="There is none of these." />;
   return (
-    <Table label="Operations" columns={['What', 'Status', 'On', 'Asked for', 'Took']}>
+    <Table label="Operations" columns={['What', 'Status', 'When', 'Took']}>
       {operations.map((operation) => (
         <tr key={operation.id}>
           <td>
-            {explainAction(operation.action)}
-            {operation.failures_count > 0 && (
-              <p className="hint">
-                {explainStatus(operation.status)} Failed tries: {operation.failures_count}.{' '}
-                {operation.error !== undefined && <code>{operation.error}</code>}
-              </p>
-            )}
-            {operation.failures_count === 0 && operation.error !== undefined && (
-              <p className="hint">{operation.error}</p>
-            )}
+            <OperationTitle operation={operation} named={named} />
+            <OperationTrouble operation={operation} />
           </td>
           <td>
-            <Badge tone={statusTones[operation.status]}>{operation.status}</Badge>
-          </td>
-          <td>
-            <code>{operation.endpoint_id ?? operation.branch_id ?? ''}</code>
+            <Badge tone={statusTones[operation.status]}>{statusNames[operation.status]}</Badge>
           </td>
           <td>
             <Ago at={operation.created_at} />
           </td>
-          <td>{isOpen(operation) ? '…' : milliseconds(operation.total_duration_ms)}</td>
+          <td className="number">{isOpen(operation) ? '…' : milliseconds(operation.total_duration_ms)}</td>
         </tr>
       ))}
     </Table>

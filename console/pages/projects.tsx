@@ -1,7 +1,6 @@
 /** All projects that the key reaches, with search, and making a new one. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { useState } from 'react';
 import type { Organization, ProjectListItem } from '../api/generated.ts';
 import { organizationsQuery, projectsOfPage, projectsQuery, sessionQuery } from '../api/queries.ts';
 import { Ago, PageHead } from '../ui/bits.tsx';
@@ -23,9 +22,10 @@ export function ProjectsPage() {
 }
 
 function Projects({ of: organizations }: { readonly of: readonly Organization[] }) {
-  const { q = '', org } = useSearch({ from: '/' });
+  const { q = '', org, create } = useSearch({ from: '/' });
   const navigate = useNavigate({ from: '/' });
-  const [isCreating, setCreating] = useState(false);
+  const setCreating = (isOpen: boolean) =>
+    navigate({ search: (now) => ({ ...now, create: isOpen ? true : undefined }), replace: !isOpen });
   const orgId = organizations.find(({ id }) => id === org)?.id ?? organizations[0]?.id ?? '';
   const projects = useQuery(projectsQuery(orgId, q));
   const canCreate = useQuery(sessionQuery).data?.key?.kind !== 'project';
@@ -59,7 +59,7 @@ function Projects({ of: organizations }: { readonly of: readonly Organization[] 
         )}
       </div>
       <Loaded query={projects}>{(found) => <ProjectList projects={found} search={q} canCreate={canCreate} />}</Loaded>
-      {isCreating && <CreateProject orgId={orgId} onClose={() => setCreating(false)} />}
+      {canCreate && create === true && <CreateProject orgId={orgId} onClose={() => setCreating(false)} />}
     </>
   );
 }

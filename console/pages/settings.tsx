@@ -1,14 +1,15 @@
 /** Settings of a project: name, new computes, who may connect, replication, history, updates, quotas; its deletion. */
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams } from '@tanstack/react-router';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, at } from '../api/client.ts';
 import type { Project } from '../api/generated.ts';
-import { projectQuery, sessionQuery } from '../api/queries.ts';
+import { branchesQuery, projectQuery, sessionQuery } from '../api/queries.ts';
+import { initialSizing, type Sizing, SizingFields, sizingBody } from '../computes/sizing-fields.tsx';
 import { useConfirm, useForm } from '../forms/use-form.ts';
 import { Card, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
-import { ConfirmDialog } from '../ui/dialog.tsx';
+import { ConfirmDialog, Dialog } from '../ui/dialog.tsx';
 import { CheckField, Field, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { Loaded } from '../ui/states.tsx';
@@ -16,7 +17,6 @@ import { HistoryRetention } from './history-retention.tsx';
 import { LogicalReplication } from './logical-replication.tsx';
 import { MaintenanceWindow } from './maintenance-window.tsx';
 import { Quotas } from './quotas.tsx';
-import { initialSizing, type Sizing, SizingFields, sizingBody } from './sizing-fields.tsx';
 
 export function SettingsPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/settings' });
@@ -168,6 +168,8 @@ function OutboundConnections({ project }: { readonly project: Project }) {
 function DeleteProject({ project }: { readonly project: Project }) {
   const [isAsking, setAsking] = useState(false);
   const navigate = useNavigate();
+  const branches = useQuery(branchesQuery(project.id)).data ?? [];
+  const guarded = branches.filter((branch) => branch.protected);
   const remove = useConfirm({
     send: () => api<object>('DELETE', at`/projects/${project.id}`),
     refresh: [['projects'], ['deleted']],
@@ -187,7 +189,27 @@ function DeleteProject({ project }: { readonly project: Project }) {
           </Button>
         </div>
       </div>
-      {isAsking && (
+      {isAsking && guarded.length > 0 && (
+        <Dialog title="Delete project" onClose={() => setAsking(false)}>
+          <div className="dialog-body">
+            <p>A project with a protected branch cannot be deleted. Stop protecting:</p>
+            <ul className="named-list">
+              {guarded.map(({ id, name }) => (
+                <li key={id}>
+                  <Link
+                    to="/projects/$projectId/branches/$branchId"
+                    params={{ projectId: project.id, branchId: id }}
+                    onClick={() => setAsking(false)}
+                  >
+                    {name}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </div>
+        </Dialog>
+      )}
+      {isAsking && guarded.length === 0 && (
         <ConfirmDialog
           title="Delete project"
           submit="Delete project"
@@ -195,7 +217,7 @@ function DeleteProject({ project }: { readonly project: Project }) {
           form={remove}
           onClose={() => setAsking(false)}
         >
-          <p>Nothing of {project.name} can be brought back.</p>
+          <p>Its clients are disconnected at once. Until its time is up, it can be brought back under Deleted.</p>
         </ConfirmDialog>
       )}
     </Card>

@@ -9,7 +9,7 @@ import type { TablesSearch } from '../tables/search.ts';
 import { Structure } from '../tables/structure.tsx';
 import { tableFactsQuery } from '../tables/table-facts.ts';
 import { nameOf, TableList } from '../tables/table-list.tsx';
-import { type Target, WithTarget } from '../target/target.tsx';
+import { type Target, type TargetSearch, WithTarget } from '../target/target.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { Tabs } from '../ui/tabs.tsx';
 
@@ -19,7 +19,7 @@ export function TablesPage() {
   const navigate = useNavigate({ from: '/projects/$projectId/tables' });
   const onSearch = useCallback(
     (next: TablesSearch) =>
-      void navigate({ search: ({ branch, database }: TargetSearchPart) => ({ branch, database, ...next }) }),
+      void navigate({ search: ({ branch, database, at }: TargetSearch) => ({ branch, database, at, ...next }) }),
     [navigate],
   );
   return (
@@ -32,11 +32,6 @@ export function TablesPage() {
   );
 }
 
-interface TargetSearchPart {
-  readonly branch?: string | undefined;
-  readonly database?: string | undefined;
-}
-
 interface BrowserProps {
   readonly target: Target;
   readonly search: TablesSearch;
@@ -46,7 +41,7 @@ interface BrowserProps {
 function Browser({ target, search, onSearch }: BrowserProps) {
   const tables = useQuery({
     // Not under the project: a change there, such as a suspend, must not cause a query that wakes the compute again.
-    queryKey: ['tables', target.branch.id, target.database],
+    queryKey: ['tables', target.branch.id, target.database, ...(target.moment === undefined ? [] : [target.moment])],
     queryFn: () => readTables(target.uri),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,

@@ -1,7 +1,7 @@
 /** The frame: the sign-in page without a sign-in, else navigation on the left and the page on the right. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
-import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useLiveChanges } from '../api/live.ts';
 import { getOffline, watchOffline } from '../api/offline-state.ts';
 import { sessionQuery } from '../api/queries.ts';
@@ -10,8 +10,11 @@ import { Icon, Logo } from '../ui/icons.tsx';
 import { Notices } from '../ui/notices-view.tsx';
 import { Failure, Loading } from '../ui/states.tsx';
 import { BackupBanner } from './backup-banner.tsx';
+import { Breadcrumb } from './breadcrumb.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { SignIn } from './sign-in.tsx';
+
+const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
 export function Layout() {
   const session = useQuery(sessionQuery);
@@ -36,6 +39,7 @@ function Frame() {
   const [isOpen, setOpen] = useState(false);
   const isOffline = useSyncExternalStore(watchOffline, getOffline);
   const main = useFocusOnNavigation(() => setOpen(false));
+  const [isFinding, setFinding] = usePaletteKey();
   return (
     <div className="shell">
       <a className="skip" href="#main">
@@ -57,12 +61,36 @@ function Frame() {
           </p>
         )}
         <BackupBanner />
+        <Breadcrumb onPalette={() => setFinding(true)} />
         <main className="main" id="main" tabIndex={-1} ref={main}>
           <Outlet />
         </main>
       </div>
+      {isFinding && (
+        <Suspense>
+          <Palette onClose={() => setFinding(false)} />
+        </Suspense>
+      )}
     </div>
   );
+}
+
+/** Ctrl K, or ⌘ K, wherever the keyboard is. */
+function usePaletteKey() {
+  const [isFinding, setFinding] = useState(false);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'k') return;
+      event.preventDefault();
+      event.stopPropagation();
+      // Another dialog keeps what was typed in it.
+      setFinding((now) => !now && document.querySelector('dialog[open]') === null);
+    };
+    // Before the SQL editor, which has a meaning of its own for it.
+    addEventListener('keydown', press, { capture: true });
+    return () => removeEventListener('keydown', press, { capture: true });
+  }, []);
+  return [isFinding, setFinding] as const;
 }
 
 /** A new page begins at its beginning, for the keyboard and for screen readers too. */

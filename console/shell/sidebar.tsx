@@ -1,13 +1,14 @@
 /** Navigation: the account, the project that is open, the theme, and the way out. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useSyncExternalStore } from 'react';
 import { send } from '../api/client.ts';
 import { projectQuery, sessionQuery } from '../api/queries.ts';
 import { useAction } from '../forms/action.ts';
 import { Button } from '../ui/button.tsx';
 import { Logo } from '../ui/icons.tsx';
-import { applyTheme, readTheme, themes } from '../ui/theme.ts';
+import { applyTheme, readTheme, themes, watchTheme } from '../ui/theme.ts';
+import { projectPages, usePlace } from './place.ts';
 
 export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
   const { projectId } = useParams({ strict: false });
@@ -52,26 +53,21 @@ export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
   );
 }
 
-const projectPages = [
-  ['/projects/$projectId', 'Dashboard'],
-  ['/projects/$projectId/sql', 'SQL editor'],
-  ['/projects/$projectId/tables', 'Tables'],
-  ['/projects/$projectId/monitoring', 'Monitoring'],
-  ['/projects/$projectId/data', 'Roles and databases'],
-  ['/projects/$projectId/auth', 'Auth'],
-  ['/projects/$projectId/operations', 'Operations'],
-  ['/projects/$projectId/settings', 'Settings'],
-] as const;
-
 function ProjectNavigation({ projectId }: { readonly projectId: string }) {
   const project = useQuery(projectQuery(projectId)).data;
+  const { isBranchPage } = usePlace();
   return (
     <nav aria-label="Project">
       <p className="nav-title">{project?.name ?? projectId}</p>
       <ul className="nav">
-        {projectPages.map(([to, text]) => (
-          <li key={to}>
-            <Link to={to} params={{ projectId }} activeOptions={{ exact: true, includeSearch: false }}>
+        {projectPages.map(({ page, to, text }) => (
+          <li key={page}>
+            <Link
+              to={to}
+              params={{ projectId }}
+              className={page === '' && isBranchPage ? 'within' : undefined}
+              activeOptions={{ exact: true, includeSearch: false }}
+            >
               {text}
             </Link>
           </li>
@@ -84,19 +80,11 @@ function ProjectNavigation({ projectId }: { readonly projectId: string }) {
 const themeNames = { system: 'Auto', light: 'Light', dark: 'Dark' } as const;
 
 function ThemeChoice() {
-  const [theme, setTheme] = useState(readTheme);
+  const theme = useSyncExternalStore(watchTheme, readTheme);
   return (
     <fieldset className="segments" aria-label="Theme">
       {themes.map((name) => (
-        <button
-          key={name}
-          type="button"
-          aria-pressed={theme === name}
-          onClick={() => {
-            applyTheme(name);
-            setTheme(name);
-          }}
-        >
+        <button key={name} type="button" aria-pressed={theme === name} onClick={() => applyTheme(name)}>
           {themeNames[name]}
         </button>
       ))}

@@ -1,6 +1,7 @@
 /** The page without a sign-in. It is shown instead of every other page, so the address stays as it is. */
-
+import { useSyncExternalStore } from 'react';
 import { send } from '../api/client.ts';
+import { getSessionEnded, setSessionEnded, watchSessionEnd } from '../api/session-end.ts';
 import { useForm } from '../forms/use-form.ts';
 import { Button } from '../ui/button.tsx';
 import { TextField } from '../ui/field.tsx';
@@ -12,7 +13,9 @@ export function SignIn() {
     initial: { key: '' },
     send: ({ key }) => send<object>('POST', '/console/session', { body: { api_key: key.trim() } }),
     refresh: [[]],
+    onDone: () => setSessionEnded(false),
   });
+  const hasEnded = useSyncExternalStore(watchSessionEnd, getSessionEnded);
   return (
     <main className="sign-in">
       <title>Sign in · Catnap</title>
@@ -21,6 +24,12 @@ export function SignIn() {
           <Logo /> Catnap
         </p>
         <h1>Sign in</h1>
+        {hasEnded && (
+          <p className="ended" role="status">
+            Your session has ended: its key was revoked, you signed out elsewhere, or 14 days have passed. Sign in to go
+            on where you were.
+          </p>
+        )}
         <TextField
           label="API key"
           type="password"

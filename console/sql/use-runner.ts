@@ -57,7 +57,7 @@ export function useRunner(target: Target): Runner {
 
   /** On a protected branch Postgres itself is asked first whether the statement writes. */
   const runGuarded = async <T>(statement: Statement, work: (readOnly: boolean) => Promise<T>): Promise<T> => {
-    if (!target.branch.protected) return work(false);
+    if (!target.branch.protected || target.moment !== undefined) return work(false);
     try {
       return await work(true);
     } catch (error) {

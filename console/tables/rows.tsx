@@ -91,7 +91,13 @@ function Found({ target, table, facts, wish, onWish, onOpen, shape, sql, result,
   const page = useMemo(() => result.rows.slice(0, rowsPerPage), [result]);
   const { types } = useResultNames(target.uri, result.fields);
   const { items, received, cancel } = useExport(target.uri, sql, table.name);
-  const { rows, editing, statements, insert, discard } = useEditing(table, facts, shape, page);
+  const { rows, editing, statements, insert, discard } = useEditing(
+    table,
+    facts,
+    shape,
+    page,
+    target.moment !== undefined,
+  );
   const links = useForeignKeys(facts, shape, rows, onOpen);
   const { sort } = wish;
   const first = (wish.page - 1) * rowsPerPage + 1;

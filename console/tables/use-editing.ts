@@ -16,9 +16,16 @@ interface Edits {
   readonly discard: () => void;
 }
 
-export function useEditing(table: Table, facts: TableFacts, shape: TableShape, page: readonly Row[]): Edits {
+/** Nothing can be edited in what is no table, or is of the past. */
+export function useEditing(
+  table: Table,
+  facts: TableFacts,
+  shape: TableShape,
+  page: readonly Row[],
+  isPast: boolean,
+): Edits {
   const [changes, setChanges] = useState(noChanges);
-  const isTable = table.kind === 'table' || table.kind === 'partitioned table';
+  const isTable = !isPast && (table.kind === 'table' || table.kind === 'partitioned table');
   const hasKey = facts.primary_key.length > 0;
   const made = useMemo(() => withChanges(shape, page, changes), [shape, page, changes]);
   const statements = useMemo(() => changesSql(shape, changes), [shape, changes]);

@@ -3,13 +3,18 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Branch, Endpoint } from '../api/generated.ts';
 import { connectionUriQuery, databasesQuery, endpointsQuery } from '../api/queries.ts';
+import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';
+import { fullTime } from '../ui/format.ts';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { BranchSelect, WithBranch } from './branch-choice.tsx';
+import { uriAt } from './moment.ts';
 
 export interface TargetSearch {
   readonly branch?: string | undefined;
   readonly database?: string | undefined;
+  /** A moment of the past, which is looked at read-only. */
+  readonly at?: string | undefined;
 }
 
 export interface Target {
@@ -18,6 +23,8 @@ export interface Target {
   readonly uri: string;
   /** The primary compute, which runs the SQL. */
   readonly endpoint: Endpoint;
+  /** Set for the past: nothing can be written. */
+  readonly moment: string | undefined;
 }
 
 interface WithTargetProps {
@@ -36,19 +43,42 @@ export function WithTarget({ title, projectId, search, onChange, children }: Wit
         <div className="workspace">
           <header className="workspace-head">
             <h1>{title}</h1>
+            {search.at !== undefined && (
+              <Past branch={branch} moment={search.at} onNow={() => onChange({ ...search, at: undefined })} />
+            )}
             <BranchSelect branches={branches} value={branch.id} onChange={(value) => onChange({ branch: value })} />
             <DatabaseSelect
               branch={branch}
               chosen={search.database}
-              onChange={(database) => onChange({ branch: branch.id, database })}
+              onChange={(database) => onChange({ branch: branch.id, database, at: search.at })}
             />
           </header>
-          <OfBranch key={branch.id} branch={branch} database={search.database}>
+          <OfBranch key={`${branch.id} ${search.at}`} branch={branch} database={search.database} moment={search.at}>
             {children}
           </OfBranch>
         </div>
       )}
     </WithBranch>
+  );
+}
+
+interface PastProps {
+  readonly branch: Branch;
+  readonly moment: string;
+  readonly onNow: () => void;
+}
+
+/** Always in sight, so that nobody takes the past for the present. */
+function Past({ branch, moment, onNow }: PastProps) {
+  return (
+    <p className="past" role="status">
+      <span>
+        {branch.name} as it was at {moment.includes('/') ? moment : fullTime(moment)}, read only
+      </span>
+      <Button small onClick={onNow}>
+        Back to now
+      </Button>
+    </p>
   );
 }
 
@@ -74,10 +104,11 @@ function DatabaseSelect({ branch, chosen, onChange }: DatabaseSelectProps) {
 interface OfBranchProps {
   readonly branch: Branch;
   readonly database: string | undefined;
+  readonly moment?: string | undefined;
   readonly children: (target: Target) => ReactNode;
 }
 
-function OfBranch({ branch, database, children }: OfBranchProps) {
+function OfBranch({ branch, database, moment, children }: OfBranchProps) {
   const { project_id: projectId, id: branchId } = branch;
   const databases = useQuery(databasesQuery(projectId, branchId));
   const endpoints = useQuery(endpointsQuery(projectId));
@@ -98,7 +129,7 @@ function OfBranch({ branch, database, children }: OfBranchProps) {
               pooled: false,
             };
             return (
-              <OfDatabase key={chosen.name} branch={branch} endpoint={primary} of={of}>
+              <OfDatabase key={chosen.name} branch={branch} endpoint={primary} of={of} moment={moment}>
                 {children}
               </OfDatabase>
             );
@@ -113,12 +144,20 @@ interface OfDatabaseProps {
   readonly branch: Branch;
   readonly endpoint: Endpoint;
   readonly of: Parameters<typeof connectionUriQuery>[1];
+  readonly moment: string | undefined;
   readonly children: (target: Target) => ReactNode;
 }
 
-function OfDatabase({ branch, endpoint, of, children }: OfDatabaseProps) {
+function OfDatabase({ branch, endpoint, of, moment, children }: OfDatabaseProps) {
   const uri = useQuery(connectionUriQuery(branch.project_id, of));
-  return <Loaded query={uri}>{(text) => children({ branch, endpoint, database: of.database, uri: text })}</Loaded>;
+  return (
+    <Loaded query={uri}>
+      {(text) => {
+        const shown = moment === undefined ? text : uriAt(text, moment);
+        return children({ branch, endpoint, database: of.database, uri: shown, moment });
+      }}
+    </Loaded>
+  );
 }
 
 interface WithUriProps {

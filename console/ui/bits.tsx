@@ -4,8 +4,7 @@ import { Button } from './button.tsx';
 import { copyText } from './clipboard.ts';
 import { fullTime, relative } from './format.ts';
 import { Icon } from './icons.tsx';
-
-export type Tone = 'plain' | 'accent' | 'good' | 'warn' | 'bad';
+import type { Tone } from './tone.ts';
 
 export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ReactNode }) {
   return <span className={`badge ${tone}`}>{children}</span>;

@@ -34,7 +34,8 @@ export function relative(iso: string, now: number): string {
   return seconds < 0 ? `${duration(-seconds)} ago` : `in ${duration(seconds)}`;
 }
 
-const moment = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' });
+/** As the browser's language writes it. */
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 export function fullTime(iso: string): string {
   return moment.format(new Date(iso));

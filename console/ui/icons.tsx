@@ -17,6 +17,7 @@ const paths = {
   pin: 'M9 4h6l-1 6 3 3H7l3-3zM12 13v7',
   download: 'M12 4v11M7 10.500l5 5 5-5M5 20h14',
   more: 'M6 12h.01M12 12h.01M18 12h.01',
+  switch: 'M8 10l4-4 4 4M8 14l4 4 4-4',
   expand: 'M14 5h5v5M10 19H5v-5M19 5l-6 6M5 19l6-6',
 } as const;
 

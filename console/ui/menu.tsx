@@ -8,6 +8,8 @@ export interface MenuItem {
   readonly isDisabled?: boolean;
   /** Begins a new group. */
   readonly isApart?: boolean;
+  /** Takes something away. */
+  readonly isBad?: boolean;
 }
 
 export interface Point {
@@ -44,13 +46,13 @@ export function Menu({ label, items, at, onClose }: MenuProps) {
   }, [at]);
   return (
     <div ref={element} popover="auto" className="menu" role="menu" aria-label={label} tabIndex={-1} onKeyDown={walk}>
-      {items.map(({ label: text, onSelect, isDisabled = false, isApart = false }) => (
+      {items.map(({ label: text, onSelect, isDisabled = false, isApart = false, isBad = false }) => (
         <button
           key={text}
           type="button"
           role="menuitem"
           tabIndex={-1}
-          className={isApart ? 'apart' : undefined}
+          className={[...(isApart ? ['apart'] : []), ...(isBad ? ['bad'] : [])].join(' ') || undefined}
           disabled={isDisabled}
           onClick={() => {
             element.current?.hidePopover();

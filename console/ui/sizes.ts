@@ -21,6 +21,9 @@ export function rangeText(min: number, max: number): string {
   return min === max ? sizeText(min) : `${min} – ${max} vCPU · ${min * 4} – ${max * 4} GB`;
 }
 
+/** `0.25 – 2 CU`, for a place with little room. */
+export const shortRange = (min: number, max: number) => `${min === max ? min : `${min} – ${max}`} CU`;
+
 export const delays: readonly number[] = [60, 300, 600, 900, 1800, 3600, 21_600, 86_400, 604_800];
 /** The API's words for "the usual" and "never". */
 export const usualDelay = 0;

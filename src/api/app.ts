@@ -78,7 +78,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   waitingLoginRoutes(app, parts, access);
   const proxies = createProxies(parts.proxySockets);
   await app.register(async (sql: App) => sqlRoutes(sql, proxies));
-  webSocketRoutes(app, proxies);
+  webSocketRoutes(app, proxies, { drainMs: config.drainSeconds * 1_000, draining: parts.draining });
   await app.register(async (hooks: App) => usersSyncWebhookRoutes(hooks, parts));
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(

@@ -33,6 +33,7 @@ test('building the application and answering requests reads no file of the progr
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
     readLog: async () => [],
+    sessions: { read: async () => [], signal: async () => false },
     dumpSchema: async () => '',
     authProvider: makeAuthProviderParts(core),
     providers: testProviders(),

@@ -2,12 +2,19 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
-import type { Check, CliParts, StorageParts, UpOptions } from './kit/parts.ts';
+import { catnapCommand } from '../../test/helpers/run-cli.ts';
+import type {
+  Check,
+  CliParts,
+  ManifestOptions,
+  RenderedManifests,
+  ServicePlan,
+  StorageParts,
+  UpOptions,
+} from './kit/parts.ts';
 import { runPsql } from './kit/run-psql.ts';
-import { runCli } from './program.ts';
 
 let home: string;
 let stub: HttpStub;
@@ -27,37 +34,10 @@ afterEach(async () => {
 const notHere = async () => {
   throw new Error('not here');
 };
-const noRestore = { keyLine: undefined, installation: notHere, project: notHere };
 const noStorage: StorageParts = { plan: notHere, create: notHere, status: notHere };
 
-interface Outcome {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function catnap(args: readonly string[], changes: Partial<CliParts> = {}): Promise<Outcome> {
-  const stdout = new PassThrough();
-  const stderr = new PassThrough();
-  const code = await runCli(args, {
-    version: '1.2.3',
-    home,
-    url: stub.url,
-    apiKey: 'configured-key',
-    processNames: ['api', 'worker', 'proxy'],
-    up: async () => 0,
-    doctor: async () => [],
-    restore: noRestore,
-    storage: noStorage,
-    backup: { verify: notHere, key: async () => undefined },
-    recoverKey: notHere,
-    stdin: new PassThrough(),
-    stdout,
-    stderr,
-    ...changes,
-  });
-  return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
-}
+const catnap = (args: readonly string[], changes: Partial<CliParts> = {}) =>
+  catnapCommand(args, { home, folder: home, url: stub.url, ...changes });
 
 describe('outbox', () => {
   const mail = {
@@ -143,6 +123,48 @@ describe('storage', () => {
   });
 });
 
+describe('branches', () => {
+  test('that do not differ are said to be the same, and the point of a base is passed on', async () => {
+    const branch = (id: string, name: string) => ({ body: { branches: [{ id, name, default: false }] } });
+    replies['GET /api/v2/projects/p'] = { body: { project: { id: 'p' } } };
+    replies['GET /api/v2/projects/p/branches?search=dev'] = branch('br-1', 'dev');
+    replies['GET /api/v2/projects/p/branches?search=main'] = branch('br-2', 'main');
+    const compare = 'GET /api/v2/projects/p/branches/br-1/compare_schema?db_name=d&base_branch_id=br-2';
+    replies[`${compare}&base_lsn=0%2F1`] = { body: { diff: '' } };
+    const same = await catnap(['branches', 'schema-diff', 'dev', 'main@0/1', '--project', 'p', '--database', 'd']);
+    expect(same).toEqual({ code: 0, out: 'The schemas are the same.\n', err: '' });
+  });
+});
+
+describe('service', () => {
+  const plan = {
+    unitFile: '/etc/x.service',
+    settingsFile: '/etc/x.env',
+    text: '[Unit]\n',
+    next: ['systemctl daemon-reload'],
+    notes: ['It is old.'],
+  };
+
+  test('prints the unit, or writes it when told and says what comes next', async () => {
+    const written: string[] = [];
+    const asked: (string | undefined)[] = [];
+    const service = {
+      plan: async (account: string | undefined) => {
+        asked.push(account);
+        return plan;
+      },
+      install: async ({ unitFile }: ServicePlan) => void written.push(unitFile),
+    };
+    expect((await catnap(['service', 'install', '--print', '--user', 'cat'], { service })).out).toBe('[Unit]\n');
+    const unsure = await catnap(['service', 'install'], { service });
+    expect(unsure).toMatchObject({ code: 1, err: expect.stringContaining('--yes') });
+    expect(written).toEqual([]);
+    const { out } = await catnap(['service', 'install', '--yes'], { service });
+    expect(out).toMatch(/unit: +\/etc\/x\.service\n.*\nIt is old\.\nNext:\n {2}systemctl daemon-reload\n$/);
+    expect([written, asked]).toEqual([['/etc/x.service'], ['cat', undefined, undefined]]);
+  });
+});
+
 describe('the program', () => {
   test('prints its version and its help', async () => {
     expect(await catnap(['--version'])).toEqual({ code: 0, out: '1.2.3\n', err: '' });
@@ -190,6 +212,37 @@ describe('up', () => {
   });
 });
 
+describe('kubernetes manifests', () => {
+  const needed = ['--image', 'catnap:1', '--host', 'a.test', '--domain', 'b.test', '--postgres-images', '17=pg:17.6'];
+  const printing = (options: readonly string[], wrong: RenderedManifests['wrong'] = null) => {
+    const asked: ManifestOptions[] = [];
+    const kubernetesManifests = async (given: ManifestOptions) => {
+      asked.push(given);
+      return { wrong, text: 'kind: Namespace\n' };
+    };
+    return catnap(['kubernetes', 'manifests', ...options], { kubernetesManifests }).then((ran) => ({ ...ran, asked }));
+  };
+
+  test('prints them for what is said, and leaves the rest to its usual values', async () => {
+    const { code, out, asked } = await printing([...needed, '--apis', '3']);
+    expect([code, out]).toEqual([0, 'kind: Namespace\n']);
+    expect(asked).toEqual([
+      { image: 'catnap:1', host: 'a.test', domain: 'b.test', postgresImages: { 17: 'pg:17.6' }, apis: 3 },
+    ]);
+  });
+
+  test('names the option that is wrong', async () => {
+    const wrong = { name: 'computesNamespace', form: 'another one' };
+    expect(await printing(needed, wrong)).toMatchObject({
+      code: 2,
+      out: '',
+      err: 'catnap: --computes-namespace must be another one\n',
+    });
+    const images = await printing([...needed.slice(0, -1), 'pg:17']);
+    expect(images).toMatchObject({ code: 2, err: expect.stringContaining('It must be major=image') });
+  });
+});
+
 describe('status', () => {
   const counts = { projects: 3, endpoints: { active: 1, idle: 2, init: 0 } };
 
@@ -219,7 +272,7 @@ describe('status', () => {
     await stub.close();
     const { code, out, err } = await catnap(['--json', 'status']);
     expect({ code, state: JSON.parse(out).state }).toEqual({ code: 1, state: 'down' });
-    expect(err).toContain('start it with `npm start`');
+    expect(err).toContain('start it with `catnap up`');
     stub = await startHttpStub(() => undefined);
   });
 
@@ -324,6 +377,8 @@ describe('psql', () => {
     const endpoint = { id: 'ep-1', project_id: 'p-2', branch_id: 'br-1', current_state: 'idle' };
     const list = [{ id: 'p-1' }, { id: 'p-2' }];
     replies['GET /api/v2/projects?limit=100'] = { body: { projects: list } };
+    replies['GET /api/v2/projects/p-2'] = { body: { project: { id: 'p-2' } } };
+    replies['GET /api/v2/projects/p-2/endpoints'] = { body: { endpoints: [endpoint] } };
     replies['GET /api/v2/projects/p-2/endpoints/ep-1'] = { body: { endpoint } };
     const branch = 'GET /api/v2/projects/p-2/branches/br-1';
     replies[`${branch}/databases`] = {
@@ -342,7 +397,8 @@ describe('psql', () => {
 
   test('finds the endpoint in any project and asks for the owner’s connection', async () => {
     const { code, out } = await catnap(['psql', 'ep-1', '--json']);
-    expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, endpoint_id: 'ep-1', project_id: 'p-2', uri });
+    const place = { endpoint_id: 'ep-1', project_id: 'p-2', branch_id: 'br-1' };
+    expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, ...place, uri });
     expect((await catnap(['psql', 'ep-1', '--print'])).out).toBe(`${uri}\n`);
     const options = ['--project', 'p-2', '--database', 'two', '--role', 'app_owner', '--pooled', '--print'];
     expect((await catnap(['psql', 'ep-1', ...options])).out).toBe('postgresql://pooled\n');
@@ -350,7 +406,7 @@ describe('psql', () => {
 
   test('says what there is instead', async () => {
     expect((await catnap(['psql', 'ep-9'])).err).toBe(
-      'catnap: there is no endpoint ep-9 in the 2 projects that the key reaches\n',
+      'catnap: there is no compute ep-9 in the 2 projects that the key reaches\n',
     );
     expect((await catnap(['psql', 'ep-1', '--database', 'x'])).err).toBe(
       'catnap: there is no database x; there is: app, two\n',

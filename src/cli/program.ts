@@ -1,14 +1,25 @@
 /** The command line: which commands there are, the options they share, and how a run becomes an exit code. */
 import { Command, CommanderError, Option } from 'commander';
 import { addBackup } from './commands/backup.ts';
+import { addBranches } from './commands/branches.ts';
+import { addCompletion } from './commands/completion.ts';
+import { addComputes } from './commands/computes.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
+import { addKubernetes } from './commands/kubernetes.ts';
+import { addLink, addOpen } from './commands/link.ts';
+import { addMcp } from './commands/mcp.ts';
+import { addOperations } from './commands/operations.ts';
 import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
+import { addProjects } from './commands/projects.ts';
 import { addPsql } from './commands/psql.ts';
 import { addRecovery } from './commands/recovery.ts';
 import { addRestore } from './commands/restore.ts';
+import { addDatabases, addRoles } from './commands/roles.ts';
+import { addService } from './commands/service.ts';
 import { addSnapshots } from './commands/snapshots.ts';
+import { addSql } from './commands/sql.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
@@ -16,6 +27,38 @@ import { CliFailure, usageExitCode } from './kit/failure.ts';
 import type { CliParts } from './kit/parts.ts';
 import { openSession, type RunCommand, type SharedOptions } from './kit/session.ts';
 import { outputFormats } from './kit/writer.ts';
+
+/** In the order of the help: what people do every day, then what they do to an installation. */
+const commands = [
+  addStatus,
+  addProjects,
+  addBranches,
+  addComputes,
+  addDatabases,
+  addRoles,
+  addOperations,
+  addConnections,
+  addSnapshots,
+  addRecovery,
+  addLink,
+  addMcp,
+  addKeys,
+  addPlan,
+  addOutbox,
+  addDoctor,
+  addService,
+  addStorage,
+  addBackup,
+  addKubernetes,
+  addRestore,
+  addCompletion,
+];
+
+function addConnections(program: Command, run: RunCommand): void {
+  addPsql(program, run);
+  addSql(program, run);
+  addOpen(program, run);
+}
 
 /** `args` are the words after the program's name. Failures that the user cannot fix are thrown. */
 export async function runCli(args: readonly string[], parts: CliParts): Promise<number> {
@@ -25,17 +68,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     exitCode = (await work(openSession(parts, program.opts<SharedOptions>()))) ?? 0;
   };
   addUp(program, parts.processNames, run);
-  addStatus(program, run);
-  addKeys(program, run);
-  addPlan(program, run);
-  addRecovery(program, run);
-  addOutbox(program, run);
-  addPsql(program, run);
-  addDoctor(program, run);
-  addStorage(program, run);
-  addSnapshots(program, run);
-  addRestore(program, run);
-  addBackup(program, run);
+  for (const add of commands) add(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

@@ -88,42 +88,32 @@ export async function recordCatalog(
   ]);
 }
 
-/**
- * For a branch whose data was copied from a server that held this. Of its changes that were pending when its rows were
- * copied, the copy holds those that the server has carried out.
- */
-export async function recordCopiedCatalog(tx: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const { roles, databases } = await selectPendingCatalog(tx, branchId);
-  const isLive = ({ droppedAt }: { droppedAt: Date | null }) => droppedAt === null;
-  // Salted: only the role that was made or reset with it has this verifier.
-  const isMade = ({ name, verifier }: RoleRow) =>
-    verifier !== null && seen.roles.some((role) => role.name === name && role.verifier === verifier);
-  const isThere = ({ name, ownerName }: DatabaseRow) =>
-    seen.databases.some((database) => database.name === name && database.ownerName === ownerName);
-  const held = {
-    roles: roles.filter((row) => isLive(row) && isMade(row)),
-    databases: databases.filter((row) => isLive(row) && isThere(row)),
-  };
-  await recordCatalog(tx, branchId, held, seen);
-}
-
-/** False when the rows say what the server was seen to hold, apart from what is pending. */
+/** False when the rows say what the server was seen to hold, apart from what is still pending. */
 export async function isCatalogNew(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<boolean> {
   const news = await Promise.all([rolesNews(sql, branchId, seen), databasesNews(sql, branchId, seen)]);
-  return news.some(({ added, changed, gone }) => added.length + changed.length + gone.length > 0);
+  return news.some(({ added, changed, gone, carriedOut }) => {
+    return added.length + changed.length + gone.length + carriedOut.length > 0;
+  });
 }
 
-/** How what a server was seen to hold differs from the rows. What is pending is left as it was asked for. */
+/** How what a server was seen to hold differs from the rows. What is still pending is left as it was asked for. */
 interface News<Row, Seen> {
   readonly added: readonly Seen[];
   readonly changed: readonly { readonly row: Row; readonly now: Seen }[];
   readonly gone: readonly Row[];
+  /**
+   * Pending by its row, and there: an operation has carried it out and could not say so, or the data was copied from
+   * where it had been.
+   */
+  readonly carriedOut: readonly Row[];
 }
 
 async function rolesNews(sql: Sql, branchId: BranchId, { roles }: ServerCatalog) {
   return compare(await selectAllRoles(sql, branchId), roles, {
     isSame: (row, now) => row.verifier === now.verifier,
     isApplied: (row) => row.applied,
+    // Salted: only the role that was made or reset with it has this verifier.
+    isCertain: (row) => row.verifier !== null,
     nameThere: (row) => row.name,
   });
 }
@@ -132,6 +122,8 @@ async function databasesNews(sql: Sql, branchId: BranchId, { databases }: Server
   return compare(await selectAllDatabases(sql, branchId), databases, {
     isSame: (row, now) => row.ownerName === now.ownerName,
     isApplied: (row) => row.appliedName !== null,
+    // Of two, the one with the new name may be anybody's.
+    isCertain: (row, names) => row.appliedName === null || row.appliedName === row.name || !names.has(row.appliedName),
     nameThere: (row) => row.appliedName ?? row.name,
   });
 }
@@ -139,6 +131,8 @@ async function databasesNews(sql: Sql, branchId: BranchId, { databases }: Server
 interface Comparison<Row, Seen> {
   readonly isSame: (row: Row, now: Seen) => boolean;
   readonly isApplied: (row: Row) => boolean;
+  /** Whether one that is the same among these names can only be what the row asks for. */
+  readonly isCertain: (row: Row, names: ReadonlySet<string>) => boolean;
   /** What the server calls it until the change is carried out. */
   readonly nameThere: (row: Row) => string;
 }
@@ -150,7 +144,7 @@ interface Comparison<Row, Seen> {
 function compare<Row extends { name: string; pending: boolean; droppedAt: Date | null }, Seen extends { name: string }>(
   all: readonly Row[],
   seen: readonly Seen[],
-  { isSame, isApplied, nameThere }: Comparison<Row, Seen>,
+  { isSame, isApplied, isCertain, nameThere }: Comparison<Row, Seen>,
 ): News<Row, Seen> {
   const rows = all.filter(({ droppedAt }) => droppedAt === null);
   const known = new Map(rows.map((row) => [row.name, row]));
@@ -164,11 +158,14 @@ function compare<Row extends { name: string; pending: boolean; droppedAt: Date |
       if (row.droppedAt !== null) return !names.has(nameThere(row));
       return !names.has(row.name) && isApplied(row) && !row.pending;
     }),
+    carriedOut: pairs.flatMap(({ row, now }) =>
+      row?.pending && isSame(row, now) && isCertain(row, names) ? [row] : [],
+    ),
   };
 }
 
 async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const { added, changed, gone } = await rolesNews(sql, branchId, seen);
+  const { added, changed, gone, carriedOut } = await rolesNews(sql, branchId, seen);
   const noLogin = ({ verifier }: { verifier: string | null }) => verifier === null;
   for (const role of added) {
     await insertRole(sql, { branchId, ...role, password: null, noLogin: noLogin(role), applied: true, pending: false });
@@ -178,13 +175,15 @@ async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog)
     await updateRole(sql, row.id, { verifier: now.verifier, password: null, noLogin: noLogin(now) });
   }
   for (const { id } of gone) await deleteRoleRow(sql, id);
+  for (const role of carriedOut) await markRoleApplied(sql, role);
 }
 
 async function recordSeenDatabases(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const { added, changed, gone } = await databasesNews(sql, branchId, seen);
+  const { added, changed, gone, carriedOut } = await databasesNews(sql, branchId, seen);
   for (const database of added) {
     await insertDatabase(sql, { branchId, ...database, appliedName: database.name, pending: false });
   }
   for (const { row, now } of changed) await updateDatabase(sql, row.id, { ownerName: now.ownerName });
   for (const { id } of gone) await deleteDatabaseRow(sql, id);
+  for (const database of carriedOut) await markDatabaseApplied(sql, database);
 }

@@ -153,6 +153,7 @@ export async function resetRolePassword(
   const password = newRolePassword();
   const changed = await updateRole(scope.tx, role.id, {
     verifier: buildVerifier(password),
+    ...(role.applied && !role.pending && { heldVerifier: role.verifier }),
     password: project.storePasswords ? sealPassword(scope, address, password) : null,
     pending: true,
     resetAt: scope.clock.now(),

@@ -99,6 +99,9 @@ function requireReplaceable(target: Branch): void {
     throw new CatnapError('unprocessable', withDetails('cannot replace protected branch', { branch_id: target.id }));
   }
   requireNotResetting(target);
+  if (target.currentState === 'ready') return;
+  const message = 'cannot replace a branch that has no data yet';
+  throw new CatnapError('unprocessable', withDetails(message, { branch_id: target.id }));
 }
 
 export async function finalizeRestore(

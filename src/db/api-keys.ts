@@ -107,7 +107,9 @@ export interface ApiKeyUse {
 /** One statement for a whole batch: requests never wait for it. */
 export async function updateApiKeyUses(sql: Sql, uses: readonly ApiKeyUse[]): Promise<void> {
   await sql`
-    update api_keys k set last_used_at = greatest(k.last_used_at, u.at), last_used_from_addr = u.addr
+    update api_keys k set last_used_at = greatest(k.last_used_at, u.at),
+      -- Another process may have written a later use already.
+      last_used_from_addr = case when u.at < k.last_used_at then k.last_used_from_addr else u.addr end
     from unnest(${uses.map((use) => use.id)}::bigint[], ${uses.map((use) => use.at.toISOString())}::timestamptz[],
       ${uses.map((use) => use.from)}::text[]) as u(id, at, addr)
     where k.id = u.id`;

@@ -78,8 +78,7 @@ export async function settleCopiedDatabases(sql: Sql, from: BranchId, to: Branch
   await sql`
     update databases d set applied_name = d.name, pending = false from databases o
     where d.branch_id = ${to} and d.pending and d.dropped_at is null
-      and o.branch_id = ${from} and o.applied_name = d.name and not o.pending and o.dropped_at is null
-      and o.name = d.name and o.owner_name = d.owner_name`;
+      and o.branch_id = ${from} and o.applied_name = d.name and o.owner_name = d.owner_name`;
   await sql`
     delete from databases d where branch_id = ${to} and pending and dropped_at is not null and not exists (
       select 1 from databases o where o.branch_id = ${from} and o.name = d.name and o.dropped_at is not null)`;

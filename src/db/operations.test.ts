@@ -4,13 +4,14 @@ import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { computeKeys, enqueue } from '../core/operation.ts';
 import type { ProjectId } from '../lib/ids.ts';
+import { expireLeases, newLease, releaseLease } from './leases.ts';
 import {
   cancelOperations,
   claimOperation,
-  expireLeases,
   finishOperation,
   lockLeased,
   type OperationRow,
+  selectOperations,
 } from './operations.ts';
 import { lockProject } from './projects.ts';
 
@@ -31,6 +32,18 @@ const queue = (keys: { exclusive?: string[]; shared?: string[]; priority?: numbe
 const claim = (leaseMs = 60_000) => claimOperation(test.core.database.sql, randomUUID(), leaseMs);
 const finish = (operation: OperationRow) =>
   test.core.database.transaction((tx) => finishOperation(tx, operation, 'finished'));
+
+it('a page goes on behind an operation of the same millisecond', async () => {
+  const { sql } = test.core.database;
+  const older = await queue({});
+  const newer = await queue({});
+  await sql`update operations set created_at = '2026-01-01T00:00:00.000200Z' where id = ${older.id}`;
+  await sql`update operations set created_at = '2026-01-01T00:00:00.000900Z' where id = ${newer.id}`;
+  const [first] = await selectOperations(sql, projectId, { before: null, limit: 1 });
+  expect(first?.id).toBe(newer.id);
+  const next = await selectOperations(sql, projectId, { before: first?.cursor ?? '', limit: 1 });
+  expect(next.map(({ id }) => id)).toEqual([older.id]);
+});
 
 describe('the operation queue', () => {
   it.each([
@@ -104,6 +117,28 @@ describe('the operation queue', () => {
     expect((await claim())?.id).toBe(id);
     const held = await test.core.database.transaction((tx) => lockLeased(tx, id, lost?.lease ?? ''));
     expect(held).toBeUndefined();
+  });
+
+  it('lets a worker end the leases of its predecessor, and not those of others', async () => {
+    const { sql } = test.core.database;
+    const operations = [await queue({ exclusive: ['a'] }), await queue({ exclusive: ['b'] })];
+    const workers = ['0123456789ab0000', '0123456789ab0001'];
+    for (const worker of workers) await claimOperation(sql, newLease(worker), 60_000);
+    expect(await claim()).toBeUndefined();
+    await expireLeases(sql, workers[1]);
+    expect((await claim())?.id).toBe(operations[1]?.id);
+    expect(await claim()).toBeUndefined();
+  });
+
+  it('gives an operation away that a worker hands back, which the worker then cannot write to', async () => {
+    const { sql, transaction } = test.core.database;
+    const { id } = await queue({ exclusive: ['a'] });
+    const first = await claim();
+    await releaseLease(sql, id, randomUUID());
+    expect(await claim()).toBeUndefined();
+    await releaseLease(sql, id, first?.lease ?? '');
+    expect((await claim())?.id).toBe(id);
+    expect(await transaction((tx) => lockLeased(tx, id, first?.lease ?? ''))).toBeUndefined();
   });
 
   it('gives an operation away when its lease has run out, and takes nothing from the one who lost it', async () => {

@@ -125,18 +125,6 @@ export async function claimOperation(
   );
 }
 
-export async function extendLease(sql: Sql, id: OperationId, lease: string, leaseMs: number): Promise<boolean> {
-  const rows = await sql`
-    update operations set lease_until = now() + ${leaseMs} * interval '1 ms'
-    where id = ${id} and lease = ${lease} returning 1`;
-  return rows.length > 0;
-}
-
-/** For a worker that knows it is the only one: every lease belongs to a worker that is gone. */
-export async function expireLeases(sql: Sql): Promise<void> {
-  await sql`update operations set lease_until = now() where lease_until > now()`;
-}
-
 /**
  * Milliseconds until something becomes due or a lease runs out; null when nothing does. What waits for another
  * operation is not counted: the end of that one is announced.
@@ -331,7 +319,7 @@ export async function selectOperations(
   return sql<(OperationRow & { cursor: string })[]>`
     select *, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as cursor from operations
     where project_id = ${projectId} and action is not null
-      and (${page.before}::timestamptz is null or created_at < ${page.before}::timestamptz)
+      and (${page.before}::text is null or created_at < ${page.before}::text::timestamptz)
     order by created_at desc, sequence desc limit ${page.limit}`;
 }
 

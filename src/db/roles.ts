@@ -10,6 +10,8 @@ export interface RoleRow {
   readonly branchId: BranchId;
   readonly name: string;
   readonly verifier: string | null;
+  /** What the server holds while the verifier is pending after a reset; null otherwise. */
+  readonly heldVerifier: string | null;
   readonly password: Uint8Array | null;
   readonly noLogin: boolean;
   readonly protected: boolean;
@@ -49,7 +51,12 @@ export async function selectRolesToApply(sql: Sql, branchId: BranchId): Promise<
 export async function updateRole(
   sql: Sql,
   id: number,
-  change: Partial<Pick<RoleRow, 'verifier' | 'password' | 'noLogin' | 'applied' | 'pending' | 'droppedAt' | 'resetAt'>>,
+  change: Partial<
+    Pick<
+      RoleRow,
+      'verifier' | 'heldVerifier' | 'password' | 'noLogin' | 'applied' | 'pending' | 'droppedAt' | 'resetAt'
+    >
+  >,
 ): Promise<RoleRow> {
   return one(
     await sql<
@@ -76,7 +83,10 @@ export async function markRoleApplied(sql: Sql, row: RoleRow): Promise<void> {
     await sql`delete from roles where id = ${row.id}`;
     return;
   }
-  await sql`update roles set applied = true, pending = (revision <> ${row.revision}) where id = ${row.id}`;
+  await sql`
+    update roles set applied = true, pending = (revision <> ${row.revision}),
+      held_verifier = case when revision <> ${row.revision} then ${row.verifier} end
+    where id = ${row.id}`;
 }
 
 export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise<RoleRow[]> {
@@ -94,8 +104,10 @@ export async function settleCopiedRoles(sql: Sql, from: BranchId, to: BranchId):
   await sql`
     update roles r set applied = true, pending = false from roles o
     where r.branch_id = ${to} and r.pending and r.dropped_at is null
-      and o.branch_id = ${from} and o.applied and not o.pending and o.dropped_at is null
-      and o.name = r.name and o.verifier is not distinct from r.verifier and o.limited = r.limited`;
+      and o.branch_id = ${from} and o.applied
+      and (not o.pending or o.held_verifier is not null or o.dropped_at is not null)
+      and o.name = r.name and coalesce(o.held_verifier, o.verifier) is not distinct from r.verifier
+      and o.limited = r.limited`;
   await sql`
     delete from roles r where branch_id = ${to} and pending and dropped_at is not null and not exists (
       select 1 from roles o where o.branch_id = ${from} and o.name = r.name and o.dropped_at is not null)`;

@@ -260,6 +260,13 @@ create table deliveries (
 );
 CREATE INDEX deliveries_of_project ON catnap.deliveries USING btree (project_id);
 
+create table duties (
+  name text not null,
+  worker_id text not null,
+  held_until timestamp with time zone not null,
+  constraint duties_pkey PRIMARY KEY (name)
+);
+
 create table endpoint_samples (
   endpoint_id text not null,
   at timestamp with time zone not null,
@@ -354,6 +361,13 @@ create table idempotency_keys (
   constraint idempotency_keys_pkey PRIMARY KEY (scope, key)
 );
 CREATE INDEX idempotency_keys_age ON catnap.idempotency_keys USING btree (created_at);
+
+create table installation (
+  is_the_one boolean default true not null,
+  key_fingerprint bytea not null,
+  constraint installation_pkey PRIMARY KEY (is_the_one),
+  constraint installation_is_the_one_check CHECK (is_the_one)
+);
 
 create table looks (
   id text not null,
@@ -490,6 +504,7 @@ create table roles (
   dropped_at timestamp with time zone,
   limited boolean default false not null,
   reset_at timestamp with time zone,
+  held_verifier text,
   constraint roles_pkey PRIMARY KEY (id),
   constraint roles_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branches(id) ON DELETE CASCADE
 );

@@ -42,6 +42,18 @@ describe('readConfig', () => {
     expect(() => readConfig({ CATNAP_PROXY_RUNTIME: 'deno' }, user)).toThrow('CATNAP_PROXY_RUNTIME');
   });
 
+  it('has one API and one worker, unless it is told otherwise', () => {
+    expect(readConfig({}, user)).toMatchObject({ apis: 1, workers: 1, replicas: 1, drainSeconds: 10 });
+    const several = { CATNAP_APIS: '2', CATNAP_WORKERS: '3', CATNAP_REPLICAS: '5', CATNAP_DRAIN_SECONDS: '0' };
+    expect(readConfig(several, user)).toMatchObject({ apis: 2, workers: 3, replicas: 5, drainSeconds: 0 });
+    for (const name of ['CATNAP_APIS', 'CATNAP_WORKERS']) {
+      expect(() => readConfig({ [name]: '5' }, user)).toThrow(`${name}`);
+    }
+    const secretKey = Buffer.alloc(32, 7).toString('base64');
+    expect(readConfig({ CATNAP_SECRET_KEY: secretKey }, user).secretKey).toBe(secretKey);
+    expect(() => readConfig({ CATNAP_SECRET_KEY: 'c2hvcnQ=' }, user)).toThrow('32 bytes in base64');
+  });
+
   it('limits the rate once strangers can reach it', () => {
     expect(readConfig({ CATNAP_BIND: '0.0.0.0' }, user).rateLimitPerMinute).toBe(700);
     expect(readConfig({ CATNAP_BIND: '0.0.0.0', CATNAP_RATE_LIMIT: 'off' }, user).rateLimitPerMinute).toBeUndefined();

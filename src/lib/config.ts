@@ -27,6 +27,9 @@ const knownMajors = [14, 15, 16, 17, 18];
 const proxiesMax = 4;
 /** Servers and clients on the machine need more CPU than the proxy between them. */
 const coresForEachProxy = 4;
+/** Several outlast the end of one of them; the work itself waits for disks and servers, which more do not speed up. */
+const apisMax = 4;
+const workersMax = 4;
 
 export interface Config {
   readonly home: string;
@@ -35,8 +38,14 @@ export interface Config {
   readonly pgPort: number;
   /** False when the port is the default, which may give way to 7432 if it is taken. */
   readonly pgPortIsExplicit: boolean;
-  /** Processes that share the database port. */
+  /** Processes that share the HTTP port, that carry out operations, and that share the database port. */
+  readonly apis: number;
+  readonly workers: number;
   readonly proxies: number;
+  /** Catnaps with proxies on this system database, which divide what all of them may have together. */
+  readonly replicas: number;
+  /** How long a process that stops may take to finish what clients have begun. */
+  readonly drainSeconds: number;
   /** What the proxies run on; `auto` is Node. */
   readonly proxyRuntime: ProxyRuntime;
   readonly domain: string;
@@ -74,6 +83,10 @@ export interface Config {
   /** How long a smaller size must have been enough before the autoscaler takes it. */
   readonly scaleDownSeconds: number;
   readonly apiKey: string | undefined;
+  /** The key that seals secrets, in place of the one in the home; for several Catnaps on one system database. */
+  readonly secretKey: string | undefined;
+  /** Where other processes reach the HTTP port, if not on this machine. */
+  readonly internalUrl: string | undefined;
   /** The server that takes mails of the embedded auth provider; without one they stay in the outbox. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: string;
@@ -116,6 +129,10 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     httpPort,
     pgPort: integer(env, 'CATNAP_PG_PORT', 5432, 1, 65535),
     pgPortIsExplicit: isSet(env, 'CATNAP_PG_PORT'),
+    apis: integer(env, 'CATNAP_APIS', 1, 1, apisMax),
+    workers: integer(env, 'CATNAP_WORKERS', 1, 1, workersMax),
+    replicas: integer(env, 'CATNAP_REPLICAS', 1, 1, 100),
+    drainSeconds: integer(env, 'CATNAP_DRAIN_SECONDS', 10, 0, 3_600),
     proxies: integer(env, 'CATNAP_PROXIES', proxiesFor(availableParallelism()), 1, proxiesMax),
     proxyRuntime: choice(env, 'CATNAP_PROXY_RUNTIME', proxyRuntimes, 'auto'),
     domain: text(env, 'CATNAP_DOMAIN', 'localhost', /^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/, 'a lower-case DNS name'),
@@ -143,6 +160,8 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     capacityCu: readCapacity(env),
     scaleDownSeconds: integer(env, 'CATNAP_SCALE_DOWN_SECONDS', 30, 1, 3_600),
     apiKey: readApiKey(env),
+    secretKey: readSecretKey(env),
+    internalUrl: readUrl(env, 'CATNAP_INTERNAL_URL', ['http:', 'https:']),
     smtpUrl: readUrl(env, 'CATNAP_SMTP_URL', ['smtp:', 'smtps:']),
     mailFrom: text(
       env,
@@ -297,6 +316,13 @@ function readApiKey(env: Environment): string | undefined {
     throw new ConfigError('CATNAP_API_KEY', '…', '32 to 128 of A-Z, a-z, 0-9, _ and -');
   }
   return value;
+}
+
+function readSecretKey(env: Environment): string | undefined {
+  if (!isSet(env, 'CATNAP_SECRET_KEY')) return undefined;
+  const value = env.CATNAP_SECRET_KEY ?? '';
+  if (/^[A-Za-z0-9+/]{43}=$/.test(value)) return value;
+  throw new ConfigError('CATNAP_SECRET_KEY', '…', '32 bytes in base64, as `openssl rand -base64 32` prints them');
 }
 
 function readPgBin(env: Environment): Record<number, string> {

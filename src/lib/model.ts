@@ -44,6 +44,34 @@ export interface ReplicationSlot {
   readonly retainedBytes: number | null;
 }
 
+/** A session of a server, or a process that works for one, as the server itself reports it. */
+export interface ServerSession {
+  /** Tells it from an earlier session with the same pid. */
+  readonly id: string;
+  readonly pid: number;
+  readonly role: string | null;
+  readonly database: string | null;
+  readonly applicationName: string | null;
+  /** Such as `client backend`. */
+  readonly kind: string;
+  readonly state: string | null;
+  readonly waitType: string | null;
+  readonly waitEvent: string | null;
+  readonly startedAt: Date;
+  readonly transactionAt: Date | null;
+  readonly queryAt: Date | null;
+  readonly stateAt: Date | null;
+  /** The statement that runs, or ran last. */
+  readonly query: string | null;
+  /** Of a parallel worker: the session that it works for. */
+  readonly leaderPid: number | null;
+  /** Who holds the lock that it waits for, or is before it in the queue; 0 for a prepared transaction. */
+  readonly blockedBy: readonly number[];
+  readonly lockType: string | null;
+  readonly lockMode: string | null;
+  readonly waitingAt: Date | null;
+}
+
 /** What of a branch's past can be given, and what it costs to keep. */
 export interface BranchHistory {
   /** The first and the last moment that can be given; null while there is no base image. */

@@ -10,11 +10,23 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   ['CATNAP_BIND', '`127.0.0.1`', 'Address that the HTTP and the database port listen on.'],
   ['CATNAP_HTTP_PORT', '`7070`', 'API, console, auth provider and SQL over HTTP.'],
   ['CATNAP_PG_PORT', '`5432`', 'Database port. When unset and taken, 7432 is used, and the start says so.'],
+  ['CATNAP_APIS', '`1`', 'Processes that serve the HTTP port, 1 to 4; see [operating](docs/operating.md).'],
+  ['CATNAP_WORKERS', '`1`', 'Processes that carry out operations, 1 to 4.'],
   ['CATNAP_PROXIES', 'a quarter of the cores, 1 to 4', 'Processes that serve the database port, 1 to 4.'],
   [
     'CATNAP_PROXY_RUNTIME',
     '`auto`',
     'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Node.',
+  ],
+  [
+    'CATNAP_REPLICAS',
+    '`1`',
+    'Catnaps with proxies on one system database, up to 100: each takes its part of what pools and failed logins may come to.',
+  ],
+  [
+    'CATNAP_DRAIN_SECONDS',
+    '`10`',
+    'How long a process that stops waits for requests, transactions and steps under way, up to 3600.',
   ],
   ['CATNAP_DOMAIN', '`localhost`', 'Domain of the endpoints’ host names.'],
   ['CATNAP_REGION', '`local`', 'Region id that projects carry.'],
@@ -128,6 +140,16 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'How long a smaller size must have been enough before a compute with a range is made smaller.',
   ],
   ['CATNAP_API_KEY', 'generated', 'First personal API key, 32 characters or more, in place of a generated one.'],
+  [
+    'CATNAP_SECRET_KEY',
+    'made by Catnap, in `secret.key`',
+    'The key that seals secrets, 32 bytes in base64: the same for all Catnaps on one system database.',
+  ],
+  [
+    'CATNAP_INTERNAL_URL',
+    'this machine’s HTTP port',
+    'Where a Catnap without an API of its own reaches the API of another one.',
+  ],
   [
     'CATNAP_SMTP_URL',
     'none',

@@ -2,9 +2,10 @@
  * Files in the data home that hold Catnap's own secrets: sealing key, first API key, secret for the auth provider, and
  * the key of its backups.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Config } from '../lib/config.ts';
 
 const secretKeyBytes = 32;
 
@@ -16,7 +17,11 @@ export const backupKeyPath = (home: string) => join(home, 'backup.key');
  * Kept beside the database, never in it: a copy of the database alone opens nothing. An existing database has secrets
  * that only its own key opens, so no new key is made for it.
  */
-export async function ensureSecretKey(home: string, databaseIsNew: boolean): Promise<string> {
+export async function ensureSecretKey(
+  { home, secretKey }: Pick<Config, 'home' | 'secretKey'>,
+  databaseIsNew: boolean,
+): Promise<string> {
+  if (secretKey !== undefined) return secretKey;
   const path = secretKeyPath(home);
   const kept = (await readIfThere(path))?.trim();
   if (kept !== undefined && Buffer.from(kept, 'base64').length === secretKeyBytes) return kept;
@@ -30,8 +35,12 @@ export async function ensureSecretKey(home: string, databaseIsNew: boolean): Pro
   return made;
 }
 
-/** Catnap's credential at the embedded auth provider. Losing it does no harm: a new one works as well. */
-export async function ensureStackSecret(home: string): Promise<string> {
+/**
+ * Catnap's credential at the embedded auth provider. Losing it does no harm: a new one works as well. Catnaps that are
+ * given their key have to have the same, so it is derived from the key.
+ */
+export async function ensureStackSecret({ home, secretKey }: Pick<Config, 'home' | 'secretKey'>): Promise<string> {
+  if (secretKey !== undefined) return createHmac('sha256', secretKey).update('stack-secret').digest('base64url');
   const path = join(home, 'stack-secret');
   const kept = (await readIfThere(path))?.trim();
   if (kept !== undefined && kept !== '') return kept;

@@ -32,6 +32,19 @@ test('a copy that found the disk full ends at once, says why, and leaves a branc
   );
 });
 
+test('a copy of a parent that never got its data ends at once, and says why', async () => {
+  const driver = new FakeDriver();
+  const { project } = await makeProject(made);
+  driver.failNext('createBranch', new CatnapError('disk_full', 'the disk is full: nothing was copied'));
+  const { operations } = await command(made, (scope) =>
+    createBranch(scope, made.caller, project.id, { annotation: {}, endpoints: [] }),
+  );
+  await drain(made.core, driver);
+  const [row] = await made.core.database
+    .sql`select status, error from operations where id = ${operations[0]?.id ?? ''}`;
+  expect(row).toEqual({ status: 'error', error: 'the parent has no data to copy' });
+});
+
 test('a branch of a parent that is awake knows its catalog, and its first start reads none', async () => {
   const driver = new FakeDriver();
   const { project, branch: parent } = await makeProject(made);

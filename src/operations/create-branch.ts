@@ -4,9 +4,15 @@
  * its server die, the copy fails and is tried again. A schema-only branch is emptied before it is visible to anyone.
  */
 import type { BranchReceipt, SourceState } from '../compute/interface/driver.ts';
-import { recordCatalog, recordCopiedCatalog } from '../core/catalog.ts';
+import { recordCatalog } from '../core/catalog.ts';
 import { projectKey } from '../core/operation.ts';
-import { copyLogicalSize, updateBranch, updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
+import {
+  copyLogicalSize,
+  selectBranchInAnyState,
+  updateBranch,
+  updateCatalogKept,
+  updateLogicalSize,
+} from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
 import { settleCopiedDatabases } from '../db/databases.ts';
 import { updateHistory } from '../db/histories.ts';
@@ -14,7 +20,7 @@ import { releaseShared } from '../db/operations.ts';
 import { recallPasswords, settleCopiedRoles } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
 import { copyPast, pastOf, readSource } from './copy-source.ts';
-import { abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
+import { abandon, abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
 import { adminSecretOf, type BranchTarget, findBranch } from './target.ts';
 
 const copy: Step = async (context) => {
@@ -22,6 +28,7 @@ const copy: Step = async (context) => {
   const parentId = target?.branch.parentId ?? null;
   if (target === undefined || parentId === null) return skip('the branch is gone');
   const past = pastOf(context);
+  if (past === null && (await isEmpty(context, parentId))) return abandon('the parent has no data to copy');
   return abandonIfHopeless(async () => {
     const made =
       past === null
@@ -52,6 +59,12 @@ const copy: Step = async (context) => {
     });
   });
 };
+
+/** Whatever was to give it data is over by now: that holds the branch. */
+async function isEmpty({ core }: StepContext, id: BranchId): Promise<boolean> {
+  const branch = await selectBranchInAnyState(core.database.sql, id);
+  return branch === undefined || branch.currentState === 'init';
+}
 
 async function copyHead(context: StepContext, { project, ref }: BranchTarget, parentId: BranchId) {
   const source = { kind: 'branch', branchId: parentId } as const;
@@ -87,7 +100,7 @@ async function recordCopy(tx: Tx, parentId: BranchId, { target, source, receipt 
       ? []
       : [
           recordCatalog(tx, parentId, nothing, source.catalog),
-          recordCopiedCatalog(tx, id, source.catalog),
+          recordCatalog(tx, id, nothing, source.catalog),
           updateCatalogKept(tx, id, source.isExact),
           source.bytes === null ? undefined : updateLogicalSize(tx, parentId, source.bytes),
         ]),

@@ -9,9 +9,9 @@ import { makeDump } from '../compute/schema-dump/dump.ts';
 import type { Core } from '../core/context.ts';
 import type { DumpSchema } from '../core/schema-reader.ts';
 import type { Database, Tx } from '../db/client.ts';
+import { extendLease, releaseLease } from '../db/leases.ts';
 import {
   claimOperation,
-  extendLease,
   failStep,
   finishOperation,
   lockLeased,
@@ -54,6 +54,8 @@ export interface RunnerOptions {
   /** Each of these gets a lane of its own, for urgent operations alone. */
   readonly urgent?: readonly Database[];
   readonly leaseMs?: number;
+  /** Makes a lease that no other operation has. */
+  readonly newLease?: () => string;
   readonly watches?: Watches;
   readonly pollMs?: number;
   /** While it returns true, somebody else looks for operations that nobody was notified of, and calls `lookAgain`. */
@@ -81,7 +83,7 @@ export class OperationRunner {
   constructor(options: RunnerOptions) {
     const dumpSchema = makeDump(options.core.config);
     const usual = { leaseMs: 10_000, watches: machineWatches, pollMs: 5_000, registry: jobRegistry, urgent: [] };
-    this.#options = { dumpSchema, isQuiet: () => false, ...usual, ...options };
+    this.#options = { dumpSchema, isQuiet: () => false, newLease: randomUUID, ...usual, ...options };
     this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
   }
 
@@ -92,7 +94,7 @@ export class OperationRunner {
     this.#loops = this.#lanes.map((lane) => this.#loop(lane));
   }
 
-  /** Waits for the running steps; the next runner continues with the rest. */
+  /** Waits for the running steps, and hands back what has more of them: another runner continues at once. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#bell.ringForAll();
@@ -137,9 +139,9 @@ export class OperationRunner {
     lane: Lane = { core: this.#options.core, urgentOnly: false },
     call: WakeCall | null = null,
   ): Promise<boolean> {
-    const { log, leaseMs, watches } = this.#options;
+    const { log, leaseMs, watches, newLease } = this.#options;
     const { core, urgentOnly } = lane;
-    const lease = randomUUID();
+    const lease = newLease();
     const held = new Lease(watches, leaseMs);
     const [claimed, compute] = await Promise.all([
       held.confirm(() => claimOperation(core.database.sql, lease, leaseMs, urgentOnly), isFound),
@@ -160,7 +162,10 @@ export class OperationRunner {
       const isCalledFor = compute !== undefined && compute.endpoint.id === claimed.endpointId;
       const memory: StepMemory = isCalledFor ? { atClaim: compute } : {};
       let operation: OperationRow | undefined = claimed;
-      while (operation !== undefined) operation = await this.#runStep({ core, driver }, operation, lease, memory);
+      while (operation !== undefined && !this.#stopping.signal.aborted) {
+        operation = await this.#runStep({ core, driver }, operation, lease, memory);
+      }
+      if (operation !== undefined) await releaseLease(core.database.sql, operation.id, lease);
     } finally {
       clearInterval(heartbeat);
     }

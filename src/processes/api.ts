@@ -1,12 +1,16 @@
 /** The API process: the HTTP port. */
 import { buildApp } from '../api/app.ts';
+import type { App } from '../api/kit/app-type.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
 import { makeDump } from '../compute/schema-dump/dump.ts';
+import { readSessions, signalSession } from '../compute/server/sessions.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationFollower } from '../core/operation-wait.ts';
 import { makeSchemaReader } from '../core/schema-reader.ts';
 import { createWaker } from '../core/wake.ts';
+import type { Config } from '../lib/config.ts';
+import { drainOf } from '../lib/drain.ts';
 import { ProcessRegistry } from '../lib/process-metrics.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
@@ -29,6 +33,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
   const authProvider = authProviderParts(core, init);
   const operations = await createOperationFollower(core);
   const waker = await createWaker(core, { log });
+  const draining = new AbortController();
   const app = await buildApp({
     core,
     config,
@@ -39,19 +44,24 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
     readLog: (ref, limit) => driver.readLog(ref, limit),
+    sessions: { read: readSessions, signal: signalSession },
     dumpSchema: makeSchemaReader(core, waker, makeDump(config)),
     authProvider,
     proxySockets,
     consoleFiles,
     awaitOperation: operations.awaitOperation,
     providers: makeProviders(init),
+    draining: draining.signal,
   });
+  const drain = drainOf(app.server);
   const flush = () => keyUses.flush().catch((error) => log.warn({ err: error }, 'key uses could not be saved'));
   const timer = setInterval(flush, keyUseFlushMs);
-  await app.listen({ host: config.bind, port: config.httpPort });
+  await listen(app, config, init.portFd);
   return {
     stop: async () => {
       clearInterval(timer);
+      draining.abort();
+      await drain.finish(config.drainSeconds * 1_000);
       await app.close();
       await operations.close();
       await waker.close();
@@ -59,4 +69,15 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
       await core.database.close();
     },
   };
+}
+
+/** Fastify passes options that it does not know on to Node, which knows `fd`. */
+async function listen(app: App, { bind, httpPort }: Pick<Config, 'bind' | 'httpPort'>, fd: number | null) {
+  const at = { host: bind, port: httpPort, ...(fd !== null && { fd }) };
+  await app.listen(at);
+  const address = app.server.address();
+  // If the port was taken when the socket was bound, the system has picked another one.
+  if (typeof address === 'object' && address?.port === httpPort) return;
+  await app.close();
+  throw new Error(`port ${httpPort} on ${bind} is taken`);
 }

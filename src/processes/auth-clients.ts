@@ -14,7 +14,7 @@ export function makeProviders({ config, stackSecret }: Pick<ChildInit, 'config' 
   };
   return createProviders({
     embedded: {
-      baseUrl: `${localUrl(config)}${authProviderPrefix}`,
+      baseUrl: `${config.internalUrl ?? localUrl(config)}${authProviderPrefix}`,
       clientId: integrationClientId,
       clientSecret: stackSecret,
     },

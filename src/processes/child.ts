@@ -6,7 +6,8 @@ import { errorText } from '../lib/errors.ts';
 import { type ChildInit, openChildEnd } from './channel/messages.ts';
 import { buildParts, type RunningProcess } from './parts.ts';
 
-const stopMs = 10_000;
+/** What stopping may take beyond the time in which clients may finish. */
+const stopMsBeyond = 10_000;
 /** Loads only what this process needs: for the proxy that leaves out most of the program. */
 const loaders = {
   api: async () => (await import('./api.ts')).startApi,
@@ -20,6 +21,8 @@ const channel = openChildEnd(process);
 const loading = Object.entries(loaders).find(([name]) => name === process.argv[2])?.[1]();
 loading?.catch(() => {});
 let running: RunningProcess | undefined;
+let isEnding = false;
+let drainMs = 0;
 let certificate: ChildInit['certificate'] | undefined;
 
 // The parent decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
@@ -30,10 +33,13 @@ channel.on('init', (init) => void begin(init));
 channel.on('certificate', (newer) => {
   certificate = newer;
 });
-channel.on('stop', () => void end());
+channel.on('stop', () => {
+  if (!isEnding) void end();
+});
 
 async function begin(init: ChildInit): Promise<void> {
   try {
+    drainMs = init.config.drainSeconds * 1_000;
     const start = await (loading ?? loaders[init.name]());
     dropPrivileges(init);
     running = await start(buildParts(init, channel, () => certificate ?? init.certificate));
@@ -45,7 +51,8 @@ async function begin(init: ChildInit): Promise<void> {
 }
 
 async function end(): Promise<void> {
-  setTimeout(() => process.exit(1), stopMs).unref();
+  isEnding = true;
+  setTimeout(() => process.exit(1), drainMs + stopMsBeyond).unref();
   await running?.stop().catch(() => {});
   process.exit(0);
 }

@@ -11,6 +11,7 @@ import { findByPassword, findLogin, openSessionSoon } from '../core/login.ts';
 import { createLooks, findLookRoute, requireLookRoute } from '../core/look.ts';
 import { openLoginDesk } from '../core/waiting-login.ts';
 import { createWaker, Sleepers } from '../core/wake.ts';
+import { announceCancel, cancelsChannel } from '../db/cancels.ts';
 import type { Database } from '../db/client.ts';
 import { updateLastActive } from '../db/endpoints.ts';
 import { accessChannel, selectAccess } from '../db/logins.ts';
@@ -22,7 +23,7 @@ import { CatnapError } from '../lib/errors.ts';
 import { asEndpointId, isLookId } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { outboundPolicy } from '../lib/outbound.ts';
-import type { ControlPlane } from '../proxy/kit/control-plane.ts';
+import type { CancelKey, ControlPlane } from '../proxy/kit/control-plane.ts';
 
 export async function createControlPlane(
   core: Core,
@@ -49,6 +50,15 @@ export async function createControlPlane(
   const unlistenAccess = await database.listen(accessChannel, () => {
     for (const listener of accessListeners) listener();
   });
+  const cancelListeners: ((key: CancelKey) => void)[] = [];
+  // Where there is no other Catnap, nobody passes anything on.
+  const unlistenCancels =
+    core.config.replicas === 1
+      ? async () => {}
+      : await database.listen(cancelsChannel, (payload) => {
+          const [processId = Number.NaN, secret = Number.NaN] = payload.split(' ').map(Number);
+          for (const listener of cancelListeners) listener({ processId, secret });
+        });
   return {
     findLogin: (name, role) => findLogin(logins, name, role),
     findByPassword: (role, password) => findByPassword(logins, role, password),
@@ -75,6 +85,8 @@ export async function createControlPlane(
     },
     onAccessChange: (listener) => accessListeners.push(listener),
     findAccess: async (names) => new Map((await selectAccess(database.sql, names)).map((rules) => [rules.name, rules])),
+    passCancelOn: ({ processId, secret }) => announceCancel(database.sql, `${processId} ${secret}`),
+    onCancel: (listener) => cancelListeners.push(listener),
     verifyToken: makeTokenLogin(core),
     showLink: (request) => loginDesk.showLink(request),
     reportActivity: async (lastActive) => {
@@ -88,6 +100,7 @@ export async function createControlPlane(
         unlisten(),
         unlistenResets(),
         unlistenAccess(),
+        unlistenCancels(),
         waker.close(),
         loginDesk.close(),
         looks.close(),

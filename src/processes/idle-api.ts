@@ -44,6 +44,7 @@ export async function buildIdleApi(): Promise<App> {
     authProvider: authProviderParts(core, secrets),
     checkSettings: nothing,
     readLog: nothing,
+    sessions: { read: nothing, signal: nothing },
     dumpSchema: nothing,
     awaitOperation: nothing,
     providers: makeProviders({ ...secrets, config }),

@@ -3,9 +3,10 @@
 import type { Core } from '../core/context.ts';
 import { type Database, openDatabase } from '../db/client.ts';
 import { systemClock } from '../lib/clock.ts';
+import type { Config } from '../lib/config.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
 import { createSecretBox } from '../lib/secrets.ts';
-import type { ChildEnd, ChildInit } from './channel/messages.ts';
+import type { ChildEnd, ChildInit, ProcessName } from './channel/messages.ts';
 
 export interface ProcessParts {
   readonly core: Core;
@@ -42,6 +43,11 @@ export function openWakeConnections({ database, name }: ChildInit): Database {
   return openDatabase(database, { ...settings, name: `catnap-${name}` });
 }
 
+/** How many processes of a name there are. */
+export function countOf({ apis, workers, proxies }: Config, name: ProcessName): number {
+  return { api: apis, worker: workers, proxy: proxies, backup: 1 }[name];
+}
+
 export function buildParts(init: ChildInit, channel: ChildEnd, certificate: ProcessParts['certificate']): ProcessParts {
   const { config, name } = init;
   return {
@@ -50,7 +56,7 @@ export function buildParts(init: ChildInit, channel: ChildEnd, certificate: Proc
     certificate,
     log: createLogger({
       level: config.logLevel,
-      process: config.proxies > 1 && name === 'proxy' ? `proxy ${init.proxyNumber}` : name,
+      process: countOf(config, name) > 1 ? `${name} ${init.number}` : name,
     }),
     core: {
       database: openDatabase(init.database, {

@@ -22,8 +22,10 @@ export async function startProxyProcess(parts: ProcessParts): Promise<RunningPro
     clock: core.clock,
     domain: config.domain,
     region: config.region,
-    siblings: { number: init.proxyNumber, sockets: init.proxySockets },
-    metrics: createProxyMetrics(init.proxyNumber),
+    replicas: config.replicas,
+    limits: { drainMs: config.drainSeconds * 1_000 },
+    siblings: { number: init.number, sockets: init.proxySockets },
+    metrics: createProxyMetrics(init.number),
     ...(init.proxySockets.length > 1 && { permits: permitChannel(channel) }),
     // Derived from the key file, so that made-up salts survive a restart as real ones do.
     mockSecret: createHmac('sha256', init.secretKey).update('salts of roles that do not exist').digest(),

@@ -70,7 +70,7 @@ export async function restoreProject(
       opened.push(database);
       return database;
     };
-    const box = createSecretBox(Buffer.from(await ensureSecretKey(config.home, false), 'base64'));
+    const box = createSecretBox(Buffer.from(await ensureSecretKey(config, false), 'base64'));
     const running: Running = {
       core: { database: openOwn(options.atOnce + 1), box, clock: systemClock, config },
       restoring,

@@ -2,7 +2,9 @@
 
 import { startDeliveries } from '../auth-provider/core/deliveries.ts';
 import { openDriver } from '../compute/open-driver.ts';
-import { expireLeases } from '../db/operations.ts';
+import { expireLeases, newLease } from '../db/leases.ts';
+import { Duty, ownDuty } from '../operations/duty.ts';
+import { whileHeld } from '../operations/lease.ts';
 import { OperationRunner } from '../operations/runner.ts';
 import { authTransfers } from '../reconcilers/auth-transfers.ts';
 import { makeAutoscaler } from '../reconcilers/autoscaler.ts';
@@ -50,9 +52,11 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
   // Not at once: the notification of a wake has called its lane already, and the machine is the client's.
   const rest = new Rest({ core, log, onEnd: () => setTimeout(() => runner.lookAgain(), lookAgainMs).unref() });
   const isQuiet = () => rest.isQuiet;
-  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent, isQuiet });
-  // The parent runs one worker, and a data home has one parent: no other process will finish what was begun.
-  await expireLeases(core.database.sql);
+  const { workerId, worksAlone } = init;
+  const leases = { newLease: () => newLease(workerId) };
+  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent, isQuiet, ...leases });
+  // The process in whose place this one runs has ended, and will not finish what it began.
+  await expireLeases(core.database.sql, workerId);
   await runner.start();
   const usersSync = new UsersSync({ core, driver, log });
   await usersSync.start();
@@ -86,7 +90,10 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     usersSyncElsewhere.reconciler(),
   ];
   await rest.start();
-  const reconcilers = startReconcilers(all, { core, driver, log }, rest);
+  const duty = worksAlone ? null : new Duty({ name: 'reconcilers', workerId, database: core.database, log });
+  await duty?.start();
+  const observing = duty === null ? driver : whileHeld(driver, duty.lease);
+  const reconcilers = startReconcilers(all, { core, driver: observing, log }, rest, duty ?? ownDuty);
   const { smtpUrl, mailFrom } = core.config;
   const mail = smtpUrl === undefined ? null : { smtpUrl, from: mailFrom };
   const deliveries = await startDeliveries(authProviderParts(core, init), log, mail);
@@ -94,6 +101,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     stop: async () => {
       await rest.stop();
       await reconcilers.stop();
+      await duty?.stop();
       await usersSyncElsewhere.stop();
       await usersSync.stop();
       await deliveries.stop();

@@ -3,65 +3,25 @@
  * client's deadline, and turns whatever goes wrong into one ErrorResponse and one line in the log.
  */
 import { CatnapError, errorText } from '../lib/errors.ts';
-import type { Logger } from '../lib/log.ts';
 import { requireAccess, requirePooler } from './client/access.ts';
-import type { AccessWatch, WatchedSession } from './client/access-watch.ts';
-import type { Attempts } from './client/attempts.ts';
-import type { MockVerifiers } from './client/authenticate.ts';
+import type { WatchedSession } from './client/access-watch.ts';
 import { sayFarewell } from './client/farewell.ts';
 import { type LoggedIn, logIn } from './client/log-in.ts';
 import { negotiate } from './client/negotiate.ts';
 import { enterPast } from './client/past.ts';
-import type { RoleSessions } from './client/role-sessions.ts';
-import type { HostnameParts } from './client/route.ts';
-import type { UnauthenticatedConnections } from './client/unauthenticated.ts';
-import type { CancelKeys } from './compute/cancel.ts';
 import { startDirectSession } from './compute/direct-session.ts';
-import type { Caller, HeadStart, HeadStarts } from './compute/head-start.ts';
+import type { Caller, HeadStart } from './compute/head-start.ts';
 import { administratorCommand, describeRefusal, ShuttingDown } from './compute/refusal.ts';
 import { asksForReplication } from './compute/replication.ts';
 import { forwardedParameters, withClaims } from './compute/session.ts';
-import type { Waker } from './compute/wake.ts';
-import type { Activity } from './kit/activity.ts';
-import type { ControlPlane } from './kit/control-plane.ts';
-import type { ProxyLimits } from './kit/limits.ts';
-import type { ProxyMetrics } from './kit/metrics.ts';
-import type { Sent, Transfers } from './kit/transfers.ts';
-import type { Budgets } from './permits/budget.ts';
-import type { ClientPermits } from './permits/client-permits.ts';
-import type { Pools } from './pool/pools.ts';
+import type { ConnectionContext } from './connection-context.ts';
+import type { Sent } from './kit/transfers.ts';
 import { startPooledSession } from './pool/start-session.ts';
 import type { ByteStream } from './protocol/byte-stream.ts';
 import { type MessageStream, PeerGone } from './protocol/message-stream.ts';
 import { type BackendKey, type ErrorReport, errorResponse } from './protocol/messages.ts';
 import type { Splice } from './sockets/splice.ts';
-import type { TlsContext } from './sockets/tls.ts';
 import type { OpenWebSocket } from './websocket/open.ts';
-
-/** What all connections of one proxy share. */
-export interface ConnectionContext {
-  readonly controlPlane: ControlPlane;
-  readonly tlsContext: () => TlsContext;
-  readonly names: HostnameParts;
-  readonly allowPlaintext: boolean;
-  readonly limits: ProxyLimits;
-  readonly log: Logger;
-  readonly metrics: ProxyMetrics;
-  readonly mockVerifier: MockVerifiers;
-  readonly attempts: Attempts;
-  readonly unauthenticated: UnauthenticatedConnections;
-  readonly access: AccessWatch;
-  readonly directClients: ClientPermits;
-  readonly pooledClients: ClientPermits;
-  readonly roleSessions: RoleSessions;
-  readonly budgets: Budgets;
-  readonly pools: Pools;
-  readonly headStarts: HeadStarts;
-  readonly waker: Waker;
-  readonly cancelKeys: CancelKeys;
-  readonly activity: Activity;
-  readonly transfers: Transfers;
-}
 
 /** A client that has just been accepted. */
 export interface ArrivingClient {
@@ -75,7 +35,7 @@ interface RunningSession {
   readonly closed: Promise<void>;
 }
 
-type Terminable = Pick<Splice, 'terminate'>;
+type Terminable = Pick<Splice, 'drain' | 'terminate'>;
 
 /** Replaces the controller of a login that is over, so that nothing of the login stays in memory. */
 const spent = new AbortController();
@@ -95,6 +55,8 @@ export class ClientConnection implements WatchedSession {
   /** Null while the client could not read a message of ours: during a TLS handshake, and once a session runs. */
   #messages: MessageStream | null = null;
   #session: Terminable | null = null;
+  #sessionSinceMs = Number.POSITIVE_INFINITY;
+  #isDraining = false;
   #deadline: NodeJS.Timeout | undefined;
   #headStart: HeadStart | null = null;
   /** For the log; set once the client is authenticated. */
@@ -124,6 +86,21 @@ export class ClientConnection implements WatchedSession {
       this.#leaveUnauthenticated();
       this.#stream.destroy();
     }
+  }
+
+  /**
+   * Ends the session when it is outside of a transaction. A client that has just logged in, or still does, connected
+   * before the proxy began to close, and gets the time to send its first request.
+   */
+  drain(): void {
+    this.#isDraining = true;
+    const session = this.#session;
+    if (session === null) return;
+    const { firstRequestMs } = this.#context.limits;
+    const waitMs = this.#sessionSinceMs + firstRequestMs - performance.now();
+    const end = () => session.drain(errorResponse(administratorCommand));
+    if (waitMs <= 0) end();
+    else setTimeout(end, waitMs).unref();
   }
 
   /** Tells the client that the proxy is closing, whatever state the connection is in. */
@@ -188,6 +165,8 @@ export class ClientConnection implements WatchedSession {
       this.#messages = null;
       this.#headStart = null;
       this.#session = session;
+      this.#sessionSinceMs = performance.now();
+      if (this.#isDraining) this.drain();
       this.#abort = spent;
       const end = () => this.shutDown();
       const { role } = client.identity;
@@ -239,7 +218,11 @@ export class ClientConnection implements WatchedSession {
       sent,
       onRefusal: (thrown, sqlState) => this.#noteRefusal(thrown, sqlState),
     });
-    return { closed, terminate: (farewell) => session.terminate(farewell) };
+    return {
+      closed,
+      drain: (farewell) => session.drain(farewell),
+      terminate: (farewell) => session.terminate(farewell),
+    };
   }
 
   /** Null when the connection was only a cancel request, which is then done. */

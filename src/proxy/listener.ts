@@ -7,6 +7,7 @@ import { type Clock, delay } from '../lib/clock.ts';
 import { isLoopback } from '../lib/config.ts';
 import { plainAddress } from '../lib/ip.ts';
 import type { Logger } from '../lib/log.ts';
+import { createTokenBuckets } from '../lib/token-buckets.ts';
 import { createAccessWatch } from './client/access-watch.ts';
 import { createAttempts } from './client/attempts.ts';
 import { createMockVerifiers } from './client/authenticate.ts';
@@ -17,7 +18,8 @@ import { createCancelKeys } from './compute/cancel.ts';
 import { HeadStarts } from './compute/head-start.ts';
 import { ownSocket, type Siblings } from './compute/siblings.ts';
 import { createWaker, type Waker } from './compute/wake.ts';
-import { type ArrivingClient, ClientConnection, type ConnectionContext } from './connection.ts';
+import { type ArrivingClient, ClientConnection } from './connection.ts';
+import type { ConnectionContext } from './connection-context.ts';
 import { startActivity } from './kit/activity.ts';
 import type { ControlPlane } from './kit/control-plane.ts';
 import { divideLimits, limitsFor, type ProxyLimits } from './kit/limits.ts';
@@ -29,7 +31,7 @@ import type { PermitChannel } from './permits/messages.ts';
 import { shareBudgets } from './permits/shared-budget.ts';
 import { createPools, watchRoutes } from './pool/pools.ts';
 import type { Listener } from './protocol/byte-stream.ts';
-import { type ErrorReport, errorResponse } from './protocol/messages.ts';
+import { type BackendKey, type ErrorReport, errorResponse } from './protocol/messages.ts';
 import { listen } from './sockets/listen.ts';
 import { createTlsContexts, type TlsSource } from './sockets/tls.ts';
 import { type OnWebSocket, type SqlOverHttp, startSqlOverHttp } from './sql-over-http/server.ts';
@@ -57,6 +59,8 @@ export interface ProxyOptions {
   readonly limits?: Partial<ProxyLimits>;
   /** All proxies of the port, and which of them this is. Without it there is one proxy, and no SQL over HTTP. */
   readonly siblings?: Siblings;
+  /** Catnaps with proxies in front of the same computes. */
+  readonly replicas?: number;
   /** To the broker of the permits that the proxies share; needed when there are several. */
   readonly permits?: PermitChannel;
   readonly metrics?: ProxyMetrics;
@@ -64,11 +68,16 @@ export interface ProxyOptions {
 
 export interface RunningProxy {
   readonly port: number;
-  /** Stops accepting, tells every client, closes all connections within `closeMs`, reports the last activity. */
+  /**
+   * Stops accepting, lets transactions end within `drainMs`, tells every client, closes all connections within
+   * `closeMs`, reports the last activity.
+   */
   close(): Promise<void>;
 }
 
 const keepAliveMs = 60_000;
+const drainLookMs = 20;
+const cancelsPerSecond = 100;
 const noRoom: ErrorReport = { sqlState: '53300', message: 'Too many connections. Please try again later.' };
 /** How many clients at once are sent this refusal; connections beyond that are dropped. */
 const refusalsMax = 100;
@@ -109,7 +118,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   return {
     port,
     close: async () => {
-      await Promise.all([sql?.close(), closeConnections(ours, connections, context.limits.closeMs)]);
+      await Promise.all([sql?.close(), closeConnections(ours, connections, context.limits)]);
       context.access.close();
       context.pools.close();
       await Promise.all([context.activity.close(), context.transfers.close()]);
@@ -120,8 +129,17 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
 function buildContext(options: ProxyOptions): ConnectionContext {
   const { controlPlane, clock, log } = options;
   const { permits, siblings } = options;
-  const limits = divideLimits(limitsFor(options.bind, options.limits), siblings?.sockets.length ?? 1);
+  const { replicas = 1 } = options;
+  const limits = divideLimits(limitsFor(options.bind, options.limits), siblings?.sockets.length ?? 1, replicas);
   const budgets = permits ? shareBudgets('servers', permits) : new Budgets();
+  const cancelKeys = createCancelKeys(siblings, limits.dialMs, replicas > 1 ? passCancelsOn(options) : null);
+  controlPlane.onCancel?.(
+    (key) =>
+      void cancelKeys
+        .findOwn(key)
+        ?.cancel()
+        .catch(() => {}),
+  );
   const waker = learnLimitsOnWake(createWaker(controlPlane, limits.wakeMs), budgets);
   const pools = createPools({ waker, budgets, limits, log });
   watchRoutes(controlPlane, pools, log);
@@ -149,9 +167,17 @@ function buildContext(options: ProxyOptions): ConnectionContext {
     pools,
     headStarts: new HeadStarts(limits.dialMs),
     waker,
-    cancelKeys: createCancelKeys(siblings, limits.dialMs),
+    cancelKeys,
     activity: startActivity({ controlPlane, clock, log, intervalMs: limits.activityMs }),
     transfers: startTransfers({ controlPlane, log, intervalMs: limits.activityMs }),
+  };
+}
+
+/** Anybody can send a cancel request, so only some in each second are worth the attention of all other Catnaps. */
+function passCancelsOn({ controlPlane, clock }: ProxyOptions): (key: BackendKey) => Promise<void> {
+  const bucket = createTokenBuckets({ capacity: cancelsPerSecond, perSecond: cancelsPerSecond }, 1);
+  return async (key) => {
+    if (bucket.take('all', clock.now().getTime()) === 0) await controlPlane.passCancelOn?.(key);
   };
 }
 
@@ -194,13 +220,19 @@ function accept(client: ArrivingClient, connections: Set<ClientConnection>, cont
 async function closeConnections(
   listener: Listener,
   connections: Set<ClientConnection>,
-  graceMs: number,
+  { drainMs, closeMs }: Pick<ProxyLimits, 'drainMs' | 'closeMs'>,
 ): Promise<void> {
   const closed = listener.close();
+  if (drainMs > 0) {
+    for (const connection of connections) connection.drain();
+    const endsMs = performance.now() + drainMs;
+    // Those that came over HTTP are not the listener's.
+    while (connections.size > 0 && performance.now() < endsMs) await delay(drainLookMs);
+  }
   for (const connection of connections) connection.shutDown();
   const grace = new AbortController();
   void closed.then(() => grace.abort());
-  await delay(graceMs, grace.signal);
+  await delay(closeMs, grace.signal);
   for (const connection of connections) connection.destroy();
   await closed;
 }

@@ -48,6 +48,12 @@ export function makeReconciler(
   return { name, everyMs, turn };
 }
 
+/** Whether this worker is the one that runs the loops. */
+export interface Duty {
+  readonly isHeld: boolean;
+  untilHeld(signal: AbortSignal): Promise<void>;
+}
+
 const usualRestMs = 60_000;
 
 /** A turn comes `everyMs` after the last one, or after what has ended a rest: a wake that did so has the machine. */
@@ -55,6 +61,7 @@ export function startReconcilers(
   reconcilers: readonly Reconciler[],
   parts: ReconcilerParts,
   rest: Pick<Rest, 'news' | 'take' | 'turn'>,
+  duty: Duty,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController();
   // Every loop listens for the end; without this, Node reports the eleventh as a leak on the terminal.
@@ -62,6 +69,8 @@ export function startReconcilers(
   const loops = reconcilers.map(async ({ name, everyMs, restMs = usualRestMs, turn }) => {
     const log = parts.log.child({ reconciler: name });
     while (!stopping.signal.aborted) {
+      await duty.untilHeld(stopping.signal);
+      if (!duty.isHeld) continue;
       const { news } = rest;
       try {
         await rest.turn(() => turn({ ...parts, log }));

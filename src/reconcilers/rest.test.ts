@@ -41,6 +41,7 @@ async function startCounting(lookMs: number) {
     [{ name: 'count', everyMs: 10, restMs: longMs, turn }],
     { ...made, driver, log },
     rest,
+    { isHeld: true, untilHeld: async () => {} },
   );
   const stop = async () => {
     await rest.stop();

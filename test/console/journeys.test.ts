@@ -4,11 +4,13 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { account } from './journeys/account.ts';
+import { activity } from './journeys/activity.ts';
 import { auth } from './journeys/auth.ts';
 import { branches } from './journeys/branches.ts';
 import { computes } from './journeys/computes.ts';
 import { data } from './journeys/data.ts';
 import { everyPage } from './journeys/every-page.ts';
+import { finding } from './journeys/finding.ts';
 import { firstQuery } from './journeys/first-query.ts';
 import { grid } from './journeys/grid.ts';
 import { psqlLogin } from './journeys/psql-login.ts';
@@ -19,6 +21,7 @@ import {
   beginStory,
   branchIdOf,
   button,
+  confirm,
   confirmTyped,
   dialog,
   endStory,
@@ -29,6 +32,7 @@ import {
   photograph,
   signIn,
   story,
+  walkTo,
 } from './journeys/story.ts';
 import { tables } from './journeys/tables.ts';
 import { trouble } from './journeys/trouble.ts';
@@ -47,7 +51,9 @@ describe('from the first visit to the first query', firstQuery);
 describe('the data grid', grid);
 describe('the SQL editor', sqlEditor);
 describe('tables', tables);
+describe('finding the way', finding);
 describe('computes', computes);
+describe('what a compute does', activity);
 describe('quotas', quotas);
 describe('branches', branches);
 describe('data', data);
@@ -64,13 +70,16 @@ test('a project is deleted with its name typed, once no branch is protected, bro
   await program.api('PATCH', feature, { branch: { protected: true } });
   await open(at('/settings'));
   await button('Delete project').click();
-  await page.getByLabel(/^Type/).fill(project.name);
-  await button('Delete project', dialog()).click();
   await dialog()
-    .getByText(/cannot delete a project with a protected branch/)
+    .getByText(/^A project with a protected branch cannot be deleted/)
     .waitFor();
-  await program.api('PATCH', feature, { branch: { protected: false } });
-  await button('Delete project', dialog()).click();
+  expect(await dialog().getByLabel(/^Type/).count()).toBe(0);
+  await dialog().getByRole('link', { name: 'feature-x' }).click();
+  await button('Stop protecting').click();
+  await confirm('Stop protecting');
+  await walkTo(at('/settings'));
+  await button('Delete project').click();
+  await confirmTyped(project.name, 'Delete project');
   await page.getByText(`Project ${project.name} is deleted.`).waitFor();
   expect(new URL(page.url()).pathname).toBe('/');
   await page.getByRole('link', { name: 'Deleted' }).click();
@@ -82,9 +91,16 @@ test('a project is deleted with its name typed, once no branch is protected, bro
   await page.getByRole('button', { name: `Recover ${project.name}` }).click();
   await page.getByText(`Project ${project.name} is back, with everything it had.`).waitFor();
   await open(feature);
-  await button('Delete').last().click();
+  await button('Delete').click();
   await confirmTyped('feature-x', 'Delete branch');
   await page.getByText('Branch feature-x is deleted.').waitFor();
+  // Its own page offers it back, and so does the dashboard.
+  await open(feature);
+  await page.getByRole('button', { name: 'Recover feature-x' }).waitFor();
+  await open(at());
+  await page.getByRole('button', { name: 'Recover feature-x' }).click();
+  await page.getByText('Branch feature-x is back, with everything it had.').waitFor();
+  await program.api('DELETE', feature);
   await open('/deleted');
   await page.getByRole('cell', { name: `branch of ${project.name}` }).waitFor();
   await page.getByRole('button', { name: 'Purge feature-x' }).click();

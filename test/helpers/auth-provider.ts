@@ -91,6 +91,7 @@ export async function makeAuthProvider(
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
     readLog: async () => [],
+    sessions: { read: async () => [], signal: async () => false },
     authProvider: parts,
     providers: testProviders(),
     dumpSchema: async () => '',

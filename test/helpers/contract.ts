@@ -43,6 +43,9 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/purge'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/purge'],
   ['GET', '/backup'],
+  ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/sessions'],
+  ['POST', '/projects/{project_id}/endpoints/{endpoint_id}/sessions/{session_id}/cancel'],
+  ['POST', '/projects/{project_id}/endpoints/{endpoint_id}/sessions/{session_id}/terminate'],
   ['GET', '/projects/{project_id}/saved_queries'],
   ['POST', '/projects/{project_id}/saved_queries'],
   ['PATCH', '/projects/{project_id}/saved_queries/{saved_query_id}'],
@@ -138,6 +141,7 @@ export async function makeApi(
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: (pgVersion, settings) => new FakeDriver().checkSettings(pgVersion, settings),
     readLog: async () => [],
+    sessions: { read: async () => [], signal: async () => false },
     providers: testProviders(),
     awaitOperation: async () => {
       throw new Error('no worker runs in this test');

@@ -12,7 +12,7 @@ import { freePorts } from './free-ports.ts';
 import { takeSystem } from './prepared-system.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
-const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
+const builtHere = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 const startMsMax = 180_000;
 
 export interface Reply {
@@ -28,6 +28,7 @@ export class Program {
   readonly pgPort: number;
   readonly #env: Readonly<Record<string, string>>;
   readonly #uid: number | undefined;
+  readonly #entry: string;
   #child: ChildProcess | undefined;
   output = '';
 
@@ -35,10 +36,11 @@ export class Program {
     home: TempHome,
     ports: readonly [number, number],
     env: Readonly<Record<string, string>>,
-    uid: number | undefined,
+    { uid, entry = builtHere }: { readonly uid?: number; readonly entry?: string },
   ) {
     this.home = home;
     this.#uid = uid;
+    this.#entry = entry;
     this.httpPort = ports[0];
     this.pgPort = ports[1];
     this.#env = env;
@@ -46,18 +48,23 @@ export class Program {
 
   /**
    * `under` is a folder on the filesystem that the home shall be on. `uid` is an ordinary user who runs it, and who
-   * needs builds of their own.
+   * needs builds of their own. `entry` is another copy of the program.
    */
   static async create(
     env: Readonly<Record<string, string>> = {},
-    place: { readonly under?: string; readonly ownBuilds?: boolean; readonly uid?: number } = {},
+    place: {
+      readonly under?: string;
+      readonly ownBuilds?: boolean;
+      readonly uid?: number;
+      readonly entry?: string;
+    } = {},
   ): Promise<Program> {
     const shared = inject('sharedBuildsHome');
     const home = await makeTempHome({ share: shared, ...place });
     if (place.ownBuilds !== true) await takeSystem(shared, home.path);
     if (place.uid !== undefined) await chown(home.path, place.uid, place.uid);
     const [httpPort = 0, pgPort = 0] = await freePorts(2);
-    return new Program(home, [httpPort, pgPort], env, place.uid);
+    return new Program(home, [httpPort, pgPort], env, place);
   }
 
   get pid(): number {
@@ -67,7 +74,7 @@ export class Program {
   /** Resolves when the banner is printed. */
   async start(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<void> {
     this.output = '';
-    const child = spawn(process.execPath, [entry, 'up', ...args], {
+    const child = spawn(process.execPath, [this.#entry, 'up', ...args], {
       env: {
         PATH: process.env.PATH,
         HOME: this.home.path,

@@ -29,6 +29,7 @@ beforeAll(async () => {
   const saved = await post(`/projects/${made.project.id}/saved_queries`, { saved_query: { name: 'a', query: '' } });
   own = {
     saved_query_id: saved.saved_query.id,
+    session_id: '1.1',
     snapshot_id: taken.snapshot.id,
     jwks_id: keySet.jwks.id,
     project_id: made.project.id,
@@ -191,6 +192,7 @@ describe('ids', () => {
     jwks_id: '00000000-0000-4000-8000-000000000002',
     snapshot_id: 'snap-no-snapshot-1',
     saved_query_id: 'query-none',
+    session_id: '2.2',
   };
   /** A route that answers 501 looks at these first, and at nothing behind them. */
   const owners = ['project_id', 'branch_id', 'org_id', 'source_org_id'];
@@ -290,12 +292,15 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /projects/{}/branches/{}/history',
     'GET /projects/{}/endpoints/{}/logs',
     'GET /projects/{}/endpoints/{}/metrics',
+    'GET /projects/{}/endpoints/{}/sessions',
     'GET /projects/{}/saved_queries',
     'PATCH /organizations/{}',
     'PATCH /projects/{}/saved_queries/{}',
     'POST /projects/{}/branches/{}/purge',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',
+    'POST /projects/{}/endpoints/{}/sessions/{}/cancel',
+    'POST /projects/{}/endpoints/{}/sessions/{}/terminate',
     'POST /projects/{}/purge',
     'POST /projects/{}/saved_queries',
   ]);

@@ -5,6 +5,7 @@ import type { AuthProviderParts } from '../../auth-provider/core/parts.ts';
 import type { SchemaSource } from '../../core/branch-schema.ts';
 import type { Core } from '../../core/context.ts';
 import type { AwaitOperation } from '../../core/operation-wait.ts';
+import type { SessionControl } from '../../core/session.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Config } from '../../lib/config.ts';
 import type { EndpointId, ProjectId } from '../../lib/ids.ts';
@@ -47,10 +48,14 @@ export interface ApiParts {
     ref: { readonly projectId: ProjectId; readonly endpointId: EndpointId },
     limit: number,
   ) => Promise<readonly LogEntry[]>;
+  /** Asks a server for its sessions, or stops one. Whether the caller may is asked before. */
+  readonly sessions: SessionControl;
   /** The embedded auth provider, which is served under `/stack`. */
   readonly authProvider: AuthProviderParts;
   /** Where the proxies take requests for SQL over HTTP. */
   readonly proxySockets: readonly string[];
+  /** Aborted when the process begins to stop: what it has begun is finished, and nobody should send it more. */
+  readonly draining?: AbortSignal;
   /** For the few replies that are the result of an operation. */
   readonly awaitOperation: AwaitOperation;
   readonly providers: Providers;

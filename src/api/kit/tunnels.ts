@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { delay } from '../../lib/clock.ts';
 
 export interface Tunnel {
   readonly client: Socket;
@@ -31,6 +32,17 @@ export class Tunnels {
     proxy.once('close', () => closeSoon(client));
     if (client.destroyed) proxy.destroy();
     if (this.#isClosing) hangUp(tunnel);
+  }
+
+  /**
+   * Resolves when all clients have left, or after `ms`. A proxy that stops, too, tells its own clients when their
+   * transactions have ended; one that does not serves them until then.
+   */
+  async allClosed(ms: number): Promise<void> {
+    const over = new AbortController();
+    const closed = [...this.#open].map(({ client }) => new Promise((resolve) => client.once('close', resolve)));
+    void Promise.all(closed).then(() => over.abort());
+    if (closed.length > 0 && ms > 0) await delay(ms, over.signal);
   }
 
   /** To the proxy it is as if the clients had left; they learn it by the Close frame that the proxy answers with. */

@@ -28,6 +28,7 @@ import { projectRoutes } from './projects.ts';
 import { recoveryRoutes } from './recovery.ts';
 import { roleRoutes } from './roles.ts';
 import { savedQueryRoutes } from './saved-queries.ts';
+import { sessionRoutes } from './sessions.ts';
 import { snapshotRoutes } from './snapshots.ts';
 
 export function apiRoutes(app: App, parts: ApiParts): void {
@@ -40,6 +41,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   savedQueryRoutes(app, parts);
   endpointRoutes(app, parts);
   endpointLogsRoutes(app, parts);
+  sessionRoutes(app, parts);
   endpointMetricsRoutes(app, parts);
   consumptionRoutes(app, parts);
   databaseRoutes(app, parts);

@@ -21,8 +21,12 @@ const unreadBytesMax = 1024 * 1024;
 export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
   const feed = new ChangeFeed(parts.core, (error) => parts.log.warn({ err: error }, 'changes could not be read'));
   const streams = new Set<ServerResponse>();
-  app.addHook('preClose', async () => {
+  const endAll = () => {
     for (const stream of streams) stream.end();
+  };
+  parts.draining?.addEventListener('abort', endAll);
+  app.addHook('preClose', async () => {
+    endAll();
     await feed.close();
   });
 
@@ -61,6 +65,7 @@ export function eventRoutes(app: App, parts: ApiParts, access: Access): void {
 
   function follow(stream: ServerResponse, endIfRevoked: () => Promise<boolean>, stop: () => void): void {
     streams.add(stream);
+    if (parts.draining?.aborted) return void stream.end();
     const heartbeat = setInterval(async () => {
       if (await endIfRevoked()) stream.write(': still here\n\n');
     }, heartbeatMs);

@@ -20,6 +20,7 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
   app.get('/healthz', open, async () => ({ status: 'ok' }));
 
   app.get('/readyz', open, async () => {
+    if (parts.draining?.aborted) throw new CatnapError('unavailable', 'this process is stopping');
     const answer = getSystemStatus(readScope(parts.core)).then(
       () => true,
       () => false,

@@ -17,8 +17,18 @@ const webSocketPath = '/v2';
 /** A client that is gone without a word is noticed by this, as on the database port. */
 const keepAliveMs = 60_000;
 
-export function webSocketRoutes(app: App, proxies: Proxies): void {
+interface Ending {
+  /** How long clients may go on once the process is stopping. */
+  readonly drainMs: number;
+  readonly draining?: AbortSignal | undefined;
+}
+
+export function webSocketRoutes(app: App, proxies: Proxies, { drainMs, draining }: Ending = { drainMs: 0 }): void {
   const tunnels = new Tunnels();
+  let endsMs = Number.NEGATIVE_INFINITY;
+  draining?.addEventListener('abort', () => {
+    endsMs = performance.now() + drainMs;
+  });
   app.get(webSocketPath, { config: { isPublic: true }, schema: { hide: true } }, () => {
     throw new CatnapError(
       'invalid_request',
@@ -36,7 +46,10 @@ export function webSocketRoutes(app: App, proxies: Proxies): void {
       (thrown) => refuse(client, thrown),
     );
   });
-  app.addHook('preClose', () => tunnels.close());
+  app.addHook('preClose', async () => {
+    await tunnels.allClosed(endsMs - performance.now());
+    await tunnels.close();
+  });
 }
 
 function asksForWebSocket(request: IncomingMessage): boolean {

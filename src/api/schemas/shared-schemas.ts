@@ -18,6 +18,7 @@ import { CursorPage, NextPage } from './pagination.ts';
 import { Project, ProjectListItem } from './project.ts';
 import { Role } from './role.ts';
 import { SavedQuery } from './saved-query.ts';
+import { Session } from './session.ts';
 import {
   AllowedIps,
   DefaultEndpointSettings,
@@ -51,6 +52,7 @@ export const sharedSchemas = [
   Annotation,
   Snapshot,
   SavedQuery,
+  Session,
   BranchHistory,
   Project,
   ProjectListItem,

@@ -1,87 +1,47 @@
-/** `catnap psql <endpoint>`: a psql session on a compute, with the connection string fetched from the API. */
-import type { Command } from 'commander';
-import { ApiRefusal } from '../kit/client.ts';
-import { CliFailure } from '../kit/failure.ts';
-import type {
-  Endpoint,
-  GetConnectionURIReply,
-  GetProjectEndpointReply,
-  ListProjectBranchDatabasesReply,
-  ListProjectBranchRolesReply,
-} from '../kit/generated.ts';
+/** `catnap psql` and `catnap connection-string`: a way in for any Postgres client, with psql at hand. */
+import { type Command, Option } from 'commander';
+import { asRole, onBranch } from '../kit/options.ts';
 import { runPsql } from '../kit/run-psql.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
+import { type AsRole, connectionOf, findCompute } from '../kit/targets.ts';
 
-interface Options {
-  readonly project?: string;
-  readonly database?: string;
-  readonly role?: string;
-  readonly pooled?: boolean;
+interface PsqlOptions extends AsRole {
   readonly print?: boolean;
 }
 
+interface StringOptions extends AsRole {
+  readonly psql?: boolean;
+}
+
+const place = ['[branch or compute]', 'id or name (default: the compute of the linked or default branch)'] as const;
+
 export function addPsql(program: Command, run: RunCommand): void {
-  program
-    .command('psql')
-    .description('open psql on a compute, waking it if it naps')
-    .argument('<endpoint>', 'id of the endpoint, such as ep-…')
+  asRole(onBranch(program.command('psql').description('open psql on a branch, waking its compute if it naps')))
+    .argument(...place)
     .argument('[psql arguments...]', 'handed to psql; write -- before them')
-    .option('--project <id>', 'search this project only')
-    .option('--database <name>', 'database (default: the only one, or the oldest)')
-    .option('--role <name>', 'role (default: the owner of the database)')
-    .option('--pooled', 'go through the pooler')
     .option('--print', 'print the connection string instead; --json does so too')
-    .action((endpoint: string, extra: string[], options: Options) =>
-      run((session) => openPsql(session, endpoint, extra, options)),
+    .action((given: string | undefined, extra: string[], options: PsqlOptions) =>
+      run((session) => openPsql(session, given, extra, options)),
+    );
+  asRole(
+    onBranch(program.command('connection-string').alias('cs').description('print the connection string of a branch')),
+  )
+    .argument(...place)
+    .addOption(new Option('--psql', 'open psql with it').hideHelp())
+    .action((given: string | undefined, options: StringOptions) =>
+      run((session) => openPsql(session, given, [], { ...options, print: options.psql !== true })),
     );
 }
 
-async function openPsql(session: Session, endpointId: string, extra: string[], options: Options) {
-  const endpoint = await findEndpoint(session, endpointId, options.project);
-  const uri = await findUri(session, endpoint, options);
+async function openPsql(session: Session, given: string | undefined, extra: string[], options: PsqlOptions) {
+  const endpoint = await findCompute(session, given, options);
+  const uri = await connectionOf(session, endpoint, options);
   if (session.format === 'json') {
-    session.writer.record({ endpoint_id: endpoint.id, project_id: endpoint.project_id, uri }, { uri: 'uri' });
+    const { id, project_id, branch_id } = endpoint;
+    session.writer.record({ endpoint_id: id, project_id, branch_id, uri }, { uri: 'uri' });
     return undefined;
   }
   if (!options.print) return runPsql(uri, extra);
   session.writer.remark(uri);
   return undefined;
-}
-
-async function findEndpoint({ client }: Session, id: string, projectId?: string): Promise<Endpoint> {
-  const projectIds = projectId ? [projectId] : (await client.listProjects()).map((project) => project.id);
-  for (const project of projectIds) {
-    try {
-      const path = `/projects/${encodeURIComponent(project)}/endpoints/${encodeURIComponent(id)}`;
-      return (await client.get<GetProjectEndpointReply>(path)).endpoint;
-    } catch (error) {
-      if (!(error instanceof ApiRefusal && error.status === 404)) throw error;
-    }
-  }
-  const where = projectId ? `project ${projectId}` : `the ${projectIds.length} projects that the key reaches`;
-  throw new CliFailure(`there is no endpoint ${id} in ${where}`);
-}
-
-async function findUri({ client }: Session, endpoint: Endpoint, options: Options): Promise<string> {
-  const project = `/projects/${endpoint.project_id}`;
-  const branch = `${project}/branches/${endpoint.branch_id}`;
-  const { databases } = await client.get<ListProjectBranchDatabasesReply>(`${branch}/databases`);
-  const database = options.database ? databases.find(({ name }) => name === options.database) : databases[0];
-  if (database === undefined) throw new CliFailure(missing('database', options.database, databases));
-  const { roles } = await client.get<ListProjectBranchRolesReply>(`${branch}/roles`);
-  const role = roles.find(({ name }) => name === (options.role ?? database.owner_name));
-  if (role === undefined) throw new CliFailure(missing('role', options.role ?? database.owner_name, roles));
-  const { uri } = await client.get<GetConnectionURIReply>(`${project}/connection_uri`, {
-    branch_id: endpoint.branch_id,
-    endpoint_id: endpoint.id,
-    database_name: database.name,
-    role_name: role.name,
-    ...(options.pooled && { pooled: 'true' }),
-  });
-  return uri;
-}
-
-function missing(noun: string, asked: string | undefined, present: readonly { readonly name: string }[]): string {
-  if (present.length === 0) return `the branch has no ${noun}`;
-  return `there is no ${noun} ${asked ?? ''}; there is: ${present.map(({ name }) => name).join(', ')}`;
 }

@@ -1,7 +1,6 @@
-import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../../test/helpers/http-stub.ts';
-import { runCli } from '../program.ts';
+import { catnapCommand } from '../../../test/helpers/run-cli.ts';
 
 let stub: HttpStub;
 let replies: Record<string, StubReply>;
@@ -31,28 +30,7 @@ beforeEach(async () => {
 });
 afterEach(() => stub.close());
 
-const unused = () => Promise.reject(new Error('not here'));
-
-async function catnap(...args: string[]) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const code = await runCli(args, {
-    version: '1.2.3',
-    home: '/nonexistent',
-    url: stub.url,
-    apiKey: 'key',
-    processNames: [],
-    up: async () => 0,
-    doctor: async () => [],
-    restore: { keyLine: undefined, installation: unused, project: unused },
-    backup: { verify: unused, key: unused },
-    storage: { plan: unused, create: unused, status: unused },
-    recoverKey: unused,
-    stdin: new PassThrough(),
-    stdout,
-    stderr,
-  });
-  return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
-}
+const catnap = (...args: string[]) => catnapCommand(args, { url: stub.url });
 
 test('deleted lists projects and branches with size and dates', async () => {
   const { out } = await catnap('deleted');

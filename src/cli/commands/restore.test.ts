@@ -1,7 +1,6 @@
-import { PassThrough } from 'node:stream';
 import { beforeEach, expect, test } from 'vitest';
+import { catnapCommand } from '../../../test/helpers/run-cli.ts';
 import type { ProjectRestoreReport, ProjectRestoreRequest } from '../kit/parts.ts';
-import { runCli } from '../program.ts';
 
 const report: ProjectRestoreReport = {
   startedAt: '2026-01-02T00:00:00Z',
@@ -23,17 +22,8 @@ beforeEach(() => {
 
 const unused = () => Promise.reject(new Error('not here'));
 
-async function restore(...args: string[]) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const code = await runCli(['restore', '--from', 'file:///store', ...args], {
-    version: '1.2.3',
-    home: '/nonexistent',
-    url: 'http://127.0.0.1:1',
-    apiKey: 'key',
-    processNames: [],
-    up: async () => 0,
-    doctor: async () => [],
-    recoverKey: unused,
+function restore(...args: string[]) {
+  return catnapCommand(['restore', '--from', 'file:///store', ...args], {
     restore: {
       keyLine: undefined,
       installation: unused,
@@ -44,12 +34,7 @@ async function restore(...args: string[]) {
       },
     },
     backup: { verify: unused, key: async () => 'the key of this home' },
-    storage: { plan: unused, create: unused, status: unused },
-    stdin: new PassThrough(),
-    stdout,
-    stderr,
   });
-  return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
 }
 
 test('one project is asked for with the key of this home, and progress is not part of the report', async () => {

@@ -1,7 +1,6 @@
-import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../../test/helpers/http-stub.ts';
-import { runCli } from '../program.ts';
+import { catnapCommand } from '../../../test/helpers/run-cli.ts';
 
 let stub: HttpStub;
 let replies: Record<string, StubReply>;
@@ -9,6 +8,7 @@ let replies: Record<string, StubReply>;
 beforeEach(async () => {
   replies = {
     'GET /api/v2/projects?limit=100': { body: { projects: [{ id: 'p1' }] } },
+    'GET /api/v2/projects/p1': { body: { project: { id: 'p1' } } },
     'GET /api/v2/projects/p1/branches?search=main': { body: { branches: [{ id: 'br-1', name: 'main' }] } },
     'GET /api/v2/projects/p1/snapshots': {
       body: {
@@ -24,29 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => stub.close());
 
-async function snapshots(words: string) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const notHere = async () => {
-    throw new Error('not here');
-  };
-  const code = await runCli(['snapshots', ...words.split(' ')], {
-    version: '1.2.3',
-    home: '/nowhere',
-    url: stub.url,
-    apiKey: 'key',
-    processNames: [],
-    up: async () => 0,
-    doctor: async () => [],
-    storage: { plan: notHere, create: notHere, status: notHere },
-    restore: { keyLine: undefined, installation: notHere, project: notHere },
-    backup: { verify: notHere, key: notHere },
-    recoverKey: notHere,
-    stdin: new PassThrough(),
-    stdout,
-    stderr,
-  });
-  return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') };
-}
+const snapshots = (words: string) => catnapCommand(['snapshots', ...words.split(' ')], { url: stub.url });
 
 const sent = () => stub.requests.filter(({ method }) => method !== 'GET').map(({ path, body }) => [path, body]);
 
@@ -81,7 +59,10 @@ test('restores one beside a branch or in its place, and finalizes', async () => 
     { target_branch_id: 'br-1', finalize_restore: true },
     { name: 'old' },
   ]);
-  expect(await snapshots('restore same')).toMatchObject({ code: 1, err: expect.stringContaining('use an id') });
+  expect(await snapshots('restore same')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('use one of the ids snap-2, snap-3'),
+  });
   expect(await snapshots('restore none')).toMatchObject({ code: 1, err: 'catnap: there is no snapshot none\n' });
 });
 

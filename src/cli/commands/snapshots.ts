@@ -1,21 +1,17 @@
 /** `catnap snapshots`: takes, lists, restores and deletes snapshots of branches, and sets when they are taken. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type {
   CreateSnapshotReply,
   FinalizeRestoreBranchReply,
   GetSnapshotScheduleReply,
-  ListProjectBranchesReply,
   ListSnapshotsReply,
   RestoreSnapshotReply,
 } from '../kit/generated.ts';
+import { momentOf, projectOption, wholeNumber } from '../kit/options.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
+import { branchOf, findProject, type InProject, single } from '../kit/targets.ts';
 
-interface InProject {
-  readonly project?: string;
-}
-
-const projectOption = ['--project <id>', 'the project (default: the only one)'] as const;
 const branchArgument = ['<branch>', 'id or name of the branch'] as const;
 const snapshotArgument = ['<snapshot>', 'id, slug or name of the snapshot'] as const;
 
@@ -94,9 +90,8 @@ const columns = {
 };
 
 async function list(session: Session, options: InProject): Promise<undefined> {
-  const { snapshots } = await session.client.get<ListSnapshotsReply>(
-    `${await projectPath(session, options)}/snapshots`,
-  );
+  const { path } = await findProject(session, options);
+  const { snapshots } = await session.client.get<ListSnapshotsReply>(`${path}/snapshots`);
   session.writer.list(snapshots, columns, 'There are no snapshots.');
 }
 
@@ -109,8 +104,7 @@ interface CreateOptions extends InProject {
 async function create(session: Session, branch: string, options: CreateOptions): Promise<undefined> {
   const { name, at, expiresAt } = options;
   const path = await branchPath(session, branch, options);
-  const moment = at?.includes('/') ? { lsn: at } : { timestamp: at };
-  const query = { name, expires_at: expiresAt, ...moment };
+  const query = { name, expires_at: expiresAt, ...momentOf(at) };
   const { snapshot } = await session.client.post<CreateSnapshotReply>(`${path}/snapshot`, {}, query);
   session.writer.record(snapshot, columns);
 }
@@ -123,9 +117,9 @@ interface RestoreOptions extends InProject {
 
 async function restore(session: Session, given: string, options: RestoreOptions): Promise<undefined> {
   const { name, replace, finalize: isFinal = false } = options;
-  const project = await projectPath(session, options);
-  const target = replace === undefined ? undefined : (await findBranch(session, project, replace)).id;
-  const path = `${project}/snapshots/${await findSnapshot(session, project, given)}/restore`;
+  const project = await findProject(session, options);
+  const target = replace === undefined ? undefined : (await branchOf(session, project, replace)).branch.id;
+  const path = `${project.path}/snapshots/${await findSnapshot(session, project.path, given)}/restore`;
   const body = { name, target_branch_id: target, finalize_restore: isFinal };
   const { branch, endpoints } = await session.client.post<RestoreSnapshotReply>(path, body);
   const compute = endpoints[0]?.id;
@@ -145,9 +139,9 @@ async function finalize(
 }
 
 async function remove(session: Session, given: string, options: InProject): Promise<undefined> {
-  const project = await projectPath(session, options);
-  const id = await findSnapshot(session, project, given);
-  await session.client.delete<object>(`${project}/snapshots/${id}`);
+  const { path } = await findProject(session, options);
+  const id = await findSnapshot(session, path, given);
+  await session.client.delete<object>(`${path}/snapshots/${id}`);
   session.writer.record({ id }, { id: 'deleted' });
 }
 
@@ -184,38 +178,19 @@ async function schedule(session: Session, branch: string, options: ScheduleOptio
   if (shown.error !== undefined) session.writer.remark(`The last one could not be taken: ${shown.error}.`);
 }
 
-function wholeNumber(text: string): number {
-  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(text);
-}
-
-async function projectPath({ client }: Session, { project }: InProject): Promise<string> {
-  if (project !== undefined) return `/projects/${encodeURIComponent(project)}`;
-  const [only, ...others] = await client.listProjects();
-  if (only === undefined || others.length > 0) {
-    throw new CliFailure(only === undefined ? 'there is no project' : 'there are several projects: pass --project', 2);
-  }
-  return `/projects/${encodeURIComponent(only.id)}`;
-}
-
 async function branchPath(session: Session, given: string, options: InProject): Promise<string> {
-  const project = await projectPath(session, options);
-  return `${project}/branches/${(await findBranch(session, project, given)).id}`;
-}
-
-async function findBranch({ client }: Session, project: string, given: string): Promise<{ readonly id: string }> {
-  const { branches } = await client.get<ListProjectBranchesReply>(`${project}/branches`, { search: given });
-  const found = branches.find(({ id, name }) => id === given || name === given);
-  if (found === undefined) throw new CliFailure(`there is no branch ${given}`);
-  return found;
+  return (await branchOf(session, await findProject(session, options), given)).path;
 }
 
 async function findSnapshot({ client }: Session, project: string, given: string): Promise<string> {
   const { snapshots } = await client.get<ListSnapshotsReply>(`${project}/snapshots`);
   const exact = snapshots.find(({ id, slug }) => id === given || slug === given);
-  const [named, ...others] = snapshots.filter(({ name }) => name === given);
-  if (exact === undefined && others.length > 0) throw new CliFailure(`several snapshots are named ${given}: use an id`);
-  const found = exact ?? named;
-  if (found === undefined) throw new CliFailure(`there is no snapshot ${given}`);
+  const found =
+    exact ??
+    single(
+      'snapshot',
+      given,
+      snapshots.filter(({ name }) => name === given),
+    );
   return found.id;
 }

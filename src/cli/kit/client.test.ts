@@ -85,7 +85,7 @@ describe('failures', () => {
       .get('/auth')
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ApiUnreachable);
-    expect(String(failure)).toContain(`Catnap does not answer at ${url}; start it with \`npm start\``);
+    expect(String(failure)).toContain(`Catnap does not answer at ${url}; start it with \`catnap up\``);
   });
 
   test('come after the deadline when the answer does not', async () => {

@@ -13,12 +13,16 @@ export interface ClientOptions {
 export interface ApiClient {
   readonly url: string;
   get<Reply>(path: string, query?: Query): Promise<Reply>;
+  /** Null for what is not there, or is not for this key. */
+  find<Reply>(path: string): Promise<Reply | null>;
   post<Reply>(path: string, body: object, query?: Query): Promise<Reply>;
   patch<Reply>(path: string, body: object): Promise<Reply>;
   put<Reply>(path: string, body: object): Promise<Reply>;
   delete<Reply>(path: string): Promise<Reply>;
   /** A page beside the API that needs no key, such as `/readyz`. */
   getOpen<Reply>(path: string): Promise<Reply>;
+  /** SQL over HTTP, at the same port: the connection string stands in for the key. */
+  sql<Reply>(uri: string, body: object, headers?: Readonly<Record<string, string>>): Promise<Reply>;
   listProjects(): Promise<readonly ProjectListItem[]>;
 }
 
@@ -27,11 +31,14 @@ export type Query = Readonly<Record<string, string | number | undefined>>;
 /** The API refused the request. */
 export class ApiRefusal extends CliFailure {
   readonly status: number;
+  /** What it said, if that was JSON. */
+  readonly body: object | undefined;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, body?: object) {
     super(message);
     this.name = 'ApiRefusal';
     this.status = status;
+    this.body = body;
   }
 }
 
@@ -42,6 +49,8 @@ export class ApiUnreachable extends CliFailure {
 
 const apiPath = '/api/v2';
 const pageSize = 100;
+/** A query may take its time; a request of the API does not. */
+const sqlTimeoutMs = 3_600_000;
 
 export function createClient(options: ClientOptions): ApiClient {
   const url = baseUrl(options.url);
@@ -55,13 +64,23 @@ export function createClient(options: ClientOptions): ApiClient {
   return {
     url,
     get,
+    find: <Reply>(path: string) => get<Reply>(path).catch(nullIfMissing),
     post: (path, body, query = {}) => call('POST', `${path}${queryText(query)}`, body),
     patch: (path, body) => call('PATCH', path, body),
     put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
     getOpen: (path) => request(`${url}${path}`, {}, timeoutMs),
+    sql: (uri, body, headers = {}) => {
+      const sent = { ...jsonBody, ...headers, 'neon-connection-string': uri };
+      return request(`${url}/sql`, { method: 'POST', headers: sent, body: JSON.stringify(body) }, sqlTimeoutMs);
+    },
     listProjects: () => listProjects(get),
   };
+}
+
+function nullIfMissing(error: unknown): null {
+  if (error instanceof ApiRefusal && error.status === 404) return null;
+  throw error;
 }
 
 const jsonBody = { 'content-type': 'application/json' };
@@ -118,7 +137,7 @@ function refusal(reply: Response, body: object | undefined): ApiRefusal {
     return new ApiRefusal(401, `${message}: the API key was refused; ${advice}`);
   }
   const id = body && 'request_id' in body ? `; request_id:"${String(body.request_id)}"` : '';
-  return new ApiRefusal(reply.status, `${message} (HTTP ${reply.status})${reply.status >= 500 ? id : ''}`);
+  return new ApiRefusal(reply.status, `${message} (HTTP ${reply.status})${reply.status >= 500 ? id : ''}`, body);
 }
 
 function unreachable(origin: string, error: unknown, timeoutMs: number): ApiUnreachable {
@@ -126,6 +145,6 @@ function unreachable(origin: string, error: unknown, timeoutMs: number): ApiUnre
     return new ApiUnreachable(`${origin} did not answer within ${timeoutMs / 1000} s`);
   }
   return new ApiUnreachable(
-    `Catnap does not answer at ${origin}; start it with \`npm start\`, or say where it is with --api-url`,
+    `Catnap does not answer at ${origin}; start it with \`catnap up\`, or say where it is with --api-url`,
   );
 }

@@ -158,6 +158,27 @@ export interface ProjectSettings {
   readonly preload_libraries?: PreloadLibraries;
 }
 
+/** The parts of a connection string. */
+export interface ConnectionParameters {
+  /** Database name. */
+  readonly database: string;
+  /** Password of the role. */
+  readonly password: string;
+  /** Role name. */
+  readonly role: string;
+  /** Host of the compute; carries a port when it is not 5432. */
+  readonly host: string;
+  /** Host of the pooled way in. */
+  readonly pooler_host: string;
+}
+
+/** A connection string, whole and in parts. */
+export interface ConnectionDetails {
+  /** Paste into any Postgres client. */
+  readonly connection_uri: string;
+  readonly connection_parameters: ConnectionParameters;
+}
+
 /** A database of a branch. */
 export interface Database {
   /** Number of the database. */
@@ -484,6 +505,37 @@ export interface Snapshot {
   readonly diff_size?: number;
 }
 
+/** What is kept of a branch’s past. An addition of Catnap. */
+export interface BranchHistory {
+  /** history_retention_seconds of the project. */
+  readonly retention_seconds: number;
+  /** The first moment that can be given, those of its ancestors included. */
+  readonly from?: string;
+  /** Up to here everything is kept; what was written since follows within a minute. */
+  readonly until?: string;
+  /** The first position in the branch’s own log that can be given. */
+  readonly from_lsn?: string;
+  /** The last one. */
+  readonly until_lsn?: string;
+  /** Spans in between that are lost and cannot be given. */
+  readonly gaps: readonly {
+    /** Begin. */
+    readonly from: string;
+    /** End. */
+    readonly until: string;
+    /** Begin, as a position in the log. */
+    readonly from_lsn: string;
+    /** End, as a position in the log. */
+    readonly until_lsn: string;
+  }[];
+  /** Base images. */
+  readonly base_count: number;
+  /** What base images take beyond the blocks that they share. */
+  readonly base_bytes: number;
+  /** What the write-ahead log between them takes. */
+  readonly log_bytes: number;
+}
+
 /** Branches, computes and settings that belong together. */
 export interface Project {
   /** Id of the project. */
@@ -723,6 +775,27 @@ export interface ListProjectsReply {
   readonly integrations: Readonly<Record<string, readonly string[]>>;
 }
 
+export interface CreateProjectReply {
+  readonly project: Project;
+  readonly connection_uris: readonly ConnectionDetails[];
+  readonly roles: readonly Role[];
+  readonly databases: readonly Database[];
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+  readonly branch: Branch;
+  readonly endpoints: readonly Endpoint[];
+}
+
+export interface UpdateProjectReply {
+  readonly project: Project;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface DeleteProjectReply {
+  readonly project: Project;
+}
+
 export interface GetProjectReply {
   readonly project: Project;
 }
@@ -741,6 +814,60 @@ export interface ListProjectBranchesReply {
   /** Labels by branch id. */
   readonly annotations: Readonly<Record<string, Annotation>>;
   readonly pagination?: CursorPagination;
+}
+
+export interface CreateProjectBranchReply {
+  readonly branch: Branch;
+  readonly endpoints: readonly Endpoint[];
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+  readonly roles: readonly Role[];
+  readonly databases: readonly Database[];
+  /** Left out when there is more than one to choose from. */
+  readonly connection_uris?: readonly ConnectionDetails[];
+}
+
+export interface UpdateProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface DeleteProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchReply {
+  readonly branch: Branch;
+  readonly annotation: Annotation;
+}
+
+export interface SetDefaultProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchSchemaReply {
+  /** Statements that make the schema. */
+  readonly sql: string;
+}
+
+export interface GetProjectBranchSchemaComparisonReply {
+  /** Unified diff from the base to the branch; empty when they are the same. */
+  readonly diff: string;
+}
+
+export interface GetProjectBranchHistoryReply {
+  readonly history: BranchHistory;
+}
+
+export interface RestoreProjectBranchReply {
+  readonly branch: Branch;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
 }
 
 export interface ListSnapshotsReply {
@@ -785,16 +912,79 @@ export interface GetSnapshotScheduleReply {
   readonly error?: string;
 }
 
+export interface ListProjectEndpointsReply {
+  readonly endpoints: readonly Endpoint[];
+}
+
+export interface CreateProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
 export interface GetProjectEndpointReply {
   readonly endpoint: Endpoint;
+}
+
+export interface UpdateProjectEndpointReply {
+  readonly endpoint: Endpoint;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface ListProjectEndpointLogsReply {
+  /** The newest at the end. */
+  readonly logs: readonly {
+    /** When it was written. */
+    readonly at?: string;
+    /**
+     * `server`: a process of the server that runs nothing of tenants. `session`: any other process; whoever may log in
+     * can have chosen its text. `catnap`: Catnap itself. `unknown`: a line that did not come through the log.
+     */
+    readonly source: 'server' | 'session' | 'catnap' | 'unknown';
+    /** Kind of the process, such as `client backend`. */
+    readonly process?: string;
+    /** Its process id, as in `pg_stat_activity`. */
+    readonly pid?: number;
+    /** Severity, such as `LOG` or `FATAL`. */
+    readonly level?: string;
+    /** The text, with details and hints on lines of their own. */
+    readonly message: string;
+  }[];
 }
 
 export interface ListProjectBranchDatabasesReply {
   readonly databases: readonly Database[];
 }
 
+export interface CreateProjectBranchDatabaseReply {
+  readonly database: Database;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
 export interface ListProjectBranchRolesReply {
   readonly roles: readonly Role[];
+}
+
+export interface CreateProjectBranchRoleReply {
+  readonly role: Role;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
+export interface GetProjectBranchRolePasswordReply {
+  /** Password of the role. */
+  readonly password: string;
+}
+
+export interface ListProjectOperationsReply {
+  readonly operations: readonly Operation[];
+  readonly pagination?: Pagination;
+}
+
+export interface GetProjectOperationReply {
+  readonly operation: Operation;
 }
 
 export type ListApiKeysReply = readonly ApiKey[];

@@ -142,9 +142,60 @@ export interface BackupParts {
   readonly verify: (sample: number | null, say: (line: string) => void) => Promise<Verification>;
 }
 
+/** By the names of the command's options; those that are left out have their usual values. */
+export interface ManifestOptions {
+  readonly image: string;
+  readonly host: string;
+  readonly domain: string;
+  /** By major. */
+  readonly postgresImages: Readonly<Record<string, string>>;
+  readonly region?: string;
+  readonly namespace?: string;
+  readonly computesNamespace?: string;
+  readonly apis?: number;
+  readonly workers?: number;
+  readonly proxies?: number;
+  readonly secret?: string;
+  readonly tlsSecret?: string;
+  readonly ingressTlsSecret?: string;
+  readonly ingressClass?: string;
+  readonly ingressNamespace?: string;
+  readonly monitoringNamespace?: string;
+  readonly operatorNamespace?: string;
+  readonly storageClass?: string;
+  readonly snapshotClass?: string;
+  readonly volumeSize?: string;
+  readonly apiServer?: string;
+  readonly drainSeconds?: number;
+}
+
+export interface RenderedManifests {
+  /** The first option that is wrong, and what it may be. */
+  readonly wrong: { readonly name: string; readonly form: string } | null;
+  /** A stream of YAML; empty when something is wrong. */
+  readonly text: string;
+}
+
+export interface ServicePlan {
+  readonly unitFile: string;
+  readonly settingsFile: string;
+  readonly text: string;
+  readonly next: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** What `catnap service` needs from the machine; failures are for people to read. */
+export interface ServiceParts {
+  /** `account` is whom it is to run as; undefined for the user who asks. */
+  readonly plan: (account: string | undefined) => Promise<ServicePlan>;
+  readonly install: (plan: ServicePlan) => Promise<void>;
+}
+
 export interface CliParts {
   readonly version: string;
   readonly home: string;
+  /** The folder that the command was given in. */
+  readonly folder: string;
   /** Where the API of this configuration listens, without a path. */
   readonly url: string;
   /** The configured key; without it the file in the data home is read. */
@@ -155,8 +206,10 @@ export interface CliParts {
   readonly up: (options: UpOptions) => Promise<number>;
   readonly doctor: () => Promise<readonly Check[]>;
   readonly storage: StorageParts;
+  readonly kubernetesManifests: (options: ManifestOptions) => Promise<RenderedManifests>;
   readonly restore: RestoreParts;
   readonly backup: BackupParts;
+  readonly service: ServiceParts;
   /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */
   readonly recoverKey: () => Promise<{ readonly key: string; readonly isNew: boolean }>;
   readonly stdin: Readable & { readonly isTTY?: boolean };

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ApiClient, createClient } from './client.ts';
 import { CliFailure } from './failure.ts';
+import { type Link, readLink } from './link.ts';
 import type { CliParts } from './parts.ts';
 import { createWriter, type OutputFormat, type Writer } from './writer.ts';
 
@@ -18,6 +19,10 @@ export interface Session {
   readonly writer: Writer;
   readonly format: OutputFormat;
   readonly client: ApiClient;
+  /** The same API with another key. */
+  readonly withKey: (key: string) => ApiClient;
+  /** What the current folder is linked to. */
+  readonly link: Link | null;
 }
 
 /** Runs a command's work and keeps the exit code that it returns, 0 if it returns none. */
@@ -25,12 +30,18 @@ export type RunCommand = (work: (session: Session) => Promise<number | undefined
 
 export function openSession(parts: CliParts, options: SharedOptions): Session {
   const format = options.json ? 'json' : options.output;
+  const url = options.apiUrl ?? parts.url;
   return {
     parts,
     format,
+    // When it is asked for: a command that needs no project must not fail over a bad file.
+    get link() {
+      return readLink(parts.folder);
+    },
     writer: createWriter(parts.stdout, format),
+    withKey: (key) => createClient({ url, apiKey: async () => key }),
     client: createClient({
-      url: options.apiUrl ?? parts.url,
+      url,
       apiKey: async () => options.apiKey ?? parts.apiKey ?? readKeyFile(parts.home),
     }),
   };
@@ -46,7 +57,7 @@ export async function readKeyFile(home: string): Promise<string> {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ENOENT') {
-      throw new CliFailure(`there is no key in ${path}: start Catnap once with \`npm start\`, or pass --api-key`);
+      throw new CliFailure(`there is no key in ${path}: start Catnap once with \`catnap up\`, or pass --api-key`);
     }
     throw new CliFailure(`${path} cannot be read (${code}): run this as the user who starts Catnap, or pass --api-key`);
   }

@@ -16,6 +16,8 @@ export type LimitsProblem = string | null;
 
 /** What the machine allows, found out by trying; the API reports it. */
 export interface HostFacts {
+  /** The data of branches is on this machine, so workers of other machines have nothing to work on. */
+  readonly dataIsHere: boolean;
   /** The build that a server would now start from, by major. */
   readonly releases: Readonly<Record<number, string>>;
   readonly temporaryDiskEnforcement: TemporaryDiskEnforcement;

@@ -3,8 +3,9 @@
  * It talks to a real server: it runs in a thread, and this side copies between the thread and the socket. Its files are
  * read when this module is loaded, because the process that uses it drops its privileges afterwards.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { runDump } from './wasm-worker.ts';
 import type { WireSession } from './wire-session.ts';
@@ -21,13 +22,19 @@ const program = load();
 /** Null when the package is not installed. */
 function load(): Program | null {
   try {
-    const library = createRequire(import.meta.url).resolve('@electric-sql/pglite-tools/pg_dump');
+    const library = findLibrary();
     const wasm = readFileSync(library.replace(/pg_dump\.cjs$/, 'pg_dump.wasm'));
     const major = Number(/pg_dump \(PostgreSQL\) (\d+)/.exec(wasm.toString('latin1'))?.[1] ?? 0);
     return { library: readFileSync(library, 'utf8'), wasm, major };
   } catch {
     return null;
   }
+}
+
+/** A build has the two files beside itself, and no package; what runs from source has the package. */
+function findLibrary(): string {
+  const shipped = fileURLToPath(new URL('pg_dump.cjs', import.meta.url));
+  return existsSync(shipped) ? shipped : createRequire(import.meta.url).resolve('@electric-sql/pglite-tools/pg_dump');
 }
 
 export const wasmMajor = program?.major ?? 0;

@@ -55,7 +55,8 @@ export async function readWork(sql: Session): Promise<WorkObservation> {
   return { work: found === undefined ? null : asWork(found), lastWorkAt: ended?.at ?? null };
 }
 
-const clientsOwn = (sql: Session) => sql`
+/** Neither Catnap's sessions nor what every server always runs. */
+export const clientsOwn = (sql: Session) => sql`
   (backend_type NOT IN ${sql(housekeeping)} AND coalesce(usename NOT IN ${sql([adminRole, replicationRole])}, true)
    AND coalesce(usename !~ ${usersWriterPattern}, true) AND NOT ${sql.unsafe(isSessionOfPlatform)})`;
 

@@ -21,9 +21,13 @@ export interface ChildInit {
   /** Catnap's credential at the embedded auth provider, as the integration client `catnap`. */
   readonly stackSecret: string;
   readonly certificate: CertificatePair;
-  /** The number of a proxy, from 0 on; 0 for the other processes. */
-  readonly proxyNumber: number;
-  /** The listening socket that the proxies share, as the process has inherited it; without one it makes its own. */
+  /** Its number among the processes of its name, from 0 on. */
+  readonly number: number;
+  /** By it the leases of a worker are known; the process that takes its place has the same. */
+  readonly workerId: string;
+  /** Whether no worker but those of this parent can be working on the system database. */
+  readonly worksAlone: boolean;
+  /** The socket that processes of its name share, as the process has inherited it; without one it makes its own. */
   readonly portFd: number | null;
   /** Where each proxy takes requests for SQL over HTTP from the API, and cancel requests from the other proxies. */
   readonly proxySockets: readonly string[];

@@ -18,6 +18,8 @@ export interface ChildOptions {
   readonly port: SharedPort | null;
   readonly runtime: ChosenRuntime;
   readonly log: Logger;
+  /** How long the process may take to stop before it is killed. */
+  readonly stopMs: number;
   /** A process that was forked for this before, and loads its code already. */
   readonly forked: ChildProcess;
   /** Makes another one. */
@@ -26,11 +28,13 @@ export interface ChildOptions {
   readonly onSpawn: (child: ChildProcess, channel: ParentEnd) => void;
 }
 
-export type ChildName = Pick<ChildInit, 'name' | 'proxyNumber'>;
+export type ChildName = Pick<ChildInit, 'name' | 'number'>;
 
 export interface KeptChild {
   /** May be called again. */
   stop(): Promise<void>;
+  /** Stops the process, and resolves when another one serves in its place. */
+  restart(): Promise<void>;
 }
 
 const restartMsMax = 10_000;
@@ -39,7 +43,6 @@ const healthyMs = 5_000;
 const firstRestartMs = 50;
 /** So many short lives in a row are taken for a fault of Bun's, and the next process runs on Node. */
 const shortLivesMax = 3;
-const stopMsMax = 15_000;
 
 interface Spawned {
   readonly child: ChildProcess;
@@ -49,8 +52,10 @@ interface Spawned {
 /** Resolves when the child is ready; rejects when its first start fails. If it dies later, it is restarted. */
 export async function keepChildRunning(options: ChildOptions): Promise<KeptChild> {
   const { log, init } = options;
-  const facts = { child: init.name, number: init.proxyNumber };
+  const facts = { child: init.name, number: init.number };
   let stopping = false;
+  /** Called when the process that was asked to stop has a successor, or will have none. */
+  let onSuccessor: (() => void) | null = null;
   let runtime = options.runtime;
   const leaveBun = (reason: string) => {
     runtime = onNode(reason);
@@ -75,28 +80,47 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
     while (!stopping) {
       const bornAt = Date.now();
       await exited(spawned.child);
-      if (stopping) return;
+      if (stopping) return onSuccessor?.();
+      if (onSuccessor === null) await noteDeath(bornAt);
+      if (stopping) return onSuccessor?.();
+      spawned = beginIn(options.fork(runtime), options);
+      await untilReady(spawned, init.name).catch((error) =>
+        log.error({ ...facts, err: error }, 'a child process did not start'),
+      );
+      onSuccessor?.();
+      onSuccessor = null;
+    }
+
+    async function noteDeath(bornAt: number): Promise<void> {
       deaths = Date.now() - bornAt > healthyMs ? 1 : deaths + 1;
       const { exitCode: code, signalCode: signal } = spawned.child;
       log.error({ ...facts, deaths, code, signal }, 'a child process ended');
       if (deaths >= shortLivesMax && isOnBun()) leaveBun(`it ended ${deaths} times within seconds`);
       await delay(Math.min(restartMsMax, firstRestartMs * 2 ** (deaths - 1)));
-      if (stopping) return;
-      spawned = beginIn(options.fork(runtime), options);
-      await untilReady(spawned, init.name).catch((error) =>
-        log.error({ ...facts, err: error }, 'a child process did not start'),
-      );
     }
+  }
+
+  async function end(): Promise<void> {
+    const { child, channel } = spawned;
+    channel.send('stop', null);
+    const killer = setTimeout(() => child.kill('SIGKILL'), options.stopMs);
+    await exited(child);
+    clearTimeout(killer);
   }
 
   async function stop(): Promise<void> {
     stopping = true;
-    const { child, channel } = spawned;
-    channel.send('stop', null);
-    const killer = setTimeout(() => child.kill('SIGKILL'), stopMsMax);
-    await exited(child);
-    clearTimeout(killer);
+    await end();
     await supervision;
+  }
+
+  async function restart(): Promise<void> {
+    if (stopping) return;
+    const succeeded = new Promise<void>((resolve) => {
+      onSuccessor = resolve;
+    });
+    await end();
+    await succeeded;
   }
 
   let stopped: Promise<void> | null = null;
@@ -105,6 +129,7 @@ export async function keepChildRunning(options: ChildOptions): Promise<KeptChild
       stopped ??= stop();
       return stopped;
     },
+    restart,
   };
 }
 
@@ -117,11 +142,11 @@ const bunEnvironment = { BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0', DO_NOT_TRACK: '
 
 /** The process loads its code, and waits for `beginIn` to say what it works with. */
 export function forkChild(
-  { name, proxyNumber }: ChildName,
+  { name, number }: ChildName,
   port: SharedPort | null,
   { program }: ChosenRuntime,
 ): ChildProcess {
-  const words = name === 'proxy' ? [name, String(proxyNumber)] : [name];
+  const words = [name, String(number)];
   const onBun = { execPath: program ?? '', execArgv: bunWords, env: environmentWith(bunEnvironment) };
   const child = fork(new URL('../child.js', import.meta.url), words, {
     ...(program !== null && onBun),

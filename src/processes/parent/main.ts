@@ -5,11 +5,14 @@
  */
 
 import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { newBackupKeyLine } from '../../backup/seal/backup-key.ts';
 import type { DriverAccess, DriverHost } from '../../compute/interface/driver-host.ts';
 import { openDriverHost } from '../../compute/open-driver-host.ts';
 import { suspendAllComputes } from '../../core/suspend-all.ts';
+import { endDuties } from '../../db/duties.ts';
+import { expireLeases } from '../../db/leases.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -26,6 +29,7 @@ import { requireNoRestore } from '../../machine/restore/journal.ts';
 import { fullCopyNote } from '../../machine/storage/advice.ts';
 import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
+import { countOf } from '../parts.ts';
 import { renderBanner } from './banner.ts';
 import { forkChild, type KeptChild, keepChildRunning } from './child-process.ts';
 import { takeDatabaseLock } from './database-lock.ts';
@@ -46,9 +50,11 @@ const driverAccess: Readonly<Record<ProcessName, DriverAccess>> = {
   proxy: 'none',
   backup: 'none',
 };
-/** Requests stop first, then connections, then the work that both queue. */
+/** Together, because clients of one may be served through the other; the work that both queue stops after them. */
 const askingProcesses: readonly ProcessName[] = ['api', 'proxy'];
-const stopOrder: readonly ProcessName[] = [...askingProcesses, 'worker', 'backup'];
+const restartOrder: readonly ProcessName[] = [...askingProcesses, 'worker', 'backup'];
+/** What a process may take to stop beyond the time in which its clients may finish. */
+const stopMsBeyond = 15_000;
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -59,7 +65,7 @@ export async function runCatnap(config: Config, options: RunOptions): Promise<nu
   try {
     const running = await start(config, options, undo);
     say(running.banner);
-    await stopSignal;
+    await Promise.race([stopSignal, running.restartWhenAsked()]);
     say('Stopping Catnap …');
     if (options.stopComputes) await stopComputes(running);
     return 0;
@@ -81,17 +87,20 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   // Without a store there is nothing for it to do.
   const processes = options.processes.filter((name) => name !== 'backup' || given.backup !== undefined);
   const runs = (name: ProcessName) => processes.includes(name);
-  const ports = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
-  const config = quietOnTerminal(ports.config);
+  const chosen = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
+  const config = quietOnTerminal(chosen.config);
   const log = createLogger({ level: config.logLevel, process: 'parent' });
-  const port = runs('proxy') ? openPort(config) : null;
+  const ports = {
+    proxy: runs('proxy') ? openPort(config, config.pgPort, 'proxy') : null,
+    api: runs('api') ? openPort(config, config.httpPort, 'api') : null,
+  };
+  const portOf = (name: ProcessName) => (name === 'proxy' || name === 'api' ? ports[name] : null);
   const proxyRuntime = await chooseProxyRuntime(runs('proxy') ? config.proxyRuntime : 'node');
   const runtimeOf = (name: ProcessName) => (name === 'proxy' ? proxyRuntime : onNode('only proxies pass bytes on'));
   if (runs('proxy')) log.info({ why: proxyRuntime.why }, `the proxy runs on ${proxyRuntime.name}`);
   const forked = processes.flatMap((name) =>
-    (name === 'proxy' ? proxyNumbers(config) : [0]).map((proxyNumber) => {
-      const child = forkChild({ name, proxyNumber }, name === 'proxy' ? port : null, runtimeOf(name));
-      return { name, proxyNumber, child };
+    numbersOf(config, name).map((number) => {
+      return { name, number, child: forkChild({ name, number }, portOf(name), runtimeOf(name)) };
     }),
   );
   undo.push(async () => {
@@ -107,13 +116,20 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   findingOut.catch(() => {});
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
-  // The embedded one can only be reached from this home, which has a lock of its own.
-  if (runs('worker') && config.databaseUrl !== undefined) {
-    const databaseLock = await takeDatabaseLock(system.database, log);
-    undo.push(() => databaseLock.release());
-  }
   const facts = await findingOut;
-  if (runs('worker')) await host.prepare(say);
+  if (runs('worker')) {
+    // The embedded one can only be reached from this home, which has a lock of its own.
+    if (facts.dataIsHere && config.databaseUrl !== undefined) {
+      const databaseLock = await takeDatabaseLock(system.database, log);
+      undo.push(() => databaseLock.release());
+    }
+    // Whatever a worker holds, it was one of an earlier parent: there can be no other one.
+    if (facts.dataIsHere) {
+      await expireLeases(system.core.database.sql);
+      await endDuties(system.core.database.sql);
+    }
+    await host.prepare(say);
+  }
   const { temporaryDiskEnforcement, limitsProblem, networkProblem, storageMethod, historyDirectory } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are limited for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
@@ -132,7 +148,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     secretKey: system.secretKey,
     stackSecret: system.stackSecret,
     certificate: certificates.current(),
-    proxySockets: proxyNumbers(config).map((number) => join(layout.proxySocketDirectory, String(number))),
+    proxySockets: numbersOf(config, 'proxy').map((number) => join(layout.proxySocketDirectory, String(number))),
+    worksAlone: facts.dataIsHere && config.workers === 1,
     version,
     ...facts,
     backup: null,
@@ -140,17 +157,20 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const backup =
     runs('backup') && historyDirectory !== null ? await prepareBackup(layout.home, historyDirectory) : null;
   const started: StartedChild[] = [];
-  const service = { host, certificates, port, runtimeOf, permits: createPermitBrokerage(), log };
-  undo.push(() => stopChildren(started, stopOrder));
+  const service = { host, certificates, portOf, runtimeOf, permits: createPermitBrokerage(config.replicas), log };
+  undo.push(() => stopChildren(started, ['backup']));
+  undo.push(() => stopChildren(started, ['worker']));
   const stopRequests = async () => {
     // Closed before the children stop: clients that connect later are refused instead of left waiting.
-    port?.close();
+    for (const port of Object.values(ports)) port?.close();
     await stopChildren(started, askingProcesses);
   };
   undo.push(stopRequests);
+  const parentId = randomBytes(6).toString('hex');
   await Promise.all(
-    forked.map(async ({ name, proxyNumber, child }) => {
-      const init = { ...shared, name, proxyNumber, ...(name === 'backup' && { backup }) };
+    forked.map(async ({ name, number, child }) => {
+      const workerId = `${parentId}${number.toString(16).padStart(4, '0')}`;
+      const init = { ...shared, name, number, workerId, ...(name === 'backup' && { backup }) };
       started.push({ name, child: await startChild(init, child, service) });
     }),
   );
@@ -159,10 +179,11 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     undo.push(() => schedule.stop());
   }
   const fullCopies = system.newApiKey === null ? null : fullCopyNote(storageMethod);
-  const notes = [ports.note, fullCopies].filter((note) => note !== null);
+  const notes = [chosen.note, fullCopies].filter((note) => note !== null);
   return {
     system,
     stopRequests,
+    restartWhenAsked: () => restartOnSignal(started, log),
     banner: renderBanner({
       ...system,
       config,
@@ -186,7 +207,7 @@ async function prepareBackup(home: string, historyDirectory: string): Promise<Ba
 interface ParentService {
   readonly host: DriverHost;
   readonly certificates: CertificateSource;
-  readonly port: SharedPort | null;
+  readonly portOf: (name: ProcessName) => SharedPort | null;
   readonly runtimeOf: (name: ProcessName) => ChosenRuntime;
   readonly permits: PermitBrokerage;
   readonly log: Logger;
@@ -205,9 +226,11 @@ function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, servi
     );
     permits.serve(child, channel);
   };
-  const port = init.name === 'proxy' ? service.port : null;
+  const port = service.portOf(init.name);
   const fork = (runtime: ChosenRuntime) => forkChild(init, port, runtime);
-  return keepChildRunning({ init, forked, fork, port, runtime: service.runtimeOf(init.name), log, onSpawn });
+  const runtime = service.runtimeOf(init.name);
+  const stopMs = init.config.drainSeconds * 1_000 + stopMsBeyond;
+  return keepChildRunning({ init, forked, fork, port, runtime, log, stopMs, onSpawn });
 }
 
 /** A person reads the terminal, and can set CATNAP_LOG_LEVEL to see every request. */
@@ -221,20 +244,33 @@ interface StartedChild {
   readonly child: KeptChild;
 }
 
-async function stopChildren(started: readonly StartedChild[], order: readonly ProcessName[]): Promise<void> {
-  for (const name of order) {
-    await Promise.all(started.filter((one) => one.name === name).map((one) => one.child.stop()));
+async function stopChildren(started: readonly StartedChild[], names: readonly ProcessName[]): Promise<void> {
+  await Promise.all(started.filter(({ name }) => names.includes(name)).map(({ child }) => child.stop()));
+}
+
+/** Never returns. At each SIGUSR2 every child is restarted, one after the other, so that the others go on serving. */
+async function restartOnSignal(started: readonly StartedChild[], log: Logger): Promise<never> {
+  let asked = () => {};
+  process.on('SIGUSR2', () => asked());
+  for (;;) {
+    await new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    for (const name of restartOrder) {
+      for (const { child } of started.filter((one) => one.name === name)) await child.restart();
+    }
+    log.info('every process was restarted');
   }
 }
 
-function openPort({ bind, pgPort, proxies }: Config): SharedPort | null {
-  const port = bindSharedPort(bind, pgPort);
-  if (port !== null || proxies === 1) return port;
-  throw new Error('this version of Node cannot share a port: set CATNAP_PROXIES to 1');
+function openPort(config: Config, number: number, name: 'api' | 'proxy'): SharedPort | null {
+  const port = bindSharedPort(config.bind, number);
+  if (port !== null || countOf(config, name) === 1) return port;
+  throw new Error('this version of Node cannot share a port: set CATNAP_APIS and CATNAP_PROXIES to 1');
 }
 
-function proxyNumbers({ proxies }: Config): number[] {
-  return Array.from({ length: proxies }, (_, number) => number);
+function numbersOf(config: Config, name: ProcessName): number[] {
+  return Array.from({ length: countOf(config, name) }, (_, number) => number);
 }
 
 /** Nobody may ask for another start once the last compute is asleep, so requests stop before. */
@@ -247,5 +283,7 @@ async function stopComputes({ system, stopRequests }: Awaited<ReturnType<typeof 
 function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve());
+    // It would end the process; while that still starts, there is nothing to restart.
+    process.on('SIGUSR2', () => {});
   });
 }

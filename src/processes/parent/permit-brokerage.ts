@@ -3,7 +3,7 @@
  * when a proxy ends. With one proxy there is nothing to share, and the broker is never asked.
  */
 import type { ChildProcess } from 'node:child_process';
-import { defaultLimits } from '../../proxy/kit/limits.ts';
+import { defaultLimits, divideLimits } from '../../proxy/kit/limits.ts';
 import { PermitBroker } from '../../proxy/permits/broker.ts';
 import { isPermitRequest, type PermitAnswer, type PermitKind } from '../../proxy/permits/messages.ts';
 import type { ParentEnd } from '../channel/messages.ts';
@@ -13,8 +13,8 @@ export interface PermitBrokerage {
   serve(child: ChildProcess, channel: ParentEnd): void;
 }
 
-export function createPermitBrokerage(): PermitBrokerage {
-  const { poolShare } = defaultLimits;
+export function createPermitBrokerage(replicas: number): PermitBrokerage {
+  const { poolShare } = divideLimits(defaultLimits, 1, replicas);
   const brokers: Readonly<Record<PermitKind, PermitBroker>> = {
     servers: new PermitBroker({ permit: 'servers', poolShare, ahead: 4 }),
     clients: new PermitBroker({ permit: 'clients', poolShare: 1, ahead: 64 }),

@@ -1,9 +1,10 @@
 /** Brings up what every process needs: the system database with its schema, the sealing key, the first account. */
-
+import { createHmac } from 'node:crypto';
 import { ensureFirstAccount, hasAccount } from '../../core/account.ts';
 import { makeConsoleLink } from '../../core/console-session.ts';
 import { type Core, commandScope } from '../../core/context.ts';
-import { type DatabaseOptions, openDatabase } from '../../db/client.ts';
+import { type DatabaseOptions, openDatabase, type Sql } from '../../db/client.ts';
+import { claimKeyFingerprint } from '../../db/installation.ts';
 import { migrate } from '../../db/migrate.ts';
 import { selectLongestRetention } from '../../db/projects.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -36,9 +37,10 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
   };
   try {
     await migrate(options, await loadAllMigrations());
-    const secretKey = await ensureSecretKey(config.home, !(await hasAccount(database.sql)));
+    const secretKey = await ensureSecretKey(config, !(await hasAccount(database.sql)));
+    await requireSameKey(database.sql, secretKey);
     const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };
-    const stackSecret = await ensureStackSecret(config.home);
+    const stackSecret = await ensureStackSecret(config);
     // Without a store there is nowhere to restore it from.
     if (config.backup !== undefined) await embedded?.keepHistory(() => selectLongestRetention(database.sql));
     return { core, database: options, secretKey, stackSecret, ...(await ensureFirstKey(core)), stop };
@@ -46,6 +48,19 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
     await stop();
     throw error;
   }
+}
+
+/**
+ * Two Catnaps that start at once on a new database could each make a key of its own, and neither would open what the
+ * other seals. The first one to write down its key decides.
+ */
+async function requireSameKey(sql: Sql, secretKey: string): Promise<void> {
+  const fingerprint = createHmac('sha256', secretKey).update('fingerprint of the key').digest();
+  if ((await claimKeyFingerprint(sql, fingerprint)).equals(fingerprint)) return;
+  throw new Error(
+    'the system database belongs to a Catnap with another secret.key: put that file into the data home, or set ' +
+      'CATNAP_SECRET_KEY to what is in it',
+  );
 }
 
 /** The file is written before the commit: a key that exists only in the database would lock everyone out. */

@@ -30,3 +30,16 @@ it('each of many proxies knows its own keys, and passes on those of the others',
     expect(neighbour.find(key)).toBeDefined();
   }
 });
+
+it('passes keys on to other Catnaps that none of its proxies has given out, from whichever of these they come', async () => {
+  const passedOn: number[] = [];
+  const elsewhere = async ({ secret }: { secret: number }) => void passedOn.push(secret);
+  const sockets = ['/nonexistent/0', '/nonexistent/1'];
+  const keys = createCancelKeys({ number: 1, sockets }, 0, elsewhere);
+  const { key, revoke } = keys.issue(cancellable());
+  await keys.find(key)?.cancel();
+  expect(passedOn).toEqual([]);
+  revoke();
+  await keys.find(key)?.cancel();
+  expect(passedOn).toEqual([key.secret]);
+});

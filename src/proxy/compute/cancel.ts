@@ -25,7 +25,7 @@ export interface CancelKeys {
   issue(cancellable: Cancellable, processId?: number): { readonly key: BackendKey; revoke(): void };
   /** What this proxy issued the key for. */
   findOwn(key: BackendKey): Cancellable | undefined;
-  /** The same; for a key of another proxy, something that passes the request on to that proxy. */
+  /** The same; for a key of another proxy, something that passes the request on to that proxy or to all Catnaps. */
   find(key: BackendKey): Cancellable | undefined;
 }
 
@@ -34,7 +34,12 @@ interface Issued {
   readonly cancellable: Cancellable;
 }
 
-export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }, passOnMs = 0): CancelKeys {
+/** `passOnElsewhere` is for keys that no proxy of this Catnap has given out. */
+export function createCancelKeys(
+  siblings: Siblings = { number: 0, sockets: [] },
+  passOnMs = 0,
+  passOnElsewhere: ((key: BackendKey) => Promise<void>) | null = null,
+): CancelKeys {
   const proxies = Math.max(1, siblings.sockets.length);
   // By the half of a key that drivers print. Backends of different computes may have the same process id.
   const issued = new Map<number, Issued[]>();
@@ -67,7 +72,9 @@ export function createCancelKeys(siblings: Siblings = { number: 0, sockets: [] }
     find(key) {
       const number = (key.secret >>> 0) % proxies;
       const socketPath = siblings.sockets[number];
-      if (number === siblings.number || socketPath === undefined) return findOwn(key);
+      if (number === siblings.number || socketPath === undefined) {
+        return findOwn(key) ?? (passOnElsewhere === null ? undefined : { cancel: () => passOnElsewhere(key) });
+      }
       return { cancel: () => passCancelOn(socketPath, key, passOnMs) };
     },
   };

@@ -32,7 +32,7 @@ export interface DirectClient extends LoggedIn {
   readonly onRefusal: (report: ErrorReport, terminate: Splice['terminate']) => void;
 }
 
-type DirectSession = Pick<Splice, 'terminate'> & { readonly closed: Promise<void> };
+type DirectSession = Pick<Splice, 'drain' | 'terminate'> & { readonly closed: Promise<void> };
 
 export async function startDirectSession(client: DirectClient, parts: DirectParts): Promise<DirectSession> {
   const { identity, messages, parameters, isToldOk, sent, signal } = client;
@@ -45,7 +45,7 @@ export async function startDirectSession(client: DirectClient, parts: DirectPart
     let end: Splice['terminate'] = () => {};
     const isReplication = asksForReplication(parameters);
     const guard = isReplication ? new ReplicationGuard((report) => client.onRefusal(report, end)) : null;
-    const { done, terminate } = startSession({
+    const { done, drain, terminate } = startSession({
       messages,
       isToldOk,
       compute,
@@ -57,7 +57,7 @@ export async function startDirectSession(client: DirectClient, parts: DirectPart
     });
     end = terminate;
     headStarts.earn({ ...identity, address: client.address }, identity, compute.address);
-    return { terminate, closed: done.then(releasePermit) };
+    return { drain, terminate, closed: done.then(releasePermit) };
   } catch (thrown) {
     releasePermit();
     throw thrown;

@@ -71,6 +71,12 @@ export interface TokenGrant {
   readonly claims: string;
 }
 
+/** As Postgres has it in BackendKeyData. */
+export interface CancelKey {
+  readonly processId: number;
+  readonly secret: number;
+}
+
 export interface ControlPlane {
   /**
    * `name` is the id of an endpoint or of a branch. Null when there is neither; the proxy then authenticates against a
@@ -122,6 +128,10 @@ export interface ControlPlane {
    * CatnapError whose message is for the caller. Without it, tokens are not accepted.
    */
   verifyToken?(endpointId: string, role: string, token: string): Promise<TokenGrant>;
+  /** Passes a cancel request on to all other Catnaps, whose key it may be. Without it, they get none. */
+  passCancelOn?(key: CancelKey): Promise<void>;
+  /** Calls back with each that another Catnap has passed on, and with those of this one. */
+  onCancel?(listener: (key: CancelKey) => void): void;
   /** Activity seen since the last report, by endpoint; sent in batches. */
   reportActivity(lastActive: ReadonlyMap<string, Date>): Promise<void>;
   /** Bytes sent to clients since the last report. One that was recorded before, and is sent again, does nothing. */

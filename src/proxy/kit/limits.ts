@@ -58,7 +58,11 @@ export interface ProxyLimits {
   readonly webSocketPingMs: number;
   /** Between two reports of activity. */
   readonly activityMs: number;
-  /** How long close() waits for sessions to reach the end of a message, and for clients to close their side. */
+  /** How long close() lets sessions go on that are in a transaction, and requests for SQL over HTTP. */
+  readonly drainMs: number;
+  /** How long a session that has just begun may be idle before it counts as idle, once the proxy closes. */
+  readonly firstRequestMs: number;
+  /** How long close() then waits for sessions to reach the end of a message, and for clients to close their side. */
   readonly closeMs: number;
 }
 
@@ -91,17 +95,23 @@ export const defaultLimits: ProxyLimits = {
   httpFetchMs: 60_000,
   webSocketPingMs: 30_000,
   activityMs: 1_000,
+  drainMs: 0,
+  firstRequestMs: 500,
   closeMs: 2_000,
 };
 
 /**
  * For one of several proxies: its part of the limits on the machine's memory and on guesses at passwords. The
- * connections of an endpoint are counted over all proxies (`permits`), and the other limits hold for each proxy.
+ * connections of an endpoint are counted over all proxies of a Catnap (`permits`), and the other limits hold for each
+ * proxy. Several Catnaps (`replicas`) do not count together, so their pools divide what pools may have. Direct sessions
+ * are not divided: no Catnap knows how many clients come to the others, and the server refuses one too many itself.
  */
-export function divideLimits(limits: ProxyLimits, proxies: number): ProxyLimits {
+export function divideLimits(limits: ProxyLimits, proxies: number, replicas = 1): ProxyLimits {
   return {
     ...limits,
-    failuresPerMinute: Math.ceil(limits.failuresPerMinute / proxies),
+    poolShare: limits.poolShare / replicas,
+    pooledPerEndpoint: Math.ceil(limits.pooledPerEndpoint / replicas),
+    failuresPerMinute: Math.ceil(limits.failuresPerMinute / proxies / replicas),
     httpHeldBytes: limits.httpHeldBytes / proxies,
     httpHeldBytesPerEndpoint: limits.httpHeldBytesPerEndpoint / proxies,
   };

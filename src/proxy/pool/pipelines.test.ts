@@ -91,6 +91,20 @@ describe('a pooled client gets the answers of a plain server', () => {
       [parse('', 'select 1'), sync, parse('', 'selec 2'), sync, bind(''), execute()],
     ],
     [
+      'to the unnamed statement before a query that is too long for its text',
+      [
+        parse('', 'select 1'),
+        sync,
+        withBody(query('begin'), (body) => Buffer.concat([body, body])),
+        bind(''),
+        execute(),
+      ],
+    ],
+    [
+      'to the unnamed statement before a query that is no text',
+      [parse('', 'select 1'), sync, invalid(query('select a'), 'a'), bind(''), execute()],
+    ],
+    [
       'to the unnamed statement before a skipped query',
       [parse('', 'select 1'), sync, failing, query('select 2'), sync, bind(''), execute()],
     ],
@@ -156,6 +170,15 @@ it('a client whose Parse was skipped never uses the unnamed statement of another
   for (const type of ['1', 'Z']) expect((await one.messages.readMessage()).type).toBe(type);
   const skipped = [failing, parse('', 'select 1'), sync, bind(''), execute(), ...end];
   expect((await play(other, [{ send: skipped }])).slice(0, 4)).toEqual(['34000', 'Z I', '26000', 'Z I']);
+});
+
+it('a client binds its unnamed statement again after others have had the server', async () => {
+  const proxy = await startWith(1);
+  const [one, other] = [await proxies.raw(proxy), await proxies.raw(proxy)];
+  one.messages.write(Buffer.concat([parse('', "select 'of one'"), bind(''), sync]));
+  for (const type of ['1', '2', 'Z']) expect((await one.messages.readMessage()).type).toBe(type);
+  await play(other, [{ send: [parse('', "select 'of other'"), bind(''), execute(), ...end] }]);
+  expect((await play(one, [{ send: [bind(''), execute(), ...end] }])).slice(0, 2)).toEqual(['2', 'D \x01\x06of one']);
 });
 
 it('a text beyond ASCII is another one for a client with another encoding', async () => {

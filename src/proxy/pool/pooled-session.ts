@@ -59,6 +59,8 @@ export class PooledSession implements Waiter {
   #hiddenError: Buffer | null = null;
   /** The client has received the server's FATAL error. */
   #hasFatalError = false;
+  /** The last message for a client that may finish its transaction. */
+  #farewell: Buffer | null = null;
   /** Nothing more is written to the client. */
   #isEnded = false;
   #isClosed = false;
@@ -88,6 +90,17 @@ export class PooledSession implements Waiter {
   /** In the middle of a message the client would not understand `farewell`. */
   terminate(farewell: Buffer): void {
     this.#end(this.#server?.replies.isMidMessage ? null : farewell);
+  }
+
+  /** Ends the session with `farewell` as soon as no transaction of it runs or waits; `terminate` may follow. */
+  drain(farewell: Buffer): void {
+    this.#farewell = farewell;
+    this.#endIfDrained();
+  }
+
+  #endIfDrained(): void {
+    if (this.#farewell === null || this.#server !== null || this.#isWaiting || this.#translator.isMidMessage) return;
+    this.#end(this.#farewell);
   }
 
   #onData = (chunk: Buffer): void => {
@@ -174,6 +187,7 @@ export class PooledSession implements Waiter {
     this.#pool.release(server);
     // If the client was paused because this server was full, the server's drain now goes to another user.
     if (this.#stream.isPaused() && !this.#writer.isFull) this.#stream.resume();
+    this.#endIfDrained();
   }
 
   onServerBytes(bytes: Buffer): boolean {
@@ -253,6 +267,7 @@ export class PooledSession implements Waiter {
     if (this.#translator.isTerminated) this.#end(null);
     // The lost server would have got it next.
     else if (this.#translator.heldBytes > 0) this.#begin(nothing);
+    this.#endIfDrained();
   }
 
   #onDrain = (): void => {

@@ -3,6 +3,7 @@
  * the names that the statements have on servers, and a statement is prepared first where the server does not have it.
  * Everything else passes unchanged; a long message passes in the pieces in which it arrives.
  */
+import { isUtf8 } from 'node:buffer';
 import { CatnapError } from '../../lib/errors.ts';
 import { ProtocolError } from '../protocol/wire.ts';
 import { ChunkEditor, closeMessage, parseMessage, withName } from './chunk-editor.ts';
@@ -21,6 +22,8 @@ const messageBytesMax = 0x3fff_ffff;
 const partialBytesMax = 8_192;
 /** All statements of a client together; their text is kept for as long as the client has them. */
 const statementBytesMax = 16 * 1024 * 1024;
+/** A longer unnamed statement that was bound at once is not kept for a later turn. */
+const boundBytesMax = 64 * 1024;
 /** No server has a statement of this name, so the server reports that it does not exist. */
 const missingName = 'unnamed';
 const flushMessage = Buffer.from([requestTypes.flush, 0, 0, 0, 4]);
@@ -172,8 +175,9 @@ export class RequestTranslator {
 
   #query(editor: ChunkEditor, end: number, { replies }: TranslationTarget): void {
     const change = this.#deallocate(editor, editor.at + headerBytes, end);
-    // As in Postgres, a simple query drops the unnamed statement.
-    const drop = this.#unnamed.drop(replies.batch);
+    // As in Postgres, a simple query drops the unnamed statement, unless its message cannot be read.
+    const isDropped = !this.#unnamed.isNone && this.#isReadable(editor, end);
+    const drop = isDropped ? this.#unnamed.drop(replies.batch) : null;
     if (change === null) return void replies.expect(requestKind.query, drop);
     const { isInBatch } = replies;
     expectStandIn(replies);
@@ -182,6 +186,14 @@ export class RequestTranslator {
     editor.insert(isInBatch ? makeStandIn : makeStandInAndSync);
     editor.replace(queryStandIn, end - editor.at);
     replies.expect(requestKind.query, drop === null ? change : new BothChanges(change, drop));
+  }
+
+  /** The text of a query ends with its first zero, and the message there. Of a long one only the beginning is here. */
+  #isReadable({ chunk, at }: ChunkEditor, end: number): boolean {
+    if (end > chunk.length) return true;
+    const textStart = at + headerBytes;
+    const isText = this.#names.encoding !== 'UTF8' || isUtf8(chunk.subarray(textStart, end));
+    return isText && chunk.indexOf(0, textStart) === end - 1;
   }
 
   /** Drops the statement that the text deallocates. Null when the client has none of that name. */
@@ -226,8 +238,9 @@ export class RequestTranslator {
       editor.insert(makeStandIn);
       return void editor.replace(parseStandIn, end - at);
     }
-    // Most drivers send the Bind right behind the Parse. Only others may bind it in a later transaction.
-    const message = chunk[end] === requestTypes.bind ? null : Buffer.from(chunk.subarray(at, end));
+    // Most drivers send the Bind right behind the Parse, and seldom bind it again in a later transaction.
+    const isForgotten = chunk[end] === requestTypes.bind && end - at > boundBytesMax;
+    const message = isForgotten ? null : Buffer.from(chunk.subarray(at, end));
     replies.expect(requestKind.parse, this.#unnamed.parse(message, turn, replies.batch));
   }
 

@@ -1,7 +1,7 @@
 /**
  * The unnamed statement of a pooled client. The server has it for as long as the client has the server; for a later
- * turn its Parse is kept, unless the client will hardly need it. As in Postgres, a Parse that is refused leaves none
- * behind, and one that is skipped leaves the statement before it.
+ * turn its Parse is kept, unless it is long and the client will hardly need it. As in Postgres, a Parse that is refused
+ * leaves none behind, and one that is skipped leaves the statement before it.
  */
 import type { StatementChange } from './request-queue.ts';
 
@@ -57,10 +57,14 @@ export class UnnamedStatement {
     return this.#latest;
   }
 
-  /** The client has sent a simple query, which drops the statement. Null when there is nothing to drop. */
-  drop(batch: number): StatementChange | null {
+  /** Whether there is certainly none. */
+  get isNone(): boolean {
     const { message, turn, madeIn } = this.#current;
-    if (message === null && turn === -1 && madeIn === null) return null;
+    return message === null && turn === -1 && madeIn === null;
+  }
+
+  /** The client has sent a simple query, which drops the statement. */
+  drop(batch: number): StatementChange {
     this.#latest = new Version(null, -1, batch, this.#current, none);
     return this.#latest;
   }

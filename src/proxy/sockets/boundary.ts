@@ -6,18 +6,23 @@
 const code = (letter: string) => letter.charCodeAt(0);
 const headerBytes = 5;
 const readyForQuery = code('Z');
+const idleStatus = code('I');
 const readyBytes = headerBytes + 1;
 /** Types of all messages from a server; bytes in the middle of a row rarely look like them. */
 const serverTypes: ReadonlySet<number> = new Set([...'123ACDEGHIKNRSTVWZcdnstv'].map(code));
 /** A longer chunk is not kept in memory; whether an answer ends with it is decided at once. */
 const keptBytesMax = 4_096;
-const nothing = Buffer.alloc(0);
 const middle = Buffer.alloc(1);
 
 /** The bytes to keep for a later call of `isBetweenMessages`. */
 export function lastBytes(chunk: Buffer): Buffer {
   if (chunk.length <= keptBytesMax) return chunk;
-  return endsAnswer(chunk) ? nothing : middle;
+  return endsAnswer(chunk) ? Buffer.from(chunk.subarray(-readyBytes)) : middle;
+}
+
+/** Whether the session is outside of a transaction, as far as the last bytes tell; before the first it is. */
+export function isIdleAfter(last: Buffer): boolean {
+  return last.length === 0 || (endsAnswer(last) && last.at(-1) === idleStatus);
 }
 
 /**

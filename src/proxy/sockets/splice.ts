@@ -4,13 +4,15 @@
  * without splitting another one.
  */
 import type { ByteStream } from '../protocol/byte-stream.ts';
-import { isBetweenMessages, lastBytes } from './boundary.ts';
+import { isBetweenMessages, isIdleAfter, lastBytes } from './boundary.ts';
 import { onChunks } from './chunks.ts';
 import { writerTo } from './straight-writer.ts';
 
 export interface Splice {
   /** Resolves when both sockets are closed; never rejects. */
   readonly done: Promise<void>;
+  /** Ends the session with `farewell` as soon as it is outside of a transaction; `terminate` may follow. */
+  drain(farewell: Buffer): void;
   /**
    * Ends the session. An idle client gets `farewell` at once, a busy one at the end of its answer. After half of the
    * grace the query is cancelled; a client whose answer still has no end after all of it is closed without a message.
@@ -38,6 +40,8 @@ const nothing = Buffer.alloc(0);
 export function splice({ client, compute, onClientBytes, sent, interrupt, admit }: SpliceOptions): Splice {
   let last: Buffer = nothing;
   let farewell: Buffer | null = null;
+  /** Said at the end of a transaction, unlike the other one. */
+  let farewellWhenIdle: Buffer | null = null;
   /** The client has sent something that the compute has not begun to answer. */
   let isUnanswered = false;
   const timers: NodeJS.Timeout[] = [];
@@ -51,6 +55,12 @@ export function splice({ client, compute, onClientBytes, sent, interrupt, admit 
     // A query that sends nothing would not notice that its client is gone, and would go on.
     if (isUnanswered) interrupt().catch(() => {});
     compute.destroy();
+  };
+
+  const endIfIdle = () => {
+    if (farewellWhenIdle === null || isUnanswered || !isIdleAfter(last)) return;
+    farewell = farewellWhenIdle;
+    sayFarewell();
   };
 
   const clientWriter = writerTo(client, () => compute.resume());
@@ -67,6 +77,7 @@ export function splice({ client, compute, onClientBytes, sent, interrupt, admit 
     sent.bytes += chunk.length;
     if (!clientWriter.write(chunk)) compute.pause();
     if (farewell !== null) sayFarewell();
+    else if (farewellWhenIdle !== null) endIfIdle();
   };
 
   client.on('error', () => compute.destroy());
@@ -97,6 +108,10 @@ export function splice({ client, compute, onClientBytes, sent, interrupt, admit 
     });
   return {
     done: Promise.all([closed(client), closed(compute)]).then(() => timers.forEach(clearTimeout)),
+    drain(bytes) {
+      farewellWhenIdle = bytes;
+      endIfIdle();
+    },
     terminate(bytes, graceMs) {
       farewell = bytes;
       sayFarewell();

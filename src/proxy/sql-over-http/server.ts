@@ -7,6 +7,7 @@
 import { once } from 'node:events';
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { drainOf } from '../../lib/drain.ts';
 import { CatnapError, errorText } from '../../lib/errors.ts';
 import { plainAddress } from '../../lib/ip.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -100,6 +101,7 @@ export async function startSqlOverHttp(
     const webSocket = openWebSocket(request, socket, head, context.limits.webSocketPingMs);
     if (webSocket !== null) onWebSocket(webSocket, addressOf(request));
   });
+  const drain = drainOf(server);
   server.keepAliveTimeout = keepAliveMs;
   // The socket of an earlier process that was killed.
   await rm(path, { force: true });
@@ -108,11 +110,10 @@ export async function startSqlOverHttp(
   await chmod(path, 0o600);
   return {
     async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
+      await drain.finish(context.limits.drainMs);
       closing.abort(new CatnapError('unavailable', 'the proxy is closing; safe to repeat'));
-      server.closeIdleConnections();
       const killer = setTimeout(() => server.closeAllConnections(), context.limits.closeMs);
-      await closed;
+      await drain.close();
       clearTimeout(killer);
     },
   };
@@ -122,7 +123,7 @@ export async function startSqlOverHttp(
 async function cancelFor(request: IncomingMessage, response: ServerResponse, context: SqlOverHttpParts): Promise<void> {
   const { cancelKeys, log } = context;
   try {
-    await serveCancel(request, response, async (key) => cancelKeys.findOwn(key)?.cancel());
+    await serveCancel(request, response, async (key) => cancelKeys.find(key)?.cancel());
   } catch (thrown) {
     log.warn({ reason: errorText(thrown) }, 'a cancel request did not reach its compute');
     response.destroy();

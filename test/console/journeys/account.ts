@@ -52,7 +52,7 @@ export function account(): void {
     await theirs.getByLabel('API key').fill(key);
     await button('Sign in', theirs).click();
     await theirs.getByRole('heading', { name: 'billing' }).waitFor();
-    await theirs.getByRole('link', { name: 'Projects' }).click();
+    await theirs.getByRole('link', { name: 'Projects', exact: true }).click();
     await theirs.getByText('billing').first().waitFor();
     expect(await theirs.getByText(elsewhere).count()).toBe(0);
     expect(await theirs.getByRole('link', { name: 'API keys' }).count()).toBe(0);
@@ -61,8 +61,9 @@ export function account(): void {
       .click();
     await confirm('Revoke key');
     await page.getByText('no longer works').waitFor();
-    await theirs.reload();
+    // Without a reload: the page notices, and says why.
     await theirs.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await theirs.getByText(/^Your session has ended: its key was revoked/).waitFor();
     await other.close();
   });
 
@@ -81,17 +82,17 @@ export function account(): void {
   test('the plan limits what sliders offer', async () => {
     const { page } = story();
     await open('/');
-    await page.getByRole('link', { name: 'Organization' }).click();
+    await page.getByRole('link', { name: 'Organization', exact: true }).click();
     const plan = page.getByLabel('Plan');
     await plan.selectOption('free');
     await button('Change plan').click();
     await page.getByText('2 vCPU · 8 GB').waitFor();
-    await page.getByRole('link', { name: 'Projects' }).click();
+    await page.getByRole('link', { name: 'Projects', exact: true }).click();
     await button('New project').click();
     await dialog().getByLabel('Size').press('End');
     await dialog().getByText('2 vCPU · 8 GB').waitFor();
     await confirm('Cancel');
-    await page.getByRole('link', { name: 'Organization' }).click();
+    await page.getByRole('link', { name: 'Organization', exact: true }).click();
     await plan.selectOption('scale');
     await button('Change plan').click();
     await page.getByText('2 vCPU · 8 GB').waitFor({ state: 'detached' });

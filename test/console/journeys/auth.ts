@@ -53,12 +53,23 @@ export function auth(): void {
     await run('alter table neon_auth.users_sync drop constraint nobody_else');
     await cell('eve@example.com').waitFor();
     await page.getByText('Users cannot be copied into the database.').waitFor({ state: 'detached' });
+    // Many of them come in pages.
+    await run(`insert into neon_auth.users_sync (raw_json) select jsonb_build_object('id', 'many-' || n, 'display_name',
+      'Many', 'primary_email', 'many' || n || '@example.com', 'signed_up_at_millis', 1000000 - n)
+      from generate_series(1, 30) n`);
+    await page.getByLabel('Search').fill('many');
+    await cell('many25@example.com').waitFor();
+    expect(await cell('many26@example.com').count()).toBe(0);
+    await button('Next').click();
+    await cell('many30@example.com').waitFor();
+    expect(new URL(page.url()).searchParams.get('page')).toBe('2');
+    expect(await button('Next').isDisabled()).toBe(true);
   });
 
   test('has domains and OAuth providers, which come and go', async () => {
     const { page } = story();
     await ownProject({ auth: true });
-    await open(at('/auth'));
+    await open(at('/auth?view=sign-in'));
     await page.getByLabel('Domain').fill('https://app.example.com');
     await button('Add').click();
     await page.getByText('https://app.example.com', { exact: true }).waitFor();
@@ -92,8 +103,9 @@ export function auth(): void {
   test('gives new keys, and a page to hand it over on', async () => {
     const { page } = story();
     await ownProject({ auth: true });
-    await open(at('/auth'));
+    await open(at('/auth?view=keys'));
     await button('New SDK keys').click();
+    await button('Create keys', dialog()).click();
     await button('Copy the lines').click();
     const lines = await page.evaluate<string>('navigator.clipboard.readText()');
     expect(lines).toMatch(/^NEXT_PUBLIC_STACK_PUBLISHABLE_CLIENT_KEY=\w+$/m);
@@ -110,7 +122,7 @@ export function auth(): void {
   test('is deleted with its users, and can be set up again', async () => {
     const { page } = story();
     await ownProject({ auth: true });
-    await open(at('/auth'));
+    await open(at('/auth?view=keys'));
     await button('Delete integration').click();
     await dialog().getByLabel('Also delete the users').check();
     await confirm('Delete integration');
@@ -119,6 +131,7 @@ export function auth(): void {
       .getByText(/STACK_SECRET_SERVER_KEY=/)
       .waitFor();
     await confirm('Close');
+    await page.getByRole('tab', { name: 'Users' }).click();
     await page.getByText('There is nobody yet.').waitFor();
   });
 }

@@ -1,5 +1,6 @@
 /** Branches: made, changed, compared, restored, protected, deleted. */
 import { expect, test } from 'vitest';
+import { violationsOf } from '../../helpers/accessibility.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import {
   at,
@@ -29,8 +30,12 @@ export function branches(): void {
     await page.getByText('Active', { exact: true }).waitFor();
     await page.getByText(/shared,.*written/).waitFor();
     await walkTo(at());
-    const parent = page.locator('.tree > li').filter({ has: branchNode('main') });
-    await parent.locator('.tree').getByRole('article', { name: 'Branch feature-x' }).waitFor();
+    await branchNode('feature-x').getByText('from main').waitFor();
+    await button('Collapse main').click();
+    await branchNode('feature-x').waitFor({ state: 'detached' });
+    await branchNode('main').getByText('+1', { exact: true }).waitFor();
+    await button('Expand main').click();
+    await branchNode('feature-x').waitFor();
   });
 
   test('are changed, compared with their parent, and reset to it', async () => {
@@ -133,10 +138,32 @@ export function branches(): void {
     await runSql('drop table invoices');
     await page.getByText('DROP TABLE', { exact: true }).waitFor();
     await walkTo(at(`/branches/${branchId}`));
-    await page.getByText(/of log, .* in 1 base image/).waitFor();
-    await button('Go back to a moment').click();
-    await dialog().getByLabel('Moment').fill(before.until_lsn);
-    await dialog().getByLabel('As it was then becomes').selectOption('restore');
+    await page.getByText(/of log and .* in 1 base image/).waitFor();
+    await page.getByLabel('Moment', { exact: true }).fill(before.until_lsn);
+    // First a look, which changes nothing and lets nothing be changed.
+    await page.getByRole('link', { name: 'Look at it' }).click();
+    await page.getByRole('gridcell', { name: 'Ada', exact: true }).waitFor();
+    await page.getByText(`main as it was at ${before.until_lsn}, read only`).waitFor();
+    expect(await button('Insert row').count()).toBe(0);
+    await photograph(page, 'a look into the past');
+    await button('Back to now').click();
+    await page.getByText('This database has no table yet.').waitFor();
+    await walkTo(at(`/sql?branch=${branchId}&at=${encodeURIComponent(before.until_lsn)}`));
+    await runSql('delete from invoices');
+    await page
+      .getByRole('alert')
+      .getByText(/cannot execute DELETE in a read-only transaction|during recovery/)
+      .waitFor();
+    await walkTo(at(`/branches/${branchId}`));
+    // By the keyboard, from the end of the line a second back.
+    const line = page.getByLabel('Moment on the time line');
+    await line.press('End');
+    const last = await page.getByLabel('Moment', { exact: true }).inputValue();
+    await line.press('ArrowLeft');
+    expect(await page.getByLabel('Moment', { exact: true }).inputValue()).not.toBe(last);
+    expect(await violationsOf(page)).toEqual([]);
+    await page.getByLabel('Moment', { exact: true }).fill(before.until_lsn);
+    await button('Restore to it').click();
     await dialog()
       .getByLabel(/^Keep the present data/)
       .fill('without-invoices');
@@ -182,6 +209,21 @@ export function branches(): void {
     await confirm('Create branch');
     await page.getByRole('heading', { name: 'short' }).waitFor();
     await page.getByText('No compute: nobody can connect').waitFor();
+    const parent = await branchIdOf('short');
+    await story().program.settle(story().project.id);
+    const { body } = await story().program.api('POST', at('/branches'), {
+      branch: { name: 'below', parent_id: parent },
+    });
+    await story().program.settle(story().project.id);
+    await open(at(`/branches/${parent}`));
+    // What cannot work is said before anybody types a name.
+    await button('Delete').click();
+    await dialog().getByText('short cannot be deleted while branches were made from it.').waitFor();
+    await dialog().getByRole('link', { name: 'below' }).waitFor();
+    expect(await dialog().getByLabel(/^Type/).count()).toBe(0);
+    await confirm('Close');
+    await story().program.api('DELETE', at(`/branches/${body.branch.id}`));
+    await open(at(`/branches/${parent}`));
     await button('Delete').click();
     expect(await button('Delete branch').isDisabled()).toBe(true);
     await confirmTyped('short', 'Delete branch');

@@ -1,6 +1,21 @@
 /** Computes: sleep and wake, size, replicas, restart, move, deletion; what others do shows by itself. */
 import { expect, test } from 'vitest';
-import { at, branchNode, button, confirm, dialog, newPage, open, ownProject, runSql, story } from './story.ts';
+import {
+  at,
+  branchIdOf,
+  branchNode,
+  button,
+  choose,
+  confirm,
+  dialog,
+  newPage,
+  open,
+  ownProject,
+  row,
+  runSql,
+  story,
+  walkTo,
+} from './story.ts';
 
 const endpoints = async () => (await story().program.api('GET', at('/endpoints'))).body.endpoints;
 
@@ -20,7 +35,7 @@ export function computes(): void {
     await branchNode('main').getByRole('button', { name: 'Suspend' }).click();
     await branchNode('main').getByText('Idle', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Operations', exact: true }).click();
-    await page.getByText('Suspending the compute').waitFor();
+    await row(/^Suspended the compute of main finished/).waitFor();
     await tables.close();
     expect((await endpoints())[0].current_state).toBe('idle');
     const watching = await newPage(visitor);
@@ -38,14 +53,14 @@ export function computes(): void {
     await ownProject();
     await open(at());
     const main = branchNode('main');
-    await button('Edit', main).click();
+    await choose('Edit compute', main);
     await page.getByLabel('Autoscaling').check();
     const largest = page.getByLabel('Largest size');
     await largest.focus();
     for (let i = 0; i < 3; i += 1) await largest.press('ArrowRight');
     await page.getByText('2 vCPU · 8 GB').waitFor();
     await confirm('Save');
-    await main.getByText('0.25 – 2 vCPU · 1 – 8 GB').waitFor();
+    await main.getByText('0.25 – 2 CU').waitFor();
     await main.getByRole('status').waitFor({ state: 'detached' });
     await main.getByText('Active', { exact: true }).waitFor();
     expect((await endpoints())[0]).toMatchObject({ autoscaling_limit_min_cu: 0.25, autoscaling_limit_max_cu: 2 });
@@ -57,29 +72,32 @@ export function computes(): void {
     await open(at());
     await main.getByText('Active', { exact: true }).waitFor();
     const before = await startsSoFar();
-    await button('Restart', main).click();
+    await choose('Restart compute', main);
     await confirm('Restart');
     await story().program.settle(story().project.id);
     expect(await startsSoFar()).toBe(before + 1);
     await main.getByText('Active', { exact: true }).waitFor();
-    await button('Edit', main).click();
+    await choose('Edit compute', main);
     await dialog().getByLabel('Name').fill('front');
     await dialog().getByLabel('Sleeps').selectOption('-1');
     await confirm('Save');
-    await main.getByText('always on').waitFor();
     await main.getByText('front', { exact: true }).waitFor();
+    await main.getByRole('link', { name: 'main' }).click();
+    await story().page.getByText('always on').waitFor();
   });
 
   test('get a read replica, which is deleted again', async () => {
     const main = branchNode('main');
     await ownProject();
     await open(at());
-    await button('Read replica', main).click();
+    await choose('Add read replica', main);
     await confirm('Add');
-    const replica = main.locator('.compute').filter({ hasText: 'Read replica' });
+    await main.getByText('1 replica', { exact: true }).waitFor();
+    await walkTo(at(`/branches/${await branchIdOf('main')}`));
+    const replica = story().page.locator('.compute').filter({ hasText: 'Read replica' });
     await replica.getByText('Active', { exact: true }).waitFor();
     expect(await endpoints()).toHaveLength(2);
-    await button('Delete', replica).click();
+    await choose('Delete compute', replica);
     await confirm('Delete compute');
     await replica.waitFor({ state: 'detached' });
   });
@@ -93,12 +111,12 @@ export function computes(): void {
     await branchNode('main').getByText('front', { exact: true }).waitFor();
     const { body } = await program.api('POST', at('/branches'), { branch: { name: 'from-elsewhere' } });
     await branchNode('from-elsewhere').waitFor();
-    await button('Move', branchNode('main')).click();
+    await choose('Move compute', branchNode('main'));
     await dialog().getByLabel('To branch').selectOption({ label: 'from-elsewhere' });
     await confirm('Move');
     await branchNode('from-elsewhere').getByText('front', { exact: true }).waitFor();
-    await button('Primary compute', branchNode('main')).waitFor();
-    await button('Move', branchNode('from-elsewhere')).click();
+    await button('Add compute', branchNode('main')).waitFor();
+    await choose('Move compute', branchNode('from-elsewhere'));
     await dialog().getByLabel('To branch').selectOption({ label: 'main' });
     await confirm('Move');
     await branchNode('main').getByText('front', { exact: true }).waitFor();

@@ -29,7 +29,7 @@ interface Place {
   readonly path: string;
   /** What it says on top: the address changes before a page is loaded, and the one before stays until then. */
   readonly heading: string;
-  /** Pressed one after another, to open a dialog. */
+  /** Pressed to open a dialog. */
   readonly press?: string;
   /** Brings something onto the page that is to be looked at. */
   readonly prepare?: (page: Page) => Promise<void>;
@@ -48,6 +48,16 @@ async function runColourful(page: Page): Promise<void> {
   await page.getByRole('gridcell', { name: 'user3@example.com' }).click();
 }
 
+async function openPalette(page: Page): Promise<void> {
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: /^Find projects/ }).waitFor();
+}
+
+const chooseOfMain = (item: string) => async (page: Page) => {
+  await button('Actions of main', page).click();
+  await page.getByRole('menuitem', { name: item }).click();
+};
+
 async function places(): Promise<Place[]> {
   const branch = at(`/branches/${await branchIdOf('main')}`);
   const { name } = story().project;
@@ -56,8 +66,11 @@ async function places(): Promise<Place[]> {
     { name: 'new project', path: '/', heading: 'Projects', press: 'New project' },
     { name: 'dashboard', path: at(), heading: name },
     { name: 'new branch', path: at(), heading: name, press: 'New branch' },
-    { name: 'edit compute', path: at(), heading: name, press: 'Edit' },
-    { name: 'delete compute', path: at(), heading: name, press: 'Delete' },
+    { name: 'branch menu', path: at(), heading: name, press: 'Actions of main' },
+    { name: 'edit compute', path: at(), heading: name, prepare: chooseOfMain('Edit compute') },
+    { name: 'delete compute', path: at(), heading: name, prepare: chooseOfMain('Delete compute') },
+    { name: 'palette', path: at(), heading: name, prepare: openPalette },
+    { name: 'switch branch', path: branch, heading: 'main', press: 'Switch branch' },
     { name: 'connect', path: at('?connect=default'), heading: name },
     { name: 'branch', path: branch, heading: 'main' },
     { name: 'restore', path: branch, heading: 'main', press: 'Reset or restore' },
@@ -66,6 +79,8 @@ async function places(): Promise<Place[]> {
     { name: 'tables', path: at('/tables?table=public.invoices'), heading: 'Tables' },
     { name: 'structure', path: at('/tables?table=public.invoices&view=structure'), heading: 'Tables' },
     { name: 'monitoring', path: at('/monitoring'), heading: 'Monitoring' },
+    { name: 'sessions', path: at('/monitoring?view=sessions'), heading: 'Monitoring' },
+    { name: 'log', path: at('/monitoring?view=log'), heading: 'Monitoring' },
     { name: 'data', path: at('/data'), heading: 'Roles and databases' },
     { name: 'auth', path: at('/auth'), heading: 'Auth' },
     { name: 'operations', path: at('/operations'), heading: 'Operations' },
@@ -124,7 +139,7 @@ async function problemsIn(shape: (typeof shapes)[number]): Promise<string[]> {
     await prepare?.(page);
     if (press !== undefined) await button(press, page).first().click();
     await look(name);
-    if (press !== undefined) await page.keyboard.press('Escape');
+    if (press !== undefined || prepare !== undefined) await page.keyboard.press('Escape');
   }
   await context.clearCookies();
   await page.goto('/');

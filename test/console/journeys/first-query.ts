@@ -41,7 +41,7 @@ export function firstQuery(): void {
     await page.getByRole('heading', { name: 'by-hand' }).waitFor();
     own.push(new URL(page.url()).pathname.split('/')[2] ?? '');
     await branchNode('main').getByText('Active', { exact: true }).waitFor();
-    expect(await branchNode('main').getByText('Primary read-write').count()).toBe(1);
+    expect(await branchNode('main').getByText('default', { exact: true }).count()).toBe(1);
   });
 
   test('the SQL editor runs statements, shows rows, and completes names', async () => {

@@ -61,9 +61,10 @@ export async function signIn(page: Page): Promise<void> {
   await button('New project', page).waitFor();
 }
 
-/** Deletes what the test has made for itself. */
+/** Deletes what the test has made for itself, and what it has put between the page and the server. */
 export async function endTest(): Promise<void> {
-  const { program, own } = story();
+  const { program, page, own } = story();
+  await page.unrouteAll();
   for (const id of own.splice(0)) await program.api('DELETE', `/projects/${id}`);
 }
 
@@ -97,6 +98,11 @@ export const button = (name: string | RegExp, on: Place = story().page) =>
 export const dialog = () => story().page.getByRole('dialog');
 /** A branch with its computes, on the dashboard. */
 export const branchNode = (name: string) => story().page.getByRole('article', { name: `Branch ${name}`, exact: true });
+/** What the menu of a branch, or of a compute on the page of its branch, has to offer. */
+export async function choose(item: string, on: Locator): Promise<void> {
+  await button(/^Actions of /, on).click();
+  await story().page.getByRole('menuitem', { name: item, exact: true }).click();
+}
 export const row = (name: RegExp, on: Place = story().page) => on.getByRole('row', { name });
 export const at = (path = '') => `/projects/${story().project.id}${path}`;
 
@@ -189,6 +195,12 @@ export async function runSql(text: string): Promise<void> {
   await editor.click();
   await editor.fill(text);
   await page.keyboard.press('Control+Enter');
+}
+
+/** The connection string of a branch's database, as its owner. */
+export async function uriOf(branch: string): Promise<string> {
+  const query = `database_name=neondb&role_name=neondb_owner&branch_id=${await branchIdOf(branch)}`;
+  return (await story().program.api('GET', at(`/connection_uri?${query}`))).body.uri;
 }
 
 export async function branchIdOf(name: string): Promise<string> {

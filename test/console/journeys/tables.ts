@@ -1,7 +1,19 @@
 /** Tables: found, filtered, sorted, edited, and taken apart. */
 import { expect, test } from 'vitest';
 import { violationsOf } from '../../helpers/accessibility.ts';
-import { at, branchIdOf, button, confirm, dialog, open, ownProject, photograph, runDirectly, story } from './story.ts';
+import {
+  at,
+  branchIdOf,
+  button,
+  confirm,
+  dialog,
+  open,
+  ownProject,
+  photograph,
+  runDirectly,
+  story,
+  uriOf,
+} from './story.ts';
 
 const page = () => story().page;
 const cell = (name: string | RegExp) => page().getByRole('gridcell', { name, exact: true });
@@ -26,10 +38,8 @@ const seed = [
 
 async function shop(): Promise<void> {
   await ownProject();
-  const { program, project } = story();
-  const query = `database_name=neondb&role_name=neondb_owner&branch_id=${await branchIdOf('main')}`;
-  const { body } = await program.api('GET', `/projects/${project.id}/connection_uri?${query}`);
-  for (const statement of seed) await runDirectly(body.uri, statement);
+  const uri = await uriOf('main');
+  for (const statement of seed) await runDirectly(uri, statement);
 }
 
 export function tables(): void {
@@ -71,10 +81,7 @@ export function tables(): void {
     await page().getByText('CREATE UNIQUE INDEX customers_pkey').waitFor();
     await photograph(page(), 'structure');
     expect(await violationsOf(page())).toEqual([]);
-  });
-
-  test('lead from a foreign key to the row that it names', async () => {
-    await shop();
+    // A foreign key leads to the row that it names.
     await open(at('/tables?table=public.orders'));
     await page().getByRole('button', { name: 'Open customers with id = 2' }).first().click();
     await cell('user2@example.com').waitFor();
@@ -126,14 +133,11 @@ export function tables(): void {
     await cell('99.50').waitFor();
     await cell("it's new").waitFor();
     expect(await cell('3.75').count()).toBe(0);
-  });
-
-  test('of a protected branch are written to after a question', async () => {
-    await shop();
+    // A protected branch is written to after a question.
     const { program } = story();
     await program.api('PATCH', at(`/branches/${await branchIdOf('main')}`), { branch: { protected: true } });
     await open(at('/tables?table=public.orders'));
-    await cell('1.25').click();
+    await cell('2.50').click();
     await page().keyboard.type('2');
     await page().keyboard.press('Enter');
     await button('Review and apply').click();

@@ -81,7 +81,7 @@ export function trouble(): void {
     await button('Try again')
       .click({ timeout: 1_000 })
       .catch(() => undefined);
-    await page.getByText('Creating the project’s data').first().waitFor();
+    await page.getByText('Created the first branch').first().waitFor();
   });
 
   test('a refusal of the API is shown in the dialog, and nothing that was typed is lost', async () => {

@@ -99,6 +99,20 @@ export const configurations: readonly Configuration[] = [
     },
   },
   {
+    name: 'two of each',
+    whyNot: always,
+    make: async () => {
+      const database = await DatabaseElsewhere.open();
+      const counts = { CATNAP_APIS: '2', CATNAP_WORKERS: '2', CATNAP_PROXIES: '2' };
+      const program = await Program.create({ ...environment, ...counts, CATNAP_DATABASE_URL: database.url });
+      const destroy = async () => {
+        await program.destroy();
+        await database.close();
+      };
+      return plain(program, { database, destroy });
+    },
+  },
+  {
     name: 'clock that jumps',
     whyNot: always,
     make: async () => {

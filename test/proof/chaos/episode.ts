@@ -21,6 +21,8 @@ export interface EpisodeOptions {
   /** A whole look after this many faults. */
   readonly auditEvery: number;
   readonly betweenOperationsMs: number;
+  /** More load, which is begun when the tenants are there and stopped before the last look. */
+  readonly beside?: (world: World) => Promise<{ stop(): Promise<void> }>;
   readonly tell: (line: string) => void;
 }
 
@@ -30,7 +32,13 @@ export async function runEpisode(options: EpisodeOptions, tally: Tally): Promise
   try {
     await installation.program.start();
     for (let n = 0; n < options.tenants; n++) await world.addTenant(`tenant ${n}`);
-    await strikeAll(world, options, tally);
+    const beside = await options.beside?.(world);
+    try {
+      await strikeAll(world, options, tally);
+    } finally {
+      await beside?.stop();
+    }
+    refuseViolations(world);
     tally.endEpisode(options.configuration.name, world);
   } catch (error) {
     throw new Error(describeFailure(world, options, error), { cause: error });

@@ -111,7 +111,7 @@ const wakeAnother: Operation = async (world, tenant, random) => {
 };
 
 const changeProjects: Operation = async (world, _tenant, random) => {
-  const kept = new Set(world.tenants.map(({ projectId }) => projectId));
+  const kept = new Set([...world.spared, ...world.tenants.map(({ projectId }) => projectId)]);
   const others = (await list(world, '/projects?limit=100', 'projects')).filter(({ id }) => !kept.has(id));
   const project = { name: `side ${random.below(1e9)}` };
   if (others.length < projectsMax) return world.call('POST', '/projects', { project });

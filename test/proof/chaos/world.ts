@@ -30,6 +30,10 @@ export class World {
   /** What happened until now, for whoever reads a failure. */
   readonly story: string[] = [];
   operationCount = 0;
+  /** Requests to the API whose connection was refused or broke. */
+  brokenCalls = 0;
+  /** Projects that random work leaves alone, besides those of tenants. */
+  readonly spared = new Set<string>();
 
   constructor(installation: Installation) {
     this.installation = installation;
@@ -59,17 +63,20 @@ export class World {
    * What the API answers, or null if it could not be asked or was short of something. A reply that is neither is a
    * violation: 500 is never right, and a reply that the contract does not know is not either.
    */
-  async call(method: string, path: string, body?: object): Promise<Reply | null> {
+  async call(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Reply | null> {
     this.operationCount++;
     const slow = setTimeout(() => this.tell(`no answer to ${method} ${path} for ${slowMs} ms`), slowMs);
     try {
-      const reply = await this.program.api(method, path, body);
+      const reply = await this.program.api(method, path, body, headers);
       if (reply.status === 503 || reply.status === 507) return null;
       if (reply.status >= 500) this.#complain(`${method} ${path} answered ${reply.status}`, reply.body);
       return reply;
     } catch (error) {
-      // The connection was refused or broke.
-      if (error instanceof TypeError || error instanceof DOMException) return null;
+      if (error instanceof TypeError || error instanceof DOMException) {
+        this.brokenCalls++;
+        this.tell(`no answer to ${method} ${path}: ${error.cause ?? error}`);
+        return null;
+      }
       this.#complain(`${method} ${path}`, String(error));
       return null;
     } finally {

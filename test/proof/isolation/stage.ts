@@ -154,6 +154,7 @@ async function furnish(elsewhere: ProviderElsewhere, caller: Caller, mark: strin
       role_name: `${mark}_role`,
       snapshot_id: taken.snapshot.id,
       saved_query_id: saved.saved_query.id,
+      session_id: '1.1',
       jwks_id: keySet.jwks.id,
       org_id: caller.orgId,
       source_org_id: caller.orgId,

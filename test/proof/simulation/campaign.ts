@@ -1,4 +1,5 @@
 /** Many schedules, several at a time, each on a ground of its own; what they find is shortened and told. */
+import { errorText } from '../../../src/lib/errors.ts';
 import { addCounts, type Counts, noCounts } from './counts.ts';
 import { Ground } from './ground.ts';
 import { quickenTimers } from './quick-timers.ts';
@@ -33,6 +34,11 @@ export interface Finding {
   text: string;
 }
 
+interface Place {
+  readonly ground: Ground;
+  readonly stages: Stages;
+}
+
 /** How often operations of each job ended in which way. */
 export type Endings = Record<string, Record<string, number>>;
 
@@ -63,21 +69,37 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
 
   const isOver = () => performance.now() >= endsAt || (options.stopAtFirst === true && findings.length > 0);
 
-  const playAll = async (ground: Ground) => {
-    const stages = new Stages(ground, options);
+  const playAll = async (first: Place) => {
+    let place = first;
     while (nextStage * schedulesPerStage < count && !isOver()) {
       const from = nextStage * schedulesPerStage;
       nextStage += share.of;
       for (let index = from; index < Math.min(from + schedulesPerStage, count) && !isOver(); index++) {
-        await playOne(ground, stages, seedOf(seed, index));
+        const own = seedOf(seed, index);
+        try {
+          await playOne(place, own);
+        } catch (error) {
+          // What it has left under way could hold up the next one.
+          place = await openPlace();
+          tell({ violation: 'a schedule could not be played', seed: own, times: 1, text: errorText(error) });
+        }
       }
     }
   };
 
-  const playOne = async (ground: Ground, stages: Stages, own: number) => {
-    const played = await playSeed(stages, own).catch((error: unknown) => {
-      throw new Error(`schedule ${own} could not be played`, { cause: error });
-    });
+  const openPlace = async (): Promise<Place> => {
+    const ground = await Ground.open();
+    grounds.push(ground);
+    return { ground, stages: new Stages(ground, options) };
+  };
+
+  const tell = (finding: Finding) => {
+    findings.push(finding);
+    say?.(`schedule ${finding.seed}: ${finding.text}`);
+  };
+
+  const playOne = async ({ ground, stages }: Place, own: number) => {
+    const played = await playSeed(stages, own);
     total.schedules++;
     addCounts(counts, played.counts);
     countEndings(endings, played);
@@ -92,7 +114,8 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
   };
 
   const explain = async (ground: Ground, own: number, violation: string, moves: readonly string[]) => {
-    const finding: Finding = { violation, seed: own, times: 1, text: '' };
+    const finding: Finding = { violation, seed: own, times: 1, text: violation };
+    // Known from now on: others that find the same do not shorten it again.
     findings.push(finding);
     finding.text = describeMoves(await shrink(ground, moves, violation, options), violation);
     say?.(`schedule ${own}: ${finding.text}`);
@@ -101,8 +124,9 @@ export async function runCampaign(options: CampaignOptions): Promise<Campaign> {
   const slowDown = quickenTimers();
   const grounds: Ground[] = [];
   try {
-    for (let index = 0; index < options.grounds; index++) grounds.push(await Ground.open());
-    await Promise.all(grounds.map(playAll));
+    const places: Place[] = [];
+    for (let index = 0; index < options.grounds; index++) places.push(await openPlace());
+    await Promise.all(places.map(playAll));
   } finally {
     for (const ground of grounds) await ground.close();
     slowDown();

@@ -3,6 +3,7 @@
  * ended in their order, the rows say what the driver's world holds, and what was acknowledged is there.
  */
 import type { FakeBranch } from '../../../src/compute/fake/branch.ts';
+import { endpointKey } from '../../../src/core/operation.ts';
 import type { BranchRow } from '../../../src/db/branches.ts';
 import type { DatabaseRow } from '../../../src/db/databases.ts';
 import type { EndpointRow } from '../../../src/db/endpoints.ts';
@@ -179,7 +180,10 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
   // A compute that was moved here sleeps, and so does that of a restored snapshot: what had no compute before waits for
   // its next start.
   const hasMoved = rows.operations.some(
-    ({ endpointId, exclusiveKeys }) => endpointId === primary?.id && exclusiveKeys.filter(isOfBranch).length > 1,
+    ({ exclusiveKeys }) =>
+      primary !== undefined &&
+      exclusiveKeys.includes(endpointKey(primary.id)) &&
+      exclusiveKeys.filter(isOfBranch).length > 1,
   );
   const mayWait = primary?.currentState === 'idle' && (hasMoved || primary.startedAt === null);
   const isAwaited = primary !== undefined && !mayWait;
@@ -195,7 +199,7 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
   }
 }
 
-/** A compute that moves holds two of them. */
+/** Whatever moves a compute, alone or with its branch, holds two of them. */
 const isOfBranch = (key: string) => key.startsWith('branch:');
 
 const isFailed = (status: string) => ['error', 'cancelled', 'skipped'].includes(status);

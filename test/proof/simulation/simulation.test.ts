@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeDriver } from '../../../src/compute/fake/fake-driver.ts';
 import type { ComputeSpec } from '../../../src/compute/interface/driver.ts';
-import { addCampaign, nothingPlayed, seedOf } from './campaign.ts';
+import { addCampaign, nothingPlayed, runCampaign, seedOf } from './campaign.ts';
 import { noCounts } from './counts.ts';
 import { Ground } from './ground.ts';
 import { runInProcesses } from './processes.ts';
@@ -47,6 +47,17 @@ describe('schedules of the operation queue', () => {
       endings: { start_compute: { finished: 6 } },
       findings: [{ ...finding, times: 4 }],
     });
+  });
+
+  it('go on after one that could not be played, which is told', async () => {
+    let made = 0;
+    const makeDriver = (world: ConstructorParameters<typeof FakeDriver>[0]) => {
+      if (++made === 2) throw new Error('out of order');
+      return new FakeDriver(world);
+    };
+    const { schedules, findings } = await runCampaign({ seed: 17, count: 3, grounds: 1, makeDriver });
+    expect(schedules).toBe(2);
+    expect(findings).toMatchObject([{ violation: 'a schedule could not be played', text: 'out of order' }]);
   });
 
   it('are the same for the same seed, whatever was played on their stage before', async () => {
@@ -116,6 +127,14 @@ it('what waits for a compute may go on waiting when one is moved there asleep', 
   expect((await playMoves(ground, moves)).violations).toEqual([]);
 });
 
+it.each([
+  ['the compute of a restored snapshot begins asleep', ['c2 restoreSnapshot 2 6']],
+  ['a restore in place brings one asleep', ['c1 suspend 0 0', 'c1', 'c1', 'c1 restoreSnapshotInPlace 5 4']],
+])('nor is it applied where %s', async (_, moves) => {
+  const waiting = 'c1 createBranch 1 0 / settle / c1 createRole 3 0 / settle / c1 takeSnapshot 3 5 / settle';
+  expect((await playMoves(ground, [...waiting.split(' / '), ...moves])).violations).toEqual([]);
+});
+
 it('a compute on its way to a branch is not asked what that branch holds', async () => {
   const moves = ['c1 createBranch 1 0', 'settle', 'c1 createRole 0 0', 'settle', 'c1 createBranch 1 1', 'c1', 'c1'];
   const { violations, trace } = await playMoves(ground, [...moves, 'c1 move 0 1', 'c1']);
@@ -175,6 +194,20 @@ it.each([
   [
     'a start that comes late to a deleted compute leaves no server',
     `w2 / w2 / w2 / w2 / c1 deleteProject 4 0 / w2 / w2 / w1 / w2 / ${'w1 / '.repeat(6)}w1 stall`,
+  ],
+  [
+    'a branch that is copied asleep holds the password that a newer one is pending for',
+    'c2 disable 5 0 / c2 / c2 / w2 / w2 / w2 / w2 / c1 createSchemaOnlyBranch 6 0 / w2 / w2 / w2 / c1 / ' +
+      `${'w1 / '.repeat(9)}c2 resetPassword 7 1`,
+  ],
+  [
+    'what a server was seen to hold is not pending any more, though the start that made it was given up',
+    'w2 / w2 / c2 takeSnapshot 4 6 / c2 / c2 / c2 restoreSnapshot 5 0 / c2 / c2 / w2 / w2 / time 700000 / ' +
+      `${'w2 / '.repeat(18)}w2 lose`,
+  ],
+  [
+    'a branch that never got its data is not taken for ready after a restore in its place',
+    'w1 / w1 / w1 / c1 takeSnapshot 5 2 / w1 / c1 / c1 / c1 restoreSnapshotInPlace 2 1 / w1 full',
   ],
   [
     'a worker that is late has nothing to say of what a server held before a restore',

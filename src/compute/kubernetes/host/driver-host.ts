@@ -52,6 +52,7 @@ export class KubernetesDriverHost implements DriverHost {
   async readFacts(): Promise<HostFacts> {
     const releases = Object.entries(this.#settings.images).map(([major, image]) => [Number(major), releaseOf(image)]);
     return {
+      dataIsHere: false,
       releases: Object.fromEntries(releases),
       temporaryDiskEnforcement: 'session',
       storageMethod: null,

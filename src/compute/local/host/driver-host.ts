@@ -54,7 +54,8 @@ export class LocalDriverHost implements DriverHost {
       this.#findReleases(),
     ]);
     const { histories: historyDirectory } = this.#layout;
-    return { temporaryDiskEnforcement, limitsProblem, ...network, storageMethod, releases, historyDirectory };
+    const found = { temporaryDiskEnforcement, limitsProblem, ...network, storageMethod, releases, historyDirectory };
+    return { dataIsHere: true, ...found };
   }
 
   serve(child: DriverChannel, access: DriverAccess): void {

@@ -16,7 +16,7 @@ const entry = fileURLToPath(new URL('../../../../dist/bin.js', import.meta.url))
 const roles = ['api', 'worker', 'proxy', 'backup'];
 const shownAs = (role: string) => (role === 'backup' ? 'uploader' : role);
 
-const pidsOf = (world: World, role: string) =>
+export const pidsOf = (world: World, role: string) =>
   world
     .processes()
     .roles(world.program.pid, role)

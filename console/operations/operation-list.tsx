@@ -4,11 +4,13 @@ import type { Operation } from '../api/generated.ts';
 import { Ago } from '../ui/bits.tsx';
 import { milliseconds } from '../ui/format.ts';
 import { Empty } from '../ui/states.tsx';
-import { explainAction, explainStatus, isOpen } from './operation-words.ts';
+import { OperationTitle, OperationTrouble } from './operation-title.tsx';
+import { isOpen, type Named, statusNames } from './words.ts';
 
 interface OperationListProps {
   readonly operations: readonly Operation[];
   readonly projectId: string;
+  readonly named: Named;
 }
 
 const dots: Readonly<Record<string, string>> = {
@@ -18,7 +20,7 @@ const dots: Readonly<Record<string, string>> = {
   running: 'pending',
 };
 
-export function OperationList({ operations, projectId }: OperationListProps) {
+export function OperationList({ operations, projectId, named }: OperationListProps) {
   if (operations.length === 0) return <Empty title="Nothing has happened yet." />;
   return (
     <>
@@ -26,20 +28,16 @@ export function OperationList({ operations, projectId }: OperationListProps) {
         {operations.map((operation) => (
           <li key={operation.id}>
             <span className={`dot ${dots[operation.status] ?? 'idle'}`} />
-            <span>{explainAction(operation.action)}</span>
+            <span>
+              <OperationTitle operation={operation} named={named} />
+            </span>
             {operation.status === 'running' && <span className="progress" role="progressbar" aria-label="Running" />}
+            <OperationTrouble operation={operation} />
             <span className="hint">
-              {isOpen(operation)
-                ? operation.status
-                : `${operation.status} in ${milliseconds(operation.total_duration_ms)}`}
+              {isOpen(operation) ? statusNames[operation.status] : milliseconds(operation.total_duration_ms)}
               {' · '}
               <Ago at={operation.created_at} />
             </span>
-            {operation.error !== undefined && (
-              <span className="hint">
-                {leadOf(operation)} {operation.error}
-              </span>
-            )}
           </li>
         ))}
       </ul>
@@ -50,10 +48,4 @@ export function OperationList({ operations, projectId }: OperationListProps) {
       </p>
     </>
   );
-}
-
-/** What the reason that follows is a reason for. */
-function leadOf({ status, failures_count: failures }: Operation): string {
-  if (status === 'failed' || status === 'error') return explainStatus(status);
-  return failures > 0 ? 'A try before failed:' : '';
 }

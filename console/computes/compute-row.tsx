@@ -1,14 +1,14 @@
 /** One compute: what it is, its state and the change under way, its size, when it was used, and what can be done. */
 import { useState } from 'react';
-import { api, at } from '../api/client.ts';
 import type { Branch, Endpoint, Operation } from '../api/generated.ts';
-import { useAction } from '../forms/action.ts';
+import { isOpen } from '../operations/words.ts';
 import { Ago, CopyableId, useNow } from '../ui/bits.tsx';
-import { Button } from '../ui/button.tsx';
 import { bytes, duration } from '../ui/format.ts';
+import { Icon } from '../ui/icons.tsx';
+import { MenuButton } from '../ui/menu.tsx';
 import { neverDelay, rangeText, usualDelaySeconds } from '../ui/sizes.ts';
 import { type ComputeDialogName, ComputeDialogs } from './compute-dialogs.tsx';
-import { explainAction, isOpen } from './operation-words.ts';
+import { ComputeState, computeItems, StartOrSuspend } from './compute-parts.tsx';
 
 interface ComputeRowProps {
   readonly endpoint: Endpoint;
@@ -20,10 +20,10 @@ interface ComputeRowProps {
 export function ComputeRow({ endpoint, branches, endpoints, operations }: ComputeRowProps) {
   const [dialog, setDialog] = useState<ComputeDialogName | null>(null);
   const pending = operations.filter((operation) => operation.endpoint_id === endpoint.id && isOpen(operation));
-  const kind = endpoint.type === 'read_write' ? 'Primary read-write' : 'Read Replica';
+  const kind = endpoint.type === 'read_write' ? 'Primary' : 'Read replica';
   return (
     <div className="compute">
-      <State endpoint={endpoint} pending={pending.at(-1)} />
+      <ComputeState endpoint={endpoint} pending={pending.at(-1)} />
       <div className="compute-facts">
         <div className="compute-name">
           <strong>{endpoint.name ?? kind}</strong>
@@ -48,7 +48,18 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
         <WhyAwake endpoint={endpoint} />
         {pending.length === 0 && <WaitingUpdate endpoint={endpoint} />}
       </div>
-      <Actions endpoint={endpoint} isPending={pending.length > 0} onDialog={setDialog} />
+      <div className="compute-actions">
+        <StartOrSuspend endpoint={endpoint} isPending={pending.length > 0} />
+        <MenuButton
+          small
+          tone="quiet"
+          menu={`Compute ${endpoint.id}`}
+          aria-label={`Actions of ${endpoint.id}`}
+          items={computeItems(endpoint, pending.length > 0, setDialog)}
+        >
+          <Icon name="more" />
+        </MenuButton>
+      </div>
       {dialog !== null && (
         <ComputeDialogs
           name={dialog}
@@ -63,29 +74,6 @@ export function ComputeRow({ endpoint, branches, endpoints, operations }: Comput
 }
 
 const isRange = (endpoint: Endpoint) => endpoint.autoscaling_limit_min_cu !== endpoint.autoscaling_limit_max_cu;
-
-const stateNames = { init: 'New', active: 'Active', idle: 'Idle' } as const;
-const pendingNames = { init: 'Preparing', active: 'Starting', idle: 'Suspending' } as const;
-
-function State({ endpoint, pending }: { readonly endpoint: Endpoint; readonly pending: Operation | undefined }) {
-  const { current_state: state, pending_state: next } = endpoint;
-  // A change that ends in the same state is explained by its operation.
-  const change = next === undefined || next === state ? undefined : pendingNames[next];
-  const isChanging = next !== undefined || pending !== undefined;
-  return (
-    <div>
-      <span className="state">
-        <span className={`dot ${isChanging ? 'pending' : state}`} />
-        {endpoint.disabled ? 'Disabled' : stateNames[state]}
-      </span>
-      {isChanging && (
-        <p className="hint" role="status">
-          {change ?? (pending === undefined ? '' : explainAction(pending.action))} …
-        </p>
-      )}
-    </div>
-  );
-}
 
 function LastActive({ endpoint }: { readonly endpoint: Endpoint }) {
   if (endpoint.last_active === undefined) return <span>not used yet</span>;
@@ -133,48 +121,4 @@ function WaitingUpdate({ endpoint }: { readonly endpoint: Endpoint }) {
     ...(maxCu === undefined ? [] : [`the plan’s limit of ${maxCu} CU`]),
   ];
   return <p className="hint">An update waits for the next start: {news.join(' and ')}. Restart to have it now.</p>;
-}
-
-interface ActionsProps {
-  readonly endpoint: Endpoint;
-  readonly isPending: boolean;
-  readonly onDialog: (name: ComputeDialogName) => void;
-}
-
-function Actions({ endpoint, isPending, onDialog }: ActionsProps) {
-  const { project_id: projectId, id } = endpoint;
-  const run = useAction(
-    (verb: 'start' | 'suspend' | 'restart') =>
-      api<object>('POST', `${at`/projects/${projectId}/endpoints/${id}`}/${verb}`),
-    { refresh: [['project', projectId]] },
-  );
-  const isBusy = run.isPending;
-  const isActive = endpoint.current_state === 'active';
-  return (
-    <fieldset className="compute-actions plain" aria-label={`Actions of ${id}`}>
-      {isActive ? (
-        <>
-          <Button small busy={isBusy} disabled={isPending} onClick={() => run.mutate('suspend')}>
-            Suspend
-          </Button>
-          <Button small disabled={isBusy || isPending} onClick={() => onDialog('restart')}>
-            Restart
-          </Button>
-        </>
-      ) : (
-        <Button small busy={isBusy} disabled={isPending || endpoint.disabled} onClick={() => run.mutate('start')}>
-          Start
-        </Button>
-      )}
-      <Button small onClick={() => onDialog('edit')}>
-        Edit
-      </Button>
-      <Button small onClick={() => onDialog('move')}>
-        Move
-      </Button>
-      <Button small onClick={() => onDialog('delete')}>
-        Delete
-      </Button>
-    </fieldset>
-  );
 }

@@ -1,0 +1,66 @@
+/** Waits for work that a request has queued, and shows a person how it goes on. */
+import type { Writable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ApiClient } from './client.ts';
+import { CliFailure } from './failure.ts';
+import type { GetProjectOperationReply, Operation } from './generated.ts';
+import type { Session } from './session.ts';
+
+const final: readonly Operation['status'][] = ['finished', 'error', 'cancelled', 'skipped'];
+const firstPauseMs = 50;
+const longestPauseMs = 1_000;
+
+/** For a person who waits. Throws when one of them has ended in another way than it was meant to. */
+export async function waitFor({ client, parts }: Session, operations: readonly Operation[]): Promise<void> {
+  const line = progressLine(parts.stderr);
+  try {
+    await untilDone(client, operations, line.show);
+  } finally {
+    line.clear();
+  }
+}
+
+type OnLook = (at: number, count: number, now: Operation) => void;
+
+export async function untilDone(
+  client: ApiClient,
+  operations: readonly Operation[],
+  onLook: OnLook = () => {},
+): Promise<void> {
+  for (const [at, queued] of operations.entries()) {
+    const ended = await untilFinal(client, queued, (now) => onLook(at, operations.length, now));
+    if (ended.status === 'error' || ended.status === 'cancelled') throw new CliFailure(describeEnd(ended));
+  }
+}
+
+async function untilFinal(client: ApiClient, queued: Operation, onLook: (now: Operation) => void): Promise<Operation> {
+  const path = `/projects/${encodeURIComponent(queued.project_id)}/operations/${queued.id}`;
+  for (let pauseMs = firstPauseMs, now = queued; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
+    if (final.includes(now.status)) return now;
+    onLook(now);
+    await pause(pauseMs);
+    // With its project, the operation of a deletion is gone in the end.
+    const found = await client.find<GetProjectOperationReply>(path);
+    if (found === null) return { ...now, status: 'finished' };
+    now = found.operation;
+  }
+}
+
+const words = (action: string) => action.replaceAll('_', ' ');
+
+function describeEnd({ action, status, error, id }: Operation): string {
+  return `${words(action)} ended as ${status}${error === undefined ? '' : `: ${error}`} (operation ${id})`;
+}
+
+/** One line that is written over; nothing for programs, and where nobody looks. */
+function progressLine(stderr: Writable) {
+  const isSeen = 'isTTY' in stderr && stderr.isTTY === true;
+  const write = (text: string) => (isSeen ? void stderr.write(`\r\u001b[2K${text}`) : undefined);
+  return {
+    show: (at: number, count: number, { action, status, failures_count: failures }: Operation) => {
+      const tries = failures > 0 ? `, try ${failures + 1}` : '';
+      write(`${words(action)} (${at + 1} of ${count}): ${status}${tries} …`);
+    },
+    clear: () => write(''),
+  };
+}

@@ -1,0 +1,145 @@
+/**
+ * Catnap as a service of systemd: the text of its unit, and where that goes. As root Catnap mounts filesystems and
+ * finds them again after a restart, so its unit asks for nothing that would give the service mounts of its own.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { runProgram } from '../lib/run-program.ts';
+
+export interface ServiceFacts {
+  /** The program that runs it, and what it runs. */
+  readonly node: string;
+  readonly entry: string;
+  /** The account it runs as; null for root, or in a unit of a user's own manager for that user. */
+  readonly account: string | null;
+  /** Whether the machine's manager runs it, which only root can have. */
+  readonly isOfMachine: boolean;
+  /** A file with settings, one `NAME=value` a line. */
+  readonly settingsFile: string;
+}
+
+export interface ServicePlan {
+  readonly unitFile: string;
+  readonly settingsFile: string;
+  readonly text: string;
+  /** What to do next, as commands. */
+  readonly next: readonly string[];
+  /** What does not work here, as sentences. */
+  readonly notes: readonly string[];
+}
+
+export const serviceName = 'catnap.service';
+
+/** Systemd gives a service a group below the delegated one from this version on. */
+const subgroupVersion = 254;
+
+export interface ServiceRequest {
+  readonly account: string | undefined;
+  readonly entry: string;
+  readonly isRoot: boolean;
+  /** Null where there is no systemd. */
+  readonly systemdVersion: number | null;
+}
+
+export function planService({ account, entry, isRoot, systemdVersion }: ServiceRequest): ServicePlan {
+  if (!isRoot && account !== undefined) throw new Error('--user needs root: only root can name the account');
+  const isNamed = account !== undefined && account !== 'root';
+  if (isNamed && !/^[a-z_][a-z0-9_-]{0,31}$/i.test(account)) throw new Error(`--user ${account} is not an account`);
+  const folder = isRoot ? '/etc' : join(homedir(), '.config');
+  const facts = {
+    node: process.execPath,
+    entry,
+    account: isNamed ? account : null,
+    isOfMachine: isRoot,
+    settingsFile: join(folder, isRoot ? 'catnap.env' : 'catnap/settings.env'),
+  };
+  const control = isRoot ? 'systemctl' : 'systemctl --user';
+  return {
+    unitFile: join(folder, isRoot ? 'systemd/system' : 'systemd/user', serviceName),
+    settingsFile: facts.settingsFile,
+    text: renderUnit(facts),
+    next: [
+      `${control} daemon-reload`,
+      `${control} enable --now catnap`,
+      ...(isRoot ? [] : ['loginctl enable-linger   # so that it runs while you are not logged in']),
+      `journalctl ${isRoot ? '' : '--user '}-u catnap -f   # its log`,
+    ],
+    notes: notesOn(entry, systemdVersion, isRoot && !isNamed),
+  };
+}
+
+function notesOn(entry: string, systemdVersion: number | null, isAsRoot: boolean): string[] {
+  const notes: string[] = [];
+  if (systemdVersion === null) notes.push('There is no systemd on this machine, which is what the unit is for.');
+  else if (systemdVersion < subgroupVersion && !isAsRoot) {
+    const needed = `systemd ${subgroupVersion} or newer, and this is ${systemdVersion}`;
+    notes.push(`Sizes of computes are not enforced here unless Catnap runs as root: that takes ${needed}.`);
+  }
+  if (entry.includes('/_npx/')) {
+    notes.push('This program is in the cache of npx, which npm may clear: install it with npm install --global first.');
+  }
+  return notes;
+}
+
+export function renderUnit({ node, entry, account, isOfMachine, settingsFile }: ServiceFacts): string {
+  const isAsRoot = isOfMachine && account === null;
+  const lines = [
+    '# Written by `catnap service install`. Settings belong into the file that EnvironmentFile names.',
+    '[Unit]',
+    'Description=Catnap, serverless Postgres',
+    ...(isOfMachine ? ['Wants=network-online.target', 'After=network-online.target'] : []),
+    '',
+    '[Service]',
+    'Type=exec',
+    `ExecStart=${word(node)} ${word(entry)} up`,
+    `EnvironmentFile=-${settingsFile.replaceAll('%', '%%')}`,
+    ...(account === null ? [] : [`User=${account}`]),
+    'Restart=on-failure',
+    'RestartSec=2',
+    'TimeoutStopSec=60',
+    '# The servers of tenants go on while Catnap is stopped or replaced, and are found again.',
+    'KillMode=process',
+    'OOMPolicy=continue',
+    '# Computes get control groups of their own, below the one of the service.',
+    'Delegate=cpu memory pids',
+    ...(isAsRoot ? [] : ['DelegateSubgroup=catnap']),
+    'LimitNOFILE=65536',
+    'TasksMax=infinity',
+    '# Nothing here may change what the service sees of the filesystem: see docs/operating.md.',
+    'NoNewPrivileges=yes',
+    'LockPersonality=yes',
+    'RestrictRealtime=yes',
+    'SystemCallArchitectures=native',
+    'RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK',
+    ...(isOfMachine && !isAsRoot ? ['CapabilityBoundingSet=', 'RestrictSUIDSGID=yes'] : []),
+    '',
+    '[Install]',
+    `WantedBy=${isOfMachine ? 'multi-user.target' : 'default.target'}`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** As a word of a command line in a unit: blanks, quotes, and signs that systemd would replace. */
+function word(text: string): string {
+  const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$');
+  return /^[\w./@+,:%$-]+$/.test(escaped) ? escaped : `"${escaped}"`;
+}
+
+/** Null where there is none. */
+export async function findSystemdVersion(): Promise<number | null> {
+  const answer = await runProgram('systemctl', ['--version']).catch(() => '');
+  const [, version] = /^systemd (\d+)/.exec(answer) ?? [];
+  return version === undefined ? null : Number(version);
+}
+
+export async function installService({ unitFile, settingsFile, text }: ServicePlan): Promise<void> {
+  await mkdir(dirname(unitFile), { recursive: true });
+  await writeFile(unitFile, text, { mode: 0o644 });
+  await mkdir(dirname(settingsFile), { recursive: true });
+  // Keys may be in it. One that is there stays as it is.
+  const empty = '# Settings of Catnap, one a line, such as CATNAP_HTTP_PORT=7070. The README lists them.\n';
+  await writeFile(settingsFile, empty, { mode: 0o600, flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+}
