@@ -106,6 +106,18 @@ test('tenants are kept out of the database of Catnap, and its login out of their
   await expect(b.query(running, 'SELECT 1', { database: 'catnap' })).rejects.toThrow(/rejects connection/);
 });
 
+test('a setting that is taken away is not waited for where the operator’s default is the same', async () => {
+  const settings = { wal_sender_timeout: '5s', work_mem: '5MB' };
+  await b.createBranch();
+  const running = await b.start(1, { settings });
+  await b.driver.configure(b.ref, ownerAndDatabase);
+  expect(await b.driver.reload(b.spec(1, { settings: { work_mem: '5MB' } }))).toEqual([]);
+  expect((await clusterOf())?.spec.postgresql?.parameters).toMatchObject({ wal_sender_timeout: '5s' });
+  // One that the operator has no default of is gone when the call returns.
+  expect(await b.driver.reload(b.spec(1, { settings: {} }))).toEqual([]);
+  expect(await b.query(running, 'SHOW work_mem')).toEqual([{ work_mem: '4MB' }]);
+});
+
 const operatorsRoles = ['postgres', 'streaming_replica', 'cnpg_metrics_exporter'];
 test.each(operatorsRoles)('the role %s is the operator’s, and no tenant’s', async (name) => {
   await b.started();

@@ -46,6 +46,7 @@ export class ApiServerDouble {
   kubeletMood: KubeletMood = 'obliging';
   readonly #server: ReturnType<typeof createServer>;
   readonly #watches = new Set<ServerResponse>();
+  #broken: Failure | null = null;
 
   constructor(
     resources: readonly Resource[],
@@ -67,6 +68,12 @@ export class ApiServerDouble {
   /** Ends all watches: politely, as after their time, or as a network does that breaks. */
   endWatches(how: 'politely' | 'broken'): void {
     for (const watch of this.#watches) how === 'politely' ? watch.end() : watch.destroy();
+  }
+
+  /** Something that makes objects real has failed: every request is refused with the reason from now on. */
+  breakWith(reason: unknown): void {
+    this.#broken ??= failure(422, 'Invalid', `the double failed: ${String(reason)}`);
+    this.endWatches('broken');
   }
 
   get watchCount(): number {
@@ -101,6 +108,7 @@ export class ApiServerDouble {
     const interference = this.interfere?.(seen);
     if (interference === 'hang up') return void incoming.socket.destroy();
     if (typeof interference === 'object') return reply(outgoing, interference.code, interference.body);
+    if (this.#broken !== null) return reply(outgoing, this.#broken.code, this.#broken.body);
     const found = this.#locate(url.pathname);
     if (found === undefined) {
       outgoing.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('404 page not found\n');

@@ -83,7 +83,11 @@ export class OperatorDouble {
     });
     this.#queues.set(
       key,
-      next.catch((error: unknown) => void this.failures.push(error)),
+      next.catch((error: unknown) => {
+        this.failures.push(error);
+        // A test should fail with this now, and not when it has waited in vain.
+        this.#double.breakWith(error);
+      }),
     );
   }
 
