@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { Bench, limits, noChange, ownerAndDatabase, verifier } from '../../src/compute/contract/bench.ts';
 import { deepenSleep } from '../../src/compute/kubernetes/driver/deep-sleep.ts';
 import { KubernetesDriver } from '../../src/compute/kubernetes/driver/kubernetes-driver.ts';
+import { StalledServers } from '../../src/compute/kubernetes/driver/stalled-servers.ts';
 import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
 import { type Cluster, clusters, type Pod, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
 import { newBranchId } from '../../src/lib/ids.ts';
@@ -152,4 +153,32 @@ test('a branch whose name its data left behind gets data of another name', async
   // Each goes by itself.
   await b.driver.removeBranch({ ...b.ref, branchId: stagingId });
   expect(await b.start(1)).toMatchObject({ state: 'running' });
+});
+
+test('a server whose end goes unnoticed after a wake comes back in another pod, and only such a one', async () => {
+  const running = await b.started();
+  const { operator } = subject.open;
+  const before = await podOf();
+  const stalled = new StalledServers(client());
+  const startedAt = Date.parse(before?.status?.containerStatuses?.[0]?.state?.running?.startedAt ?? '');
+  const lookAfter = (seconds: number) => stalled.look(new Date(startedAt + seconds * 1_000));
+  // One that answers is left alone, however long it is looked at.
+  for (const seconds of [60, 120]) expect(await lookAfter(seconds)).toEqual([]);
+  operator.overlooksEnds = true;
+  try {
+    await subject.kill(running);
+    await eventually(async () => expect((await clusterOf())?.status?.readyInstances).toBeUndefined());
+    expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'starting', generation: 1 });
+    // Its container is young, then it is the first look that finds nothing, then that is not long ago.
+    for (const seconds of [0, 29, 60, 69]) expect(await lookAfter(seconds)).toEqual([]);
+    expect(await lookAfter(70)).toEqual([`${b.ref.branchId}-1`]);
+    expect(await b.untilRunning()).toMatchObject({ generation: 1 });
+    expect((await podOf())?.metadata.uid).not.toBe(before?.metadata.uid);
+    for (const seconds of [60, 120]) expect(await lookAfter(seconds)).toEqual([]);
+  } finally {
+    operator.overlooksEnds = false;
+  }
+  // Nor is one that naps, in which nothing listens either.
+  await b.driver.suspend(b.ref, 1);
+  for (const seconds of [60, 120]) expect(await lookAfter(seconds)).toEqual([]);
 });

@@ -5,6 +5,7 @@ import type { ComputeObservation } from '../../../src/compute/interface/driver.t
 import type { KubernetesClient } from '../../../src/compute/kubernetes/client/client.ts';
 import { KubernetesDriver } from '../../../src/compute/kubernetes/driver/kubernetes-driver.ts';
 import { servedBy } from '../../../src/compute/kubernetes/driver/serving.ts';
+import { StalledServers } from '../../../src/compute/kubernetes/driver/stalled-servers.ts';
 import { adminSecretName, labelsOfEverything } from '../../../src/compute/kubernetes/manifests/labels.ts';
 import { clusters, secrets } from '../../../src/compute/kubernetes/objects/kinds.ts';
 import { adminLogin, isNotReady, withSession } from '../../../src/compute/server/admin-session.ts';
@@ -19,11 +20,14 @@ export async function makeClusterSubject(): Promise<DriverSubject> {
   const { client, platform, pgVersion, newcomers, close } = await openChosenCluster();
   const home = await makeTempHome({ share: inject('sharedBuildsHome') });
   const checkSettings = settingsCheckIn(home, await ensureHome(home.config));
+  // As the parent of a Catnap does, which the driver alone does not have.
+  const stalled = new StalledServers(client);
+  const looking = setInterval(() => void stalled.look().catch(() => undefined), 2_000);
   const openDriver = () => new KubernetesDriver({ client, platform, checkSettings });
   return {
     driver: openDriver(),
     pgVersion,
-    // The kubelet starts the container again.
+    // The kubelet starts the container again, or the operator a new pod.
     revives: true,
     reopen: openDriver,
     newTenant: () => ({ projectId: newProjectId(), tenantUid: null }),
@@ -31,6 +35,7 @@ export async function makeClusterSubject(): Promise<DriverSubject> {
     leftovers: newcomers,
     query: queryAsTenant,
     async close() {
+      clearInterval(looking);
       close();
       await home.remove();
     },

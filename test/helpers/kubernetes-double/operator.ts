@@ -37,6 +37,13 @@ export class OperatorDouble {
   /** Another one for each double: other tests of the machine have theirs. */
   readonly #network = `127.${randomInt(64, 255)}.${randomInt(256)}`;
   #lastAddress = 0;
+  /**
+   * As the instance manager does in the first seconds after a wake: it takes the end of its server for a part of the
+   * wake, and starts no other one in the same pod.
+   */
+  overlooksEnds = false;
+  /** Uids of the pods in which that has happened. */
+  readonly #stalled = new Set<string>();
   /** What went wrong inside the double itself, for the test to fail with. */
   readonly failures: unknown[] = [];
 
@@ -201,6 +208,12 @@ export class OperatorDouble {
     const own = Object.fromEntries(Object.entries(parameters).filter(isOwn));
     const settings = { address: pod.status.podIP, parameters: own, libraries, rules };
     const isAlive = (await this.#volumes.find(claim)) !== null && this.#servers.has(name);
+    if (this.overlooksEnds && !isAlive && this.#servers.delete(name)) this.#stalled.add(pod.metadata.uid);
+    if (this.#stalled.has(pod.metadata.uid)) {
+      this.#setPod(claim, 'Running', false);
+      this.#setStatus(name, uncounted);
+      return;
+    }
     if (!isAlive) this.#servers.set(name, await this.#volumes.start(claim, majorOf(cluster), settings));
     else if (this.#configured.get(name) !== JSON.stringify(settings)) await this.#volumes.configure(claim, settings);
     this.#configured.set(name, JSON.stringify(settings));
@@ -263,7 +276,8 @@ export class OperatorDouble {
     scheduled?.();
     const number = ++this.#lastAddress;
     const podIP = `${this.#network}.${(number % 250) + 1}`;
-    const containerStatuses = [{ name: 'postgres', resources: cluster.spec.resources }];
+    const state = { running: { startedAt: now() } };
+    const containerStatuses = [{ name: 'postgres', resources: cluster.spec.resources, state }];
     const status = { phase: 'Pending', podIP, containerStatuses, conditions: [podReady(false)] };
     this.#store.update('pods', name, (pod) => ({ ...pod, status }) as KubernetesObject);
   }
