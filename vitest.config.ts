@@ -2,7 +2,7 @@
  * How the tests run: real Postgres from test/helpers/postgres-global.ts, five processes at most (much of it is
  * waiting). A process loads the program once for all its files, so no file may leave anything behind in a module.
  * `--mode unit` leaves out that Postgres and every file that needs it; `--mode proof` runs what takes long and is no
- * test of every day (`scripts/proof.mjs`).
+ * test of every day (`scripts/proof.mjs`); `--mode kubernetes` what needs a cluster (`scripts/test-kubernetes.mjs`).
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -78,6 +78,7 @@ const proofMs = 6 * 3_600_000;
 function filesOf(mode: string): string[] {
   if (mode === 'unit') return findUnitTests();
   if (mode === 'proof') return ['test/proof/**/*.proof.ts'];
+  if (mode === 'kubernetes') return ['test/kubernetes/**/*.cluster.ts'];
   return ['src/**/*.test.ts', 'test/**/*.test.ts'];
 }
 

@@ -152,6 +152,12 @@ export async function openStartedRoute(
   return rows.length > 0;
 }
 
+/** For a server that was started again in the same generation, at another address. Proxies leave the old one. */
+export async function moveRoute(tx: Tx, endpointId: EndpointId, address: ComputeAddress): Promise<void> {
+  await tx`update endpoints set address = ${json(tx, address)}::jsonb where id = ${endpointId} and address is not null`;
+  await tx`select pg_notify(${changesChannel}, ${endpointId})`;
+}
+
 /**
  * Marks the first branch of a project as ready and ends the operation that made its data, all in one statement: the
  * first client of a new project waits for it. Nothing happens, and the result is false, if the lease is lost, the

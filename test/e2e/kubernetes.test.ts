@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
-import type { Cluster } from '../../src/compute/kubernetes/objects/kinds.ts';
+import { type Cluster, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type OpenOperator, openOperator } from '../helpers/kubernetes-double/open-operator.ts';
 import { Program } from '../helpers/program.ts';
@@ -69,6 +69,17 @@ test('a project is made, napped, woken, branched and removed, and nothing of it 
   expect(await double.volumes.find(`${napping?.metadata.name}-1`)).toBeNull();
   expect(await ask(uri, 'select n from t')).toBe('7');
   expect(depths()).toEqual(['awake']);
+
+  // A pod that is replaced has another address, and clients are led there.
+  const podName = `${napping?.metadata.name}-1`;
+  const podOf = () => double.client().find(pods, podName);
+  const before = await podOf();
+  await double.client().remove(pods, podName);
+  await eventually(async () => {
+    const address = (await podOf())?.status?.podIP;
+    expect([undefined, before?.status?.podIP]).not.toContain(address);
+  });
+  await eventually(async () => expect(await ask(uri, 'select n from t')).toBe('7'));
 
   const branch = { branch: { name: 'copy' }, endpoints: [{ type: 'read_write' }] };
   const made = await program.api('POST', `/projects/${projectId}/branches`, branch);

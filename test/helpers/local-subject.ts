@@ -1,18 +1,16 @@
 /** The local driver over a temporary home: what its tests, and others that want real servers, begin with. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import postgres from 'postgres';
 import { inject } from 'vitest';
 import type { DriverSubject } from '../../src/compute/contract/bench.ts';
 import { LocalDriver } from '../../src/compute/local/driver/local-driver.ts';
 import type { BaseCopies } from '../../src/compute/local/host/history/bases.ts';
 import type { Layout } from '../../src/compute/local/host/home/layout.ts';
 import { PrivilegedHost } from '../../src/compute/local/host/privileged-host.ts';
-import type { Login } from '../../src/compute/server/admin-session.ts';
 import type { Config } from '../../src/lib/config.ts';
 import { newProjectId } from '../../src/lib/ids.ts';
-import type { ComputeAddress } from '../../src/lib/model.ts';
 import { ensureHome } from '../../src/machine/home.ts';
+import { queryAsTenant } from './query-as-tenant.ts';
 import { makeTempHome } from './temp-home.ts';
 
 export interface LocalSubject extends DriverSubject {
@@ -49,17 +47,6 @@ export async function makeLocalSubject(pgVersion: number, under?: string): Promi
     query: queryAsTenant,
     close: () => home.remove(),
   };
-}
-
-/** As a client of the tenant's would: nothing of Catnap's own session settings. */
-async function queryAsTenant(address: ComputeAddress, login: Login, text: string): Promise<Record<string, unknown>[]> {
-  if (address.kind !== 'unix') throw new Error('a local server has a unix socket');
-  const sql = postgres({ path: address.path, ...login, max: 1, onnotice: () => undefined });
-  try {
-    return [...(await sql.unsafe(text))];
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
 }
 
 async function leftovers(layout: Layout): Promise<string[]> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type ComputeRef, StaleGenerationError } from '../../src/compute/interface/driver.ts';
 import { BranchClusters } from '../../src/compute/kubernetes/driver/branch-clusters.ts';
 import { addressOf } from '../../src/compute/kubernetes/driver/pod-address.ts';
@@ -152,10 +152,39 @@ test('a copy of a volume that there is not fails with the reason', async () => {
   const child = { ...ref, branchId: newBranchId() };
   await expect(branches.copy(child, 17, elsewhere)).rejects.toThrow(/volume cannot be copied: cannot get claim/);
   expect(await branches.find(child)).toBeNull();
-  // Not held up by what is left of the first attempt.
-  await open.operator.settled();
+  // Not held up by what is left of the first attempt, which may still be on its way out.
   await branches.copy(child, 17, source);
   expect(await branches.find(child)).not.toBeNull();
+});
+
+test('a snapshot that is on its way out is not copied from, although it says that it is ready', async () => {
+  await branches.createEmpty(ref, 17);
+  const source = await branches.find(ref);
+  if (source === null) throw new Error('the source is gone');
+  const child = { ...ref, branchId: newBranchId() };
+  let letGo = () => {};
+  const isLetGo = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const removeSnapshot = open.volumes.removeSnapshot.bind(open.volumes);
+  const slow = vi.spyOn(open.volumes, 'removeSnapshot').mockImplementation(async (name) => {
+    await isLetGo;
+    await removeSnapshot(name);
+  });
+  const isOfSnapshot = ({ path }: { path: string }) => path.includes(`volumesnapshots/${child.branchId}`);
+  try {
+    // As in a restore: the copy becomes another branch's data, and the next one needs a copy of the same name.
+    await branches.rename(await branches.copy(child, 17, source), { ...ref, branchId: newBranchId() });
+    const askedBefore = open.double.requests.filter(isOfSnapshot).length;
+    const again = branches.copy(child, 17, source);
+    await eventually(() => expect(open.double.requests.filter(isOfSnapshot).length).toBeGreaterThan(askedBefore + 1));
+    expect(await branches.find(child)).toBeNull();
+    letGo();
+    expect((await again).metadata.labels).toMatchObject(labelsOfBranch(child));
+  } finally {
+    letGo();
+    slow.mockRestore();
+  }
 });
 
 test('while the operator is down nothing wakes or falls asleep, and nothing is lost', async () => {

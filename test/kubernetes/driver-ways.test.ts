@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { Bench, limits, noChange, ownerAndDatabase, verifier } from '../../src/compute/contract/bench.ts';
 import { deepenSleep } from '../../src/compute/kubernetes/driver/deep-sleep.ts';
 import { KubernetesDriver } from '../../src/compute/kubernetes/driver/kubernetes-driver.ts';
+import { StalledServers } from '../../src/compute/kubernetes/driver/stalled-servers.ts';
 import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
 import { type Cluster, clusters, type Pod, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
 import { newBranchId } from '../../src/lib/ids.ts';
@@ -106,11 +107,39 @@ test('tenants are kept out of the database of Catnap, and its login out of their
   await expect(b.query(running, 'SELECT 1', { database: 'catnap' })).rejects.toThrow(/rejects connection/);
 });
 
-test.each(['postgres', 'streaming_replica'])('the role %s is the operator’s, and no tenant’s', async (name) => {
+test('a setting that is taken away is not waited for where the operator’s default is the same', async () => {
+  const settings = { wal_sender_timeout: '5s', work_mem: '5MB' };
+  await b.createBranch();
+  const running = await b.start(1, { settings });
+  await b.driver.configure(b.ref, ownerAndDatabase);
+  expect(await b.driver.reload(b.spec(1, { settings: { work_mem: '5MB' } }))).toEqual([]);
+  expect((await clusterOf())?.spec.postgresql?.parameters).toMatchObject({ wal_sender_timeout: '5s' });
+  // One that the operator has no default of is gone when the call returns.
+  expect(await b.driver.reload(b.spec(1, { settings: {} }))).toEqual([]);
+  expect(await b.query(running, 'SHOW work_mem')).toEqual([{ work_mem: '4MB' }]);
+});
+
+const operatorsRoles = ['postgres', 'streaming_replica', 'cnpg_metrics_exporter'];
+test.each(operatorsRoles)('the role %s is the operator’s, and no tenant’s', async (name) => {
   await b.started();
   const change = { ...noChange, roles: [{ name, verifier }] };
   await expect(b.driver.configure(b.ref, change)).rejects.toThrow(/reserved/);
   expect((await b.driver.readCatalog(b.ref)).roles).toEqual([]);
+});
+
+test('probes of the operator are nobody’s work', async () => {
+  const running = await b.started();
+  const asAdmin = (text: string) =>
+    b.query(running, text, { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' });
+  await asAdmin(`ALTER ROLE postgres PASSWORD '${verifier}'`);
+  const probe = b.query(running, 'SELECT pg_sleep(600)', { username: 'postgres', database: 'postgres' });
+  const ended = expect(probe).rejects.toThrow(/canceling statement/);
+  const theirs = `FROM pg_stat_activity WHERE usename = 'postgres' AND state = 'active'`;
+  await eventually(async () => expect(await asAdmin(`SELECT count(*)::int AS n ${theirs}`)).toEqual([{ n: 1 }]));
+  expect(await b.driver.observeWork(b.ref)).toEqual({ work: null, lastWorkAt: null });
+  expect(await b.driver.measure(b.ref)).toMatchObject({ connectionsActive: 0, connectionsIdle: 0 });
+  await asAdmin(`SELECT pg_cancel_backend(pid) ${theirs}`);
+  await ended;
 });
 
 test('a branch whose name its data left behind gets data of another name', async () => {
@@ -124,4 +153,32 @@ test('a branch whose name its data left behind gets data of another name', async
   // Each goes by itself.
   await b.driver.removeBranch({ ...b.ref, branchId: stagingId });
   expect(await b.start(1)).toMatchObject({ state: 'running' });
+});
+
+test('a server whose end goes unnoticed after a wake comes back in another pod, and only such a one', async () => {
+  const running = await b.started();
+  const { operator } = subject.open;
+  const before = await podOf();
+  const stalled = new StalledServers(client());
+  const startedAt = Date.parse(before?.status?.containerStatuses?.[0]?.state?.running?.startedAt ?? '');
+  const lookAfter = (seconds: number) => stalled.look(new Date(startedAt + seconds * 1_000));
+  // One that answers is left alone, however long it is looked at.
+  for (const seconds of [60, 120]) expect(await lookAfter(seconds)).toEqual([]);
+  operator.overlooksEnds = true;
+  try {
+    await subject.kill(running);
+    await eventually(async () => expect((await clusterOf())?.status?.readyInstances).toBeUndefined());
+    expect(await b.driver.observe(b.ref)).toMatchObject({ state: 'starting', generation: 1 });
+    // Its container is young, then it is the first look that finds nothing, then that is not long ago.
+    for (const seconds of [0, 29, 60, 69]) expect(await lookAfter(seconds)).toEqual([]);
+    expect(await lookAfter(70)).toEqual([`${b.ref.branchId}-1`]);
+    expect(await b.untilRunning()).toMatchObject({ generation: 1 });
+    expect((await podOf())?.metadata.uid).not.toBe(before?.metadata.uid);
+    for (const seconds of [60, 120]) expect(await lookAfter(seconds)).toEqual([]);
+  } finally {
+    operator.overlooksEnds = false;
+  }
+  // Nor is one that naps, in which nothing listens either.
+  await b.driver.suspend(b.ref, 1);
+  for (const seconds of [60, 120]) expect(await lookAfter(seconds)).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { resizePod } from '../../src/compute/kubernetes/driver/pod-sizes.ts';
 import { type ClusterWish, clusterManifest, type Platform } from '../../src/compute/kubernetes/manifests/cluster.ts';
 import { clusterName, labelsOfBranch, labelsOfProject } from '../../src/compute/kubernetes/manifests/labels.ts';
 import { adminSecretManifest } from '../../src/compute/kubernetes/manifests/secret.ts';
-import { postgresqlOf } from '../../src/compute/kubernetes/manifests/settings.ts';
+import { postgresqlOf, settingsProblem } from '../../src/compute/kubernetes/manifests/settings.ts';
 import {
   bytesIn,
   coresIn,
@@ -32,8 +32,10 @@ import {
   secrets,
   volumeSnapshots,
 } from '../../src/compute/kubernetes/objects/kinds.ts';
+import { serverSettings } from '../../src/core/sizing.ts';
 import { newBranchId, newProjectId } from '../../src/lib/ids.ts';
 import { type OpenDouble, openDouble } from '../helpers/kubernetes-double/open-double.ts';
+import { withOperatorsDefaults } from '../helpers/kubernetes-double/operator-parameters.ts';
 
 let open: OpenDouble;
 let client: KubernetesClient;
@@ -95,6 +97,7 @@ describe('the double accepts, with closed objects,', () => {
     ['a new branch', {}, {}],
     ['one of an older major', { pgVersion: 16 }, {}],
     ['one with settings, also such as are not ours', { settings: ownSettings }, {}],
+    ['one with the settings of a large compute', { settings: serverSettings({ minCu: 8, maxCu: 8 }) }, {}],
     ['a copy', { source: { kind: 'snapshot', name: 'br-source' } }, {}],
     ['one on the default storage', {}, { storageClass: null, snapshotClass: null }],
   ])('%s', async (_, change, other) => {
@@ -104,7 +107,7 @@ describe('the double accepts, with closed objects,', () => {
     expect(await client.create(secrets, adminSecretManifest(ref, 'secret', here))).toBe(true);
     expect(await client.create(volumeSnapshots, snapshotManifest(ref, 'br-source-1', here))).toBe(true);
     const written = await client.find(clusters, cluster.metadata.name);
-    expect(written?.spec).toEqual(cluster.spec);
+    expect(written?.spec).toEqual(withOperatorsDefaults(cluster).spec);
     // The login that the Cluster names is the one that the Secret holds.
     const { initdb, recovery } = cluster.spec.bootstrap ?? {};
     const named = (initdb ?? recovery)?.secret?.name ?? '';
@@ -199,9 +202,32 @@ describe('a Cluster', () => {
   });
 
   test('gets libraries as a list, and no setting that the operator refuses', () => {
-    const given = { shared_preload_libraries: 'a,b', work_mem: '5MB', port: '1', ssl: 'off', archive_mode: 'off' };
+    const theirs = { port: '1', ssl: 'off', archive_mode: 'off', temp_tablespaces: 'a' };
+    const given = { shared_preload_libraries: 'a,b', work_mem: '5MB', ...theirs };
     expect(postgresqlOf(given)).toEqual({ parameters: { work_mem: '5MB' }, shared_preload_libraries: ['a', 'b'] });
     expect(postgresqlOf({ shared_preload_libraries: '' }).shared_preload_libraries).toEqual([]);
+  });
+
+  test('has no more buffers than its pod requests memory at first', () => {
+    const buffersOf = (size: string) => postgresqlOf({ shared_buffers: size }).parameters?.shared_buffers;
+    expect(['128MB', '256MB', '257MB', '1GB', '2000'].map(buffersOf)).toEqual([
+      '128MB',
+      '256MB',
+      '256MB',
+      '256MB',
+      '256MB',
+    ]);
+  });
+
+  test('is refused sizes of the log that the operator would refuse, before they are recorded', async () => {
+    const settings = { max_wal_size: '64MB' };
+    expect(settingsProblem(settings)).toBe('min_wal_size (80MB) must be smaller than max_wal_size (64MB)');
+    const cluster = clusterManifest(wish({ settings }), platform);
+    await expect(client.create(clusters, cluster)).rejects.toThrow(/min_wal_size/);
+    expect(settingsProblem({ min_wal_size: '2GB', max_wal_size: '2048' })).toMatch(/must be smaller/);
+    expect(settingsProblem({ max_wal_size: '1 week' })).toMatch(/invalid value for parameter "max_wal_size"/);
+    expect(settingsProblem({})).toBeNull();
+    expect(settingsProblem({ ...settings, min_wal_size: '32 MB' })).toBeNull();
   });
 });
 

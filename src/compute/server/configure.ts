@@ -15,17 +15,13 @@ import { makingWay, rollBackIn, type WayMade, type Ways } from './blockers.ts';
 import { dropRole } from './drop-role.ts';
 import { janitorPattern } from './janitor.ts';
 import { grantReplication } from './logical-replication.ts';
+import { isOfPlatform } from './platform-roles.ts';
 import { endSessionsOf } from './role-sessions.ts';
 import { quoteIdentifier, quoteLiteral } from './sql-text.ts';
 import { usersWriterPattern } from './users-sync.ts';
 
 const ownRoles: readonly string[] = [adminRole, replicationRole];
 const helperPatterns = [new RegExp(janitorPattern), new RegExp(usersWriterPattern)];
-/**
- * Roles of whatever runs the server, by `pg_authid`: the one that it was made with, where that is not Catnap's own, and
- * the login of CloudNativePG's replicas. Of that name an owner's role would have other rights.
- */
-const ofPlatform = `(oid = 10 OR rolname = 'streaming_replica' AND rolreplication AND NOT rolcreatedb)`;
 const ownDatabases: readonly string[] = [adminDatabase, 'postgres', 'template0', 'template1'];
 
 /** `sql` is a session of Catnap's own login. */
@@ -92,7 +88,7 @@ async function readFacts(sql: Session, change: CatalogChange): Promise<Facts> {
            current_setting('server_version_num')::int AS version;
     SELECT rolname AS name, rolpassword AS verifier, rolcanlogin AS "canLogin", rolcreatedb AS "createDb",
            rolcreaterole AS "createRole", rolreplication AS replicates,
-           rolinherit AND NOT (rolsuper OR rolbypassrls) AS "isOrdinary", ${ofPlatform} AS "isOfPlatform"
+           rolinherit AND NOT (rolsuper OR rolbypassrls) AS "isOrdinary", ${isOfPlatform} AS "isOfPlatform"
     FROM pg_authid WHERE rolname = ANY (${quoteList(roleNames)});
     SELECT datname AS name, pg_get_userbyid(datdba) AS owner
     FROM pg_database WHERE datname = ANY (${quoteList([spareDatabase, ...databaseNames])})`);
@@ -114,7 +110,7 @@ export async function readCatalog(sql: Session): Promise<ServerCatalog> {
     SELECT rolname AS name,
            CASE WHEN rolcanlogin AND rolpassword LIKE 'SCRAM-SHA-256$%' THEN rolpassword END AS verifier
     FROM pg_authid
-    WHERE rolname <> ALL (${quoteList(ownRoles)}) AND NOT ${ofPlatform} AND rolname !~ '^pg_' AND rolname !~ ${quoteLiteral(janitorPattern)}
+    WHERE rolname <> ALL (${quoteList(ownRoles)}) AND NOT ${isOfPlatform} AND rolname !~ '^pg_' AND rolname !~ ${quoteLiteral(janitorPattern)}
       AND rolname !~ ${quoteLiteral(usersWriterPattern)}
     ORDER BY rolname;
     SELECT datname AS name, pg_get_userbyid(datdba) AS "ownerName"

@@ -3,8 +3,9 @@
 import type { ServerMeasures } from '../interface/measures.ts';
 import { adminDatabase, adminRole } from '../interface/own-logins.ts';
 import type { Session } from './admin-session.ts';
+import { isSessionOfPlatform } from './platform-roles.ts';
 
-/** Catnap's own sessions and database are left out. */
+/** Catnap's own sessions and database are left out, and the sessions of the platform. */
 export async function readMeasures(sql: Session): Promise<ServerMeasures> {
   const [found] = await sql<
     (Omit<ServerMeasures, 'wal'> & { readonly bytes: number; readonly position: number | null })[]
@@ -19,6 +20,7 @@ export async function readMeasures(sql: Session): Promise<ServerMeasures> {
       SELECT count(*) FILTER (WHERE state = 'active')::int AS active,
         count(*) FILTER (WHERE state <> 'active')::int AS idle
       FROM pg_stat_activity WHERE backend_type = 'client backend' AND usename <> ${adminRole}
+        AND NOT ${sql.unsafe(isSessionOfPlatform)}
     ) a, (
       SELECT coalesce(sum(xact_commit + xact_rollback), 0)::float8 AS transactions,
         coalesce(sum(blks_hit), 0)::float8 AS hit, coalesce(sum(blks_read), 0)::float8 AS read

@@ -12,7 +12,13 @@ const protocolVersion = 3 << 16;
 const authenticationRequest = 'R'.charCodeAt(0);
 
 const goneMsMax = 2_000;
-const unreachable = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'];
+const refused = 'ECONNREFUSED';
+const unreachable = [refused, 'EHOSTUNREACH', 'ENETUNREACH'];
+
+interface TcpAddress {
+  readonly host: string;
+  readonly port: number;
+}
 
 const greeting = startupMessage({ user: adminRole, database: adminDatabase });
 
@@ -38,17 +44,27 @@ export function takesLogins(address: ComputeAddress, timeoutMs = 5_000): Promise
  * Whether a server is gone: nothing listens any more. A server that shuts down refuses logins and listens to its very
  * end. Only for TCP, where a socket needs no file; an address that cannot be reached at all counts as gone.
  */
-export function isGone({ host, port }: { readonly host: string; readonly port: number }): Promise<boolean> {
+export async function isGone(address: TcpAddress): Promise<boolean> {
+  return unreachable.includes((await connectError(address)) ?? '');
+}
+
+/** Whether the machine at the address says that nothing listens there. An address that is not reached says nothing. */
+export async function refuses(address: TcpAddress): Promise<boolean> {
+  return (await connectError(address)) === refused;
+}
+
+/** The code of the error with which a connection fails; null for one that succeeds, or takes too long. */
+function connectError({ host, port }: TcpAddress): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
-    const answer = (gone: boolean) => {
+    const answer = (code: string | null) => {
       clearTimeout(timer);
       socket.destroy();
-      resolve(gone);
+      resolve(code);
     };
-    const timer = setTimeout(() => answer(false), goneMsMax);
-    socket.on('connect', () => answer(false));
-    socket.on('error', (error: NodeJS.ErrnoException) => answer(unreachable.includes(error.code ?? '')));
+    const timer = setTimeout(() => answer(null), goneMsMax);
+    socket.on('connect', () => answer(null));
+    socket.on('error', (error: NodeJS.ErrnoException) => answer(error.code ?? null));
   });
 }
 

@@ -6,6 +6,7 @@
 import type { ServerWork, WorkObservation } from '../interface/driver.ts';
 import { adminRole, replicationRole } from '../interface/own-logins.ts';
 import type { Session } from './admin-session.ts';
+import { isSessionOfPlatform } from './platform-roles.ts';
 import { usersWriterPattern } from './users-sync.ts';
 
 /** Processes that always run; a server that has only these is idle. */
@@ -34,7 +35,10 @@ interface Activity {
   readonly since: Date;
 }
 
-/** The oldest piece of work, and when the last finished one ended. Catnap's own sessions and standbys do not count. */
+/**
+ * The oldest piece of work, and when the last finished one ended. Sessions of Catnap, of standbys and of whatever runs
+ * the server do not count.
+ */
 export async function readWork(sql: Session): Promise<WorkObservation> {
   const [found] = await sql<Activity[]>`
     SELECT backend_type AS "backendType", state, pid, usename AS role, nullif(application_name, '') AS "applicationName",
@@ -54,7 +58,7 @@ export async function readWork(sql: Session): Promise<WorkObservation> {
 /** Neither Catnap's sessions nor what every server always runs. */
 export const clientsOwn = (sql: Session) => sql`
   (backend_type NOT IN ${sql(housekeeping)} AND coalesce(usename NOT IN ${sql([adminRole, replicationRole])}, true)
-   AND coalesce(usename !~ ${usersWriterPattern}, true))`;
+   AND coalesce(usename !~ ${usersWriterPattern}, true) AND NOT ${sql.unsafe(isSessionOfPlatform)})`;
 
 /**
  * An owner may have turned the tracking of states off: then a session that waits for its client, with no transaction,

@@ -13,7 +13,8 @@ export const workerRules = [
   { apiGroups: ['postgresql.cnpg.io'], resources: ['clusters'], verbs: everything },
   { apiGroups: ['snapshot.storage.k8s.io'], resources: ['volumesnapshots'], verbs: everything },
   { apiGroups: [''], resources: ['secrets'], verbs: everything },
-  { apiGroups: [''], resources: ['pods', 'services', 'persistentvolumeclaims'], verbs: reading },
+  { apiGroups: [''], resources: ['services', 'persistentvolumeclaims'], verbs: reading },
+  { apiGroups: [''], resources: ['pods'], verbs: [...reading, 'delete'] },
   { apiGroups: [''], resources: ['pods/resize'], verbs: ['patch'] },
 ] as const;
 

@@ -3,6 +3,10 @@ import type { DialAddress } from '../kit/control-plane.ts';
 import type { ByteStream } from '../protocol/byte-stream.ts';
 import { connect } from '../sockets/connect.ts';
 
+/** Where an address leads, as one word: two that say the same are one socket. */
+export const placeOf = (address: DialAddress) =>
+  address.kind === 'unix' ? address.path : `${address.host}:${address.port}`;
+
 /** Rejects with the system error of the connect, or the signal's reason. */
 export function dial(address: DialAddress, signal: AbortSignal): Promise<ByteStream> {
   return new Promise((resolve, reject) => {
@@ -29,6 +33,20 @@ export function dial(address: DialAddress, signal: AbortSignal): Promise<ByteStr
     socket.on('error', onError);
     signal.addEventListener('abort', onAbort, { once: true });
   });
+}
+
+/** Within a network a connection is there at once, or whoever had the address is gone. */
+const reachMs = 3_000;
+
+/** As `dial`. What does not answer at all is given up soon: over a network that takes minutes otherwise. */
+export async function dialSoon(address: DialAddress, deadline: Deadline): Promise<ByteStream> {
+  if (address.kind === 'unix') return dial(address, deadline.signal);
+  const reaching = startDeadline(reachMs, deadline.signal);
+  try {
+    return await dial(address, reaching.signal);
+  } finally {
+    reaching.clear();
+  }
 }
 
 export interface Deadline {

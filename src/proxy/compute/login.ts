@@ -18,7 +18,7 @@ import {
 } from '../protocol/messages.ts';
 import { isSameText, proveToServer, scramMechanism, startClientExchange } from '../protocol/scram.ts';
 import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
-import { dial, startDeadline } from './dial.ts';
+import { dialSoon, startDeadline } from './dial.ts';
 
 export interface ComputeLogin {
   readonly kind: 'open';
@@ -34,7 +34,12 @@ export interface ComputeLogin {
 export type LoginOutcome =
   | ComputeLogin
   /** Nothing answers at the address, or not yet: worth another try. */
-  | { readonly kind: 'not_ready'; readonly cause: unknown }
+  | {
+      readonly kind: 'not_ready';
+      readonly cause: unknown;
+      /** Not even a refusal came back: what had the address is gone, and the compute may be elsewhere by now. */
+      readonly isAstray?: boolean;
+    }
   /** The compute refused the login; the client gets its ErrorResponse as it is. */
   | { readonly kind: 'refused'; readonly report: ErrorReport; readonly response: Buffer }
   /** The role's password is no longer the one that the client proved. */
@@ -59,7 +64,7 @@ export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
   const deadline = startDeadline(options.timeoutMs, options.signal);
   let socket: ByteStream | undefined;
   try {
-    socket = await dial(options.address, deadline.signal);
+    socket = await dialSoon(options.address, deadline);
     const messages = new MessageStream(socket, messageBytesMax);
     const interrupt = () => messages.interrupt(new Error('gave up waiting for the compute'));
     deadline.signal.addEventListener('abort', interrupt, { once: true });
@@ -70,11 +75,14 @@ export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
   } catch (cause) {
     socket?.destroy();
     options.signal.throwIfAborted();
-    return { kind: 'not_ready', cause };
+    return { kind: 'not_ready', cause, isAstray: socket === undefined && isAstray(options.address, cause) };
   } finally {
     deadline.clear();
   }
 }
+
+const isAstray = ({ kind }: DialAddress, cause: unknown) =>
+  kind === 'tcp' && (cause as NodeJS.ErrnoException).code !== 'ECONNREFUSED';
 
 async function converse(messages: MessageStream, socket: ByteStream, options: LoginOptions): Promise<LoginOutcome> {
   messages.write(startupMessage(options.parameters));

@@ -87,6 +87,7 @@ export async function connectToCompute(options: ConnectOptions): Promise<Compute
       const outcome = await logInAt(address);
       if (outcome.kind !== 'not_ready') return requireOpen(outcome, identity.role);
       cause = outcome.cause;
+      if (outcome.isAstray) break;
     }
   }
   throw new CatnapError('unavailable', "Couldn't connect to compute node", { cause });

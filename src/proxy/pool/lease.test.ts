@@ -4,6 +4,7 @@ import { PostgresProxies } from '../../../test/helpers/proxy.ts';
 import { createLogger } from '../../lib/log.ts';
 import { deriveKeys, parseVerifier } from '../../lib/scram-verifier.ts';
 import type { Identity } from '../client/authenticate.ts';
+import { placeOf } from '../compute/dial.ts';
 import { createWaker } from '../compute/wake.ts';
 import { limitsFor } from '../kit/limits.ts';
 import { Budgets } from '../permits/budget.ts';
@@ -87,6 +88,21 @@ describe('a lease', () => {
     second.send(Buffer.concat([bind('mine', ['x']), sync]));
     expect((await receiveReply(second)).rows).toEqual(['26000']);
     second.release();
+  });
+
+  it('gets no connection to a place that its server has left', async () => {
+    const lease = await take();
+    const pid = await backendPid(lease);
+    lease.release();
+    pools.retireOutside('ep-a', placeOf(proxies.compute));
+    const same = await take();
+    expect(await backendPid(same)).toBe(pid);
+    // One that is in use when its server moves is not used again after that.
+    pools.retireOutside('ep-a', 'elsewhere');
+    same.release();
+    const other = await take();
+    expect(await backendPid(other)).not.toBe(pid);
+    other.release();
   });
 
   it('that is released in a transaction closes its connection', async () => {

@@ -126,10 +126,15 @@ export class Pool implements BudgetMember {
     this.#idle.shift()?.close();
   }
 
-  /** The endpoint's server is about to stop: no present connection is used for another transaction. */
-  retireAll(): void {
-    for (const server of this.#idle.splice(0)) server.close();
-    for (const server of this.#servers) server.isRetired = true;
+  /**
+   * The endpoint's server is about to stop, or runs at another place: no connection to any other is used for another
+   * transaction. Null for no place at all.
+   */
+  retireOutside(place: string | null): void {
+    const stale = this.#idle.filter((server) => server.place !== place);
+    this.#idle.splice(0, this.#idle.length, ...this.#idle.filter((server) => server.place === place));
+    for (const server of stale) server.close();
+    for (const server of this.#servers) if (server.place !== place) server.isRetired = true;
   }
 
   /** Closes connections that have been idle for too long. */

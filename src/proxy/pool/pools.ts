@@ -23,6 +23,7 @@ import { createHash } from 'node:crypto';
 import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Identity } from '../client/authenticate.ts';
+import { placeOf } from '../compute/dial.ts';
 import { connectToCompute } from '../compute/session.ts';
 import type { Waker } from '../compute/wake.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
@@ -50,8 +51,8 @@ export interface Pools {
   noteProof(identity: Identity): void;
   /** Waits for a wake, the waiting line and a login if necessary. Rejects with the error for the client. */
   lease(request: LeaseRequest): Promise<Lease>;
-  /** The endpoint's server is about to stop, or has stopped: no new transaction starts there. */
-  retire(endpointId: string): void;
+  /** The endpoint's server stops (null), or runs at another place: no new transaction starts anywhere else. */
+  retireOutside(endpointId: string, place: string | null): void;
   /** The endpoints that have pools. */
   endpointIds(): ReadonlySet<string>;
   close(): void;
@@ -112,8 +113,8 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
         throw thrown;
       }
     },
-    retire(endpointId) {
-      for (const { pool } of pools.values()) if (pool.endpointId === endpointId) pool.retireAll();
+    retireOutside(endpointId, place) {
+      for (const { pool } of pools.values()) if (pool.endpointId === endpointId) pool.retireOutside(place);
     },
     endpointIds: () => new Set([...pools.values()].map(({ pool }) => pool.endpointId)),
     close() {
@@ -124,17 +125,21 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
   };
 }
 
-/** Retires the connections of an endpoint as soon as its route is closed, before its server stops. */
+/**
+ * Retires the connections of an endpoint as soon as its route is closed, before its server stops, and those to a server
+ * that was replaced by one at another address: what was sent there may never get an answer.
+ */
 export function watchRoutes(controlPlane: ControlPlane, pools: Pools, log: Logger): void {
   controlPlane.onChange?.((changed) => {
     for (const endpointId of pools.endpointIds()) {
-      if (changed === null || changed === endpointId) void retireIfClosed(endpointId);
+      if (changed === null || changed === endpointId) void retireStale(endpointId);
     }
   });
 
-  async function retireIfClosed(endpointId: string): Promise<void> {
+  async function retireStale(endpointId: string): Promise<void> {
     try {
-      if ((await controlPlane.findAddress(endpointId)) === null) pools.retire(endpointId);
+      const address = await controlPlane.findAddress(endpointId);
+      pools.retireOutside(endpointId, address && placeOf(address));
     } catch (thrown) {
       // The server itself will report that it stops.
       log.warn({ endpointId, reason: errorText(thrown) }, 'the route of an endpoint could not be read');

@@ -12,6 +12,7 @@ import { ApiFailure, conflict, type Failure, failure, notFound, webhookDown } fr
 import { checkObject } from './check-object.ts';
 import { mergePatched } from './merge-patch.ts';
 import { ObjectStore, type StoredObject, type StoreEvent } from './object-store.ts';
+import { withOperatorsDefaults } from './operator-parameters.ts';
 import { type KubeletMood, resizePod } from './resize-pod.ts';
 
 interface Call {
@@ -45,6 +46,7 @@ export class ApiServerDouble {
   kubeletMood: KubeletMood = 'obliging';
   readonly #server: ReturnType<typeof createServer>;
   readonly #watches = new Set<ServerResponse>();
+  #broken: Failure | null = null;
 
   constructor(
     resources: readonly Resource[],
@@ -66,6 +68,12 @@ export class ApiServerDouble {
   /** Ends all watches: politely, as after their time, or as a network does that breaks. */
   endWatches(how: 'politely' | 'broken'): void {
     for (const watch of this.#watches) how === 'politely' ? watch.end() : watch.destroy();
+  }
+
+  /** Something that makes objects real has failed: every request is refused with the reason from now on. */
+  breakWith(reason: unknown): void {
+    this.#broken ??= failure(422, 'Invalid', `the double failed: ${String(reason)}`);
+    this.endWatches('broken');
   }
 
   get watchCount(): number {
@@ -100,6 +108,7 @@ export class ApiServerDouble {
     const interference = this.interfere?.(seen);
     if (interference === 'hang up') return void incoming.socket.destroy();
     if (typeof interference === 'object') return reply(outgoing, interference.code, interference.body);
+    if (this.#broken !== null) return reply(outgoing, this.#broken.code, this.#broken.body);
     const found = this.#locate(url.pathname);
     if (found === undefined) {
       outgoing.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('404 page not found\n');
@@ -142,7 +151,7 @@ export class ApiServerDouble {
   }
 
   #create({ resource, body, query }: Call): unknown {
-    const given = body as KubernetesObject;
+    const given = withOperatorsDefaults(body as KubernetesObject);
     const { namespace = this.namespace } = given.metadata;
     if (namespace !== this.namespace) {
       const message = 'the namespace of the provided object does not match the namespace sent on the request';
@@ -169,7 +178,7 @@ export class ApiServerDouble {
     const patched = mergePatched(found, body) as StoredObject;
     // The state of an object has a path of its own, which is the operator's.
     const { status: _, ...rest } = patched;
-    const next = found.status === undefined ? rest : { ...rest, status: found.status };
+    const next = withOperatorsDefaults(found.status === undefined ? rest : { ...rest, status: found.status });
     checkObject(resource, next, query.get('fieldValidation') === 'Strict' ? 'patch' : null, found);
     return this.store.update(resource.plural, name, () => asStored(next));
   }

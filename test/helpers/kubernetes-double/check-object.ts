@@ -9,6 +9,7 @@ import { apiVersionOf } from '../../../src/compute/kubernetes/client/objects.ts'
 import { bytesIn } from '../../../src/compute/kubernetes/manifests/sizes.ts';
 import type { Cluster } from '../../../src/compute/kubernetes/objects/kinds.ts';
 import { ApiFailure, failure, invalid } from './api-failure.ts';
+import { fixedParameters, operatorsDefaults } from './operator-parameters.ts';
 
 interface KindSchemas {
   readonly spec: object;
@@ -117,30 +118,33 @@ function checkByWebhook(resource: Resource, { metadata: { name }, spec }: Cluste
   const image = spec.imageName ?? '';
   if (!/:\d+(\.\d+)?([-.].*)?$/.test(image)) deny('spec.imageName', `Invalid value: "${image}": invalid version tag`);
   for (const [parameter, value] of Object.entries(spec.postgresql?.parameters ?? {})) {
-    if (!fixedParameters.has(parameter)) continue;
+    if (!fixedParameters.has(parameter) || operatorsDefaults[parameter] === value) continue;
     deny(
       `spec.postgresql.parameters.${parameter}`,
       `Invalid value: "${value}": Can't set fixed configuration parameter`,
     );
+  }
+  const {
+    shared_buffers: buffers,
+    min_wal_size: least = '80MB',
+    max_wal_size: most = '1GB',
+  } = spec.postgresql?.parameters ?? {};
+  const requested = String(spec.resources?.requests?.memory ?? '0');
+  if (buffers !== undefined && requested !== '0' && megabytesIn(buffers) * 1024 ** 2 > bytesIn(requested)) {
+    const message = 'Memory request is lower than PostgreSQL `shared_buffers` value';
+    deny('spec.resources.requests', `Invalid value: "${requested}": ${message}`);
+  }
+  if (megabytesIn(least) >= megabytesIn(most)) {
+    const should = 'Parameter min_wal_size (default 80MB) should be smaller than parameter max_wal_size (default 1GB)';
+    deny('spec.postgresql.parameters.min_wal_size', `Invalid value: "${least}": Invalid vale. ${should}`);
   }
   if (name.length > 50) {
     deny('metadata.name', `Invalid value: "${name}": the maximum length of a cluster name is 50 characters`);
   }
 }
 
-/** Some of those that the operator sets itself: the ones that a compute's settings could hold. */
-const fixedParameters = new Set(
-  [
-    'archive_command',
-    'archive_mode',
-    'cluster_name',
-    'config_file',
-    'data_directory',
-    'hba_file',
-    'hot_standby',
-  ].concat(
-    ['ident_file', 'listen_addresses', 'log_destination', 'log_directory', 'logging_collector', 'port'],
-    ['primary_conninfo', 'recovery_target_time', 'restore_command', 'shared_preload_libraries', 'ssl'],
-    ['ssl_cert_file', 'unix_socket_directories', 'synchronous_standby_names', 'restart_after_crash'],
-  ),
-);
+/** In the operator's own way of reading: no unit means megabytes. */
+const megabytesIn = (size: string) => {
+  const [, digits, unit = 'M'] = /^([\d.]+) *([kMGT]?)B?$/.exec(size) ?? [];
+  return Number(digits) * 1024 ** ('kMGT'.indexOf(unit) - 1);
+};

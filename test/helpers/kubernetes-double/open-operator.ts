@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { inject } from 'vitest';
 import type { ComputeDriver } from '../../../src/compute/interface/driver.ts';
 import { ensureBuild } from '../../../src/compute/local/host/postgres/builds.ts';
-import { Majors } from '../../../src/compute/local/host/postgres/majors.ts';
-import { checkSettings } from '../../../src/compute/local/host/postgres/settings-check.ts';
 import { ensureHome } from '../../../src/machine/home.ts';
+import { settingsCheckIn } from '../settings-check.ts';
 import { makeTempHome } from '../temp-home.ts';
 import { type OpenDouble, openDouble } from './open-double.ts';
 import { OperatorDouble } from './operator.ts';
@@ -30,16 +29,12 @@ export async function openOperator(): Promise<OpenOperator> {
   const volumes = new Volumes(folder, (major) => ensureBuild(major, home.config, layout), uid);
   await volumes.prepare();
   const open = await openDouble();
-  const majors = new Majors(home.config, layout);
   const operator = new OperatorDouble(open.double, volumes);
   return {
     ...open,
     operator,
     volumes,
-    checkSettings: async (major, settings) => {
-      const { build, template } = await majors.ready(major);
-      return checkSettings(join(build.bin, 'postgres'), template.dataDirectory, settings);
-    },
+    checkSettings: settingsCheckIn(home, layout),
     async close() {
       try {
         await operator.close();

@@ -1,14 +1,12 @@
 /** The Kubernetes driver over the double, whose servers are real: what the contract suite asks of every driver. */
-import postgres from 'postgres';
 import type { DriverSubject } from '../../../src/compute/contract/bench.ts';
 import { KubernetesDriver } from '../../../src/compute/kubernetes/driver/kubernetes-driver.ts';
 import { servedBy } from '../../../src/compute/kubernetes/driver/serving.ts';
 import type { Platform } from '../../../src/compute/kubernetes/manifests/cluster.ts';
 import { projectLabel } from '../../../src/compute/kubernetes/manifests/labels.ts';
 import type { Cluster } from '../../../src/compute/kubernetes/objects/kinds.ts';
-import type { Login } from '../../../src/compute/server/admin-session.ts';
 import { newProjectId } from '../../../src/lib/ids.ts';
-import type { ComputeAddress } from '../../../src/lib/model.ts';
+import { queryAsTenant } from '../query-as-tenant.ts';
 import { claimOf } from './cluster-status.ts';
 import { type OpenOperator, openOperator } from './open-operator.ts';
 
@@ -58,15 +56,4 @@ export async function makeDoubleSubject(pgVersion: number): Promise<DoubleSubjec
     query: queryAsTenant,
     close: () => open.close(),
   };
-}
-
-/** As a client of the tenant's would: nothing of Catnap's own session settings. */
-async function queryAsTenant(address: ComputeAddress, login: Login, text: string): Promise<Record<string, unknown>[]> {
-  if (address.kind !== 'tcp') throw new Error('a pod has an address');
-  const sql = postgres({ host: address.host, port: address.port, ...login, max: 1, onnotice: () => undefined });
-  try {
-    return [...(await sql.unsafe(text))];
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
 }

@@ -37,8 +37,12 @@ export interface NewDatabase {
 
 /** As the operator writes it, without the rules for its own roles. */
 const hbaOf = ({ rules = [] }: ServerSettings) => [...rules, 'host all all all scram-sha-256', ''].join('\n');
-/** That of the operator's replicas, which every server has, whether there are any or not. */
-const replicaRole = 'CREATE ROLE streaming_replica LOGIN REPLICATION';
+/** Those of the operator's replicas and of its metrics, which every server has, whether anybody uses them or not. */
+const operatorsRoles = [
+  'CREATE ROLE streaming_replica LOGIN REPLICATION',
+  'CREATE ROLE cnpg_metrics_exporter LOGIN',
+  'GRANT pg_monitor TO cnpg_metrics_exporter',
+];
 /** Nothing of a test need outlive the machine; everything else is the server's own. */
 const hasty = { fsync: 'off', shared_buffers: '16MB' };
 
@@ -71,7 +75,7 @@ export class Volumes {
       .digest('hex');
     const kept = join(this.#folder, 'made', key);
     const all = [
-      replicaRole,
+      ...operatorsRoles,
       `CREATE ROLE ${owner} LOGIN`,
       `CREATE DATABASE ${database} OWNER ${owner} TEMPLATE template0`,
       ...statements,
@@ -115,11 +119,12 @@ export class Volumes {
   /** Everything stands still meanwhile: the copy is what a power cut at that moment would leave. */
   async snapshot(volume: string, name: string): Promise<void> {
     const running = await this.find(volume);
-    const pids = running === null ? [] : await standStill(running);
+    const stopped: number[] = [];
     try {
+      if (running !== null) await standStill(running, stopped);
       await this.#copy(this.#volume(volume), this.#snapshot(name));
     } finally {
-      for (const pid of pids) process.kill(pid, 'SIGCONT');
+      for (const pid of stopped) signalIfThere(pid, 'SIGCONT');
     }
   }
 
@@ -189,13 +194,25 @@ export class Volumes {
 }
 
 /** The postmaster first, so that no process begins while the others are stopped. */
-async function standStill(postmaster: number): Promise<number[]> {
-  process.kill(postmaster, 'SIGSTOP');
-  const children = await runProgram('ps', ['-o', 'pid=', '--ppid', String(postmaster)]);
-  const pids = children
-    .split(/\s+/)
-    .filter((text) => text !== '')
-    .map(Number);
-  for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  return [...pids, postmaster];
+async function standStill(postmaster: number, stopped: number[]): Promise<void> {
+  const stop = (pid: number) => {
+    if (signalIfThere(pid, 'SIGSTOP')) stopped.unshift(pid);
+  };
+  stop(postmaster);
+  // All of them: asked for the children of one, `ps` fails where there are none, as at the end of a shutdown.
+  const lines = (await runProgram('ps', ['-A', '-o', 'pid=,ppid='])).trim().split('\n');
+  for (const line of lines) {
+    const [pid, parent] = line.trim().split(/\s+/).map(Number);
+    if (pid !== undefined && parent === postmaster) stop(pid);
+  }
+}
+
+/** False for a process that has ended: a server may be on its way to sleep while its volume is copied. */
+function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    throw error;
+  }
 }

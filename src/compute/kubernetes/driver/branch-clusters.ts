@@ -76,7 +76,7 @@ export class BranchClusters {
     // A Cluster that waits for a snapshot reports no error, so the snapshot is waited for before there is one.
     if ((await this.find(ref)) === null) {
       await during(async () => {
-        await this.#client.create(volumeSnapshots, snapshot);
+        await this.#replaceSnapshot(snapshot);
         await this.#untilReadyToUse(ref, name);
       });
     }
@@ -234,6 +234,19 @@ export class BranchClusters {
       return isSame ? patch : null;
     });
     return isSame ? written : null;
+  }
+
+  /**
+   * One of this name that is there already is not used: it is of an earlier attempt, or of an earlier copy and on its
+   * way out, and then it says that it is ready and is gone before the Cluster can read it.
+   */
+  #replaceSnapshot(snapshot: VolumeSnapshot): Promise<void> {
+    const { name } = snapshot.metadata;
+    return until(`removal of an older snapshot: ${name}`, async () => {
+      if (await this.#client.create(volumeSnapshots, snapshot)) return true;
+      await this.#client.remove(volumeSnapshots, name);
+      return false;
+    });
   }
 
   async #untilReadyToUse(ref: BranchRef, name: string): Promise<void> {

@@ -39,7 +39,7 @@ import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { KubernetesClient } from '../client/client.ts';
 import type { Platform } from '../manifests/cluster.ts';
 import { labelsOfBranch, labelsOfEverything, labelsOfProject } from '../manifests/labels.ts';
-import { settingsFor } from '../manifests/settings.ts';
+import { settingsFor, settingsProblem } from '../manifests/settings.ts';
 import { wantedDepth } from '../manifests/sleep.ts';
 import { type Cluster, pods } from '../objects/kinds.ts';
 import { BranchClusters } from './branch-clusters.ts';
@@ -84,7 +84,7 @@ export class KubernetesDriver implements ComputeDriver {
   #lastSeen: { readonly at: number; readonly awake: Promise<FoundServer[]> } | null = null;
 
   constructor({ client, platform, checkSettings }: KubernetesParts) {
-    this.checkSettings = checkSettings;
+    this.checkSettings = async (major, given) => settingsProblem(given) ?? checkSettings(major, given);
     this.#client = client;
     this.#platform = platform;
     this.#branches = new BranchClusters(client, platform);

@@ -4,7 +4,7 @@
  */
 import { type ComputeRef, StaleGenerationError } from '../../interface/driver.ts';
 import type { MergePatch } from '../client/client.ts';
-import { asleepAnnotation, endpointAnnotation, generationAnnotation } from '../manifests/labels.ts';
+import { asleepAnnotation, endpointAnnotation, generationAnnotation, settingsAnnotation } from '../manifests/labels.ts';
 import { postgresqlOf } from '../manifests/settings.ts';
 import { napPatch, wakePatch, wantedDepth } from '../manifests/sleep.ts';
 import type { Cluster } from '../objects/kinds.ts';
@@ -51,15 +51,25 @@ export function nextStep(current: Cluster, { ref, generation }: Serving): 'stop'
 }
 
 export function servingPatch(current: Cluster, { ref, generation, settings, image }: Serving): MergePatch {
+  const wanted = postgresqlOf(settings);
   const mine = {
     [endpointAnnotation]: ref.endpointId,
     [generationAnnotation]: String(generation),
     [asleepAnnotation]: null,
+    [settingsAnnotation]: namesOfGiven(Object.keys(wanted.parameters ?? {})),
   };
-  const postgresql = replacing(current, postgresqlOf(settings));
+  const postgresql = replacing(current, wanted);
   const imageName = image ?? current.spec.imageName;
   return { ...annotated(wakePatch, mine), spec: { postgresql, imageName } };
 }
+
+/** Names of the parameters that Catnap gave a Cluster; all others in it are defaults of the operator's. */
+export function givenSettings({ metadata }: Cluster): readonly string[] {
+  return (metadata.annotations?.[settingsAnnotation] ?? '').split(',').filter((name) => name !== '');
+}
+
+/** In the form of the annotation. */
+export const namesOfGiven = (names: Iterable<string>) => [...names].sort().join(',');
 
 /** The time is when somebody last served it: a second nap does not begin the wait for deep sleep anew. */
 export function sleepPatch(current: Cluster): MergePatch {

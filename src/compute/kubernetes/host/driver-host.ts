@@ -1,8 +1,10 @@
 /**
- * The Kubernetes driver in the parent process: makes sure of the cluster, lets naps become deep sleep, and checks
- * settings with the Postgres that Catnap brings along. Nothing here needs rights on this machine.
+ * The Kubernetes driver in the parent process: makes sure of the cluster, lets naps become deep sleep, replaces pods
+ * whose server does not come back, and checks settings with the Postgres that Catnap brings along. Nothing here needs
+ * rights on this machine.
  */
 import { join } from 'node:path';
+import { type Clock, systemClock } from '../../../lib/clock.ts';
 import type { Config } from '../../../lib/config.ts';
 import type { KubernetesSettings } from '../../../lib/kubernetes-settings.ts';
 import type { Logger } from '../../../lib/log.ts';
@@ -12,6 +14,7 @@ import type { Layout } from '../../local/host/home/layout.ts';
 import { Majors } from '../../local/host/postgres/majors.ts';
 import { checkSettings } from '../../local/host/postgres/settings-check.ts';
 import { deepenSleep } from '../driver/deep-sleep.ts';
+import { StalledServers } from '../driver/stalled-servers.ts';
 import { releaseOf } from '../manifests/images.ts';
 import { labelsOfEverything } from '../manifests/labels.ts';
 import { clusters } from '../objects/kinds.ts';
@@ -20,16 +23,20 @@ import { type OpenedCluster, openCluster } from '../open-client.ts';
 /** How often naps are looked through, or more often where they become deep sooner. */
 const lookMsMax = 60_000;
 const lookMsMin = 1_000;
+/** How often servers that should run are looked at, as far as the operator does not call them ready. */
+const stalledMs = 2_000;
 
 export class KubernetesDriverHost implements DriverHost {
   readonly #settings: KubernetesSettings;
   readonly #log: Logger;
+  readonly #clock: Clock;
   readonly #majors: Majors;
   #cluster: Promise<OpenedCluster> | null = null;
-  #looking: NodeJS.Timeout | undefined;
-  #look: Promise<void> = Promise.resolve();
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #underWay = new Set<Promise<void>>();
 
-  constructor(settings: KubernetesSettings, config: Config, layout: Layout, log: Logger) {
+  constructor(settings: KubernetesSettings, config: Config, layout: Layout, log: Logger, clock: Clock = systemClock) {
+    this.#clock = clock;
     this.#settings = settings;
     this.#log = log;
     this.#majors = new Majors(config, layout);
@@ -41,12 +48,39 @@ export class KubernetesDriverHost implements DriverHost {
     await client.list(clusters, labelsOfEverything).catch((cause: unknown) => {
       throw new Error('the cluster does not list Clusters of CloudNativePG: is its operator installed?', { cause });
     });
+    const stalled = new StalledServers(client);
+    this.#repeat(stalledMs, 'pods without a server could not be replaced', async () => {
+      const removed = await stalled.look(this.#clock.now());
+      for (const pod of removed) this.#log.warn({ pod }, 'the server of a pod had ended for good; the pod is replaced');
+    });
     const { deepSleepSeconds } = this.#settings;
     if (deepSleepSeconds === 0) return;
     const everyMs = Math.min(lookMsMax, Math.max(lookMsMin, (deepSleepSeconds * 1_000) / 4));
-    this.#looking = setInterval(() => {
-      this.#look = this.#look.then(() => this.#deepen());
-    }, everyMs).unref();
+    this.#repeat(everyMs, 'computes could not be put into deep sleep', async () => {
+      const count = await deepenSleep(client, deepSleepSeconds, this.#clock.now());
+      if (count > 0) this.#log.info({ count }, 'computes that have napped for long are in deep sleep now');
+    });
+  }
+
+  /** A look that takes long is not begun a second time meanwhile. */
+  #repeat(everyMs: number, failure: string, look: () => Promise<void>): void {
+    let isUnderWay = false;
+    const lookOnce = async () => {
+      isUnderWay = true;
+      try {
+        await look();
+      } catch (error) {
+        this.#log.warn({ err: error }, failure);
+      } finally {
+        isUnderWay = false;
+      }
+    };
+    const tick = () => {
+      if (isUnderWay) return;
+      const looking = lookOnce().finally(() => this.#underWay.delete(looking));
+      this.#underWay.add(looking);
+    };
+    this.#timers.push(setInterval(tick, everyMs).unref());
   }
 
   async readFacts(): Promise<HostFacts> {
@@ -77,8 +111,8 @@ export class KubernetesDriverHost implements DriverHost {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#looking);
-    await this.#look;
+    for (const timer of this.#timers) clearInterval(timer);
+    await Promise.all(this.#underWay);
     const opened = await this.#cluster?.catch(() => null);
     opened?.client.close();
   }
@@ -86,15 +120,5 @@ export class KubernetesDriverHost implements DriverHost {
   #open(): Promise<OpenedCluster> {
     this.#cluster ??= openCluster(this.#settings);
     return this.#cluster;
-  }
-
-  async #deepen(): Promise<void> {
-    try {
-      const { client } = await this.#open();
-      const count = await deepenSleep(client, this.#settings.deepSleepSeconds);
-      if (count > 0) this.#log.info({ count }, 'computes that have napped for long are in deep sleep now');
-    } catch (error) {
-      this.#log.warn({ err: error }, 'computes could not be put into deep sleep');
-    }
   }
 }

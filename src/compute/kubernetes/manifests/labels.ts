@@ -22,6 +22,8 @@ export const generationAnnotation = `${domain}/generation`;
 export const receiptAnnotation = `${domain}/receipt`;
 /** On a Cluster, since when nobody has served it. */
 export const asleepAnnotation = `${domain}/asleep-since`;
+/** On a Cluster, the names of the parameters that Catnap gave it: the operator adds its own defaults to them. */
+export const settingsAnnotation = `${domain}/settings`;
 /** The operator's, on all that it makes for a Cluster. */
 export const clusterLabel = 'cnpg.io/cluster';
 

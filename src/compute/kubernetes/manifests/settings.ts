@@ -2,6 +2,7 @@
 import type { ComputeSpec } from '../../interface/driver.ts';
 import { adminDatabase, adminRole } from '../../interface/own-logins.ts';
 import type { ClusterSpec } from '../objects/generated.ts';
+import { bytesIn, startResources } from './sizes.ts';
 
 /**
  * Decided by the operator, which refuses a Cluster that names one: where the server listens and logs, its files, TLS,
@@ -13,7 +14,8 @@ const operatorsOwn = new RegExp(
     'external_pid_file|hba_file|hot_standby|ident_file|jit_provider|listen_addresses|logging_collector|port',
     'primary_.*|promote_trigger_file|recovery_.*|restore_command|archive_.*|full_page_writes|restart_after_crash',
     'unix_socket_.*|log_(destination|directory|file_mode|filename|rotation_.*|truncate_on_rotation)|ssl|ssl_.*',
-    'stats_temp_directory|synchronous_standby_names|syslog_.*|wal_level|wal_log_hints',
+    'stats_temp_directory|synchronous_standby_names|synchronized_standby_slots|syslog_.*|temp_tablespaces',
+    'pg_failover_slots\\..*|wal_level|wal_log_hints',
   ].join('|')})$`,
 );
 const librariesSetting = 'shared_preload_libraries';
@@ -22,7 +24,39 @@ const librariesSetting = 'shared_preload_libraries';
 export function postgresqlOf(settings: Readonly<Record<string, string>>): NonNullable<ClusterSpec['postgresql']> {
   const given = Object.entries(settings).filter(([name]) => name !== librariesSetting && !operatorsOwn.test(name));
   const libraries = (settings[librariesSetting] ?? '').split(',').filter((name) => name !== '');
-  return { parameters: Object.fromEntries(given), shared_preload_libraries: libraries };
+  const parameters = Object.fromEntries(given.map(([name, value]) => [name, boundedBuffers(name, value)]));
+  return { parameters, shared_preload_libraries: libraries };
+}
+
+/**
+ * The operator refuses a Cluster whose buffers exceed the memory that its pods request at first. That request stays
+ * small for every size of compute, and most of the caching is the page cache's.
+ */
+function boundedBuffers(name: string, value: string): string {
+  const mostBytes = bytesIn(startResources.requests.memory);
+  return name === 'shared_buffers' && (sizeIn(value) ?? 0) > mostBytes ? `${mostBytes / 1024 ** 2}MB` : value;
+}
+
+/**
+ * What the operator's webhook refuses although Postgres takes it: null when there is nothing. Without this check a
+ * setting would be accepted, and every later start of the compute refused.
+ */
+export function settingsProblem(settings: Readonly<Record<string, string>>): string | null {
+  const { min_wal_size: least = '80MB', max_wal_size: most = '1GB' } = settings;
+  for (const [name, value] of Object.entries({ min_wal_size: least, max_wal_size: most })) {
+    if (sizeIn(value) === null) return `invalid value for parameter "${name}": "${value}" (on Kubernetes: 1GB, 64MB)`;
+  }
+  if ((sizeIn(least) ?? 0) < (sizeIn(most) ?? 0)) return null;
+  return `min_wal_size (${least}) must be smaller than max_wal_size (${most})`;
+}
+
+const unitBytes: Readonly<Record<string, number>> = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4 };
+
+/** As the operator reads a size: in megabytes if it has no unit. Null for what it does not understand. */
+function sizeIn(value: string): number | null {
+  const [, digits, unit = 'MB'] = /^(\d+(?:\.\d+)?) ?([kMGT]?B)?$/.exec(value.trim()) ?? [];
+  const bytes = unitBytes[unit];
+  return digits === undefined || bytes === undefined ? null : Number(digits) * bytes;
 }
 
 /** As on one machine: good for a small server that starts often, and a compute's own settings come after them. */

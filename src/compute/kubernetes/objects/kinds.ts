@@ -49,7 +49,10 @@ export interface Pod extends KubernetesObject {
       readonly message?: string;
     }[];
     /** Resources here are those in force; those of the spec may still be on their way. */
-    readonly containerStatuses?: readonly (PodContainer & { readonly containerID?: string })[];
+    readonly containerStatuses?: readonly (PodContainer & {
+      readonly containerID?: string;
+      readonly state?: { readonly running?: { readonly startedAt?: string } };
+    })[];
   };
 }
 

@@ -1,0 +1,143 @@
+/**
+ * The whole program with computes on the cluster that KUBECONFIG names: a project from its first query to nothing left
+ * of it, with a pod and the operator killed in between. Each test goes on where the one before it ended.
+ */
+import { chmod, chown, copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { labelsOfProject } from '../../src/compute/kubernetes/manifests/labels.ts';
+import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
+import { clusters, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
+import { asProjectId } from '../../src/lib/ids.ts';
+import { eventually, usualTestMs } from '../helpers/eventually.ts';
+import { type ChosenCluster, openChosenCluster } from '../helpers/kubernetes-cluster/chosen-cluster.ts';
+import { Program } from '../helpers/program.ts';
+import { ask } from '../helpers/query.ts';
+
+/** As the operator's own manifest installs it. */
+const operator = { namespace: 'cnpg-system', labels: { 'app.kubernetes.io/name': 'cloudnative-pg' } };
+
+let cluster: ChosenCluster;
+let program: Program;
+let folder: string;
+let projectId: string;
+let branchId: string;
+let path: string;
+let uri: string;
+
+beforeAll(async () => {
+  cluster = await openChosenCluster();
+  folder = await mkdtemp(join(tmpdir(), 'catnap-kube-'));
+  const kubeconfig = join(folder, 'kubeconfig');
+  program = await Program.create({
+    ...cluster.environment,
+    CATNAP_KUBERNETES_CONFIG: kubeconfig,
+    CATNAP_KUBERNETES_DEEP_SLEEP_SECONDS: '0',
+  });
+  await lend(cluster.kubeconfig, kubeconfig, program.home.config.uids?.service);
+  await program.start();
+});
+afterAll(async () => {
+  await program.destroy();
+  cluster.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A copy for the program, whose processes run under a uid of their own, and for nobody else. */
+async function lend(from: string, to: string, uid: number | undefined): Promise<void> {
+  await copyFile(from, to);
+  await chmod(folder, 0o711);
+  await chmod(to, 0o400);
+  if (uid !== undefined) await chown(to, uid, uid);
+}
+
+const labels = () => labelsOfProject({ projectId: asProjectId(projectId) });
+const depths = async () => (await cluster.client.list(clusters, labels())).items.map(wantedDepth).sort();
+/** Those of servers: the operator also makes some that fill a volume and end. */
+const podsOf = async () => (await cluster.client.list(pods, { ...labels(), 'cnpg.io/podRole': 'instance' })).items;
+const stateOf = async () => (await program.api('GET', path)).body.endpoint.current_state;
+const suspend = async () => {
+  expect((await program.api('POST', `${path}/suspend`)).status).toBe(200);
+  await eventually(async () => expect(await stateOf()).toBe('idle'));
+};
+
+describe('a project on a cluster', () => {
+  test('is made, and answers', async () => {
+    const { status, body } = await program.api('POST', '/projects', { project: { name: 'afar' } });
+    expect(status).toBe(201);
+    projectId = body.project.id;
+    branchId = body.branch.id;
+    path = `/projects/${projectId}/endpoints/${body.endpoints[0].id}`;
+    uri = body.connection_uris[0].connection_uri;
+    await program.settle(projectId, usualTestMs);
+    await ask(uri, 'create table t as select 7 as n');
+    expect(await depths()).toEqual(['awake']);
+  });
+
+  test('naps, and a client wakes it in the same pod', async () => {
+    const [before] = await podsOf();
+    await suspend();
+    expect(await depths()).toEqual(['nap']);
+    expect(await ask(uri, 'select n from t')).toBe('7');
+    expect(await depths()).toEqual(['awake']);
+    expect((await podsOf()).map(({ metadata }) => metadata.uid)).toEqual([before?.metadata.uid]);
+  });
+
+  test('gets another size without a new pod', async () => {
+    const [before] = await podsOf();
+    const endpoint = { autoscaling_limit_min_cu: 0.5, autoscaling_limit_max_cu: 0.5 };
+    expect((await program.api('PATCH', path, { endpoint })).status).toBe(200);
+    await program.settle(projectId);
+    await eventually(async () => {
+      const [pod] = await podsOf();
+      expect(pod?.metadata.uid).toBe(before?.metadata.uid);
+      expect(pod?.status?.containerStatuses?.[0]?.resources?.limits.cpu).toBe('500m');
+    });
+    expect(await ask(uri, 'select n from t')).toBe('7');
+  });
+
+  test('has a branch that goes its own way', async () => {
+    // Storage that copies file by file needs a source that writes nothing meanwhile.
+    await suspend();
+    const branch = { branch: { name: 'copy' }, endpoints: [{ type: 'read_write' }] };
+    const { status, body } = await program.api('POST', `/projects/${projectId}/branches`, branch);
+    expect(status).toBe(201);
+    await program.settle(projectId, usualTestMs);
+    expect(await ask(body.connection_uris[0].connection_uri, 'update t set n = 8 returning n')).toBe('8');
+    expect(await ask(uri, 'select n from t')).toBe('7');
+    expect((await program.api('DELETE', `/projects/${projectId}/branches/${body.branch.id}`)).status).toBe(200);
+    await program.settle(projectId, usualTestMs);
+  });
+
+  test('is refused a read replica, before anything of it is recorded', async () => {
+    const endpoint = { branch_id: branchId, type: 'read_only' };
+    const { status, body } = await program.api('POST', `/projects/${projectId}/endpoints`, { endpoint });
+    expect([status, body.message]).toEqual([501, expect.stringContaining('read replicas')]);
+  });
+
+  test('answers again after its pod was deleted', async () => {
+    const [pod] = await podsOf();
+    if (pod === undefined) throw new Error('an awake compute has a pod');
+    await cluster.client.remove(pods, pod.metadata.name);
+    await eventually(async () => {
+      const [other] = await podsOf();
+      expect(other?.metadata.uid).not.toBe(pod.metadata.uid);
+      expect(await ask(uri, 'select n from t')).toBe('7');
+    });
+  });
+
+  test('is woken although the operator was killed while it napped', async () => {
+    await suspend();
+    const theirs = await cluster.clientIn(operator.namespace);
+    const { items } = await theirs.list(pods, operator.labels);
+    expect(items).not.toEqual([]);
+    for (const { metadata } of items) await theirs.remove(pods, metadata.name);
+    await eventually(async () => expect(await ask(uri, 'select n from t')).toBe('7'));
+  });
+
+  test('is removed, and nothing of it is left', async () => {
+    await program.removeProject(projectId);
+    await eventually(async () => expect(await cluster.newcomers()).toEqual([]));
+  });
+});
