@@ -33,6 +33,7 @@ try {
     console.error(error);
     fail('the program could not be built; see the lines above');
   });
+  await bundleTesting();
   for (const name of started) writeStarter(name);
   // What is below here are scripts, whatever the package is.
   writeFileSync(`${making}/package.json`, '{ "type": "commonjs" }\n');
@@ -51,6 +52,16 @@ try {
 } finally {
   rmSync(making, { recursive: true, force: true });
   rmSync(leaving, { recursive: true, force: true });
+}
+
+/** What other people's tests import: a module, and small, because each of their processes loads it. */
+async function bundleTesting() {
+  const format = {
+    format: 'esm',
+    rootOf: (folder) => `new URL('${`testing/${folder}`.replaceAll(/[^/]+/g, '..')}', import.meta.url)`,
+  };
+  await bundleServer(['processes/testing'], `${making}/testing`, format);
+  writeFileSync(`${making}/testing/package.json`, '{ "type": "module" }\n');
 }
 
 /** The root of dist/ as a file in one of its folders sees it. */

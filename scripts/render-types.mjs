@@ -50,6 +50,8 @@ const cliTypes = [
   'GetProjectBranchRolePasswordReply',
   'ListProjectOperationsReply',
   'GetProjectOperationReply',
+  'GetAuthDetailsReply',
+  'ResetProjectBranchRolePasswordReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

@@ -80,6 +80,8 @@ const entries = [
   // The build loads these two by name.
   'src/processes/cached-modules.ts',
   'src/processes/idle-api.ts',
+  // What `catnap/testing` exports.
+  'src/processes/testing.ts',
 ];
 /** For tests by their nature. */
 const testOnly = ['src/compute/fake/fake-driver.ts', 'src/compute/contract/contract.ts'];

@@ -548,6 +548,54 @@ export interface SavedQuery {
   readonly updated_at: string;
 }
 
+/** An address that is told of events of the project. An addition of Catnap’s. */
+export interface Webhook {
+  /** Id of the webhook. */
+  readonly id: string;
+  /** Id of the project. */
+  readonly project_id: string;
+  /** Where events are sent to, by POST. https, and no private address unless the operator allows them. */
+  readonly url: string;
+  /** What it is told of. */
+  readonly events: readonly ('operation.ended' | 'compute.woke' | 'quota.near' | 'backup.late')[];
+  /** Whether events are sent to it. */
+  readonly enabled: boolean;
+  /** Since when nothing could be delivered; absent while all is well. After five days it is turned off. */
+  readonly failing_since?: string;
+  /** When it was made. */
+  readonly created_at: string;
+  /** When it was last changed. */
+  readonly updated_at: string;
+}
+
+/** One event for one webhook. An addition of Catnap’s. */
+export interface WebhookDelivery {
+  /** Id of the delivery. */
+  readonly id: string;
+  /** Names what has happened; a replay has the same. Sent as `webhook-id`. */
+  readonly event_id: string;
+  /** What has happened. */
+  readonly event: 'operation.ended' | 'compute.woke' | 'quota.near' | 'backup.late';
+  /** Whether it will be tried again. */
+  readonly status: 'pending' | 'delivered' | 'failed';
+  /** How often it was sent. */
+  readonly attempts: number;
+  /** When it is sent again. */
+  readonly next_attempt_at?: string;
+  /** Status of the last reply; absent without one. */
+  readonly response_status?: number;
+  /** Why the last attempt failed. */
+  readonly error?: string;
+  /** The delivery that this one repeats. */
+  readonly replay_of?: string;
+  /** What was sent, byte for byte: JSON, as text. */
+  readonly body: string;
+  /** When it was recorded. */
+  readonly created_at: string;
+  /** When it was delivered, or given up. */
+  readonly ended_at?: string;
+}
+
 /** A session of a compute’s server. An addition of Catnap’s. */
 export interface Session {
   /** Id of the session: when it began and its pid, as Postgres writes it for `%c` in a log. */
@@ -811,6 +859,14 @@ export interface ApiKey {
   readonly last_used_from_addr: string;
   /** Id of the only project that the key reaches. */
   readonly project_id?: string;
+  /**
+   * What the key may do with what it reaches, an addition of Catnap’s: everything (`full`); read all but secrets
+   * (`read_only`); that, and make branches and change those that are neither default nor protected (`branches`); find
+   * databases and get their connection strings (`sql`).
+   */
+  readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
+  /** From then on the key does not work, an addition of Catnap’s. Absent is never. */
+  readonly expires_at?: string;
 }
 
 /** A new key. */
@@ -827,6 +883,14 @@ export interface ApiKeyCreated {
   readonly created_by: string;
   /** Id of the only project that the key reaches. */
   readonly project_id?: string;
+  /**
+   * What the key may do with what it reaches, an addition of Catnap’s: everything (`full`); read all but secrets
+   * (`read_only`); that, and make branches and change those that are neither default nor protected (`branches`); find
+   * databases and get their connection strings (`sql`).
+   */
+  readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
+  /** From then on the key does not work, an addition of Catnap’s. Absent is never. */
+  readonly expires_at?: string;
 }
 
 /** A key that no longer works. */
@@ -1199,6 +1263,32 @@ export interface UpdateProjectSavedQueryReply {
 
 export interface DeleteProjectSavedQueryReply {
   readonly saved_query: SavedQuery;
+}
+
+export interface ListProjectWebhooksReply {
+  readonly webhooks: readonly Webhook[];
+}
+
+export interface CreateProjectWebhookReply {
+  readonly webhook: Webhook;
+  /** What deliveries are signed with. It is not shown again. */
+  readonly secret: string;
+}
+
+export interface UpdateProjectWebhookReply {
+  readonly webhook: Webhook;
+}
+
+export interface DeleteProjectWebhookReply {
+  readonly webhook: Webhook;
+}
+
+export interface ListProjectWebhookDeliveriesReply {
+  readonly deliveries: readonly WebhookDelivery[];
+}
+
+export interface ReplayProjectWebhookDeliveryReply {
+  readonly delivery: WebhookDelivery;
 }
 
 export interface ListProjectEndpointsReply {
@@ -1725,6 +1815,12 @@ export interface GetAuthDetailsReply {
   readonly auth_method: 'api_key_user' | 'api_key_org';
   /** Number of the key. */
   readonly auth_data?: string;
+  /** What the key may do, an addition of Catnap’s. */
+  readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
+  /** Id of the only project that the key reaches, an addition of Catnap’s. */
+  readonly project_id?: string;
+  /** When the key stops working, an addition of Catnap’s; absent is never. */
+  readonly expires_at?: string;
 }
 
 export interface ListOutboxReply {
@@ -1940,6 +2036,8 @@ export interface ConsoleSession {
     readonly kind: 'personal' | 'organization' | 'project';
     /** The only project that the key reaches; null unless its kind is `project`. */
     readonly project_id: string | null;
+    /** What the key may do. */
+    readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
   };
 }
 

@@ -11,7 +11,7 @@ import { ConfirmDialog, Dialog } from '../ui/dialog.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { RowAction, RowActions, Table } from '../ui/table.tsx';
-import { CreateKey } from './create-key.tsx';
+import { CreateKey, scopeNames } from './create-key.tsx';
 
 export function KeysPage() {
   const session = useQuery(sessionQuery).data;
@@ -20,6 +20,9 @@ export function KeysPage() {
   const [isCreating, setCreating] = useState(false);
   const [made, setMade] = useState<ApiKeyCreated | null>(null);
   if (session?.key?.kind === 'project') return <Empty title="A key of a single project neither sees nor makes keys." />;
+  if (session?.key !== undefined && session.key.scope !== 'full') {
+    return <Empty title="A key of limited scope neither sees nor makes keys." />;
+  }
   return (
     <>
       <title>API keys · Catnap</title>
@@ -91,17 +94,21 @@ function KeyTable({ keys, pathOf, arePersonal = false }: KeyTableProps) {
   if (keys.length === 0) return <Empty title="There is none." />;
   return (
     <>
-      <Table label="Keys" columns={['Name', 'Reaches', 'Created', 'Last used']} hasActions>
+      <Table label="Keys" columns={['Name', 'Reaches', 'May do', 'Created', 'Last used', 'Expires']} hasActions>
         {keys.map((key) => (
           <tr key={key.id}>
             <td>
               {key.name} {key.id === ownId && <Badge tone="accent">signed in with it</Badge>}
             </td>
             <td>{key.project_id === undefined ? 'everything' : <code>{key.project_id}</code>}</td>
+            <td>{scopeNames[key.scope]}</td>
             <td>
               <Ago at={key.created_at} /> by {key.created_by.name}
             </td>
             <td>{key.last_used_at === null ? 'never' : <Ago at={key.last_used_at} />}</td>
+            <td>
+              <Expiry at={key.expires_at} />
+            </td>
             <RowActions>
               <RowAction onClick={() => setRevoking(key)}>Revoke</RowAction>
             </RowActions>
@@ -112,13 +119,21 @@ function KeyTable({ keys, pathOf, arePersonal = false }: KeyTableProps) {
         <RevokeKey
           apiKey={revoking}
           isOwn={revoking.id === ownId}
-          isLast={arePersonal && keys.length === 1}
+          isLast={arePersonal && revoking.scope === 'full' && keys.filter(makesKeys).length === 1}
           path={pathOf(revoking.id)}
           onClose={() => setRevoking(null)}
         />
       )}
     </>
   );
+}
+
+const hasExpired = (at: string | undefined) => at !== undefined && Date.parse(at) <= Date.now();
+const makesKeys = (key: ApiKey) => key.scope === 'full' && !hasExpired(key.expires_at);
+
+function Expiry({ at }: { readonly at: string | undefined }) {
+  if (at === undefined) return 'never';
+  return hasExpired(at) ? <Badge tone="warn">expired</Badge> : new Date(at).toLocaleString();
 }
 
 interface RevokeKeyProps {

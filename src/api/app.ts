@@ -16,6 +16,7 @@ import { findSignedIn } from './plugins/console-cookie.ts';
 import { answerClientError, bodyLimitBytes, sendError, useErrors } from './plugins/errors.ts';
 import { useHistoryMetrics } from './plugins/history-metrics.ts';
 import { useJsonBody } from './plugins/json-body.ts';
+import { useKeyScopes } from './plugins/key-scope.ts';
 import { useLazySchemas } from './plugins/lazy-schemas.ts';
 import { useMetrics } from './plugins/metrics.ts';
 import { useOpenApi } from './plugins/openapi.ts';
@@ -85,6 +86,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
     async (api: App) => {
       useAuth(api, access);
       useRateLimit(api, limits);
+      useKeyScopes(api, parts);
       apiRoutes(api, parts);
       eventRoutes(api, parts, access);
     },

@@ -286,13 +286,17 @@ describe('status', () => {
 });
 
 describe('keys', () => {
-  const made = { id: 5, name: 'ci', created_at: '2026-01-02T03:04:05Z', last_used_at: null };
+  const made = { id: 5, name: 'ci', scope: 'full', created_at: '2026-01-02T03:04:05Z', last_used_at: null };
 
   test('lists personal keys and those of an organization', async () => {
     replies['GET /api/v2/api_keys'] = { body: [made] };
     replies['GET /api/v2/organizations/org-1/api_keys'] = { body: [] };
     expect((await catnap(['keys', 'list'])).out).toBe(
-      ['ID  NAME  CREATED AT            LAST USED AT', '5   ci    2026-01-02T03:04:05Z  -', ''].join('\n'),
+      [
+        'ID  NAME  SCOPE  EXPIRES AT  CREATED AT            LAST USED AT',
+        '5   ci    full   -           2026-01-02T03:04:05Z  -',
+        '',
+      ].join('\n'),
     );
     expect((await catnap(['keys', 'list', '--org', 'org-1'])).out).toBe('There are no keys.\n');
     expect(stub.requests[0]?.authorization).toBe('Bearer configured-key');
@@ -306,6 +310,16 @@ describe('keys', () => {
     const scoped = await catnap(['keys', 'create', 'ci', '--project', 'p-1', '--json']);
     expect(JSON.parse(scoped.out)).toMatchObject({ key: 'secret-2', project_id: 'p-1' });
     expect(stub.requests.at(-1)?.body).toEqual({ key_name: 'ci', project_id: 'p-1' });
+    await catnap(['keys', 'create', 'ci', '--scope', 'branches', '--expires-at', '2027-01-01T00:00:00Z']);
+    expect(stub.requests.at(-1)?.body).toEqual({
+      key_name: 'ci',
+      scope: 'branches',
+      expires_at: '2027-01-01T00:00:00Z',
+    });
+    expect(await catnap(['keys', 'create', 'ci', '--scope', 'root'])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/Allowed choices are full, read_only, branches, sql/),
+    });
   });
 
   test('revokes by number', async () => {

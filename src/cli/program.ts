@@ -5,6 +5,7 @@ import { addBranches } from './commands/branches.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addComputes } from './commands/computes.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addGit } from './commands/git.ts';
 import { addKeys } from './commands/keys.ts';
 import { addKubernetes } from './commands/kubernetes.ts';
 import { addLink, addOpen } from './commands/link.ts';
@@ -41,6 +42,7 @@ const commands = [
   addSnapshots,
   addRecovery,
   addLink,
+  addGit,
   addMcp,
   addKeys,
   addPlan,

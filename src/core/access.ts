@@ -5,7 +5,7 @@
  */
 
 import { type OrganizationRow, selectOrganization, selectOrganizationsOfUser } from '../db/accounts.ts';
-import type { ApiKeyKind } from '../db/api-keys.ts';
+import type { ApiKeyKind, ApiKeyScope } from '../db/api-keys.ts';
 import { type BranchRow, selectBranch } from '../db/branches.ts';
 import { lockAnyProject } from '../db/deleted.ts';
 import { type EndpointRow, selectEndpoint } from '../db/endpoints.ts';
@@ -18,6 +18,8 @@ import { type Plan, planOf } from './plan.ts';
 export interface Caller {
   readonly keyId: number;
   readonly kind: ApiKeyKind;
+  readonly scope: ApiKeyScope;
+  readonly expiresAt: Date | null;
   /** The user of the key: its owner, or the person who created it. */
   readonly userId: UserId;
   /** Set for organization and project keys. */

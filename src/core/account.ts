@@ -10,7 +10,7 @@ import {
   type UserRow,
   updatePlan,
 } from '../db/accounts.ts';
-import { insertApiKey, selectApiKeyByHash } from '../db/api-keys.ts';
+import { insertApiKey, isTokenKnown, selectApiKeyByHash } from '../db/api-keys.ts';
 import type { Sql, Tx } from '../db/client.ts';
 import type { PlanName } from '../lib/config.ts';
 import { CatnapError, notFound } from '../lib/errors.ts';
@@ -45,8 +45,7 @@ export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonl
   const configured = scope.config.apiKey;
   const existing = await selectAnyUser(scope.tx);
   if (existing !== undefined && configured === undefined) return null;
-  if (configured !== undefined && (await selectApiKeyByHash(scope.tx, hashToken(configured))) !== undefined)
-    return null;
+  if (configured !== undefined && (await isTokenKnown(scope.tx, hashToken(configured)))) return null;
   const user = existing ?? (await createFirstUser(scope));
   const token = configured ?? newApiKeyToken();
   await insertApiKey(scope.tx, {
@@ -61,10 +60,10 @@ export async function ensureFirstAccount(scope: CommandScope): Promise<{ readonl
   return { token };
 }
 
-/** Whether the token is a personal key of the installation's first user. */
-export async function isOperatorKey(sql: Sql, token: string): Promise<boolean> {
-  const key = await selectApiKeyByHash(sql, hashToken(token));
-  return key?.kind === 'personal' && key.userId === (await selectAnyUser(sql))?.id;
+/** Whether the token is a personal key of the installation's first user, and may do everything. */
+export async function isOperatorKey(sql: Sql, token: string, now: Date): Promise<boolean> {
+  const key = await selectApiKeyByHash(sql, hashToken(token), now);
+  return key?.kind === 'personal' && key.scope === 'full' && key.userId === (await selectAnyUser(sql))?.id;
 }
 
 /** A personal key of the first user, for whoever has the machine. */

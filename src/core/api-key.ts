@@ -5,7 +5,7 @@ import {
   type ApiKeyUse,
   deleteOrganizationApiKey,
   deletePersonalApiKey,
-  hasPersonalApiKey,
+  hasFullPersonalApiKey,
   insertApiKey,
   notifyKeysChanged,
   selectApiKeyByHash,
@@ -13,18 +13,20 @@ import {
   selectPersonalApiKeys,
   updateApiKeyUses,
 } from '../db/api-keys.ts';
-import { CatnapError, notFound } from '../lib/errors.ts';
+import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import { newApiKeyToken, type OrganizationId, type ProjectId } from '../lib/ids.ts';
 import { hashToken } from '../lib/secrets.ts';
 import { type Caller, requireOrganization, requirePersonal, requireProject } from './access.ts';
 import type { CommandScope, Core, Scope } from './context.ts';
+
+export { apiKeyScopes } from '../db/api-keys.ts';
 
 export type ApiKey = Omit<ApiKeyRow, 'tokenHash'>;
 
 /** The caller behind a bearer token, or undefined. */
 export async function authenticate(scope: Scope, token: string): Promise<Caller | undefined> {
   const tokenHash = hashToken(token);
-  const key = await selectApiKeyByHash(scope.sql, tokenHash);
+  const key = await selectApiKeyByHash(scope.sql, tokenHash, scope.clock.now());
   if (key === undefined || !timingSafeEqual(tokenHash, key.tokenHash)) return undefined;
   return callerOfKey(key);
 }
@@ -33,6 +35,8 @@ export function callerOfKey(key: ApiKey): Caller {
   return {
     keyId: key.id,
     kind: key.kind,
+    scope: key.scope,
+    expiresAt: key.expiresAt,
     userId: key.userId ?? key.createdBy,
     organizationId: key.organizationId,
     projectId: key.projectId,
@@ -45,8 +49,16 @@ export interface NewKey {
   readonly token: string;
 }
 
-export async function createPersonalApiKey(scope: CommandScope, caller: Caller, name: string): Promise<NewKey> {
+/** What limits a key beside what it reaches. */
+export type KeyLimits = Pick<ApiKey, 'scope' | 'expiresAt'>;
+
+export async function createPersonalApiKey(
+  scope: CommandScope,
+  caller: Caller,
+  input: KeyLimits & { readonly name: string },
+): Promise<NewKey> {
   requirePersonal(caller);
+  requireGoodEnd(scope, caller, input);
   const token = newApiKeyToken();
   const key = await insertApiKey(scope.tx, {
     tokenHash: hashToken(token),
@@ -54,7 +66,7 @@ export async function createPersonalApiKey(scope: CommandScope, caller: Caller, 
     userId: caller.userId,
     organizationId: null,
     projectId: null,
-    name,
+    ...input,
     createdBy: caller.userId,
   });
   return { key, token };
@@ -63,13 +75,14 @@ export async function createPersonalApiKey(scope: CommandScope, caller: Caller, 
 export async function createOrganizationApiKey(
   scope: CommandScope,
   caller: Caller,
-  input: {
+  input: KeyLimits & {
     readonly organizationId: OrganizationId;
     readonly name: string;
     readonly projectId: ProjectId | null;
   },
 ): Promise<NewKey> {
   await requireKeyAdmin(scope, caller, input.organizationId);
+  requireGoodEnd(scope, caller, input);
   if (input.projectId !== null) {
     const project = await requireProject(scope, caller, input.projectId, 'manage');
     if (project.organizationId !== input.organizationId) throw notFound('project');
@@ -79,9 +92,7 @@ export async function createOrganizationApiKey(
     tokenHash: hashToken(token),
     kind: input.projectId === null ? 'organization' : 'project',
     userId: null,
-    organizationId: input.organizationId,
-    projectId: input.projectId,
-    name: input.name,
+    ...input,
     createdBy: caller.userId,
   });
   return { key, token };
@@ -108,7 +119,7 @@ export async function revokePersonalApiKey(scope: CommandScope, caller: Caller, 
   const key = await deletePersonalApiKey(scope.tx, caller.userId, id);
   if (key === undefined) throw notFound('api key');
   await notifyKeysChanged(scope.tx, id);
-  return { key, wasLastPersonal: !(await hasPersonalApiKey(scope.tx, caller.userId)) };
+  return { key, wasLastPersonal: !(await hasFullPersonalApiKey(scope.tx, caller.userId, scope.clock.now())) };
 }
 
 export async function revokeOrganizationApiKey(
@@ -122,6 +133,19 @@ export async function revokeOrganizationApiKey(
   if (key === undefined) throw notFound('api key');
   await notifyKeysChanged(scope.tx, id);
   return { key, wasLastPersonal: false };
+}
+
+/** In the future, and not after the end of the key that makes it: that would not be its end. */
+function requireGoodEnd({ clock }: Scope, caller: Caller, { expiresAt }: KeyLimits): void {
+  if (expiresAt !== null && expiresAt <= clock.now()) {
+    throw invalid('invalid request: body.expires_at must be a time in the future');
+  }
+  if (caller.expiresAt === null || (expiresAt !== null && expiresAt <= caller.expiresAt)) return;
+  const end = caller.expiresAt.toISOString();
+  throw new CatnapError(
+    'forbidden',
+    withDetails('a key that expires makes no key that lives longer', { expires_at: end }),
+  );
 }
 
 async function requireKeyAdmin(scope: Scope, caller: Caller, id: OrganizationId): Promise<void> {

@@ -75,6 +75,18 @@ function behindSeconds({ localLsn, storedLsn, storedAt, goneSince }: BackupHisto
   return storedAt === null ? null : Math.max(0, Math.round((now.getTime() - storedAt.getTime()) / 1_000));
 }
 
+/** The branches and snapshots of a project that are later than the operator has allowed, by project. */
+export async function findLateBackups(scope: Scope): Promise<Map<string, HistoryBackup[]>> {
+  const { backup } = scope.config;
+  if (backup === undefined) return new Map();
+  const { histories } = await readBackupStatus(scope);
+  const late = new Map<string, HistoryBackup[]>();
+  for (const one of histories.filter((history) => isLate(history, backup.delaySeconds))) {
+    late.set(one.projectId, [...(late.get(one.projectId) ?? []), one]);
+  }
+  return late;
+}
+
 function whyFailing(uploader: BackupStateRow | null, now: Date): string[] {
   if (uploader === null) return ['Nothing has been uploaded to CATNAP_BACKUP_URL yet.'];
   const { problem, problemSince, reportedAt } = uploader;

@@ -23,7 +23,7 @@ const sessionsOfEachKey = 50;
 
 /** The token of a new sign-in, or undefined when the key is not valid. */
 export async function signInWithKey(scope: CommandScope, apiKey: string): Promise<string | undefined> {
-  const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey));
+  const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey), scope.clock.now());
   return key === undefined ? undefined : makeSession(scope, key.id);
 }
 
@@ -58,7 +58,7 @@ export async function signOut(scope: CommandScope, token: string): Promise<void>
 
 /** A token that signs in once, as the owner of this key. */
 export async function makeConsoleLink(scope: CommandScope, apiKey: string): Promise<string | undefined> {
-  const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey));
+  const key = await selectApiKeyByHash(scope.tx, hashToken(apiKey), scope.clock.now());
   if (key === undefined) return undefined;
   const token = newSecret();
   const expiresAt = new Date(scope.clock.now().getTime() + linkMinutes * minuteMs);

@@ -35,6 +35,27 @@ export interface SpentQuota {
   readonly error: ErrorKind;
 }
 
+export interface QuotaUse {
+  readonly name: string;
+  readonly unit: string;
+  readonly limit: number;
+  readonly used: number;
+  readonly period: { readonly start: Date; readonly end: Date };
+}
+
+/** From this part of a quota on, people are told. */
+const nearPart = 0.8;
+
+/** The quotas of the month of which most is used, or all. */
+export function nearQuotas({ settings, usage }: Metered, now: Date): QuotaUse[] {
+  const current = usageAt(usage, now);
+  return periodQuotas.flatMap(({ name, unit, used: read }) => {
+    const limit = settings.quota?.[name] ?? 0;
+    const used = Math.floor(read(current) ?? 0);
+    return limit === 0 || used < limit * nearPart ? [] : [{ name, unit, limit, used, period: periodBounds(now) }];
+  });
+}
+
 type Metered = Pick<ProjectRow, 'settings' | 'usage'>;
 
 /** The first quota of the month that is used up; null when none is. */

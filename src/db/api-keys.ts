@@ -7,6 +7,10 @@ export const keysChannel = 'catnap_keys';
 
 export type ApiKeyKind = 'personal' | 'organization' | 'project';
 
+/** What a key may do with what it reaches; `core/key-scope.ts` says what each of them means. */
+export const apiKeyScopes = ['full', 'read_only', 'branches', 'sql'] as const;
+export type ApiKeyScope = (typeof apiKeyScopes)[number];
+
 export interface ApiKeyRow {
   readonly id: number;
   readonly tokenHash: Uint8Array;
@@ -15,6 +19,9 @@ export interface ApiKeyRow {
   readonly organizationId: OrganizationId | null;
   readonly projectId: ProjectId | null;
   readonly name: string;
+  readonly scope: ApiKeyScope;
+  /** From then on it does not work; null is never. */
+  readonly expiresAt: Date | null;
   readonly createdBy: UserId;
   readonly createdByName: string;
   readonly createdAt: Date;
@@ -25,35 +32,33 @@ export interface ApiKeyRow {
 export type NewApiKey = Pick<
   ApiKeyRow,
   'tokenHash' | 'kind' | 'userId' | 'organizationId' | 'projectId' | 'name' | 'createdBy'
->;
+> &
+  Partial<Pick<ApiKeyRow, 'scope' | 'expiresAt'>>;
 
 const columns = (sql: Sql) => sql`k.*, u.name as created_by_name`;
 
 export async function insertApiKey(sql: Sql, key: NewApiKey): Promise<ApiKeyRow> {
   return one(
     await sql<ApiKeyRow[]>`
-      with k as (insert into api_keys ${sql(
-        key,
-        'tokenHash',
-        'kind',
-        'userId',
-        'organizationId',
-        'projectId',
-        'name',
-        'createdBy',
-      )} returning *)
+      with k as (insert into api_keys ${sql({ scope: 'full', expiresAt: null, ...key })} returning *)
       select ${columns(sql)} from k join users u on u.id = k.created_by`,
   );
 }
 
-/** A key of a project that is being deleted no longer counts. */
-export async function selectApiKeyByHash(sql: Sql, tokenHash: Uint8Array): Promise<ApiKeyRow | undefined> {
+/** A key that has expired, or whose project is being deleted, no longer counts. */
+export async function selectApiKeyByHash(sql: Sql, tokenHash: Uint8Array, now: Date): Promise<ApiKeyRow | undefined> {
   return first(
     await sql<ApiKeyRow[]>`
       select ${columns(sql)} from api_keys k join users u on u.id = k.created_by
       left join projects p on p.id = k.project_id
-      where k.token_hash = ${tokenHash} and p.deleting_at is null`,
+      where k.token_hash = ${tokenHash} and p.deleting_at is null
+        and (k.expires_at is null or k.expires_at > ${now})`,
   );
+}
+
+/** Also of a key that no longer counts: a token belongs to one key. */
+export async function isTokenKnown(sql: Sql, tokenHash: Uint8Array): Promise<boolean> {
+  return (await sql`select 1 from api_keys where token_hash = ${tokenHash}`).length > 0;
 }
 
 export async function selectPersonalApiKeys(sql: Sql, userId: UserId): Promise<ApiKeyRow[]> {
@@ -93,9 +98,12 @@ export async function notifyKeysChanged(tx: Tx, of: number | ProjectId): Promise
   await tx`select pg_notify(${keysChannel}, ${String(of)})`;
 }
 
-/** Whether anybody can still act for this user. */
-export async function hasPersonalApiKey(sql: Sql, userId: UserId): Promise<boolean> {
-  return (await sql`select 1 from api_keys where user_id = ${userId} limit 1`).length > 0;
+/** Whether anybody can still make keys for this user. */
+export async function hasFullPersonalApiKey(sql: Sql, userId: UserId, now: Date): Promise<boolean> {
+  const rows = await sql`
+    select 1 from api_keys
+    where user_id = ${userId} and scope = 'full' and (expires_at is null or expires_at > ${now}) limit 1`;
+  return rows.length > 0;
 }
 
 export interface ApiKeyUse {

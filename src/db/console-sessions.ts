@@ -17,14 +17,15 @@ export async function insertConsoleSession(sql: Sql, session: NewConsoleToken, k
       order by created_at desc, token_hash offset ${keptOfEachKey})`;
 }
 
-/** The key behind a sign-in; a key of a project that is being deleted no longer counts. */
+/** The key behind a sign-in; a key that has expired, or whose project is being deleted, no longer counts. */
 export async function selectConsoleSession(sql: Sql, tokenHash: Uint8Array, now: Date): Promise<ApiKeyRow | undefined> {
   return first(
     await sql<ApiKeyRow[]>`
       select k.*, u.name as created_by_name from console_sessions s
       join api_keys k on k.id = s.api_key_id join users u on u.id = k.created_by
       left join projects p on p.id = k.project_id
-      where s.token_hash = ${tokenHash} and s.expires_at > ${now} and p.deleting_at is null`,
+      where s.token_hash = ${tokenHash} and s.expires_at > ${now} and p.deleting_at is null
+        and (k.expires_at is null or k.expires_at > ${now})`,
   );
 }
 

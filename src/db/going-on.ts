@@ -19,6 +19,8 @@ export async function isAnythingGoingOn(sql: Sql, now: Date): Promise<boolean> {
         or exists (select from branches where expires_at <= ${now} and deleting_at is null)
         or exists (select from snapshots where expires_at <= ${now} and deleting_at is null)
         or exists (select from snapshot_schedules where next_at <= ${now})
+        or exists (select from webhook_deliveries d join webhooks w on w.id = d.webhook_id
+          where d.status = 'pending' and d.due_at <= ${now} and w.is_enabled)
         or exists (select from auth_leftovers where retry_at <= now())
         or exists (select from auth_integrations where status = 'active' and (
           transfer_status = 'initiated' and owned_by = 'neon'

@@ -44,6 +44,13 @@ export async function selectRole(sql: Sql, branchId: BranchId, name: string): Pr
   );
 }
 
+/** The roles of this name on branches that limited keys must not get into: the default one and protected ones. */
+export async function selectGuardedRoles(sql: Sql, projectId: ProjectId, name: string): Promise<RoleRow[]> {
+  return sql<RoleRow[]>`
+    select r.* from roles r join branches b on b.id = r.branch_id
+    where b.project_id = ${projectId} and (b.is_default or b.protected) and r.name = ${name}`;
+}
+
 export async function selectRolesToApply(sql: Sql, branchId: BranchId): Promise<RoleRow[]> {
   return sql<RoleRow[]>`select * from roles where branch_id = ${branchId} and pending order by id`;
 }

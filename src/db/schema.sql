@@ -15,6 +15,8 @@ create table api_keys (
   created_at timestamp with time zone default now() not null,
   last_used_at timestamp with time zone,
   last_used_from_addr text default ''::text not null,
+  scope text default 'full'::text not null,
+  expires_at timestamp with time zone,
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_token_hash_key UNIQUE (token_hash),
   constraint api_keys_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
@@ -24,7 +26,8 @@ create table api_keys (
   constraint api_keys_check CHECK (((kind = 'personal'::text) = (user_id IS NOT NULL))),
   constraint api_keys_check1 CHECK (((kind = 'personal'::text) = (organization_id IS NULL))),
   constraint api_keys_check2 CHECK (((kind = 'project'::text) = (project_id IS NOT NULL))),
-  constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['personal'::text, 'organization'::text, 'project'::text])))
+  constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['personal'::text, 'organization'::text, 'project'::text]))),
+  constraint api_keys_scope_check CHECK ((scope = ANY (ARRAY['full'::text, 'read_only'::text, 'branches'::text, 'sql'::text])))
 );
 
 create table auth_integrations (
@@ -625,6 +628,43 @@ create table waiting_logins (
   constraint waiting_logins_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES endpoints(id) ON DELETE CASCADE
 );
 CREATE INDEX waiting_logins_of_client ON catnap.waiting_logins USING btree (client_key) WHERE (decided_at IS NULL);
+
+create table webhook_deliveries (
+  id uuid not null,
+  webhook_id text not null,
+  event_id text not null,
+  event text not null,
+  body text not null,
+  replay_of uuid,
+  status text default 'pending'::text not null,
+  attempts integer default 0 not null,
+  due_at timestamp with time zone not null,
+  response_status integer,
+  error text,
+  created_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint webhook_deliveries_pkey PRIMARY KEY (id),
+  constraint webhook_deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
+  constraint webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text])))
+);
+CREATE INDEX webhook_deliveries_due ON catnap.webhook_deliveries USING btree (due_at) WHERE (status = 'pending'::text);
+CREATE INDEX webhook_deliveries_of_webhook ON catnap.webhook_deliveries USING btree (webhook_id, created_at DESC);
+CREATE UNIQUE INDEX webhook_deliveries_once ON catnap.webhook_deliveries USING btree (webhook_id, event_id) WHERE (replay_of IS NULL);
+
+create table webhooks (
+  id text not null,
+  project_id text not null,
+  url text not null,
+  events text[] not null,
+  secret bytea not null,
+  is_enabled boolean default true not null,
+  failing_since timestamp with time zone,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  updated_at timestamp with time zone default clock_timestamp() not null,
+  constraint webhooks_pkey PRIMARY KEY (id),
+  constraint webhooks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX webhooks_of_project ON catnap.webhooks USING btree (project_id, created_at);
 
 create view auth_user_log as
  SELECT stack_user_changes.seq,

@@ -15,6 +15,7 @@ export type OperationId = Brand<'OperationId'>;
 export type UserId = Brand<'UserId'>;
 export type SnapshotId = Brand<'SnapshotId'>;
 export type SavedQueryId = Brand<'SavedQueryId'>;
+export type WebhookId = Brand<'WebhookId'>;
 
 export const idPattern = '^[a-z0-9-]{1,60}$';
 export const uuidPattern = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$';
@@ -33,12 +34,14 @@ export const asOperationId = (text: string) => text as OperationId;
 export const asUserId = (text: string) => text as UserId;
 export const asSnapshotId = (text: string) => text as SnapshotId;
 export const asSavedQueryId = (text: string) => text as SavedQueryId;
+export const asWebhookId = (text: string) => text as WebhookId;
 
 export const newProjectId = () => asProjectId(`${wordPair()}-${digits(8)}`);
 export const newBranchId = () => asBranchId(`br-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newEndpointId = () => asEndpointId(`ep-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newSnapshotId = () => asSnapshotId(`snap-${wordPair()}-${randomText(8, lowerAlphanumeric)}`);
 export const newSavedQueryId = () => asSavedQueryId(`query-${randomText(16, lowerAlphanumeric)}`);
+export const newWebhookId = () => asWebhookId(`hook-${randomText(16, lowerAlphanumeric)}`);
 /** The compute of a look into the past; it has no row among the endpoints. */
 export const newLookId = () => asEndpointId(`look-${randomText(12, lowerAlphanumeric)}`);
 export const isLookId = (id: string) => id.startsWith('look-');

@@ -19,6 +19,14 @@ export function outboundPolicy(config: Pick<Config, 'privateKeySets' | 'publicUr
   return { allowPrivate: config.privateKeySets, ownOrigin: new URL(config.publicUrl).origin };
 }
 
+/**
+ * For the webhooks of projects. Catnap's own port is no exception for them: nobody needs it to be told of events. Plain
+ * HTTP may go to private networks, where they may be reached.
+ */
+export function webhookPolicy(config: Pick<Config, 'privateKeySets'>): OutboundPolicy {
+  return { allowPrivate: config.privateKeySets, ownOrigin: '', allowPlain: true };
+}
+
 const urlLengthMax = 2_048;
 
 /** What is wrong with a URL as it is written, or null. What its name resolves to is checked at each fetch. */

@@ -3,7 +3,7 @@
  * derive the keys of a password. Owns SASLprep too, because a password must be prepared exactly as Postgres and
  * libpq do it or the two sides derive different keys. No exchange of messages here: that is `proxy/protocol/scram.ts`.
  */
-import { createHash, createHmac, pbkdf2, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { createHash, createHmac, pbkdf2, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export interface ScramVerifier {
   readonly iterations: number;
@@ -61,6 +61,14 @@ export function deriveKeys(password: string | Uint8Array, salt: Buffer, iteratio
       else resolve(keysOf(salted));
     });
   });
+}
+
+/** Whether a server that holds this verifier lets the password in. */
+export async function isPasswordOf(verifier: string, password: string): Promise<boolean> {
+  const parsed = parseVerifier(verifier);
+  if (parsed === null) return false;
+  const { storedKey } = await deriveKeys(password, parsed.salt, parsed.iterations);
+  return timingSafeEqual(storedKey, parsed.storedKey);
 }
 
 export function hmac(key: Buffer, data: string | Buffer): Buffer {

@@ -100,7 +100,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   [
     'CATNAP_PRIVATE_JWKS',
     '`on` on loopback, else `off`',
-    'Whether key sets of third parties may be read from this machine and from private networks, and webhooks of the auth provider sent there: `on` or `off`.',
+    'Whether key sets of third parties may be read from this machine and from private networks, and webhooks sent there, those of projects and of the auth provider: `on` or `off`.',
   ],
   ['CATNAP_RATE_LIMIT', '`off` on loopback, else `700`', 'Requests a minute for one key, or `off`.'],
   ['CATNAP_SUSPEND_MIN_SECONDS', '`60`', 'Smallest suspend timeout that the API accepts.'],

@@ -18,7 +18,9 @@ export async function recoverKey(config: Config): Promise<RecoveredKey> {
   try {
     return await withSystemDatabase(config, async (database) => {
       const kept = await readApiKey(config.home);
-      if (kept !== undefined && (await isOperatorKey(database.sql, kept))) return { key: kept, isNew: false };
+      if (kept !== undefined && (await isOperatorKey(database.sql, kept, new Date()))) {
+        return { key: kept, isNew: false };
+      }
       return await database.transaction(async (tx) => {
         const key = await makeRecoveredKey(tx);
         // Before the commit: a key that exists only in the database would help nobody.

@@ -32,6 +32,7 @@ import { strayComputes } from '../reconcilers/stray-computes.ts';
 import { makeUsage } from '../reconcilers/usage.ts';
 import { UsersSync } from '../reconcilers/users-sync.ts';
 import { UsersSyncElsewhere } from '../reconcilers/users-sync-elsewhere.ts';
+import { makeWebhooks } from '../reconcilers/webhooks.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
 import { driverChannel } from './channel/driver-channel.ts';
@@ -83,6 +84,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
     quotas,
     makeSizeQuotas(),
     makeDiskRoom(),
+    makeWebhooks(),
     retention,
     providerLeftovers(providers),
     authTransfers(providers),

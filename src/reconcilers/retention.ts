@@ -1,7 +1,8 @@
 /**
  * Deletes old records: finished operations after half a year, stored replies after a day, overtaken changes of users
- * after a week, schemas of the past that nobody fetched, expired sign-ins, reports of proxies that have ended, and old
- * records of the embedded auth provider.
+ * after a week, schemas of the past that nobody fetched, expired sign-ins, reports of proxies that have ended,
+ * deliveries of webhooks after a week or, where an event can last a month, longer, and old records of the embedded auth
+ * provider.
  */
 
 import { forgetOldAuthProviderRecords } from '../auth-provider/core/retention.ts';
@@ -12,12 +13,14 @@ import { deleteOldSchemaReads } from '../db/schema-reads.ts';
 import { deleteOldTransfers } from '../db/transfers.ts';
 import { deleteOvertakenUserChanges } from '../db/users-sync.ts';
 import { deleteExpiredWaitingLogins } from '../db/waiting-logins.ts';
+import { deleteOldWebhookDeliveries } from '../db/webhooks.ts';
 import { dayMs, minuteMs } from '../lib/clock.ts';
 import { type Item, makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 const operationDays = 183;
 const replyHours = 24;
 const unfetchedMinutes = 5;
+const deliveryDays = { days: 7, namedDays: 40 };
 const overtakenChangeMs = 7 * dayMs;
 
 export const retention = makeReconciler('retention', 15 * minuteMs, async (parts) => {
@@ -30,6 +33,7 @@ export const retention = makeReconciler('retention', 15 * minuteMs, async (parts
     forget(parts, 'transfers', () => deleteOldTransfers(sql)),
     forget(parts, 'sign-ins', () => deleteExpiredConsoleTokens(sql)),
     forget(parts, 'links of logins', () => deleteExpiredWaitingLogins(sql)),
+    forget(parts, 'deliveries of webhooks', () => deleteOldWebhookDeliveries(sql, { now, ...deliveryDays })),
     { subject: 'records of the embedded auth provider', work: () => forgetOldAuthProviderRecords(sql, now) },
     forget(parts, 'changes of users', () =>
       deleteOvertakenUserChanges(sql, new Date(now.getTime() - overtakenChangeMs)),

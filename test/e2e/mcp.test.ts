@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../src/cli/kit/client.ts';
 import type { AccessLevel } from '../../src/cli/mcp/access.ts';
 import { listenForMcp } from '../../src/cli/mcp/http.ts';
+import { readKey } from '../../src/cli/mcp/key.ts';
 import { createMcpServer } from '../../src/cli/mcp/server.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
@@ -41,7 +42,8 @@ const url = () => `http://127.0.0.1:${program.httpPort}`;
 /** The server in this process, with another key or bound to a project if asked. */
 async function connect(access: AccessLevel, options: { readonly key?: string; readonly project?: string } = {}) {
   const api = createClient({ url: url(), apiKey: async () => options.key ?? (await program.apiKey()) });
-  const server = createMcpServer(api, { version: '1.2.3', access, project: options.project });
+  const key = await readKey(api);
+  const server = createMcpServer(api, { version: '1.2.3', access, key, project: options.project });
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
   const client = new Client({ name: 'test', version: '1' });
   await Promise.all([server.connect(theirs), client.connect(ours)]);
@@ -230,6 +232,26 @@ test('a key of one project reaches no other, whatever the call names', async () 
   const loose = await connect('write', { key: made.key });
   expect((await call(loose, 'run_sql', { sql: 'SELECT 1', project: other.project.id })).isError).toBe(true);
   await program.removeProject(other.project.id);
+});
+
+test('a key of limited scope gets the tools that make sense with it, and is held to it', async () => {
+  const keyOf = async (scope: string) => (await program.api('POST', '/api_keys', { key_name: scope, scope })).body.key;
+  const reader = await connect('write', { key: await keyOf('read_only'), project: projectId });
+  expect(await namesOf(reader)).toEqual(['compare_schemas', 'describe_branch', 'describe_project', 'list_projects']);
+  expect(reader.getInstructions()).toMatch(/The key of this server may read what Catnap knows/);
+  const asker = await connect('write', { key: await keyOf('sql'), project: projectId });
+  expect(await namesOf(asker)).not.toContain('create_branch');
+  expect((await call(asker, 'run_sql', { sql: 'SELECT 1' })).data.rows).toEqual([[1]]);
+  expect((await call(asker, 'describe_branch')).data.databases).toMatchObject([{ name: 'neondb' }]);
+
+  const brancher = await connect('branch', { key: await keyOf('branches'), project: projectId });
+  const { text } = await call(brancher, 'run_sql', { sql: 'SELECT 1' });
+  expect(text).toMatch(/^API keys of scope branches leave the default branch and protected branches alone/);
+  await call(brancher, 'create_branch', { name: 'agent' });
+  const place = { branch: 'agent' };
+  expect((await call(brancher, 'execute_sql', { ...place, sql: 'DELETE FROM cats' })).isError).toBe(false);
+  expect((await call(brancher, 'run_sql', { ...place, sql: 'SELECT id FROM cats' })).data.rows).toEqual([]);
+  expect((await call(brancher, 'delete_branch', place)).isError).toBe(false);
 });
 
 describe('over HTTP', () => {

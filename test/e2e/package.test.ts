@@ -1,12 +1,17 @@
-/** The npm package: what is in it, and that it runs with nothing but what npm installs beside it. */
+/**
+ * The npm package: what is in it, that it runs with nothing but what npm installs beside it, and what it gives to tests
+ * of other packages.
+ */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, expectTypeOf, test } from 'vitest';
+import type { freshBranch as declared } from '../../bin/testing.mjs';
 import { renderLicenses } from '../../scripts/render-licenses.mjs';
 import { describePackages, installedFolders, readLock } from '../../scripts/third-party.mjs';
+import { freshBranch } from '../../src/processes/testing.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -51,6 +56,9 @@ test('holds the built program and its documents, and nothing that it was made fr
     'LICENSE',
     'README.md',
     'bin/catnap.mjs',
+    'bin/testing.d.mts',
+    'bin/testing.mjs',
+    'dist/testing/processes/testing.js',
     'dist/bin.js',
     'dist/compute/schema-dump/pg_dump.wasm',
     'dist/console/index.html',
@@ -77,8 +85,76 @@ test('runs without compiler, bundler and sources, and says which commit it is', 
   expect(await ask(body.connection_uris[0].connection_uri, 'SELECT 6 * 7')).toBe('42');
   const page = await fetch(`http://127.0.0.1:${program.httpPort}/`);
   expect(await page.text()).toContain('<script type="module"');
-  expect(await program.stop()).toBe(0);
 });
+
+test('gives tests of other packages a fresh branch', async () => {
+  const { uri, branches } = await runOtherTest(await program?.apiKey());
+  expect(uri).toMatch(/^postgresql:/);
+  // The first file has written, the second has not seen it, and nothing is left.
+  expect(branches).toEqual({ during: 3, after: 1, rows: ['2', '1'] });
+  expectTypeOf(freshBranch).toEqualTypeOf<typeof declared>();
+});
+
+test('gives a key of scope branches one with a password of its own', async () => {
+  const { body } = (await program?.api('POST', '/api_keys', { key_name: 'ci', scope: 'branches' })) ?? {};
+  const { uri, branches } = await runOtherTest(body.key);
+  expect(branches).toEqual({ during: 3, after: 1, rows: ['2', '1'] });
+  const { body: main } = (await program?.api('GET', '/projects')) ?? {};
+  const path = `/projects/${main.projects[0].id}/connection_uri?database_name=neondb&role_name=neondb_owner`;
+  const { body: parent } = (await program?.api('GET', path)) ?? {};
+  expect(new URL(uri).password).not.toBe(new URL(parent.uri).password);
+});
+
+test('ends well', async () => {
+  expect(await program?.stop()).toBe(0);
+});
+
+interface OtherTest {
+  readonly uri: string;
+  readonly branches: { readonly during: number; readonly after: number; readonly rows: readonly string[] };
+}
+
+/** In a folder of its own, into which the package is installed, as somebody's tests would. */
+async function runOtherTest(key: string | undefined): Promise<OtherTest> {
+  const place = mkdtempSync(join(folder, 'application-'));
+  mkdirSync(join(place, 'node_modules'));
+  symlinkSync(unpacked, join(place, 'node_modules/catnap'));
+  symlinkSync(join(root, 'node_modules/postgres'), join(place, 'node_modules/postgres'));
+  const script = join(place, 'use.mjs');
+  writeFileSync(script, otherTest);
+  const env = {
+    PATH: process.env.PATH,
+    CATNAP_HOME: program?.home.path,
+    CATNAP_HTTP_PORT: String(program?.httpPort),
+    CATNAP_API_KEY: key,
+  };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script], { cwd: place, encoding: 'utf8', env });
+  if (status !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+const otherTest = `
+import { freshBranch } from 'catnap/testing';
+import postgres from 'postgres';
+const api = 'http://127.0.0.1:' + process.env.CATNAP_HTTP_PORT + '/api/v2';
+const headers = { authorization: 'Bearer ' + process.env.CATNAP_API_KEY };
+const count = async (id) =>
+  (await (await fetch(api + '/projects/' + id + '/branches', { headers })).json()).branches.length;
+const [first, second] = await Promise.all([freshBranch({ project: 'packed' }), freshBranch()]);
+const during = await count(first.projectId);
+const rows = [];
+for (const { uri } of [first, second]) {
+  const sql = postgres(uri, { max: 1, onnotice: () => {} });
+  await sql\`create table if not exists seen (id int)\`;
+  if (rows.length === 0) await sql\`insert into seen values (1)\`;
+  await sql\`insert into seen values (2)\`;
+  rows.push((await sql\`select count(*)::text as n from seen\`)[0].n);
+  await sql.end();
+}
+await Promise.all([first.remove(), first.remove(), second[Symbol.asyncDispose]()]);
+const branches = { during, after: await count(first.projectId), rows };
+console.log(JSON.stringify({ uri: first.uri, branches }));
+`;
 
 test('docs/licenses.md lists what is in it and what is installed with it', () => {
   const { packages } = JSON.parse(readFileSync(join(unpacked, 'dist/origin.json'), 'utf8'));

@@ -50,6 +50,12 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/saved_queries'],
   ['PATCH', '/projects/{project_id}/saved_queries/{saved_query_id}'],
   ['DELETE', '/projects/{project_id}/saved_queries/{saved_query_id}'],
+  ['GET', '/projects/{project_id}/webhooks'],
+  ['POST', '/projects/{project_id}/webhooks'],
+  ['PATCH', '/projects/{project_id}/webhooks/{webhook_id}'],
+  ['DELETE', '/projects/{project_id}/webhooks/{webhook_id}'],
+  ['GET', '/projects/{project_id}/webhooks/{webhook_id}/deliveries'],
+  ['POST', '/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/replay'],
 ];
 
 interface OpenApiReply {

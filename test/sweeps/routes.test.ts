@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addressOf, publishedOperations } from '../../scripts/published-api.mjs';
 import type { RouteFacts } from '../../src/api/plugins/route-table.ts';
 import { makeApi, type TestApi, validateReply } from '../helpers/contract.ts';
+import { insertDelivery } from '../helpers/webhooks.ts';
 
 let api: TestApi;
 let own: Record<string, string>;
@@ -27,7 +28,11 @@ beforeAll(async () => {
   const keySet = await post(`/projects/${made.project.id}/jwks`, jwks);
   const taken = await post(`/projects/${made.project.id}/branches/${made.branch.id}/snapshot`, {});
   const saved = await post(`/projects/${made.project.id}/saved_queries`, { saved_query: { name: 'a', query: '' } });
+  const hook = { url: 'https://hooks.test/', events: ['operation.ended'] };
+  const { webhook } = await post(`/projects/${made.project.id}/webhooks`, { webhook: hook });
   own = {
+    webhook_id: webhook.id,
+    delivery_id: await insertDelivery(api, webhook.id),
     saved_query_id: saved.saved_query.id,
     session_id: '1.1',
     snapshot_id: taken.snapshot.id,
@@ -192,6 +197,8 @@ describe('ids', () => {
     jwks_id: '00000000-0000-4000-8000-000000000002',
     snapshot_id: 'snap-no-snapshot-1',
     saved_query_id: 'query-none',
+    webhook_id: 'hook-none',
+    delivery_id: '00000000-0000-4000-8000-000000000003',
     session_id: '2.2',
   };
   /** A route that answers 501 looks at these first, and at nothing behind them. */
@@ -226,7 +233,7 @@ describe('ids', () => {
     const other = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
     const foreign = { ...own, project_id: other.project.id };
     const nested = withProject().filter((route) =>
-      /:(branch|endpoint|operation|snapshot|saved_query)_id/.test(route.url),
+      /:(branch|endpoint|operation|snapshot|saved_query|webhook)_id/.test(route.url),
     );
     for (const route of nested) {
       const reply = await send(route, foreign, api.token);
@@ -285,6 +292,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     .filter((name) => !published.has(name));
   expect(unknown.sort()).toEqual([
     'DELETE /projects/{}/saved_queries/{}',
+    'DELETE /projects/{}/webhooks/{}',
     'GET /backup',
     'GET /deleted',
     'GET /events',
@@ -294,8 +302,11 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /projects/{}/endpoints/{}/metrics',
     'GET /projects/{}/endpoints/{}/sessions',
     'GET /projects/{}/saved_queries',
+    'GET /projects/{}/webhooks',
+    'GET /projects/{}/webhooks/{}/deliveries',
     'PATCH /organizations/{}',
     'PATCH /projects/{}/saved_queries/{}',
+    'PATCH /projects/{}/webhooks/{}',
     'POST /projects/{}/branches/{}/purge',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',
@@ -303,5 +314,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'POST /projects/{}/endpoints/{}/sessions/{}/terminate',
     'POST /projects/{}/purge',
     'POST /projects/{}/saved_queries',
+    'POST /projects/{}/webhooks',
+    'POST /projects/{}/webhooks/{}/deliveries/{}/replay',
   ]);
 });

@@ -7,6 +7,7 @@ const tags = [
   { name: 'Branches', description: 'A branch owns data: databases and roles.' },
   { name: 'Snapshots', description: 'The data of a branch at a moment, kept until it expires or is deleted.' },
   { name: 'Saved queries', description: 'Queries that people keep with a project, for all who may change it.' },
+  { name: 'Webhooks', description: 'Addresses that are told of what happens in a project, and what was sent to them.' },
   {
     name: 'Endpoints',
     description: 'A compute is a Postgres server attached to a branch. It naps when nobody uses it.',

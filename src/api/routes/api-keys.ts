@@ -26,8 +26,8 @@ import {
   apiKeyView,
   createdApiKeyView,
   keyIdOf,
-  keyNameOf,
   organizationKeyInput,
+  personalKeyInput,
   revokedApiKeyView,
 } from '../views/api-key.ts';
 import { organizationAddress } from '../views/params.ts';
@@ -65,7 +65,7 @@ function personalRoutes(app: App, parts: ApiParts): void {
   };
   app.post('/api_keys', { schema: create }, (request) =>
     write(parts, request, async (scope, caller) =>
-      createdApiKeyView(await createPersonalApiKey(scope, caller, keyNameOf(request.body))),
+      createdApiKeyView(await createPersonalApiKey(scope, caller, personalKeyInput(request.body))),
     ),
   );
 

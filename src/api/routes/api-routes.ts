@@ -30,6 +30,7 @@ import { roleRoutes } from './roles.ts';
 import { savedQueryRoutes } from './saved-queries.ts';
 import { sessionRoutes } from './sessions.ts';
 import { snapshotRoutes } from './snapshots.ts';
+import { webhookRoutes } from './webhooks.ts';
 
 export function apiRoutes(app: App, parts: ApiParts): void {
   projectRoutes(app, parts);
@@ -39,6 +40,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   branchContentRoutes(app, parts);
   snapshotRoutes(app, parts);
   savedQueryRoutes(app, parts);
+  webhookRoutes(app, parts);
   endpointRoutes(app, parts);
   endpointLogsRoutes(app, parts);
   sessionRoutes(app, parts);

@@ -8,6 +8,7 @@ import {
   updateBranchOf,
 } from '../../core/branch.ts';
 import { createBranch } from '../../core/branch-create.ts';
+import { isAllowed } from '../../core/key-scope.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
 import {
@@ -67,7 +68,8 @@ export function branchRoutes(app: App, parts: ApiParts): void {
       await requireGoodSettingsIn(parts, request, projectId, checked);
     }
     return write(parts, request, async (scope, caller) => {
-      return createdBranchView(parts.config, await createBranch(scope, caller, projectId, branchInput(request.body)));
+      const made = await createBranch(scope, caller, projectId, branchInput(request.body));
+      return createdBranchView(parts.config, made, { hasPasswords: isAllowed(caller, 'everything') });
     });
   });
 

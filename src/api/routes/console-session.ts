@@ -30,8 +30,8 @@ export function consoleSessionRoutes(app: App, parts: ApiParts, access: Access):
     const token = sessionTokenOf(request, config);
     const session = token === undefined ? undefined : await findConsoleSession(readScope(parts.core), token);
     if (session === undefined) return { signed_in: false };
-    const { kind, keyId, projectId } = session.caller;
-    return { signed_in: true, key: { id: keyId, name: session.keyName, kind, project_id: projectId } };
+    const { kind, scope, keyId, projectId } = session.caller;
+    return { signed_in: true, key: { id: keyId, name: session.keyName, kind, project_id: projectId, scope } };
   });
 
   app.post(

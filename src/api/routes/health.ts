@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { requireOperator } from '../../core/account.ts';
 import { readScope } from '../../core/context.ts';
+import { requireScope } from '../../core/key-scope.ts';
 import { getSystemStatus } from '../../core/status.ts';
 import { delay } from '../../lib/clock.ts';
 import { type Config, isLoopback } from '../../lib/config.ts';
@@ -36,6 +37,7 @@ export function healthRoutes(app: App, parts: ApiParts, access: Access): void {
     if (!isLocalVisitor(request, parts.config)) {
       const caller = await authenticateRequest(request, access);
       if (!caller) throw new CatnapError('unauthenticated', 'supplied credentials do not pass authentication');
+      requireScope(caller, 'read');
       // The numbers name every project's computes.
       await requireOperator(readScope(parts.core), caller);
     }

@@ -7,6 +7,7 @@ import { Type } from 'typebox';
 import type { Caller } from '../../core/access.ts';
 import { runCommand } from '../../core/command.ts';
 import { readScope } from '../../core/context.ts';
+import { requireScope } from '../../core/key-scope.ts';
 import { confirmWaitingLogin, getWaitingLogin, refuseWaitingLogin } from '../../core/waiting-login.ts';
 import { CatnapError } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
@@ -38,6 +39,8 @@ export function waitingLoginRoutes(app: App, parts: ApiParts, access: Access): v
     // A key in a header is none of a person's; the cookie counts only for requests of our own pages.
     const caller = request.headers.authorization === undefined ? await access.findSignedIn(request) : undefined;
     if (caller === undefined) throw new CatnapError('unauthenticated', 'sign in to the console first');
+    // The client is let in as a role of any branch, which a key of scope `branches` may not choose.
+    if (caller.scope !== 'sql') requireScope(caller, 'everything');
     return caller;
   };
 

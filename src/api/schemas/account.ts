@@ -3,6 +3,7 @@
  * billing part of the record, so it is there and says: nothing is billed.
  */
 import { Type } from 'typebox';
+import { apiKeyScopes } from '../../core/api-key.ts';
 import { idOf, time } from './common.ts';
 
 const text = (description: string) => Type.String({ description });
@@ -59,6 +60,9 @@ export const AuthDetailsReply = Type.Object({
     description: 'A personal key, or a key of an organization (also when it is limited to one project).',
   }),
   auth_data: Type.Optional(Type.String({ description: 'Number of the key.' })),
+  scope: Type.Enum([...apiKeyScopes], { description: 'What the key may do, an addition of Catnap’s.' }),
+  project_id: Type.Optional(idOf('only project that the key reaches, an addition of Catnap’s')),
+  expires_at: Type.Optional(time('When the key stops working, an addition of Catnap’s; absent is never.')),
 });
 
 /** One installation has one region. */

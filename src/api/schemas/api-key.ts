@@ -1,5 +1,6 @@
 /** API keys. The secret is in the reply that makes the key and nowhere else. */
 import { Type } from 'typebox';
+import { apiKeyScopes } from '../../core/api-key.ts';
 import { closed, idOf, time } from './common.ts';
 
 const keyId = Type.Integer({ description: 'Number of the key.' });
@@ -10,6 +11,17 @@ const usage = {
   last_used_at: nullableTime('When it was last used; null before the first time. Up to a minute behind.'),
   last_used_from_addr: Type.String({ description: 'Address that last used it, or empty.' }),
 };
+const limits = {
+  scope: Type.Enum([...apiKeyScopes], {
+    description:
+      'What the key may do with what it reaches, an addition of Catnap’s: everything (`full`); read all but secrets ' +
+      '(`read_only`); that, and make branches and change those that are neither default nor protected (`branches`); ' +
+      'find databases and get their connection strings (`sql`).',
+  }),
+  expires_at: time('From then on the key does not work, an addition of Catnap’s. Absent is never.'),
+};
+const shownLimits = { scope: limits.scope, expires_at: Type.Optional(limits.expires_at) };
+const chosenLimits = { scope: Type.Optional(limits.scope), expires_at: Type.Optional(limits.expires_at) };
 const projectScope = Type.Optional(idOf('only project that the key reaches'));
 
 export const ApiKeyCreated = Type.Object(
@@ -20,6 +32,7 @@ export const ApiKeyCreated = Type.Object(
     created_at: time('When it was made.'),
     created_by: Type.String({ format: 'uuid', description: 'User who made it.' }),
     project_id: projectScope,
+    ...shownLimits,
   },
   { $id: 'ApiKeyCreated', description: 'A new key.' },
 );
@@ -36,6 +49,7 @@ export const ApiKey = Type.Object(
     }),
     ...usage,
     project_id: projectScope,
+    ...shownLimits,
   },
   { $id: 'ApiKey', description: 'A key, without its secret.' },
 );
@@ -57,11 +71,12 @@ export const ApiKeyRevoked = Type.Object(
 );
 
 const keyName = Type.String({ minLength: 1, maxLength: 64, description: 'Name of the key.' });
-export const ApiKeyCreateBody = Type.Object({ key_name: keyName }, closed);
+export const ApiKeyCreateBody = Type.Object({ key_name: keyName, ...chosenLimits }, closed);
 export const OrgApiKeyCreateBody = Type.Object(
   {
     key_name: keyName,
     project_id: Type.Optional(idOf('one project that the key may reach, with edit rights')),
+    ...chosenLimits,
   },
   closed,
 );

@@ -29,6 +29,7 @@ import {
   ProjectSettings,
 } from './settings.ts';
 import { Snapshot } from './snapshot.ts';
+import { Webhook, WebhookDelivery } from './webhook.ts';
 
 export const sharedSchemas = [
   GeneralError,
@@ -52,6 +53,8 @@ export const sharedSchemas = [
   Annotation,
   Snapshot,
   SavedQuery,
+  Webhook,
+  WebhookDelivery,
   Session,
   BranchHistory,
   Project,

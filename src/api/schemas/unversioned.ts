@@ -3,6 +3,7 @@
  * because the published API has no such paths; the clients' types are generated from these as well.
  */
 import { Type } from 'typebox';
+import { apiKeyScopes } from '../../core/api-key.ts';
 import { count, time } from './common.ts';
 
 const localOnly = 'Everything from `driver` on is sent to the same machine, and elsewhere to requests with a key.';
@@ -60,6 +61,7 @@ export const ConsoleSession = Type.Object(
             type: ['string', 'null'],
             description: 'The only project that the key reaches; null unless its kind is `project`.',
           }),
+          scope: Type.Enum([...apiKeyScopes], { description: 'What the key may do.' }),
         },
         { description: 'The key that the sign-in was made with.' },
       ),

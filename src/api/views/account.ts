@@ -5,7 +5,7 @@ import type { getCurrentUser, Organization } from '../../core/account.ts';
 import type { Config, PlanName } from '../../lib/config.ts';
 import type { AuthDetailsReply, CurrentUserReply, RegionsReply } from '../schemas/account.ts';
 import type { Organization as OrganizationSchema } from '../schemas/organization.ts';
-import { time } from './common.ts';
+import { optionalTime, present, time } from './common.ts';
 
 /** The Python SDK knows no newer words than these. */
 export const subscriptionTypes: Readonly<Record<PlanName, string>> = {
@@ -76,5 +76,7 @@ export function authDetailsView(caller: Caller): Static<typeof AuthDetailsReply>
     account_id: caller.organizationId ?? caller.userId,
     auth_method: caller.kind === 'personal' ? 'api_key_user' : 'api_key_org',
     auth_data: String(caller.keyId),
+    scope: caller.scope,
+    ...present({ project_id: caller.projectId, expires_at: optionalTime(caller.expiresAt) }),
   };
 }

@@ -90,14 +90,19 @@ export function annotationView(row: Branch): Static<typeof Annotation> {
   return { object: { type: 'console/branch', id: row.id }, value: row.annotation, created_at: time(row.createdAt) };
 }
 
-export function createdBranchView(config: ApiConfig, made: CreatedBranch): Static<typeof BranchCreateReply> {
+/** Without the connection string for a caller who may not have the passwords, which are those of the parent. */
+export function createdBranchView(
+  config: ApiConfig,
+  made: CreatedBranch,
+  { hasPasswords }: { readonly hasPasswords: boolean },
+): Static<typeof BranchCreateReply> {
   return {
     branch: branchView(made.branch),
     endpoints: made.endpoints.map((row) => endpointView(config, row)),
     operations: operationViews(made.operations),
     roles: made.roles.map((row) => roleView(row)),
     databases: made.databases.map(databaseView),
-    ...(made.connection === null ? {} : { connection_uris: [connectionView(made.connection)] }),
+    ...(made.connection === null || !hasPasswords ? {} : { connection_uris: [connectionView(made.connection)] }),
   };
 }
 

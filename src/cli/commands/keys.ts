@@ -1,13 +1,24 @@
 /** `catnap keys`: lists, creates and revokes API keys, shows where the first one is, and makes one on the machine. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
 import type { CreateApiKeyReply, GetProjectReply, ListApiKeysReply, RevokeApiKeyReply } from '../kit/generated.ts';
 import { keyFile, type RunCommand, readKeyFile, type Session } from '../kit/session.ts';
+import { findProject } from '../kit/targets.ts';
 
 interface Owner {
   readonly org?: string;
   readonly project?: string;
 }
+
+interface Limits {
+  readonly scope?: 'full' | 'read_only' | 'branches' | 'sql';
+  readonly expiresAt?: string;
+}
+
+const scopeOption = new Option(
+  '--scope <scope>',
+  'what the key may do: full; read_only; branches, which also changes those that are neither default nor protected; sql',
+).choices(['full', 'read_only', 'branches', 'sql']);
 
 const orgOption = ['--org <id>', 'keys of this organization instead of your personal ones'] as const;
 
@@ -23,8 +34,10 @@ export function addKeys(program: Command, run: RunCommand): void {
     .description('make a key and print its secret, once')
     .argument('<name>', 'what you will recognise it by')
     .option(...orgOption)
-    .option('--project <id>', 'reach one project only, without the right to delete it')
-    .action((name: string, owner: Owner) => run((session) => createKey(session, name, owner)));
+    .option('--project <project>', 'reach one project only (id or name), without the right to delete it')
+    .addOption(scopeOption)
+    .option('--expires-at <time>', 'when it stops working (default: never)')
+    .action((name: string, options: Owner & Limits) => run((session) => createKey(session, name, options)));
   keys
     .command('revoke')
     .description('make a key stop working, at once')
@@ -47,20 +60,33 @@ async function listKeys({ client, writer }: Session, owner: Owner): Promise<unde
     id: 'id',
     name: 'name',
     ...(owner.org !== undefined && { project_id: 'project' }),
+    scope: 'scope',
+    expires_at: 'expires at',
     created_at: 'created at',
     last_used_at: 'last used at',
   };
   writer.list(await client.get<ListApiKeysReply>(keysPath(owner.org)), columns, 'There are no keys.');
 }
 
-async function createKey(session: Session, name: string, owner: Owner): Promise<undefined> {
+async function createKey(session: Session, name: string, options: Owner & Limits): Promise<undefined> {
   const { client, writer } = session;
-  const org = owner.org ?? (owner.project && (await organizationOf(session, owner.project)));
+  const project = options.project === undefined ? undefined : (await findProject(session, options)).id;
+  const org = options.org ?? (project && (await organizationOf(session, project)));
   const made = await client.post<CreateApiKeyReply>(keysPath(org), {
     key_name: name,
-    ...(owner.project !== undefined && { project_id: owner.project }),
+    project_id: project,
+    scope: options.scope,
+    expires_at: options.expiresAt,
   });
-  writer.record(made, { id: 'id', name: 'name', project_id: 'project', key: 'key' });
+  const columns = {
+    id: 'id',
+    name: 'name',
+    project_id: 'project',
+    scope: 'scope',
+    expires_at: 'expires at',
+    key: 'key',
+  };
+  writer.record(made, columns);
   writer.remark('The key is not shown again.');
 }
 

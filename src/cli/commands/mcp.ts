@@ -34,7 +34,11 @@ async function serve(session: Session, { access, project }: Options): Promise<un
   // Here, because no other command needs the protocol.
   const { createMcpServer } = await import('../mcp/server.ts');
   const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js');
-  const server = createMcpServer(client, { version: parts.version, access, project: bound, link });
+  const { describeKey, readKey } = await import('../mcp/key.ts');
+  const key = await readKey(client);
+  // Standard output belongs to the protocol.
+  parts.stderr.write(`${describeKey(key)}\n`);
+  const server = createMcpServer(client, { version: parts.version, access, key, project: bound, link });
   // The client ends us by closing our input, which the transport does not notice.
   const ended = once(parts.stdin, 'end');
   await server.connect(new StdioServerTransport(parts.stdin, parts.stdout));

@@ -708,6 +708,14 @@ export interface ApiKey {
   readonly last_used_from_addr: string;
   /** Id of the only project that the key reaches. */
   readonly project_id?: string;
+  /**
+   * What the key may do with what it reaches, an addition of Catnap’s: everything (`full`); read all but secrets
+   * (`read_only`); that, and make branches and change those that are neither default nor protected (`branches`); find
+   * databases and get their connection strings (`sql`).
+   */
+  readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
+  /** From then on the key does not work, an addition of Catnap’s. Absent is never. */
+  readonly expires_at?: string;
 }
 
 /** A new key. */
@@ -724,6 +732,14 @@ export interface ApiKeyCreated {
   readonly created_by: string;
   /** Id of the only project that the key reaches. */
   readonly project_id?: string;
+  /**
+   * What the key may do with what it reaches, an addition of Catnap’s: everything (`full`); read all but secrets
+   * (`read_only`); that, and make branches and change those that are neither default nor protected (`branches`); find
+   * databases and get their connection strings (`sql`).
+   */
+  readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
+  /** From then on the key does not work, an addition of Catnap’s. Absent is never. */
+  readonly expires_at?: string;
 }
 
 /** A key that no longer works. */
@@ -978,6 +994,12 @@ export interface GetProjectBranchRolePasswordReply {
   readonly password: string;
 }
 
+export interface ResetProjectBranchRolePasswordReply {
+  readonly role: Role;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
 export interface ListProjectOperationsReply {
   readonly operations: readonly Operation[];
   readonly pagination?: Pagination;
@@ -998,6 +1020,21 @@ export interface GetCurrentUserOrganizationsReply {
 }
 
 export type UpdateOrganizationReply = Organization;
+
+export interface GetAuthDetailsReply {
+  /** User or organization that the key belongs to. */
+  readonly account_id: string;
+  /** A personal key, or a key of an organization (also when it is limited to one project). */
+  readonly auth_method: 'api_key_user' | 'api_key_org';
+  /** Number of the key. */
+  readonly auth_data?: string;
+  /** What the key may do, an addition of Catnap’s. */
+  readonly scope: 'full' | 'read_only' | 'branches' | 'sql';
+  /** Id of the only project that the key reaches, an addition of Catnap’s. */
+  readonly project_id?: string;
+  /** When the key stops working, an addition of Catnap’s; absent is never. */
+  readonly expires_at?: string;
+}
 
 export interface ListOutboxReply {
   readonly mails: readonly {

@@ -7,7 +7,7 @@ import type { GetProjectOperationReply, Operation } from './generated.ts';
 import type { Session } from './session.ts';
 
 const final: readonly Operation['status'][] = ['finished', 'error', 'cancelled', 'skipped'];
-const firstPauseMs = 50;
+const firstPauseMs = 10;
 const longestPauseMs = 1_000;
 
 /** For a person who waits. Throws when one of them has ended in another way than it was meant to. */

@@ -1,5 +1,6 @@
 /** Tools about whole branches: compare, make, delete and restore them, and a way in for other programs. */
 import { z } from 'zod';
+import { resetOwnersPasswords } from '../kit/branch-passwords.ts';
 import { CliFailure } from '../kit/failure.ts';
 import type {
   CreateProjectBranchReply,
@@ -13,12 +14,20 @@ import { untilDone } from '../kit/operations.ts';
 import { momentOf } from '../kit/options.ts';
 import { type BranchTarget, branchOf, connectionOf, findBranch, findCompute, findProject } from '../kit/targets.ts';
 import { branchView, computeView } from './describe-tools.ts';
+import { mayChangeBranches, mayReadAll, mayRunSql } from './key.ts';
 import { adds, changes, databaseInput, type Place, reads, type Toolbox } from './toolbox.ts';
 
 const branchName = z.string().min(1).describe('Id or name of the branch');
 const moment = 'A time (2026-01-31T12:00:00Z) or an LSN (0/1DE2850)';
 
 export function addBranchTools(tools: Toolbox): void {
+  if (mayReadAll(tools.key)) addComparison(tools);
+  if (tools.access !== 'read' && mayChangeBranches(tools.key)) addChanges(tools);
+  // Only here: a branch has the passwords of its parent, so whoever has one string has them all.
+  if (tools.access === 'write' && mayRunSql(tools.key)) addConnectionString(tools);
+}
+
+function addComparison(tools: Toolbox): void {
   tools.add(
     'compare_schemas',
     {
@@ -32,7 +41,9 @@ export function addBranchTools(tools: Toolbox): void {
     },
     ({ base, ...place }) => compare(tools, place, base),
   );
-  if (tools.access === 'read') return;
+}
+
+function addChanges(tools: Toolbox): void {
   tools.add(
     'create_branch',
     {
@@ -79,8 +90,9 @@ export function addBranchTools(tools: Toolbox): void {
     },
     (given) => restore(tools, given),
   );
-  if (tools.access !== 'write') return;
-  // Only here: a branch has the passwords of its parent, so whoever has one string has them all.
+}
+
+function addConnectionString(tools: Toolbox): void {
   tools.add(
     'get_connection_string',
     {
@@ -136,6 +148,8 @@ async function create(tools: Toolbox, given: NewBranch): Promise<object> {
     endpoints: [{ type: 'read_write' }],
   });
   await untilDone(tools.client, made.operations);
+  if (tools.key.scope === 'branches')
+    await resetOwnersPasswords(tools.client, `${project.path}/branches/${made.branch.id}`);
   return { ...branchView(made.branch), state: 'ready', computes: made.endpoints.map(computeView) };
 }
 
@@ -168,6 +182,7 @@ async function restore(tools: Toolbox, given: Restore): Promise<object> {
     preserve_under_name: kept,
   });
   await untilDone(tools.client, operations);
+  if (tools.key.scope === 'branches') await resetOwnersPasswords(tools.client, target.path);
   const { branch } = await tools.client.get<GetProjectBranchReply>(target.path);
   return { ...branchView(branch), kept_in: kept };
 }

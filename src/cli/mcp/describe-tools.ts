@@ -13,6 +13,7 @@ import type {
 } from '../kit/generated.ts';
 import type { SqlResult } from '../kit/run-sql.ts';
 import { findBranch, findProject } from '../kit/targets.ts';
+import { mayReadAll, mayRunSql } from './key.ts';
 import { query } from './sql-tools.ts';
 import { branchInput, databaseInput, type Place, reads, type Toolbox } from './toolbox.ts';
 
@@ -42,6 +43,10 @@ export function addDescribeTools(tools: Toolbox): void {
     },
     (place) => describeBranch(tools, place),
   );
+  if (mayRunSql(tools.key)) addTableTools(tools);
+}
+
+function addTableTools(tools: Toolbox): void {
   tools.add(
     'list_tables',
     {
@@ -93,7 +98,7 @@ async function describeBranch(tools: Toolbox, place: Place): Promise<object> {
   const { endpoints } = await client.get<ListProjectEndpointsReply>(`${path}/endpoints`);
   const { databases } = await client.get<ListProjectBranchDatabasesReply>(`${path}/databases`);
   const { roles } = await client.get<ListProjectBranchRolesReply>(`${path}/roles`);
-  const past = await client.find<GetProjectBranchHistoryReply>(`${path}/history`);
+  const past = mayReadAll(tools.key) ? await client.find<GetProjectBranchHistoryReply>(`${path}/history`) : null;
   return {
     ...branchView(branch),
     computes: endpoints.map(computeView),

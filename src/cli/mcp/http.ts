@@ -7,12 +7,14 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type ApiClient, ApiRefusal } from '../kit/client.ts';
 import { CliFailure } from '../kit/failure.ts';
+import type { GetAuthDetailsReply } from '../kit/generated.ts';
+import type { KeyFacts } from './key.ts';
 import { createMcpServer } from './server.ts';
 import type { McpOptions } from './toolbox.ts';
 
 export const mcpPath = '/mcp';
 
-export interface HttpOptions extends McpOptions {
+export interface HttpOptions extends Omit<McpOptions, 'key'> {
   readonly host: string;
   readonly port: number;
   /** The API as somebody with this key sees it. */
@@ -40,9 +42,9 @@ async function handle(request: IncomingMessage, response: ServerResponse, option
   const [, key] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
   if (key === undefined) return refuse(response, 401, 'send an API key: authorization: Bearer …', challenge);
   const client = options.clientFor(key);
-  const problem = await problemWith(client);
-  if (problem !== null) return refuse(response, problem.status, problem.message, challenge);
-  const server = createMcpServer(client, options);
+  const found = await keyOrProblem(client);
+  if ('status' in found) return refuse(response, found.status, found.message, challenge);
+  const server = createMcpServer(client, { ...options, key: found });
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
   response.once('close', () => void server.close());
   // The SDK's own types disagree about fields that may be undefined.
@@ -52,10 +54,11 @@ async function handle(request: IncomingMessage, response: ServerResponse, option
 
 const challenge = { 'www-authenticate': 'Bearer' };
 
-async function problemWith(client: ApiClient): Promise<{ readonly status: number; readonly message: string } | null> {
+async function keyOrProblem(
+  client: ApiClient,
+): Promise<KeyFacts | { readonly status: number; readonly message: string }> {
   try {
-    await client.get('/auth');
-    return null;
+    return await client.get<GetAuthDetailsReply>('/auth');
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
     const isRefused = error instanceof ApiRefusal && error.status === 401;

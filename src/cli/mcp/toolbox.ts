@@ -8,10 +8,12 @@ import type { Branch } from '../kit/generated.ts';
 import type { Link } from '../kit/link.ts';
 import type { InProject, OnBranch, Reach } from '../kit/targets.ts';
 import type { AccessLevel } from './access.ts';
+import type { KeyFacts } from './key.ts';
 
 export interface McpOptions {
   readonly version: string;
   readonly access: AccessLevel;
+  readonly key: KeyFacts;
   /** The one project that all tools work in; without it each call may name one. */
   readonly project?: string | undefined;
   /** What the folder is linked to. */
@@ -53,6 +55,7 @@ export const databaseInput = {
 export class Toolbox {
   readonly client: ApiClient;
   readonly access: AccessLevel;
+  readonly key: KeyFacts;
   readonly reach: Reach;
   readonly #server: McpServer;
   readonly #project: string | undefined;
@@ -62,6 +65,7 @@ export class Toolbox {
     this.#project = options.project;
     this.client = client;
     this.access = options.access;
+    this.key = options.key;
     this.reach = { client, link: options.link ?? null };
   }
 

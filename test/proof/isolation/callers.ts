@@ -8,6 +8,10 @@ export interface SweepCaller {
   /** Whom the API must not know at all; a stranger with an account; a key of another project of the organization. */
   readonly standing: 'nobody' | 'stranger' | 'sibling';
   readonly own: Holdings;
+  /** Its key may do only some things, whatever they are done to. */
+  readonly isLimited?: boolean;
+  /** Its key may not follow changes, not even of what is its own. */
+  readonly hearsNothing?: boolean;
 }
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -37,7 +41,13 @@ export function callersOf(stage: Stage): SweepCaller[] {
       standing: 'sibling',
       own: stage.sibling,
     },
+    ...Object.entries(tokens.attackerLimited).map(([scope, token]) => ({
+      ...stranger(`${scope} key of somebody else`, bearer(token)),
+      isLimited: true,
+      hearsNothing: scope === 'sql',
+    })),
     nobody('no key', {}),
+    nobody('an expired key of the victim', bearer(tokens.victimExpired)),
     nobody('a key of nobody', bearer('napi_0123456789abcdefghijklmnopqrstuvwxyz')),
     nobody('a pattern for a key', bearer('%')),
     nobody('a revoked key of the victim', bearer(tokens.victimRevoked)),

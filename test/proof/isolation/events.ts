@@ -29,7 +29,8 @@ export async function sweepEvents(stage: Stage): Promise<PartReport> {
     for (const query of queries(stage)) listeners.push(await listen(address, caller, query));
     try {
       const open = listeners.filter(({ status }) => status === 200);
-      const isRight = caller.standing === 'nobody' ? open.length === 0 : open.length === listeners.length;
+      const isDeaf = caller.standing === 'nobody' || caller.hearsNothing === true;
+      const isRight = open.length === (isDeaf ? 0 : listeners.length);
       if (!isRight) changes.push(`${caller.name}: ${listeners.map(({ status }) => status).join(', ')} at /events`);
       if (open.length > 0) await causeOperations(stage, caller);
       for (const listener of open) await hearOwn(listener);

@@ -1,6 +1,6 @@
 /**
  * `npm run isolation`: who can see, change or disturb what belongs to somebody else. Parts, by `--only`: `routes`,
- * `events`, `provider`, `wire`, `sql`, `ssrf`, `browser`, `neighbours`.
+ * `scopes`, `events`, `provider`, `wire`, `sql`, `ssrf`, `browser`, `neighbours`.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 import { keepLedger, proofOptions } from '../ledger.ts';
@@ -10,6 +10,7 @@ import { measureNeighbours } from './neighbours.ts';
 import { sweepProvider } from './provider.ts';
 import type { PartReport } from './report.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
+import { sweepScopes } from './scopes.ts';
 import { tryEscapes } from './sql.ts';
 import { trySsrf } from './ssrf.ts';
 import { makeStage } from './stage.ts';
@@ -36,6 +37,15 @@ part('routes', async () => {
   try {
     expect(await routesThatShow(stage)).toBeGreaterThan(15);
     return await sweepRoutes(stage);
+  } finally {
+    await stage.close();
+  }
+});
+
+part('scopes', async () => {
+  const stage = await makeStage();
+  try {
+    return await sweepScopes(stage);
   } finally {
     await stage.close();
   }

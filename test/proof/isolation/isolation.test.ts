@@ -4,6 +4,7 @@ import { Random } from '../random.ts';
 import { sweepEvents } from './events.ts';
 import { sweepProvider } from './provider.ts';
 import { routesThatShow, sweepRoutes } from './routes.ts';
+import { sweepScopes } from './scopes.ts';
 import { makeStage, type Stage } from './stage.ts';
 import { sweepWire } from './wire.ts';
 
@@ -25,6 +26,15 @@ test('nobody sees or changes what belongs to somebody else', async () => {
   });
   expect([...leaks, ...changes]).toEqual([]);
   expect(attempts).toBeGreaterThan(250);
+});
+
+test('a key of limited scope changes nothing that is not its own branch, and sees no secret', async () => {
+  const random = new Random(17);
+  const { attempts, leaks, changes } = await sweepScopes(stage, {
+    choose: (all) => all.filter(() => random.chance(0.3)),
+  });
+  expect([...leaks, ...changes]).toEqual([]);
+  expect(attempts).toBeGreaterThan(100);
 });
 
 test('nobody hears of operations that are not theirs', async () => {

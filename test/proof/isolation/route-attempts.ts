@@ -33,6 +33,7 @@ const usual: Readonly<Record<string, unknown>> = {
   jwks_url: 'https://made.example.com/jwks.json',
   provider_name: 'made',
   name: 'made',
+  url: 'https://made.example.com/hook',
   key_name: 'made',
   email: 'made@example.com',
   domain: 'https://made.example.com',

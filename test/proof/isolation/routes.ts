@@ -43,7 +43,7 @@ export async function sweepRoutes(stage: Stage, { choose = (all) => all }: Sweep
     );
     const statuses = new Map<number, number>();
     for (const [at, attempt] of attempts.entries()) {
-      const reply = await send(stage, caller, attempt);
+      const reply = await send(stage, caller.headers, attempt);
       judge(stage, caller, attempt, reply, found);
       statuses.set(reply.statusCode, (statuses.get(reply.statusCode) ?? 0) + 1);
       say(at, attempts.length);
@@ -69,13 +69,17 @@ export async function sweepRoutes(stage: Stage, { choose = (all) => all }: Sweep
 }
 
 /** It does not end by itself. */
-const isStream = ({ url }: RouteFacts) => url.endsWith('/events');
+export const isStream = ({ url }: RouteFacts) => url.endsWith('/events');
 
-function send(stage: Stage, caller: SweepCaller, { route, url, body }: Attempt): Promise<LightMyRequestResponse> {
+export function send(
+  stage: Stage,
+  headers: SweepCaller['headers'],
+  { route, url, body }: Attempt,
+): Promise<LightMyRequestResponse> {
   return stage.elsewhere.api.app.inject({
     method: route.method as Method,
     url,
-    headers: caller.headers,
+    headers,
     ...(body === undefined ? {} : { payload: body }),
   });
 }
@@ -93,9 +97,14 @@ function judge(
   if (!isRefused(caller, attempt, reply.statusCode)) changes.push(`${what} -> ${reply.statusCode} ${reply.body}`);
 }
 
-function isRefused({ standing }: SweepCaller, { route, place, foreign }: Attempt, status: number): boolean {
+function isRefused(
+  { standing, isLimited = false }: SweepCaller,
+  { route, place, foreign }: Attempt,
+  status: number,
+): boolean {
   if (status >= 500 && status !== 501) return false;
   if (standing === 'nobody') return status === 401;
+  if (isLimited && status === 403) return true;
   switch (place) {
     case 'path':
       // What is not offered looks at whose project, branch or organization it is, and at nothing behind that.
@@ -164,7 +173,7 @@ export async function routesThatShow(stage: Stage): Promise<number> {
 }
 
 /** A digest of each table, and of the auth provider elsewhere. */
-async function world({ elsewhere }: Stage): Promise<Map<string, string>> {
+export async function world({ elsewhere }: Stage): Promise<Map<string, string>> {
   const { sql } = elsewhere.api.core.database;
   const tables = await sql<{ name: string }[]>`
     select tablename as name from pg_tables where schemaname = current_schema() order by 1`;

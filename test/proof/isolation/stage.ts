@@ -5,11 +5,14 @@
  */
 import { drain } from '../../helpers/drain.ts';
 import { makeProviderElsewhere, type ProviderElsewhere } from '../../helpers/provider-elsewhere.ts';
+import { insertDelivery } from '../../helpers/webhooks.ts';
 
 /** In the name of whatever belongs to the victim's project; no reply to somebody else holds it. */
 export const projectMark = 'zq7project';
 /** In what belongs to the victim or to the victim's organization, which a key of another project there may see. */
 export const personMark = 'zq7person';
+
+const limitedScopes = ['read_only', 'branches', 'sql'];
 
 export type Values = Readonly<Record<string, string>>;
 
@@ -29,16 +32,21 @@ export interface Stage {
   /** The other project of the victim's organization. */
   readonly sibling: Holdings;
   readonly tokens: Tokens;
+  /** Keys of the victim's own, by scope. */
+  readonly limited: Values;
   close(): Promise<void>;
 }
 
 export interface Tokens {
   readonly victim: string;
   readonly victimRevoked: string;
+  readonly victimExpired: string;
   readonly victimSession: string;
   readonly attacker: string;
   readonly attackerOrganization: string;
   readonly attackerProject: string;
+  /** By scope. */
+  readonly attackerLimited: Values;
   readonly attackerSession: string;
   readonly attackerEndedSession: string;
   readonly siblingProject: string;
@@ -68,6 +76,15 @@ export async function makeStage(): Promise<Stage> {
 
   const keyOf = async (caller: Caller, body: object) =>
     (await caller.post(`/organizations/${caller.orgId}/api_keys`, body)).key as string;
+  const limitedOf = async (caller: Caller): Promise<Values> => {
+    const made = limitedScopes.map(async (scope) => [
+      scope,
+      (await caller.post('/api_keys', { key_name: scope, scope })).key,
+    ]);
+    return Object.fromEntries(await Promise.all(made));
+  };
+  const expired = await victim.post('/api_keys', { key_name: `${personMark} expired` });
+  await sql`update api_keys set expires_at = now() - interval '1 second' where id = ${expired.id}`;
   const ended = await attacker.post('/api_keys', { key_name: 'ended' });
   const attackerEndedSession = await signIn(elsewhere, ended.key);
   await attacker.remove(`/api_keys/${ended.id}`);
@@ -80,16 +97,19 @@ export async function makeStage(): Promise<Stage> {
     tokens: {
       victim: api.token,
       victimRevoked: revoked.key,
+      victimExpired: expired.key,
       victimSession: await signIn(elsewhere, api.token),
       attacker: api.strangerToken,
       attackerOrganization: await keyOf(attacker, { key_name: 'organization' }),
       attackerProject: await keyOf(attacker, { key_name: 'project', project_id: own.values.project_id }),
+      attackerLimited: await limitedOf(attacker),
       attackerSession: await signIn(elsewhere, api.strangerToken),
       attackerEndedSession,
       siblingProject: await keyOf(victim, { key_name: 'sibling', project_id: sibling.values.project_id }),
       victimRolePassword: held.secrets[0] ?? '',
       authAdminKey: [...standIn.projects.values()][0]?.adminKey ?? '',
     },
+    limited: await limitedOf(victim),
     close: elsewhere.close,
   };
 }
@@ -126,6 +146,9 @@ async function furnish(elsewhere: ProviderElsewhere, caller: Caller, mark: strin
   await drain(api.core, driver);
   const taken = await post(`${branch}/snapshot?name=${mark}-snapshot`);
   const saved = await post(`${project}/saved_queries`, { saved_query: { name: `${mark} query`, query: `-- ${mark}` } });
+  const hook = { url: `https://${mark}.example.com/hook`, events: ['operation.ended'] };
+  const hooked = await post(`${project}/webhooks`, { webhook: hook });
+  const deliveryId = await insertDelivery(api, hooked.webhook.id, `{"mark":"${mark}"}`);
   const keySet = await post(`${project}/jwks`, {
     jwks_url: `https://${mark}.example.com/jwks.json`,
     provider_name: `${mark} provider`,
@@ -155,6 +178,8 @@ async function furnish(elsewhere: ProviderElsewhere, caller: Caller, mark: strin
       snapshot_id: taken.snapshot.id,
       saved_query_id: saved.saved_query.id,
       session_id: '1.1',
+      webhook_id: hooked.webhook.id,
+      delivery_id: deliveryId,
       jwks_id: keySet.jwks.id,
       org_id: caller.orgId,
       source_org_id: caller.orgId,
@@ -164,7 +189,7 @@ async function furnish(elsewhere: ProviderElsewhere, caller: Caller, mark: strin
       auth_user_id: String(user.id),
       oauth_provider_id: 'google',
     },
-    secrets: [password, key.key, provided.adminKey].filter((secret) => secret !== undefined),
+    secrets: [password, key.key, hooked.secret, provided.adminKey].filter((secret) => secret !== undefined),
   };
 }
 
