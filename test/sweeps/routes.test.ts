@@ -293,6 +293,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /projects/{}/endpoints/{}/logs',
     'GET /projects/{}/endpoints/{}/metrics',
     'GET /projects/{}/endpoints/{}/sessions',
+    'GET /projects/{}/extensions',
     'GET /projects/{}/saved_queries',
     'PATCH /organizations/{}',
     'PATCH /projects/{}/saved_queries/{}',

@@ -32,7 +32,8 @@ export class KubernetesDriverHost implements DriverHost {
   constructor(settings: KubernetesSettings, config: Config, layout: Layout, log: Logger) {
     this.#settings = settings;
     this.#log = log;
-    this.#majors = new Majors(config, layout);
+    // For the check of settings alone: no compute runs from these binaries.
+    this.#majors = new Majors({ ...config, extensions: { roots: { 17: [], 18: [] }, allowed: [] } }, layout);
   }
 
   async prepare(progress: (line: string) => void): Promise<void> {
