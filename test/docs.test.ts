@@ -170,6 +170,7 @@ test('every setting that is documented is read, and bad values name it', () => {
     CATNAP_KUBERNETES_STORAGE_CLASS: 'No Name',
     CATNAP_KUBERNETES_SNAPSHOT_CLASS: 'No Name',
     'CATNAP_PG_BIN_<major>': 'relative',
+    CATNAP_EXTENSIONS_ALLOW: 'Not A Name',
   };
   for (const [name] of settingDocs) {
     const variable = name.replace('<major>', '16');

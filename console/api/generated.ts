@@ -1958,6 +1958,25 @@ export interface GetAvailablePreloadLibrariesReply {
   }[];
 }
 
+export interface ListProjectExtensionsReply {
+  readonly extensions: readonly {
+    /** As `CREATE EXTENSION` takes it. */
+    readonly name: string;
+    /** The version that would be created. */
+    readonly version?: string;
+    /** What it is for, in its own words. */
+    readonly comment: string;
+    /** `Catnap`, or the folder of the machine that has its files. */
+    readonly origin: string;
+    /** Whether the owner of a database can create it. */
+    readonly offered: boolean;
+    /** Why it is not offered. */
+    readonly reason?: string;
+  }[];
+  /** Why there may be other extensions than the listed ones. */
+  readonly note?: string;
+}
+
 export interface ListProjectBranchBucketsReply {
   readonly buckets: readonly Readonly<Record<string, unknown>>[];
 }

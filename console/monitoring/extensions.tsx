@@ -1,10 +1,12 @@
 /** The extensions that a database has, and those that it could have; installing and removing shows its SQL first. */
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { api, at } from '../api/client.ts';
+import type { ListProjectExtensionsReply } from '../api/generated.ts';
 import { runSql } from '../api/sql.ts';
 import { useConfirm } from '../forms/use-form.ts';
 import { quoteName } from '../grid/formats.ts';
-import { Badge } from '../ui/bits.tsx';
+import { Badge, Card } from '../ui/bits.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { count } from '../ui/format.ts';
@@ -41,10 +43,25 @@ async function readExtensions(uri: string): Promise<readonly Extension[]> {
 const extensionsQuery = (uri: string) =>
   queryOptions({ queryKey: ['extensions', uri], queryFn: () => readExtensions(uri), ...askedOnce });
 
+/** What the machine has and does not offer, with the reason. */
+const withheldQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['withheld-extensions', projectId],
+    queryFn: async () => {
+      const { extensions } = await api<ListProjectExtensionsReply>('GET', at`/projects/${projectId}/extensions`);
+      return extensions.filter(({ offered }) => !offered);
+    },
+    ...askedOnce,
+  });
+
+type Withheld = ListProjectExtensionsReply['extensions'][number];
+
 type Change = { readonly verb: 'install' | 'update' | 'remove'; readonly extension: Extension };
 
-export function Extensions({ uri, database, choice }: DatabaseTarget) {
+export function Extensions({ endpoint, uri, database, choice }: DatabaseTarget) {
   const extensions = useQuery(extensionsQuery(uri));
+  const { data: withheld = [] } = useQuery(withheldQuery(endpoint.project_id));
+  const isWithheld = (name: string) => withheld.some((one) => one.name === name);
   const [words, setWords] = useState('');
   const [change, setChange] = useState<Change | null>(null);
   return (
@@ -62,9 +79,20 @@ export function Extensions({ uri, database, choice }: DatabaseTarget) {
       <Loaded query={extensions} lines={8}>
         {(found) => {
           const wanted = words.trim().toLowerCase();
-          const shown = found.filter(({ name, comment }) => `${name} ${comment}`.toLowerCase().includes(wanted));
-          if (shown.length === 0) return <Empty title={`No extension has “${words}” in its name or purpose.`} />;
-          return <ExtensionTable extensions={shown} onChange={setChange} />;
+          const fits = ({ name, comment }: { name: string; comment: string }) =>
+            `${name} ${comment}`.toLowerCase().includes(wanted);
+          // One that is installed can be removed, whether it is offered or not.
+          const shown = found.filter((one) => fits(one) && (one.installed !== null || !isWithheld(one.name)));
+          const others = withheld.filter(fits);
+          if (shown.length + others.length === 0) {
+            return <Empty title={`No extension has “${words}” in its name or purpose.`} />;
+          }
+          return (
+            <>
+              {shown.length > 0 && <ExtensionTable extensions={shown} onChange={setChange} />}
+              {others.length > 0 && <WithheldTable extensions={others} />}
+            </>
+          );
         }}
       </Loaded>
       {change !== null && (
@@ -121,6 +149,24 @@ function ExtensionTable({ extensions, onChange }: ExtensionTableProps) {
         })}
       </Table>
     </div>
+  );
+}
+
+function WithheldTable({ extensions }: { readonly extensions: readonly Withheld[] }) {
+  return (
+    <Card title="Not offered">
+      <Table label="Extensions that are not offered" columns={['Name', 'Version', 'Why']}>
+        {extensions.map(({ name, version, reason }) => (
+          <tr key={name}>
+            <td>
+              <code>{name}</code>
+            </td>
+            <td className="number">{version}</td>
+            <td className="hint">{reason}</td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
   );
 }
 

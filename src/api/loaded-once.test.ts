@@ -32,6 +32,7 @@ test('building the application and answering requests reads no file of the progr
     keyUses: { record: () => {} },
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
+    listExtensions: async () => ({ extensions: [], note: null }),
     readLog: async () => [],
     sessions: { read: async () => [], signal: async () => false },
     dumpSchema: async () => '',

@@ -1,6 +1,7 @@
 /** The `settings` of a compute: server settings, and the libraries that its server loads when it starts. */
 import type { EndpointRow, EndpointSettings, PreloadLibraries } from '../db/endpoints.ts';
 import type { ProjectRow, ProjectSettings } from '../db/projects.ts';
+import type { Config } from '../lib/config.ts';
 import { invalid } from '../lib/errors.ts';
 import type { SizeRange } from '../lib/model.ts';
 import { requirePgSettings } from './pg-settings.ts';
@@ -22,12 +23,24 @@ export const availableLibraries: readonly Library[] = [
     isDefault: true,
   },
 ];
+
+/** Those, and what the operator has added; whether this machine has the latter, Postgres is asked. */
+export function librariesWith({ allowed }: Config['extensions']): readonly Library[] {
+  const description = 'Added by the operator of this Catnap.';
+  const known = namesOf(availableLibraries);
+  const more = allowed.filter((name) => !known.includes(name));
+  return [...availableLibraries, ...more.map((name) => ({ name, description, isDefault: false }))];
+}
+
 const namesOf = (libraries: readonly Library[]) => libraries.map(({ name }) => name);
 
-export function requireEndpointSettings(settings: EndpointSettings): EndpointSettings {
+export function requireEndpointSettings(
+  settings: EndpointSettings,
+  config: Pick<Config, 'extensions'>,
+): EndpointSettings {
   const field = 'body.endpoint.settings';
   requireNoPoolerSettings(settings.pgbouncer_settings, field);
-  requirePreloadLibraries(settings.preload_libraries, `${field}.preload_libraries`);
+  requirePreloadLibraries(settings.preload_libraries, `${field}.preload_libraries`, config);
   return {
     ...(settings.pg_settings && { pg_settings: requirePgSettings(settings.pg_settings, `${field}.pg_settings`) }),
     ...(settings.preload_libraries && { preload_libraries: settings.preload_libraries }),
@@ -41,9 +54,13 @@ export function requireNoPoolerSettings(given: EndpointSettings['pgbouncer_setti
   }
 }
 
-export function requirePreloadLibraries(chosen: PreloadLibraries | undefined, field: string): void {
+export function requirePreloadLibraries(
+  chosen: PreloadLibraries | undefined,
+  field: string,
+  { extensions }: Pick<Config, 'extensions'>,
+): void {
   for (const library of chosen?.enabled_libraries ?? []) {
-    const allowed = namesOf(availableLibraries);
+    const allowed = namesOf(librariesWith(extensions));
     if (allowed.includes(library)) continue;
     throw invalid(`invalid request: ${field}.enabled_libraries must be of ${allowed.join(', ')}; got ${library}`);
   }

@@ -11,6 +11,7 @@ import {
   updateEndpoint,
 } from '../db/endpoints.ts';
 import type { ProjectRow } from '../db/projects.ts';
+import type { Config } from '../lib/config.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { type Caller, planOfProject, requireBranch, requireEndpoint, requireProjectLocked } from './access.ts';
@@ -58,7 +59,7 @@ export async function updateEndpointOf(
   const project = await requireProjectLocked(scope, caller, address.projectId);
   const endpoint = await requireEndpoint(scope, address.projectId, address.endpointId);
   requireProvisioner(changes.provisioner, 'body.endpoint.provisioner');
-  const next = withChanges(endpoint, changes);
+  const next = withChanges(endpoint, changes, scope.config);
   const plan = await planOfProject(scope, project);
   if (next.minCu !== endpoint.minCu || next.maxCu !== endpoint.maxCu) requireSize(next, plan);
   if (next.suspendTimeoutSeconds !== endpoint.suspendTimeoutSeconds) {
@@ -105,8 +106,8 @@ type Editable = Pick<
   | 'passwordlessAccess'
 >;
 
-function withChanges(endpoint: Endpoint, changes: EndpointChanges): Editable {
-  const settings = changes.settings && requireEndpointSettings(changes.settings);
+function withChanges(endpoint: Endpoint, changes: EndpointChanges, config: Config): Editable {
+  const settings = changes.settings && requireEndpointSettings(changes.settings, config);
   return {
     minCu: changes.minCu ?? endpoint.minCu,
     maxCu: changes.maxCu ?? endpoint.maxCu,

@@ -171,7 +171,7 @@ function endpointFrom(
     name: input.name ?? null,
     ...size,
     suspendTimeoutSeconds,
-    settings: { ...pgSettings, ...(input.settings && requireEndpointSettings(input.settings)) },
+    settings: { ...pgSettings, ...(input.settings && requireEndpointSettings(input.settings, scope.config)) },
     poolerEnabled: input.poolerEnabled ?? true,
     disabled: input.disabled ?? false,
     passwordlessAccess: input.passwordlessAccess ?? true,

@@ -19,8 +19,8 @@ const allowed = names(`
   default_transaction_deferrable default_transaction_isolation default_transaction_read_only
   effective_cache_size effective_io_concurrency enable_* escape_string_warning event_triggers
   extra_float_digits file_copy_method debug_parallel_query from_collapse_limit geqo* gin_*
-  hash_mem_multiplier icu_validation_level idle_in_transaction_session_timeout idle_replication_slot_timeout
-  idle_session_timeout intervalstyle io_combine_limit io_max_combine_limit join_collapse_limit lc_messages lc_monetary
+  hash_mem_multiplier hnsw.* icu_validation_level idle_in_transaction_session_timeout idle_replication_slot_timeout
+  idle_session_timeout intervalstyle io_combine_limit io_max_combine_limit ivfflat.* join_collapse_limit lc_messages lc_monetary
   lc_numeric lc_time lo_compat_privileges lock_timeout logical_decoding_work_mem maintenance_io_concurrency
   maintenance_work_mem max_locks_per_transaction max_parallel_* max_pred_locks_* max_prepared_transactions
   max_stack_depth max_wal_size min_dynamic_shared_memory min_parallel_* min_wal_size multixact_*_buffers

@@ -149,7 +149,7 @@ function newProject(
   }
   requireProvisioner(input.provisioner, 'body.project.provisioner');
   requireSingleValues(input.settings);
-  requirePreloadLibraries(input.settings?.preload_libraries, 'body.project.settings.preload_libraries');
+  requirePreloadLibraries(input.settings?.preload_libraries, 'body.project.settings.preload_libraries', config);
   requireMaintenanceWindow(input.settings?.maintenance_window);
   const id = newProjectId();
   const name = input.name ?? id;

@@ -128,7 +128,7 @@ export async function updateProjectOf(
     throw invalid('invalid request: body.project.settings.enable_logical_replication cannot be turned off again');
   }
   requireSingleValues(change.settings);
-  requirePreloadLibraries(change.settings?.preload_libraries, 'body.project.settings.preload_libraries');
+  requirePreloadLibraries(change.settings?.preload_libraries, 'body.project.settings.preload_libraries', scope.config);
   requireMaintenanceWindow(change.settings?.maintenance_window);
   const organization = await selectOrganization(scope.tx, project.organizationId);
   if (organization === undefined) throw notFound('project');

@@ -7,6 +7,7 @@ import { isAbsolute, join } from 'node:path';
 import { type BackupSettings, readBackupSettings } from './backup-settings.ts';
 import { daySeconds } from './clock.ts';
 import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
+import { type ExtensionSettings, readExtensionSettings } from './extension-settings.ts';
 import { parseIpRule } from './ip.ts';
 import { type KubernetesSettings, readKubernetesSettings } from './kubernetes-settings.ts';
 import { type LogLevel, logLevels } from './log.ts';
@@ -93,6 +94,7 @@ export interface Config {
   readonly defaultPlan: PlanName;
   /** Directories of binaries that replace the embedded ones, by major. */
   readonly pgBin: Readonly<Record<number, string>>;
+  readonly extensions: ExtensionSettings;
   /** The path that is searched for the machine's programs. */
   readonly programPath: string;
   /** Every major a project may ask for, ascending. */
@@ -172,6 +174,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     ),
     defaultPlan: choice(env, 'CATNAP_DEFAULT_PLAN', planNames, 'scale'),
     pgBin,
+    extensions: readExtensionSettings(env, embeddedMajors),
     programPath: env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
     pgVersions: kubernetes === undefined ? majors : Object.keys(kubernetes.images).map(Number),
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
@@ -228,8 +231,9 @@ function urlHostname(bind: string): string {
 }
 
 function readHome(env: Environment, isRoot: boolean): string {
-  const fallback = isRoot ? '/var/lib/catnap' : join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'catnap');
-  const home = isSet(env, 'CATNAP_HOME') ? (env.CATNAP_HOME ?? fallback) : fallback;
+  // Not asked where it is not needed: a user without an entry in /etc/passwd may have no home directory.
+  const usual = () => join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'catnap');
+  const home = isSet(env, 'CATNAP_HOME') ? (env.CATNAP_HOME ?? '') : isRoot ? '/var/lib/catnap' : usual();
   if (!isAbsolute(home) || home === '/') throw new ConfigError('CATNAP_HOME', home, 'an absolute path other than /');
   return home.replace(/\/+$/, '');
 }

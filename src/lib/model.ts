@@ -116,3 +116,22 @@ export interface LogEntry {
   readonly level: string | null;
   readonly message: string;
 }
+
+/** An extension that a server has, or could have. */
+export interface ExtensionFact {
+  readonly name: string;
+  readonly version: string | null;
+  readonly comment: string;
+  /** Where it comes from: Catnap's own copy of Postgres, or a folder of the machine. */
+  readonly origin: string;
+  /** An owner can create it. */
+  readonly isOffered: boolean;
+  /** Why it is not offered, in one sentence for people; null where it is. */
+  readonly reason: string | null;
+}
+
+export interface ExtensionFacts {
+  readonly extensions: readonly ExtensionFact[];
+  /** Why there may be others; null where the list is complete. */
+  readonly note: string | null;
+}

@@ -9,13 +9,15 @@ export interface ProgramOptions {
   readonly uid?: number | null;
   readonly gid?: number | null;
   readonly input?: string;
+  readonly cwd?: string;
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export function runProgram(file: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, {
-      cwd: '/',
-      env: programEnvironment,
+      cwd: options.cwd ?? '/',
+      env: { ...programEnvironment, ...options.environment },
       stdio: 'pipe',
       ...(options.uid != null && { uid: options.uid }),
       ...(options.gid != null && { gid: options.gid }),

@@ -163,6 +163,16 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     'Directory of Postgres binaries for a major, e.g. `CATNAP_PG_BIN_16=/usr/lib/postgresql/16/bin`.',
   ],
   [
+    'CATNAP_EXTENSIONS_<major>',
+    'the machine’s own folders',
+    'Folders with extensions for an embedded major (`usr/…` below each, separated by `:`), or `off`; see [extensions](docs/extensions.md).',
+  ],
+  [
+    'CATNAP_EXTENSIONS_ALLOW',
+    'none',
+    'Extensions to offer although they are not on Catnap’s list, separated by commas.',
+  ],
+  [
     'CATNAP_LOG_LEVEL',
     '`info`',
     '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. On a terminal the default is `warn`.',

@@ -43,6 +43,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     version,
     keyUses,
     checkSettings: (pgVersion, settings) => driver.checkSettings(pgVersion, settings),
+    listExtensions: (pgVersion) => driver.listExtensions(pgVersion),
     readLog: (ref, limit) => driver.readLog(ref, limit),
     sessions: { read: readSessions, signal: signalSession },
     dumpSchema: makeSchemaReader(core, waker, makeDump(config)),

@@ -43,6 +43,7 @@ export async function buildIdleApi(): Promise<App> {
     proxySockets: [],
     authProvider: authProviderParts(core, secrets),
     checkSettings: nothing,
+    listExtensions: nothing,
     readLog: nothing,
     sessions: { read: nothing, signal: nothing },
     dumpSchema: nothing,

@@ -90,6 +90,7 @@ export async function makeAuthProvider(
     keyUses: { record: () => {} },
     proxySockets: ['/nonexistent/proxy'],
     checkSettings: async () => null,
+    listExtensions: async () => ({ extensions: [], note: null }),
     readLog: async () => [],
     sessions: { read: async () => [], signal: async () => false },
     authProvider: parts,

@@ -21,9 +21,15 @@ export interface LocalSubject extends DriverSubject {
   readonly query: NonNullable<DriverSubject['query']>;
 }
 
-export async function makeLocalSubject(pgVersion: number, under?: string): Promise<LocalSubject> {
-  const home = await makeTempHome({ share: inject('sharedBuildsHome'), under });
-  const { config } = home;
+/** With extensions there are builds of its own, which other tests would take for old ones. */
+export async function makeLocalSubject(
+  pgVersion: number,
+  under?: string,
+  extensions?: Config['extensions'],
+): Promise<LocalSubject> {
+  const ownBuilds = extensions !== undefined;
+  const home = await makeTempHome({ share: inject('sharedBuildsHome'), under, ownBuilds });
+  const config = ownBuilds ? { ...home.config, extensions } : home.config;
   const layout = await ensureHome(config);
   const openHost = (copies?: BaseCopies) => new PrivilegedHost(config, layout, undefined, undefined, copies);
   const host = openHost();

@@ -84,6 +84,8 @@ export class Program {
         CATNAP_LOG_LEVEL: 'warn',
         // The same on every machine, unless a test says otherwise.
         CATNAP_PROXIES: '1',
+        CATNAP_EXTENSIONS_17: 'off',
+        CATNAP_EXTENSIONS_18: 'off',
         CATNAP_PROXY_RUNTIME: process.env.CATNAP_TEST_PROXY_RUNTIME ?? 'node',
         ...this.#env,
         ...env,

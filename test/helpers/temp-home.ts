@@ -40,7 +40,8 @@ export async function makeTempHome(
   }
   return {
     path,
-    config: readConfig({ CATNAP_HOME: path }),
+    // The same on every machine, whatever extensions it has.
+    config: readConfig({ CATNAP_HOME: path, CATNAP_EXTENSIONS_17: 'off', CATNAP_EXTENSIONS_18: 'off' }),
     remove: async () => {
       // Servers that a test killed have left their disks.
       await forgetKilledServers(path);

@@ -704,6 +704,7 @@ const uses: Readonly<Record<FakeMethod, 'needed' | 'optional' | 'unused'>> = {
   readLog: 'unused',
   resize: 'unused',
   checkSettings: 'unused',
+  listExtensions: 'unused',
   dropUsers: 'unused',
   list: 'unused',
 };

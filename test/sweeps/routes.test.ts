@@ -301,6 +301,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /projects/{}/endpoints/{}/logs',
     'GET /projects/{}/endpoints/{}/metrics',
     'GET /projects/{}/endpoints/{}/sessions',
+    'GET /projects/{}/extensions',
     'GET /projects/{}/saved_queries',
     'GET /projects/{}/webhooks',
     'GET /projects/{}/webhooks/{}/deliveries',

@@ -10,7 +10,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Config } from '../../lib/config.ts';
 import type { EndpointId, ProjectId } from '../../lib/ids.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { LogEntry } from '../../lib/model.ts';
+import type { ExtensionFacts, LogEntry } from '../../lib/model.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
 /** The settings, and what the parent found out about the machine. */
@@ -43,6 +43,8 @@ export interface ApiParts {
   readonly version: string;
   /** Asks Postgres of a major whether settings are good: null, or what is wrong with them. */
   readonly checkSettings: (pgVersion: number, settings: Readonly<Record<string, string>>) => Promise<string | null>;
+  /** Which extensions owners can create in servers of a major, and which not. */
+  readonly listExtensions: (pgVersion: number) => Promise<ExtensionFacts>;
   /** The last entries of a compute's log. Whether the caller may read it is asked before. */
   readonly readLog: (
     ref: { readonly projectId: ProjectId; readonly endpointId: EndpointId },

@@ -18,6 +18,7 @@ import { databaseRoutes } from './databases.ts';
 import { endpointLogsRoutes } from './endpoint-logs.ts';
 import { endpointMetricsRoutes } from './endpoint-metrics.ts';
 import { endpointRoutes } from './endpoints.ts';
+import { extensionRoutes } from './extensions.ts';
 import { keySetRoutes } from './key-sets.ts';
 import { memberRoutes } from './members.ts';
 import { notOfferedRoutes } from './not-offered.ts';
@@ -58,6 +59,7 @@ export function apiRoutes(app: App, parts: ApiParts): void {
   backupRoutes(app, parts);
   memberRoutes(app, parts);
   preloadLibraryRoutes(app, parts);
+  extensionRoutes(app, parts);
   absentRoutes(app, parts);
   notOfferedRoutes(app, parts);
 }

@@ -29,7 +29,7 @@ import { operationViews } from '../views/operation.ts';
 import { branchAddress, endpointAddress, projectAddress } from '../views/params.ts';
 import { ask, write } from './command.ts';
 import { requireDriver } from './good-driver.ts';
-import { requireGoodSettingsIn } from './good-settings.ts';
+import { requireGoodSettingsIn, requireLoadableIn } from './good-settings.ts';
 
 const tags = ['Endpoints'];
 const collection = '/projects/:project_id/endpoints';
@@ -53,6 +53,7 @@ export function endpointRoutes(app: App, parts: ApiParts): void {
     const { projectId } = projectAddress(request.params);
     requireDriver(config, { endpoints: [request.body.endpoint] });
     await requireGoodSettingsIn(parts, request, projectId, settingsOf(request.body.endpoint));
+    await requireLoadableIn(parts, request, projectId, librariesOf(request.body.endpoint));
     return write(parts, request, async (scope, caller) => {
       return resultView(parts, await createEndpoint(scope, caller, projectId, endpointInput(request.body)));
     });
@@ -87,6 +88,7 @@ export function endpointRoutes(app: App, parts: ApiParts): void {
   app.patch(member, { schema: change }, async (request) => {
     const address = endpointAddress(request.params);
     await requireGoodSettingsIn(parts, request, address.projectId, settingsOf(request.body.endpoint));
+    await requireLoadableIn(parts, request, address.projectId, librariesOf(request.body.endpoint));
     return write(parts, request, async (scope, caller) =>
       resultView(parts, await updateEndpointOf(scope, caller, address, endpointChanges(request.body))),
     );
@@ -187,6 +189,11 @@ function actionRoute(app: App, parts: ApiParts, action: Action): void {
 const settingsOf = (endpoint: { settings?: { pg_settings?: Record<string, string> } }) => ({
   settings: endpoint.settings?.pg_settings,
   field: 'body.endpoint.settings.pg_settings',
+});
+
+const librariesOf = (endpoint: { settings?: { preload_libraries?: { enabled_libraries?: string[] } } }) => ({
+  chosen: endpoint.settings?.preload_libraries,
+  field: 'body.endpoint.settings.preload_libraries',
 });
 
 function resultView(parts: ApiParts, result: EndpointResult) {

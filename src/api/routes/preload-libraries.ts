@@ -1,6 +1,6 @@
 /** The libraries that the server of a compute can be told to load when it starts. */
 import { Type } from 'typebox';
-import { availableLibraries } from '../../core/endpoint-settings.ts';
+import { librariesWith } from '../../core/endpoint-settings.ts';
 import { getProject } from '../../core/project.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
@@ -35,10 +35,11 @@ export function preloadLibraryRoutes(app: App, parts: ApiParts): void {
     const { project } = await ask(parts, request, (scope, caller) => getProject(scope, caller, projectId));
     const { pgVersion } = project;
     // A Postgres that the operator has brought (`CATNAP_PG_BIN_<major>`) may come without them, so it is asked itself.
+    const known = librariesWith(parts.config.extensions);
     const problems = await Promise.all(
-      availableLibraries.map(({ name }) => parts.checkSettings(pgVersion, { shared_preload_libraries: name })),
+      known.map(({ name }) => parts.checkSettings(pgVersion, { shared_preload_libraries: name })),
     );
-    const loadable = availableLibraries.filter((_, index) => problems[index] === null);
+    const loadable = known.filter((_, index) => problems[index] === null);
     return {
       libraries: loadable.map(({ name, description, isDefault }) => ({
         library_name: name,

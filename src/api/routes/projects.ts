@@ -32,13 +32,18 @@ import {
 } from '../views/project.ts';
 import { ask, write } from './command.ts';
 import { requireNetwork } from './good-network.ts';
-import { requireGoodSettings, requireGoodSettingsIn } from './good-settings.ts';
+import { requireGoodSettings, requireGoodSettingsIn, requireLoadable, requireLoadableIn } from './good-settings.ts';
 
 const tags = ['Projects'];
 
 const settingsOf = (project: { default_endpoint_settings?: { pg_settings?: Record<string, string> } }) => ({
   settings: project.default_endpoint_settings?.pg_settings,
   field: 'body.project.default_endpoint_settings.pg_settings',
+});
+
+const librariesOf = (project: { settings?: { preload_libraries?: { enabled_libraries?: string[] } } }) => ({
+  chosen: project.settings?.preload_libraries,
+  field: 'body.project.settings.preload_libraries',
 });
 
 export function projectRoutes(app: App, parts: ApiParts): void {
@@ -61,6 +66,7 @@ export function projectRoutes(app: App, parts: ApiParts): void {
     const { pg_version: pgVersion = defaultPgVersion } = request.body.project;
     requireNetwork(config, request.body.project.settings);
     await requireGoodSettings(parts, pgVersion, settingsOf(request.body.project));
+    await requireLoadable(parts, pgVersion, librariesOf(request.body.project));
     return write(parts, request, async (scope, caller) =>
       createdProjectView(config, await createProject(scope, caller, projectInput(request.body)), clock.now()),
     );
@@ -113,6 +119,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
     const { projectId } = projectAddress(request.params);
     requireNetwork(config, request.body.project.settings);
     await requireGoodSettingsIn(parts, request, projectId, settingsOf(request.body.project));
+    await requireLoadableIn(parts, request, projectId, librariesOf(request.body.project));
     return write(parts, request, async (scope, caller) => {
       const changed = await updateProjectOf(scope, caller, projectId, projectChange(request.body));
       return {

@@ -109,6 +109,13 @@ export function describeLife(bench: () => Bench): void {
     );
   });
 
+  test('extensions are listed with what is offered, or there is a note why they are not', async () => {
+    const b = bench();
+    const { extensions, note } = await b.driver.listExtensions(b.subject.pgVersion);
+    if (note === null) expect(extensions).toContainEqual(expect.objectContaining({ name: 'plpgsql', isOffered: true }));
+    for (const { isOffered, reason } of extensions) expect(isOffered).toBe(reason === null);
+  });
+
   test('a start without data, or of another version, is refused and leaves nothing running', async () => {
     const b = bench();
     await expect(b.driver.start(b.spec(1))).rejects.toThrow(/has no data/);

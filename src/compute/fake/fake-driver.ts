@@ -78,6 +78,8 @@ export class FakeDriver implements ComputeDriver, FakeWorld {
   readonly logs = new Map<string, readonly LogEntry[]>();
   /** Set by tests. */
   room: RoomObservation = { level: 'enough', freeBytes: 10_000_000_000, lowBytes: 1_000_000_000 };
+  readonly listExtensions: ComputeDriver['listExtensions'] = async (pgVersion) =>
+    this.#enter('listExtensions', String(pgVersion)).then(() => ({ extensions: [], note: 'there are no servers' }));
   readonly #options: FakeOptions;
   readonly #failures = new Map<FakeMethod, Failure>();
   #lastPid: number;

@@ -12,6 +12,7 @@ import type {
   BranchHistory,
   ComputeAddress,
   ComputeLimits,
+  ExtensionFacts,
   LogEntry,
   ReplicationSlot,
   ServerCatalog,
@@ -325,6 +326,9 @@ export interface ComputeDriver {
    * compute.
    */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
+
+  /** Which extensions owners can create in servers of this major, and which not and why. Touches no compute. */
+  listExtensions(pgVersion: number): Promise<ExtensionFacts>;
 
   /** Every compute that has a process, for the reconcilers. */
   list(): Promise<ComputeObservation[]>;

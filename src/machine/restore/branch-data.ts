@@ -7,7 +7,7 @@ import { makeUnfinished, newPast, publishData } from '../../compute/local/host/b
 import { syncTree } from '../../compute/local/host/copy/tree.ts';
 import { readBranchRecord } from '../../compute/local/host/home/records.ts';
 import { TenantDirectories } from '../../compute/local/host/home/tenant-directories.ts';
-import { ensureBuild } from '../../compute/local/host/postgres/builds.ts';
+import { ensureServerBuild } from '../../compute/local/host/postgres/extended-build.ts';
 import type { DataOwner } from '../../db/restored.ts';
 import { errorText } from '../../lib/errors.ts';
 import type { Moment } from '../../lib/moments.ts';
@@ -46,7 +46,8 @@ export async function restoreData(
   const tenants = new TenantDirectories(layout, config.uids);
   await tenants.check({ projectId, tenantUid });
   await tenants.ensureProject({ projectId, tenantUid });
-  const server = { build: await ensureBuild(pgVersion, config, layout, restoring.options.say), layout, uid: tenantUid };
+  const { build } = await ensureServerBuild(pgVersion, config, layout, restoring.options.say);
+  const server = { build, layout, uid: tenantUid };
   // A snapshot holds one moment, whatever moment everything else is restored to.
   const moment = owner.isSnapshot ? null : restoring.options.moment;
   const histories = historiesOf(restoring.inventory, sourceId);

@@ -9,7 +9,7 @@ import { systemProject } from '../../backup/layout.ts';
 import { adminDatabase, adminRole } from '../../compute/interface/own-logins.ts';
 import { findStorageRoot } from '../../compute/local/host/disks/storage-image.ts';
 import { createLayout, type Layout } from '../../compute/local/host/home/layout.ts';
-import { ensureBuild } from '../../compute/local/host/postgres/builds.ts';
+import { ensureServerBuild } from '../../compute/local/host/postgres/extended-build.ts';
 import type { BackupSettings } from '../../lib/backup-settings.ts';
 import type { Config } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -89,7 +89,7 @@ async function verifyOne(
   try {
     await mkdir(directory, { mode: 0o711 });
     await chmod(directory, 0o711);
-    const build = await ensureBuild(document.pgVersion, config, layout, say);
+    const { build } = await ensureServerBuild(document.pgVersion, config, layout, say);
     const isSystem = projectId === systemProject;
     const [superuser, database] = isSystem ? ['postgres', 'postgres'] : [adminRole, adminDatabase];
     const rebuilt = await rebuild({

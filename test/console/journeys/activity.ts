@@ -90,6 +90,8 @@ export function activity(): void {
     await expectFit('install extension');
     await confirm('Install');
     await row(/^pg_stat_statements installed/).waitFor();
+    await page().getByLabel('Search').fill('file_fdw');
+    await row(/^file_fdw .*it reads server files and runs programs/).waitFor();
     await page().getByLabel('Search').fill('');
     await expectFit('extensions');
     await tab('Top queries').click();

@@ -46,7 +46,7 @@ import { BranchClusters } from './branch-clusters.ts';
 import { BranchData } from './branch-data.ts';
 import { ComputeRecords } from './compute-records.ts';
 import { ComputeServers, type FoundServer, NotRunningError, serverIn } from './compute-servers.ts';
-import { inabilities } from './inabilities.ts';
+import { extensionsOf, inabilities } from './inabilities.ts';
 import { absent, majorOf, observation } from './observation.ts';
 import { podOf } from './pod-address.ts';
 import { lowerRequests, sizeThis } from './pod-sizes.ts';
@@ -74,6 +74,7 @@ export interface KubernetesParts {
 export class KubernetesDriver implements ComputeDriver {
   readonly cannot = inabilities;
   readonly checkSettings: ComputeDriver['checkSettings'];
+  readonly listExtensions: ComputeDriver['listExtensions'] = async (v) => extensionsOf(this.#platform.images[v]);
   readonly #client: KubernetesClient;
   readonly #platform: Platform;
   readonly #branches: BranchClusters;

@@ -39,7 +39,8 @@ export class KubernetesDriverHost implements DriverHost {
     this.#clock = clock;
     this.#settings = settings;
     this.#log = log;
-    this.#majors = new Majors(config, layout);
+    // For the check of settings alone: no compute runs from these binaries.
+    this.#majors = new Majors({ ...config, extensions: { roots: { 17: [], 18: [] }, allowed: [] } }, layout);
   }
 
   async prepare(progress: (line: string) => void): Promise<void> {

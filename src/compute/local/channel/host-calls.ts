@@ -3,7 +3,7 @@
  * this list.
  */
 import type { BranchId, EndpointId, ProjectId } from '../../../lib/ids.ts';
-import type { BranchHistory, ComputeLimits } from '../../../lib/model.ts';
+import type { BranchHistory, ComputeLimits, ExtensionFacts } from '../../../lib/model.ts';
 import type { Moment } from '../../../lib/moments.ts';
 import type {
   BranchReceipt,
@@ -164,6 +164,7 @@ export interface HostCalls {
   readLog(ref: LogRef): Promise<string>;
   /** Null, or Postgres's error message. */
   checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null>;
+  listExtensions(pgVersion: number): Promise<ExtensionFacts>;
   /** Call it when the server has the project's secret: the template's is forgotten. */
   forgetFirstSecret(ref: EndpointRef): Promise<void>;
   /** Returns the WAL position of the server's shutdown record; null when it did not run, or did not end cleanly. */
@@ -212,6 +213,7 @@ export const hostMethods = [
   'observeRoom',
   'readLog',
   'checkSettings',
+  'listExtensions',
   'forgetFirstSecret',
   'stop',
   'removeCompute',

@@ -210,9 +210,8 @@ export class LocalDriver implements ComputeDriver {
     return this.#host.observeRoom();
   }
 
-  checkSettings(pgVersion: number, settings: Readonly<Record<string, string>>): Promise<string | null> {
-    return this.#host.checkSettings(pgVersion, settings);
-  }
+  readonly checkSettings: ComputeDriver['checkSettings'] = (...args) => this.#host.checkSettings(...args);
+  readonly listExtensions: ComputeDriver['listExtensions'] = (pgVersion) => this.#host.listExtensions(pgVersion);
 
   async #addressOf(ref: ComputeRef): Promise<ComputeAddress> {
     const compute = await this.#host.inspect(ref);

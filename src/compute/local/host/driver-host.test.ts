@@ -34,8 +34,8 @@ describe('the local driver in the parent process', () => {
     expect(await answered('all')).toEqual([...hostMethods]);
   });
 
-  test('answers the API nothing but what reads: the check of settings, and logs', async () => {
-    expect((await answered('checks')).toSorted()).toEqual(['checkSettings', 'readLog']);
+  test('answers the API nothing but what reads: the check of settings, extensions and logs', async () => {
+    expect((await answered('checks')).toSorted()).toEqual(['checkSettings', 'listExtensions', 'readLog']);
   });
 
   test('answers the proxy nothing', async () => {

@@ -9,7 +9,6 @@ import { detectCloneMethod } from './copy/method.ts';
 import { startCopyThreads } from './copy/threads.ts';
 import { removeLostHistories } from './history/leftovers.ts';
 import type { Layout } from './home/layout.ts';
-import { currentRelease } from './postgres/builds.ts';
 import { PrivilegedHost } from './privileged-host.ts';
 
 /** Prepared before the first project asks for it; the other majors follow in the background. */
@@ -33,7 +32,8 @@ export class LocalDriverHost implements DriverHost {
     this.#log = log;
     const host = new PrivilegedHost(config, layout, (err, message) => log.warn({ err }, message), sparesOfEachMajor);
     this.#host = host;
-    const checks = { checkSettings: host.checkSettings.bind(host), readLog: host.readLog.bind(host) };
+    const { readLog, listExtensions } = host;
+    const checks = { checkSettings: host.checkSettings.bind(host), readLog, listExtensions };
     this.#served = { all: host, checks, none: {} };
   }
 
@@ -82,9 +82,7 @@ export class LocalDriverHost implements DriverHost {
   }
 
   async #findReleases(): Promise<Record<number, string>> {
-    const entries = this.#config.pgVersions.map(
-      async (major) => [major, await currentRelease(major, this.#config, this.#layout)] as const,
-    );
+    const entries = this.#config.pgVersions.map(async (major) => [major, await this.#host.release(major)] as const);
     return Object.fromEntries(await Promise.all(entries));
   }
 }

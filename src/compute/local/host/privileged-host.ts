@@ -63,7 +63,7 @@ import { checkSettings } from './postgres/settings-check.ts';
 /** Copies of the template that are kept when many projects are made, for each that is kept at all times. */
 const sparesInDemand = 8;
 
-export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin' | 'outboundAllow'>;
+export type HostConfig = Pick<Config, 'home' | 'uids' | 'pgBin' | 'outboundAllow' | 'extensions'>;
 
 export class PrivilegedHost implements HostCalls {
   readonly readyServers = new ReadyServers();
@@ -119,6 +119,9 @@ export class PrivilegedHost implements HostCalls {
   readonly abandonLiveClone: HostCalls['abandonLiveClone'] = (token) => this.#liveClones.abandon(token);
   readonly observeRoom: HostCalls['observeRoom'] = () => this.#room.observe();
   readonly readLog: HostCalls['readLog'] = (ref) => this.#logs.read(ref);
+  readonly listExtensions: HostCalls['listExtensions'] = async (major) =>
+    (await this.#majors.ready(major)).listExtensions();
+  readonly release: Majors['release'] = (major) => this.#majors.release(major);
   readonly openPrivateServer: HostCalls['openPrivateServer'] = (ref) => openPrivateServer(this.#privateParts, ref);
   readonly closePrivateServer: HostCalls['closePrivateServer'] = (...args) =>
     closePrivateServer(this.#privateParts, ...args);

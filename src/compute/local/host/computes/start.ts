@@ -1,7 +1,9 @@
 /** Starts a compute's server on its data, and reloads it. The caller holds the locks of endpoint and branches. */
+import { existsSync } from 'node:fs';
 import { lchown, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Uids } from '../../../../lib/config.ts';
+import { notSupported } from '../../../interface/abilities.ts';
 import type { ComputeRef, ComputeSpec } from '../../../interface/driver.ts';
 import type { TemporaryDiskEnforcement } from '../../../interface/driver-host.ts';
 import type { HostedCompute } from '../../channel/host-calls.ts';
@@ -15,6 +17,7 @@ import type { TenantDirectories } from '../home/tenant-directories.ts';
 import type { Networks } from '../network/networks.ts';
 import type { Build } from '../postgres/builds.ts';
 import { findHolder } from '../postgres/holder.ts';
+import { placeInTree } from '../postgres/machine-extensions.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { keepRelationCaches } from '../postgres/relation-caches.ts';
@@ -56,6 +59,7 @@ async function ensureServer(parts: ServerParts, spec: ComputeSpec, previous: Com
   if (holder && holder.endpointId !== spec.endpointId) {
     throw new Error(`branch ${spec.branchId} is in use by ${holder.endpointId ?? 'another server'}`);
   }
+  requirePreloaded(build, spec);
   const { generation, branchId, adminSecret, readOnly = false } = spec;
   const directory = await parts.tenants.ensureEndpoint(spec);
   await writeEndpointRecord(directory, { generation, branchId, adminSecret, readOnly });
@@ -165,6 +169,20 @@ async function startWithDisk(
     // The next call for this endpoint must not find a half-made disk.
     await attaching;
   }
+}
+
+/** A library whose package has gone would end the server with the words of the loader, at every attempt. */
+function requirePreloaded({ base, bin }: Build, { settings, pgVersion }: ComputeSpec): void {
+  // Where given binaries have their libraries, only they know.
+  if (base === null) return;
+  const { libraries } = placeInTree(dirname(bin));
+  const names = (settings.shared_preload_libraries ?? '').split(',').filter((name) => name !== '');
+  const missing = names.find((name) => !existsSync(join(libraries, `${name}.so`)));
+  if (missing === undefined) return;
+  throw notSupported(
+    `the library ${missing} for Postgres ${pgVersion} is not on this machine: install its package again and restart ` +
+      'Catnap, or take it out of settings.preload_libraries',
+  );
 }
 
 async function requireData(layout: Layout, spec: ComputeSpec): Promise<void> {

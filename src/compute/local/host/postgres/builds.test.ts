@@ -8,7 +8,8 @@ import { runProgram } from '../../../../lib/run-program.ts';
 import { ensureHome } from '../../../../machine/home.ts';
 import type { Layout } from '../home/layout.ts';
 import { ensureBuild, locateEmbedded, removeUnusedBuilds } from './builds.ts';
-import { curateExtensions, trustedExtensions } from './extensions.ts';
+import { embeddedExtensions, machineExtensions } from './extension-list.ts';
+import { curateExtensions } from './extensions.ts';
 
 describe('the copy of the binaries', () => {
   let home: TempHome;
@@ -97,6 +98,7 @@ describe('the allow list of extensions', () => {
 
   test('names none that reads files, pages or WAL', () => {
     const dangerous = /file|admin|inspect|surgery|dblink|^pl|freespace|visibility|amcheck|buffercache/;
-    expect(trustedExtensions.filter((name) => dangerous.test(name))).toEqual([]);
+    const listed = Object.keys({ ...embeddedExtensions, ...machineExtensions });
+    expect(listed.filter((name) => dangerous.test(name))).toEqual([]);
   });
 });

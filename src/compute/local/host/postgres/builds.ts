@@ -21,6 +21,8 @@ export interface Build {
   readonly name: string;
   /** Directory that holds `postgres` and `initdb`. */
   readonly bin: string;
+  /** The embedded build that it is, or that it extends; null for binaries that the operator has given. */
+  readonly base: string | null;
 }
 
 /** Raised when those changes themselves change in a way that `extensionRules` does not show. */
@@ -41,7 +43,7 @@ export async function ensureBuild(
     progress(`copying the Postgres ${major} binaries`);
     await installBuild(source, target);
   }
-  return { major, name, bin: join(target, 'bin') };
+  return { major, name, bin: join(target, 'bin'), base: name };
 }
 
 /** The name of the build that a server of this major would now start from. */
@@ -56,7 +58,8 @@ const noteFileOf = (major: number, layout: Layout) => join(layout.builds, `${maj
 /** Removes builds of a major except the one to keep and those that a process runs. Linux only: needs /proc. */
 export async function removeUnusedBuilds(build: Build, layout: Layout): Promise<void> {
   const folder = dirname(layout.build(build.major, build.name));
-  const names = (await readdir(folder).catch(() => [])).filter((name) => name !== build.name);
+  const kept = [build.name, build.base];
+  const names = (await readdir(folder).catch(() => [])).filter((name) => !kept.includes(name));
   if (names.length === 0 || platform !== 'linux') return;
   const running = await runningPrograms();
   for (const name of names) {
@@ -75,7 +78,7 @@ async function givenBuild(major: number, bin: string): Promise<Build> {
   }
   // The version is part of the name: the machine's packages may be upgraded under the same path.
   const version = /\d+(\.\d+)*/.exec(await runProgram(join(bin, 'postgres'), ['--version']))?.[0] ?? String(major);
-  return { major, name: `${version}-given-${hash(bin)}`, bin };
+  return { major, name: `${version}-given-${hash(bin)}`, bin, base: null };
 }
 
 /**

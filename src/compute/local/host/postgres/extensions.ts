@@ -1,38 +1,13 @@
 /**
- * Which extensions an owner, who is not a superuser, may create in our copy of the embedded binaries. Postgres runs the
- * script of a `trusted` extension as the superuser on behalf of a database's owner, so the list is short and each entry
- * has a reason. Extensions that are not trusted are removed: everything in pg_available_extensions can be created.
- * Binaries given by `CATNAP_PG_BIN_<major>` are left as they are; there only upstream's own trust counts.
+ * Puts the list of extensions into our copy of the embedded binaries: what is on it is marked trusted, and what is not
+ * trusted is removed, so that everything in pg_available_extensions can be created. Binaries given by
+ * `CATNAP_PG_BIN_<major>` are left as they are; there only upstream's own trust counts.
  */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { embeddedExtensions } from './extension-list.ts';
 
-/**
- * Marked trusted in addition to upstream's own. None reads or writes server files, runs programs, reads raw
- * pages or returns rows that the caller may not select.
- *
- * Left out on purpose:
- * - file_fdw, adminpack: server files; pageinspect, pg_surgery, pg_walinspect, pg_logicalinspect: pages and WAL,
- *   past every permission;
- * - dblink: takes a raw connection string, and libpq 18 knows `sslkeylogfile`, which appends to any file that the
- *   server's user may write. postgres_fdw checks each option, so it serves instead;
- * - amcheck, pg_buffercache, pg_freespacemap, pg_visibility, pgstattuple: their functions are revoked from everybody
- *   but superusers and monitoring roles, so an owner could create them and use nothing;
- * - refint: builds SQL from unchecked arguments; intagg, sslinfo: nothing to offer on a modern server behind a proxy;
- * - xml2: deprecated, and hands tenants' documents to an unmaintained XSLT library.
- */
-export const trustedExtensions: readonly string[] = [
-  'autoinc', // a trigger function
-  'bloom', // an index method over ordinary types
-  'dict_xsyn', // text search dictionary; file names are confined to the share directory
-  'earthdistance', // SQL functions over cube, which is trusted
-  'insert_username', // a trigger function
-  'moddatetime', // a trigger function
-  'pg_prewarm', // needs SELECT on the table; useful after a wake
-  'pg_stat_statements', // other roles' texts stay hidden without pg_read_all_stats
-  'pgrowlocks', // needs SELECT on the table
-  'postgres_fdw', // non-superusers must give a password, and file options are refused to them
-];
+const trustedNames = Object.keys(embeddedExtensions);
 
 /** These need a Perl, Python or Tcl of the machine that the binaries were built on, and fail to load. */
 const unloadable = /plperl|plpython|pltcl/;
@@ -43,7 +18,7 @@ const scriptAdditions: Readonly<Record<string, string>> = {
 };
 
 /** Part of a build's name: changed rules make a new build instead of changing one that is in use. */
-export const extensionRules = JSON.stringify([trustedExtensions, String(unloadable), scriptAdditions]);
+export const extensionRules = JSON.stringify([trustedNames, String(unloadable), scriptAdditions]);
 
 export async function curateExtensions(directory: string): Promise<void> {
   const files = await readdir(directory);
@@ -52,7 +27,7 @@ export async function curateExtensions(directory: string): Promise<void> {
     const path = join(directory, file);
     const control = await readFile(path, 'utf8');
     if (unloadable.test(extension)) await removeExtension(directory, extension, files);
-    else if (trustedExtensions.includes(extension)) await writeFile(path, trusted(control));
+    else if (trustedNames.includes(extension)) await writeFile(path, trusted(control));
     else if (!/^\s*trusted\s*=\s*true/m.test(control)) await removeExtension(directory, extension, files);
   }
   for (const [file, addition] of Object.entries(scriptAdditions)) {
@@ -60,7 +35,7 @@ export async function curateExtensions(directory: string): Promise<void> {
   }
 }
 
-function trusted(control: string): string {
+export function trusted(control: string): string {
   return `${control.replace(/^\s*trusted\s*=.*$/gm, '').trimEnd()}\ntrusted = true\n`;
 }
 

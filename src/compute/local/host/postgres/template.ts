@@ -35,13 +35,15 @@ export async function ensureTemplate(
   asRoot: boolean,
   progress: (line: string) => void = () => undefined,
 ): Promise<Template> {
-  const directory = layout.template(build.major, build.name);
+  // An extended build makes the same cluster as the one that it extends.
+  const name = build.base ?? build.name;
+  const directory = layout.template(build.major, name);
   if (!existsSync(directory)) {
     progress(`preparing the Postgres ${build.major} template`);
     await makeTemplate(build, layout, asRoot, directory);
   }
   const secret = await readFile(join(directory, 'secret'), 'utf8');
-  return { build: build.name, dataDirectory: dataDirectory(directory), secret };
+  return { build: name, dataDirectory: dataDirectory(directory), secret };
 }
 
 /** Cluster and secret appear together, by one rename, so that an existing template is complete. */
