@@ -1,6 +1,6 @@
 /** Every question that pages ask, each with its key. What belongs to a project is under `['project', id]`. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, at, send, withQuery } from './client.ts';
+import { api, at, OfflineError, send, withQuery } from './client.ts';
 import type {
   ConsoleSession,
   GetBackupReply,
@@ -29,10 +29,14 @@ import type {
 } from './generated.ts';
 import { pollMs } from './live-state.ts';
 
+const offlinePollMs = 1_000;
+
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: () => send<ConsoleSession>('GET', '/console/session'),
   staleTime: 60_000,
+  // Nothing else of the page is there to notice that the server is back.
+  refetchInterval: ({ state }) => (state.error instanceof OfflineError ? offlinePollMs : false),
 });
 
 const loginPollMs = 1_000;
