@@ -148,7 +148,7 @@ const tables = createRoute({
     sort: text(search.sort),
     desc: flag(search.desc),
     where: Array.isArray(search.where) && search.where.length > 0 ? search.where : undefined,
-    view: search.view === 'structure' ? 'structure' : undefined,
+    view: search.view === 'structure' || search.view === 'diagram' ? search.view : undefined,
   }),
 });
 const monitoring = createRoute({
