@@ -152,6 +152,8 @@ export function trouble(): void {
     await open(at());
     await branchNode('main').waitFor();
     const fresh = await newPage(visitor);
+    await fresh.goto('/keys');
+    await fresh.getByRole('heading', { name: 'API keys' }).waitFor();
     await fresh.goto('/about');
     // Somebody who has never been on another page, so that no script of one is in the browser's cache.
     const newcomer = await browser.visit({ baseURL });
