@@ -9,8 +9,12 @@ const buildScript = fileURLToPath(new URL('../scripts/build.mjs', import.meta.ur
 if (existsSync(buildScript)) {
   const { isBuildFresh } = await import('../scripts/freshness.mjs');
   if (!isBuildFresh()) {
+    // To stderr, as everything of the build: the output of a command may be read by a program.
+    process.stderr.write('catnap: building what has changed, about 10 s …\n');
+    const startedAt = Date.now();
     const { status } = spawnSync(process.execPath, [buildScript], { stdio: ['ignore', 2, 2] });
     if (status !== 0) process.exit(1);
+    process.stderr.write(`catnap: built in ${Math.ceil((Date.now() - startedAt) / 1_000)} s\n`);
   }
 }
 await import('../dist/bin.js');

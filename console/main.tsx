@@ -9,6 +9,7 @@ import './styles/history.css';
 import './styles/grid.css';
 import './styles/sql.css';
 import './styles/monitoring.css';
+import './styles/diagram.css';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';

@@ -1,5 +1,6 @@
 /** Which address shows which page. Pages with heavy parts are loaded when they are first opened. */
 import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
+import { loadScript } from './api/load-script.ts';
 import { type MonitoringSearch, views } from './monitoring/views.ts';
 import { type AuthSearch, authViews } from './pages/auth-view.ts';
 import type { ConnectSearch } from './pages/connect-dialog.tsx';
@@ -13,6 +14,9 @@ import { PageHead } from './ui/bits.tsx';
 import { Empty, Failure } from './ui/states.tsx';
 
 type Search = Record<string, unknown>;
+
+/** A page that is loaded when it is first opened. */
+const lazyPage: typeof lazyRouteComponent = (load, name) => lazyRouteComponent(() => loadScript(load), name);
 
 /** Empty ones, and what is off, stay out of the address. */
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -32,6 +36,11 @@ const targetSearch = (search: Search): TargetSearch => ({
   at: text(search.at),
 });
 
+function PageFailure({ error }: { readonly error: unknown }) {
+  const shown = error instanceof Error ? error : new Error(String(error));
+  return <Failure error={shown} onRetry={() => location.reload()} />;
+}
+
 const root = createRootRoute({
   component: Layout,
   notFoundComponent: () => (
@@ -43,7 +52,7 @@ const root = createRootRoute({
       </Empty>
     </>
   ),
-  errorComponent: ({ error }) => <Failure error={error instanceof Error ? error : new Error(String(error))} />,
+  errorComponent: PageFailure,
 });
 
 const projectSearch = (search: Search): ProjectsSearch => ({
@@ -60,29 +69,29 @@ const index = createRoute({
 const keys = createRoute({
   getParentRoute: () => root,
   path: '/keys',
-  component: lazyRouteComponent(() => import('./pages/keys.tsx'), 'KeysPage'),
+  component: lazyPage(() => import('./pages/keys.tsx'), 'KeysPage'),
 });
 const organization = createRoute({
   getParentRoute: () => root,
   path: '/organization',
-  component: lazyRouteComponent(() => import('./pages/organization.tsx'), 'OrganizationPage'),
+  component: lazyPage(() => import('./pages/organization.tsx'), 'OrganizationPage'),
 });
 const deleted = createRoute({
   getParentRoute: () => root,
   path: '/deleted',
-  component: lazyRouteComponent(() => import('./pages/deleted.tsx'), 'DeletedPage'),
+  component: lazyPage(() => import('./pages/deleted.tsx'), 'DeletedPage'),
   validateSearch: (search: Search): { project?: string | undefined } => ({ project: text(search.project) }),
 });
 const about = createRoute({
   getParentRoute: () => root,
   path: '/about',
-  component: lazyRouteComponent(() => import('./pages/about.tsx'), 'AboutPage'),
+  component: lazyPage(() => import('./pages/about.tsx'), 'AboutPage'),
 });
 
 const psqlLogin = createRoute({
   getParentRoute: () => root,
   path: '/psql',
-  component: lazyRouteComponent(() => import('./pages/psql-login.tsx'), 'PsqlLoginPage'),
+  component: lazyPage(() => import('./pages/psql-login.tsx'), 'PsqlLoginPage'),
 });
 
 const project = createRoute({ getParentRoute: () => root, path: '/projects/$projectId' });
@@ -103,7 +112,7 @@ const dashboard = createRoute({
 const branch = createRoute({
   getParentRoute: () => project,
   path: '/branches/$branchId',
-  component: lazyRouteComponent(() => import('./pages/branch.tsx'), 'BranchPage'),
+  component: lazyPage(() => import('./pages/branch.tsx'), 'BranchPage'),
   validateSearch: (search: Search): DiffSearch => ({
     against: text(search.against),
     database: text(search.database),
@@ -113,25 +122,25 @@ const branch = createRoute({
 const data = createRoute({
   getParentRoute: () => project,
   path: '/data',
-  component: lazyRouteComponent(() => import('./pages/data.tsx'), 'DataPage'),
+  component: lazyPage(() => import('./pages/data.tsx'), 'DataPage'),
   validateSearch: (search: Search): { branch?: string | undefined } => ({ branch: text(search.branch) }),
 });
 const operations = createRoute({
   getParentRoute: () => project,
   path: '/operations',
-  component: lazyRouteComponent(() => import('./pages/operations.tsx'), 'OperationsPage'),
+  component: lazyPage(() => import('./pages/operations.tsx'), 'OperationsPage'),
   validateSearch: (search: Search): { status?: string | undefined } => ({ status: text(search.status) }),
 });
 const sql = createRoute({
   getParentRoute: () => project,
   path: '/sql',
-  component: lazyRouteComponent(() => import('./pages/sql.tsx'), 'SqlPage'),
+  component: lazyPage(() => import('./pages/sql.tsx'), 'SqlPage'),
   validateSearch: (search: Search): TargetSearch => targetSearch(search),
 });
 const tables = createRoute({
   getParentRoute: () => project,
   path: '/tables',
-  component: lazyRouteComponent(() => import('./pages/tables.tsx'), 'TablesPage'),
+  component: lazyPage(() => import('./pages/tables.tsx'), 'TablesPage'),
   validateSearch: (search: Search): TargetSearch & TablesSearch => ({
     ...targetSearch(search),
     table: text(search.table),
@@ -139,13 +148,13 @@ const tables = createRoute({
     sort: text(search.sort),
     desc: flag(search.desc),
     where: Array.isArray(search.where) && search.where.length > 0 ? search.where : undefined,
-    view: search.view === 'structure' ? 'structure' : undefined,
+    view: search.view === 'structure' || search.view === 'diagram' ? search.view : undefined,
   }),
 });
 const monitoring = createRoute({
   getParentRoute: () => project,
   path: '/monitoring',
-  component: lazyRouteComponent(() => import('./pages/monitoring.tsx'), 'MonitoringPage'),
+  component: lazyPage(() => import('./pages/monitoring.tsx'), 'MonitoringPage'),
   validateSearch: (search: Search): MonitoringSearch => ({
     endpoint: text(search.endpoint),
     branch: text(search.branch),
@@ -157,7 +166,7 @@ const monitoring = createRoute({
 const auth = createRoute({
   getParentRoute: () => project,
   path: '/auth',
-  component: lazyRouteComponent(() => import('./pages/auth.tsx'), 'AuthPage'),
+  component: lazyPage(() => import('./pages/auth.tsx'), 'AuthPage'),
   validateSearch: (search: Search): AuthSearch => ({
     q: text(search.q),
     page: laterPage(search.page),
@@ -167,7 +176,7 @@ const auth = createRoute({
 const settings = createRoute({
   getParentRoute: () => project,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./pages/settings.tsx'), 'SettingsPage'),
+  component: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
 });
 
 export const router = createRouter({
@@ -181,6 +190,8 @@ export const router = createRouter({
     project.addChildren([dashboard, branch, data, sql, tables, monitoring, auth, operations, settings]),
   ]),
   scrollRestoration: true,
+  // For each page, so that the frame around it stays.
+  defaultErrorComponent: PageFailure,
 });
 
 declare module '@tanstack/react-router' {

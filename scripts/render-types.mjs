@@ -9,6 +9,7 @@ const lineMax = 120;
 /** Replies that the commands read. */
 const cliTypes = [
   'Installation',
+  'ConsoleLink',
   'ListProjectsReply',
   'GetProjectReply',
   'GetProjectEndpointReply',

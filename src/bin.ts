@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { runCli } from './cli/program.ts';
+import { asCalledHere, commandName } from './lib/command-name.ts';
 import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
 import { readCommit, readVersion } from './lib/version.ts';
@@ -23,7 +24,8 @@ async function main(): Promise<number> {
     config = readConfig();
     return await run(config);
   } catch (error) {
-    process.stderr.write(`catnap: ${errorText(error)}\n`);
+    const text = errorText(error);
+    process.stderr.write(`catnap: ${config ? asCalledHere(text, commandName(config.programPath)) : text}\n`);
     if (config?.logLevel === 'debug' && error instanceof Error) process.stderr.write(`${error.stack}\n`);
     return error instanceof ConfigError ? 2 : 1;
   }
@@ -32,6 +34,7 @@ async function main(): Promise<number> {
 function run(config: Config): Promise<number> {
   return runCli(process.argv.slice(2), {
     version: versionText(),
+    asCalledHere: (text) => asCalledHere(text, commandName(config.programPath)),
     home: config.home,
     folder: process.cwd(),
     url: localUrl(config),

@@ -57,6 +57,15 @@ export function openStream(path: string, signal: AbortSignal): Promise<Response>
   return reach(`${apiPrefix}${path}`, { headers: consoleHeaders, signal });
 }
 
+/** A server that starts, or a proxy in front of one that is gone, answers with a failure of its own. */
+export async function isReachable(): Promise<boolean> {
+  try {
+    return (await reach('/console/session', { headers: consoleHeaders })).status < 500;
+  } catch {
+    return false;
+  }
+}
+
 async function reach(path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(path, { credentials: 'same-origin', cache: 'no-store', ...init });

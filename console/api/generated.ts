@@ -2060,6 +2060,12 @@ export interface ConsoleSession {
   };
 }
 
+/** A link that opens the console signed in. */
+export interface ConsoleLink {
+  /** Signs in once, within the hour: `/#open=` and this is the address. */
+  readonly link: string;
+}
+
 /** A client of the database port that waits for a person to let it in. */
 export interface WaitingLogin {
   /** Whether a person has answered, and whether the client went on. */

@@ -7,6 +7,7 @@ import { useEffect } from 'react';
 import { OfflineError, openStream } from './client.ts';
 import type { Operation } from './generated.ts';
 import { setLive } from './live-state.ts';
+import { setOffline } from './offline-state.ts';
 import { endSession } from './query-client.ts';
 
 /** A server that is gone is looked for every second; one that refuses is asked less and less often. */
@@ -22,7 +23,11 @@ export function useLiveChanges(): void {
         void client.invalidateQueries({ queryKey: projectId === null ? ['project'] : ['project', projectId] });
         void client.invalidateQueries({ queryKey: ['projects'] });
       };
-      void follow(closing.signal, { onChange, onSignedOut: endSession, onBack: () => askAgain(client) });
+      const onBack = () => {
+        setOffline(false);
+        askAgain(client);
+      };
+      void follow(closing.signal, { onChange, onSignedOut: endSession, onBack });
     };
     const change = () => {
       closing.abort();

@@ -1,7 +1,8 @@
 /** Every question that pages ask, each with its key. What belongs to a project is under `['project', id]`. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, at, send, withQuery } from './client.ts';
+import { api, at, OfflineError, send, withQuery } from './client.ts';
 import type {
+  Branch,
   ConsoleSession,
   GetBackupReply,
   GetConnectionURIReply,
@@ -29,10 +30,14 @@ import type {
 } from './generated.ts';
 import { pollMs } from './live-state.ts';
 
+const offlinePollMs = 1_000;
+
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: () => send<ConsoleSession>('GET', '/console/session'),
   staleTime: 60_000,
+  // Nothing else of the page is there to notice that the server is back.
+  refetchInterval: ({ state }) => (state.error instanceof OfflineError ? offlinePollMs : false),
 });
 
 const loginPollMs = 1_000;
@@ -107,13 +112,23 @@ export const projectQuery = (id: string) =>
     queryFn: async () => (await api<GetProjectReply>('GET', at`/projects/${id}`)).project,
   });
 
+const branchesOfPage = 1_000;
+
+async function readAllBranches(id: string): Promise<readonly Branch[]> {
+  const found: Branch[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const query = { sort_by: 'created_at', sort_order: 'asc', limit: branchesOfPage, cursor };
+    const page = await api<ListProjectBranchesReply>('GET', withQuery(at`/projects/${id}/branches`, query));
+    found.push(...page.branches);
+    if (page.pagination?.next === undefined) return found;
+    cursor = page.pagination.next;
+  }
+}
+
 export const branchesQuery = (id: string) =>
   queryOptions({
     queryKey: ['project', id, 'branches'],
-    queryFn: async () => {
-      const path = withQuery(at`/projects/${id}/branches`, { sort_by: 'created_at', sort_order: 'asc', limit: 1000 });
-      return (await api<ListProjectBranchesReply>('GET', path)).branches;
-    },
+    queryFn: () => readAllBranches(id),
     refetchInterval: () => pollMs('slow'),
   });
 

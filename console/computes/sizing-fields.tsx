@@ -76,7 +76,7 @@ function SleepField({ delay, onChange }: { readonly delay: number; readonly onCh
   const known = [usualDelay, neverDelay, ...delays.filter((seconds) => seconds !== usualDelaySeconds)];
   const values = known.includes(delay) ? known : [...known, delay];
   const text = (seconds: number) => {
-    if (seconds === usualDelay) return `After ${duration(usualDelaySeconds)} without use (the usual)`;
+    if (seconds === usualDelay) return `After ${duration(usualDelaySeconds)} without use (default)`;
     if (seconds === neverDelay) return 'Never: always on';
     return `After ${duration(seconds)} without use`;
   };

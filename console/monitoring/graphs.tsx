@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo } from 'react';
 import type { Endpoint } from '../api/generated.ts';
+import { loadScript } from '../api/load-script.ts';
 import { Ago, Card } from '../ui/bits.tsx';
 import { bytes } from '../ui/format.ts';
 import { Loaded, Loading } from '../ui/states.tsx';
@@ -9,7 +10,7 @@ import type { ChartSeries } from './chart.tsx';
 import { type Column, column, type Metrics, metricsQuery, withHoles } from './samples.ts';
 import { sleepSpans } from './sleep.ts';
 
-const Chart = lazy(async () => ({ default: (await import('./chart.tsx')).Chart }));
+const Chart = lazy(async () => ({ default: (await loadScript(() => import('./chart.tsx'))).Chart }));
 
 export function Graphs({ endpoint, seconds }: { readonly endpoint: Endpoint; readonly seconds: number }) {
   const metrics = useQuery(metricsQuery(endpoint.project_id, endpoint.id, seconds));

@@ -9,7 +9,8 @@ export interface LogFilter {
   readonly kind: '' | 'bad' | 'session' | 'server';
 }
 
-const badLevels: readonly string[] = ['WARNING', 'ERROR', 'FATAL', 'PANIC'];
+/** Warnings and errors of statements go to the client alone, and are in no log. */
+const badLevels: readonly string[] = ['FATAL', 'PANIC'];
 
 export const isBad = ({ level }: Entry) => level !== undefined && badLevels.includes(level);
 

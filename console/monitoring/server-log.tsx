@@ -26,7 +26,7 @@ const logQuery = ({ project_id, id }: Endpoint) =>
 
 const kinds = [
   { value: '', text: 'Everything' },
-  { value: 'bad', text: 'Warnings and errors' },
+  { value: 'bad', text: 'Fatal errors' },
   { value: 'session', text: 'Sessions' },
   { value: 'server', text: 'The server itself' },
 ] as const;

@@ -34,7 +34,7 @@ export function SchemaDiff({ branch, branches }: SchemaDiffProps) {
   const name = (databases.find((one) => one.name === search.database) ?? databases[0])?.name;
   if (base === undefined) return null;
   return (
-    <Card title="Difference of schemas">
+    <Card title="Schema diff">
       <div className="toolbar">
         <SelectField
           label="Against"

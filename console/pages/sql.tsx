@@ -2,6 +2,7 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import type { SavedQuery } from '../api/generated.ts';
+import { loadScript } from '../api/load-script.ts';
 import { SqlError } from '../api/sql.ts';
 import { readTables, type Table } from '../sql/catalog.ts';
 import { HelpDialog } from '../sql/help-dialog.tsx';
@@ -22,7 +23,7 @@ import { SplitPane } from '../ui/split-pane.tsx';
 import { Loaded, Loading } from '../ui/states.tsx';
 import { Tabs } from '../ui/tabs.tsx';
 
-const Editor = lazy(async () => ({ default: (await import('../sql/editor.tsx')).Editor }));
+const Editor = lazy(async () => ({ default: (await loadScript(() => import('../sql/editor.tsx'))).Editor }));
 
 export function SqlPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/sql' });
@@ -207,7 +208,7 @@ function QueryPane({ projectId, target, text, setText }: QueryPaneProps) {
 /** Null if the text is not understood; then it stays as it is. The formatter is loaded when it is first used. */
 async function formatted(text: string): Promise<string | null> {
   try {
-    return (await import('../sql/format.ts')).formatSql(text);
+    return (await loadScript(() => import('../sql/format.ts'))).formatSql(text);
   } catch {
     notify('bad', 'The text could not be formatted: it has a part that is not understood.');
     return null;

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useCallback } from 'react';
 import { readTables, type Table } from '../sql/catalog.ts';
+import { Diagram } from '../tables/diagram.tsx';
 import { type Filter, type RowsWish, readFilters } from '../tables/filters.ts';
 import { Rows } from '../tables/rows.tsx';
 import type { TablesSearch } from '../tables/search.ts';
@@ -56,7 +57,14 @@ function Browser({ target, search, onSearch }: BrowserProps) {
         return (
           <div className="browser">
             <TableList tables={found} chosen={table} onChoose={(next) => onSearch({ table: nameOf(next) })} />
-            <TableView key={nameOf(table)} target={target} table={table} search={search} onSearch={onSearch} />
+            <TableView
+              key={nameOf(table)}
+              target={target}
+              tables={found}
+              table={table}
+              search={search}
+              onSearch={onSearch}
+            />
           </div>
         );
       }}
@@ -65,10 +73,11 @@ function Browser({ target, search, onSearch }: BrowserProps) {
 }
 
 interface TableViewProps extends BrowserProps {
+  readonly tables: readonly Table[];
   readonly table: Table;
 }
 
-function TableView({ target, table, search, onSearch }: TableViewProps) {
+function TableView({ target, tables, table, search, onSearch }: TableViewProps) {
   const facts = useQuery(tableFactsQuery(target.uri, table.schema, table.name));
   const name = nameOf(table);
   const wish: RowsWish = {
@@ -96,19 +105,31 @@ function TableView({ target, table, search, onSearch }: TableViewProps) {
         tabs={[
           { id: 'rows', text: table.name },
           { id: 'structure', text: 'Structure' },
+          { id: 'diagram', text: 'Diagram' },
         ]}
         chosen={search.view ?? 'rows'}
-        onChoose={(view) => onSearch({ ...searchOf(search), view: view === 'structure' ? view : undefined })}
+        onChoose={(view) =>
+          onSearch({ ...searchOf(search), view: view === 'structure' || view === 'diagram' ? view : undefined })
+        }
       >
-        <Loaded query={facts}>
-          {(found) =>
-            search.view === 'structure' ? (
-              <Structure facts={found} />
-            ) : (
-              <Rows target={target} table={table} facts={found} wish={wish} onWish={onWish} onOpen={onOpen} />
-            )
-          }
-        </Loaded>
+        {search.view === 'diagram' ? (
+          <Diagram
+            uri={target.uri}
+            tables={tables}
+            chosen={table}
+            onChoose={(next) => onSearch({ table: nameOf(next), view: 'diagram' })}
+          />
+        ) : (
+          <Loaded query={facts}>
+            {(found) =>
+              search.view === 'structure' ? (
+                <Structure facts={found} />
+              ) : (
+                <Rows target={target} table={table} facts={found} wish={wish} onWish={onWish} onOpen={onOpen} />
+              )
+            }
+          </Loaded>
+        )}
       </Tabs>
     </section>
   );

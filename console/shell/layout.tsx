@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useLiveChanges } from '../api/live.ts';
+import { loadScript } from '../api/load-script.ts';
 import { getOffline, watchOffline } from '../api/offline-state.ts';
 import { sessionQuery } from '../api/queries.ts';
 import { Button } from '../ui/button.tsx';
@@ -14,7 +15,7 @@ import { Breadcrumb } from './breadcrumb.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { SignIn } from './sign-in.tsx';
 
-const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
+const Palette = lazy(async () => ({ default: (await loadScript(() => import('./palette.tsx'))).Palette }));
 
 export function Layout() {
   const session = useQuery(sessionQuery);

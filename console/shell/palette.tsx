@@ -1,5 +1,5 @@
 /** The command palette: one field that finds projects, branches, computes, tables, pages and what can be done. */
-import { useQuery } from '@tanstack/react-query';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useLayoutEffect, useRef } from 'react';
 import { api, at } from '../api/client.ts';
@@ -81,18 +81,19 @@ const pageItems = (projectId: string, toPage: ReturnType<typeof useWays>['toPage
   }));
 
 function useProjectItems(place: Place): readonly PickerItem[] {
-  const [organization] = useQuery(organizationsQuery).data ?? [];
-  const orgId = organization?.id ?? '';
-  const projects = useQuery({ ...projectsQuery(orgId, ''), enabled: orgId !== '' }).data ?? [];
+  const organizations = useQuery(organizationsQuery).data ?? [];
+  const lists = useQueries({ queries: organizations.map(({ id }) => projectsQuery(id, '')) });
   const { toProject } = useWays({ ...place, page: place.page ?? '' });
-  return projects.map(({ id, name }) => ({
-    id: `project ${id}`,
-    group: 'Projects',
-    title: name,
-    hint: id,
-    isCurrent: id === place.projectId,
-    onSelect: () => toProject(id),
-  }));
+  return lists.flatMap(({ data = [] }, index) =>
+    data.map(({ id, name }) => ({
+      id: `project ${id}`,
+      group: 'Projects',
+      title: name,
+      hint: organizations.length > 1 ? `${organizations[index]?.name} · ${id}` : id,
+      isCurrent: id === place.projectId,
+      onSelect: () => toProject(id),
+    })),
+  );
 }
 
 function useComputeItems({ projectId, branches }: Place): readonly PickerItem[] {

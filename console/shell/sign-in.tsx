@@ -43,8 +43,8 @@ export function SignIn() {
           Sign in
         </Button>
         <p className="hint">
-          The first key was printed at the first start. On the machine that runs Catnap, <code>catnap keys show</code>{' '}
-          shows it again.
+          On the machine that runs Catnap, <code>catnap open</code> opens this page signed in, and{' '}
+          <code>catnap keys show</code> prints the first key; in a checkout begin with <code>npx</code>.
         </p>
       </Form>
     </main>

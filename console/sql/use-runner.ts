@@ -1,5 +1,6 @@
 /** Runs the statements of a text one after another, and keeps what came of each. */
 import { useRef, useState } from 'react';
+import { loadScript } from '../api/load-script.ts';
 import { isRefusedWrite, runScript, runSql, SqlError, type SqlResult } from '../api/sql.ts';
 import type { Target } from '../target/target.tsx';
 import { notify } from '../ui/notices.ts';
@@ -94,7 +95,7 @@ export function useRunner(target: Target): Runner {
       whileRunning(async () => {
         setOutcomes([]);
         // With the editor's parser, which pages that run nothing need not load.
-        const { groupTransactions, splitStatements } = await import('./split.ts');
+        const { groupTransactions, splitStatements } = await loadScript(() => import('./split.ts'));
         const statements = splitStatements(chosen.text).map(({ text, from }) => ({ text, from: chosen.from + from }));
         const groups = mode === 'run' ? groupTransactions(statements) : statements.map((statement) => [statement]);
         for (const group of groups) {

@@ -9,5 +9,5 @@ export interface TablesSearch {
   readonly desc?: boolean | undefined;
   /** Filters; `readFilters` makes sure of that. */
   readonly where?: readonly unknown[] | undefined;
-  readonly view?: 'structure' | undefined;
+  readonly view?: 'structure' | 'diagram' | undefined;
 }

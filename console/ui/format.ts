@@ -21,11 +21,10 @@ export function milliseconds(ms: number): string {
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 86_400) return trim(seconds / 3600, 'h');
-  return trim(seconds / 86_400, seconds < 172_800 ? 'day' : 'days');
+  if (seconds < 86_400) return `${Number((seconds / 3600).toFixed(1))} h`;
+  const days = Number((seconds / 86_400).toFixed(1));
+  return `${days} ${days === 1 ? 'day' : 'days'}`;
 }
-
-const trim = (value: number, unit: string) => `${Number(value.toFixed(1))} ${unit}`;
 
 /** `3 min ago`, `in 2 h`. */
 export function relative(iso: string, now: number): string {

@@ -28,7 +28,7 @@ import { useSecurityHeaders } from './plugins/security-headers.ts';
 import { useUsersSyncMetrics } from './plugins/users-sync-metrics.ts';
 import { useValidation, validationOptions } from './plugins/validation.ts';
 import { apiRoutes } from './routes/api-routes.ts';
-import { consolePages } from './routes/console-pages.ts';
+import { consolePages, sendConsole } from './routes/console-pages.ts';
 import { consoleSessionRoutes } from './routes/console-session.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { eventRoutes } from './routes/events.ts';
@@ -52,7 +52,7 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   const app = newInstance(parts);
   prepare(app);
   useRouteTable(app);
-  useErrors(app);
+  useErrors(app, (reply) => sendConsole(reply, parts.consoleFiles));
   useRequestId(app);
   useSecurityHeaders(app, { isHttps: config.publicUrl.startsWith('https:') });
   useRequestLog(app);

@@ -128,6 +128,19 @@ test('the API describes itself: every operation has a name, a tag and words', as
   expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining([...new Set(references)]));
 });
 
+test('an address that does not exist is a page of the console for people, and an error of the API for programs', async () => {
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+  const page = await api.app.inject({ url: '/nowhere', headers: { accept } });
+  expect([page.statusCode, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
+  expect(page.headers['content-security-policy']).toContain("script-src 'self'");
+  for (const url of ['/api/v2/nowhere', '/assets/nowhere.js']) {
+    const reply = await api.app.inject({ url, headers: { accept } });
+    expect([url, reply.statusCode, reply.headers['content-type']]).toEqual([url, 404, expect.stringContaining('json')]);
+  }
+  const program = await api.app.inject({ url: '/nowhere', headers: { accept: '*/*' } });
+  expect(program.json()).toMatchObject({ message: 'path not found' });
+});
+
 test('the reference page asks only for the document', async () => {
   const reply = await api.app.inject('/api/v2/docs');
   expect(reply.headers['content-security-policy']).toContain("connect-src 'self'");

@@ -78,7 +78,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
     // Help and version end this way too, with 0; commander has already printed.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     if (!(error instanceof CliFailure)) throw error;
-    parts.stderr.write(`catnap: ${error.message}\n`);
+    parts.stderr.write(`catnap: ${parts.asCalledHere(error.message)}\n`);
     return error.exitCode;
   }
 }

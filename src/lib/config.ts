@@ -10,7 +10,7 @@ import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } 
 import { type ExtensionSettings, readExtensionSettings } from './extension-settings.ts';
 import { parseIpRule } from './ip.ts';
 import { type KubernetesSettings, readKubernetesSettings } from './kubernetes-settings.ts';
-import { type LogLevel, logLevels } from './log.ts';
+import { type LogFormat, type LogLevel, logFormats, logLevels } from './log.ts';
 import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
 
 export { ConfigError } from './config-values.ts';
@@ -102,6 +102,7 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** False when the level is the default, which is quieter on a terminal. */
   readonly logLevelIsExplicit: boolean;
+  readonly logFormat: LogFormat;
 }
 
 export interface StackAccess {
@@ -179,6 +180,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     pgVersions: kubernetes === undefined ? majors : Object.keys(kubernetes.images).map(Number),
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
     logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),
+    logFormat: choice(env, 'CATNAP_LOG_FORMAT', logFormats, 'auto'),
   };
   // Only a restore uses it; a bad value is found by any command.
   readBackupKeyLine(env);

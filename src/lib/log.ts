@@ -3,6 +3,7 @@
  * field names that could carry one.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { renderLogLine } from './log-text.ts';
 
 export type { Logger } from 'pino';
 
@@ -21,7 +22,27 @@ const secretFields = [
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-export function createLogger(options: { level: LogLevel; process: string; destination?: DestinationStream }): Logger {
+/** `auto` is words on a terminal, and JSON everywhere else. */
+export const logFormats = ['auto', 'json', 'text'] as const;
+export type LogFormat = (typeof logFormats)[number];
+
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  readonly process: string;
+  /** JSON unless it is `text`. */
+  readonly format?: LogFormat;
+  readonly destination?: DestinationStream;
+}
+
+const fatalLevel = 60;
+let isHushed = false;
+
+/** What processes miss of each other while all of them stop is for the log of a service, not for a person. */
+export function hushTerminal(): void {
+  isHushed = true;
+}
+
+export function createLogger(options: LoggerOptions): Logger {
   const settings = {
     level: options.level,
     base: { process: options.process },
@@ -30,5 +51,15 @@ export function createLogger(options: { level: LogLevel; process: string; destin
       censor: '[redacted]',
     },
   };
+  if (options.format === 'text') return pino(settings, inWords(options.destination ?? process.stdout));
   return options.destination ? pino(settings, options.destination) : pino(settings);
+}
+
+function inWords(destination: DestinationStream): DestinationStream {
+  return {
+    write: (line) => {
+      const isFatal = line.startsWith(`{"level":${fatalLevel},`);
+      if (!isHushed || isFatal) destination.write(renderLogLine(line));
+    },
+  };
 }

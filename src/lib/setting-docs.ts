@@ -177,4 +177,5 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
     '`info`',
     '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. On a terminal the default is `warn`.',
   ],
+  ['CATNAP_LOG_FORMAT', '`auto`', '`json`, `text` (lines for people), or `auto`: text on a terminal, else JSON.'],
 ];

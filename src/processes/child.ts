@@ -3,6 +3,7 @@
  * checkout may be in a directory that the unprivileged user cannot read. It ends when its parent does.
  */
 import { errorText } from '../lib/errors.ts';
+import { hushTerminal } from '../lib/log.ts';
 import { type ChildInit, openChildEnd } from './channel/messages.ts';
 import { buildParts, type RunningProcess } from './parts.ts';
 
@@ -26,7 +27,7 @@ let drainMs = 0;
 let certificate: ChildInit['certificate'] | undefined;
 
 // The parent decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
-process.on('SIGINT', () => {});
+process.on('SIGINT', hushTerminal);
 process.on('SIGTERM', () => {});
 channel.onClose(() => process.exit(1));
 channel.on('init', (init) => void begin(init));

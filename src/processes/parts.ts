@@ -56,6 +56,7 @@ export function buildParts(init: ChildInit, channel: ChildEnd, certificate: Proc
     certificate,
     log: createLogger({
       level: config.logLevel,
+      format: config.logFormat,
       process: countOf(config, name) > 1 ? `${name} ${init.number}` : name,
     }),
     core: {

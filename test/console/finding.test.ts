@@ -138,7 +138,7 @@ describe('operations', () => {
 test('a log is searched by all words, and the newest comes first', () => {
   const entries = [
     { source: 'server' as const, level: 'LOG', message: 'checkpoint starting' },
-    { source: 'session' as const, level: 'ERROR', pid: 7, message: 'division by zero' },
+    { source: 'session' as const, level: 'FATAL', pid: 7, message: 'division by zero' },
     { source: 'session' as const, level: 'LOG', pid: 8, message: 'division of labour' },
   ];
   const found = (words: string, kind: '' | 'bad' | 'session' | 'server' = '') =>

@@ -115,12 +115,14 @@ describe('snippets', () => {
 test('numbers and times read well', () => {
   expect([bytes(0), bytes(1023), bytes(1536), bytes(300 * 1024 ** 2)]).toEqual(['0 B', '1023 B', '1.5 KB', '300 MB']);
   expect([milliseconds(3.2), milliseconds(2_340), milliseconds(90_000)]).toEqual(['3 ms', '2.3 s', '2 min']);
-  expect([duration(59), duration(300), duration(5_400), duration(604_800)]).toEqual([
-    '59 s',
-    '5 min',
-    '1.5 h',
-    '7 days',
-  ]);
+  expect([
+    duration(59),
+    duration(300),
+    duration(5_400),
+    duration(604_800),
+    duration(86_400),
+    duration(130_000),
+  ]).toEqual(['59 s', '5 min', '1.5 h', '7 days', '1 day', '1.5 days']);
   const now = Date.parse('2026-01-01T00:00:00Z');
   expect(relative('2025-12-31T23:57:00Z', now)).toBe('3 min ago');
   expect(relative('2026-01-01T02:00:00Z', now)).toBe('in 2 h');

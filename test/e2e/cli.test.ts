@@ -15,7 +15,7 @@ let folder: string;
 let projectId: string;
 
 beforeAll(async () => {
-  program = await Program.create();
+  program = await Program.create({ CATNAP_LOG_FORMAT: 'text' });
   await program.start();
   folder = await mkdtemp(join(tmpdir(), 'catnap-cli-'));
   const made = JSON.parse((await catnap('projects create shop --json')).out);
@@ -31,6 +31,13 @@ async function catnap(words: string | readonly string[], where = folder) {
   const args = typeof words === 'string' ? words.split(' ') : words;
   const url = `http://127.0.0.1:${program.httpPort}`;
   return catnapCommand(args, { url, home: program.home.path, folder: where, apiKey: await program.apiKey() });
+}
+
+/** As the console does with what its address holds. */
+async function signInWith(link: string): Promise<number> {
+  const headers = { 'content-type': 'application/json', 'x-catnap-console': '1' };
+  const url = `http://localhost:${program.httpPort}/console/session`;
+  return (await fetch(url, { method: 'POST', headers, body: JSON.stringify({ link }) })).status;
 }
 
 async function json(words: string) {
@@ -170,7 +177,10 @@ describe('a linked folder', () => {
     expect(JSON.parse(await readFile(join(linked, '.catnap'), 'utf8'))).toMatchObject({ project: projectId });
     expect((await catnap('branches get', inside)).out).toMatch(/name: +feature/);
     expect((await catnap('branches get --project other', inside)).out).toMatch(/name: +main/);
-    expect((await catnap('open --print', inside)).out).toContain(`/projects/${projectId}`);
+    const opened = /http\S+(\/projects\/\S+)#open=([\w-]+)/.exec((await catnap('open --print', inside)).out);
+    expect(opened?.[1]).toBe(`/projects/${projectId}`);
+    expect(await signInWith(opened?.[2] ?? '')).toBe(200);
+    expect(await signInWith(opened?.[2] ?? ''), 'a link that was used').toBe(401);
     expect(await catnap('psql --print', inside)).toMatchObject({ code: 1, err: expect.stringContaining('no compute') });
     await writeFile(join(inside, '.catnap'), '{"project": 7}');
     const bad = await catnap('branches get', inside);
@@ -213,4 +223,11 @@ describe('completion', () => {
     const asked = await catnapCommand(['__complete', '--', 'sql', '--project', ''], {});
     expect(asked).toEqual({ code: 0, out: '', err: '' });
   });
+});
+
+test('what a person sees of a start and a stop are lines of words', async () => {
+  expect(await program.stop()).toBe(0);
+  expect(program.output).toMatch(/^ {2}Console +http\S+#open=/m);
+  expect(program.output).toContain('Stopping Catnap');
+  expect(program.output).not.toMatch(/^\{|^ +at /m);
 });

@@ -16,6 +16,7 @@ export async function catnapCommand(args: readonly string[], changes: Partial<Cl
   const stderr = new PassThrough();
   const code = await runCli(args, {
     version: '1.2.3',
+    asCalledHere: (text) => text,
     home: '/nonexistent',
     folder: '/nonexistent',
     url: 'http://127.0.0.1:1',

@@ -78,7 +78,7 @@ export function callerOf(request: FastifyRequest): Caller {
   return request.caller;
 }
 
-function bearerToken(header: string | undefined): string | undefined {
+export function bearerToken(header: string | undefined): string | undefined {
   const token = /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1];
   return token !== undefined && token.length <= tokenLengthMax ? token : undefined;
 }

@@ -16,7 +16,8 @@ export const bodyLimitBytes = 1024 * 1024;
 /** How long a client that was refused has to read why. */
 const closeMs = 1_000;
 
-export function useErrors(app: App): void {
+/** `sendPage` answers a person who has opened an address that does not exist. */
+export function useErrors(app: App, sendPage: (reply: FastifyReply) => FastifyReply): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split('?')[0] ?? '';
@@ -32,8 +33,14 @@ export function useErrors(app: App): void {
         reply,
       );
     }
+    if (isOpenedInBrowser(request, path)) return sendPage(reply.status(404));
     return sendError(new CatnapError('not_found', 'path not found'), request, reply);
   });
+}
+
+/** Browsers ask for HTML when somebody opens an address; programs, and the scripts of pages, do not. */
+function isOpenedInBrowser({ method, headers }: FastifyRequest, path: string): boolean {
+  return method === 'GET' && !/^\/(api|assets)\//.test(path) && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
+import { iconLink } from '../../lib/page-style.ts';
 import type { App } from '../kit/app-type.ts';
 
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -38,7 +39,7 @@ export function makePage(parts: { title: string; style: string; body: string; sc
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${parts.title}</title>
-<link rel="icon" href="data:,">
+${iconLink}
 <style>${parts.style}</style>
 </head>
 <body>

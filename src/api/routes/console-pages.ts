@@ -8,7 +8,7 @@ import type { ConsoleFiles } from '../kit/console-files.ts';
 
 const open = { config: { isPublic: true }, schema: { hide: true } };
 
-/** The console's own router handles what follows. Paths that are not here stay a 404 of the API. */
+/** The console's own router handles what follows. Another path is a 404, with this page for people. */
 const pagePaths = ['/', '/keys', '/organization', '/deleted', '/about', '/psql', '/projects', '/projects/*'];
 const AssetParams = Type.Object({ name: Type.String({ maxLength: 200 }) });
 
@@ -29,7 +29,7 @@ export function consolePages(app: App, files: ConsoleFiles): void {
 }
 
 /** The editor adds its own style sheet, which the nonce of the page lets it do; no other sheet may be inline. */
-function sendConsole(reply: FastifyReply, { page }: ConsoleFiles): FastifyReply {
+export function sendConsole(reply: FastifyReply, { page }: ConsoleFiles): FastifyReply {
   const nonce = randomBytes(16).toString('base64');
   const policy = [
     "default-src 'none'",

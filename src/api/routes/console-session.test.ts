@@ -163,6 +163,18 @@ describe('a link from the terminal', () => {
     expect(replies.map((reply) => reply.statusCode).sort()).toEqual([200, 401]);
   });
 
+  test('is made for whoever has a key, and not for a page that is signed in', async () => {
+    const ask = (headers: Record<string, string>) =>
+      api.app.inject({ method: 'POST', url: '/console/link', headers: { host: own.host, ...headers } });
+    const made = await ask({ authorization: `Bearer ${api.token}` });
+    expect(made.statusCode).toBe(200);
+    const reply = await signIn({ link: made.json().link });
+    expect([reply.statusCode, await status(cookieOf(reply))]).toEqual([200, 200]);
+    expect((await ask({})).statusCode).toBe(401);
+    expect((await ask({ authorization: 'Bearer napi_wrong' })).statusCode).toBe(401);
+    expect((await ask({ ...browser, cookie: cookieOf(reply) })).statusCode).toBe(401);
+  });
+
   test('does not work when it is old, is kept as a hash, and needs a key that exists', async () => {
     const link = await makeLink();
     const [row] = await api.core.database.sql`select l::text as text from console_links l`;

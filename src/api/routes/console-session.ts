@@ -1,15 +1,21 @@
 /** Signing in to the console and out of it. The API itself is then reached with the cookie that this sets. */
 import { Type } from 'typebox';
 import { runCommand } from '../../core/command.ts';
-import { findConsoleSession, signInWithKey, signInWithLink, signOut } from '../../core/console-session.ts';
+import {
+  findConsoleSession,
+  makeConsoleLink,
+  signInWithKey,
+  signInWithLink,
+  signOut,
+} from '../../core/console-session.ts';
 import { readScope } from '../../core/context.ts';
 import { CatnapError, invalid } from '../../lib/errors.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
-import { type Access, authenticateToken, tokenLengthMax } from '../plugins/auth.ts';
+import { type Access, authenticateToken, bearerToken, tokenLengthMax } from '../plugins/auth.ts';
 import { clearSessionCookie, isFromConsole, sessionTokenOf, setSessionCookie } from '../plugins/console-cookie.ts';
 import { closed } from '../schemas/common.ts';
-import { ConsoleSession } from '../schemas/unversioned.ts';
+import { ConsoleLink, ConsoleSession } from '../schemas/unversioned.ts';
 
 const SignInBody = Type.Object(
   {
@@ -56,6 +62,16 @@ export function consoleSessionRoutes(app: App, parts: ApiParts, access: Access):
       return { signed_in: true };
     },
   );
+
+  // By a key alone: a page that is signed in needs no link, and what runs in it could hand one on.
+  const linkSchema = { hide: true, response: { 200: ConsoleLink } };
+  app.post('/console/link', { config: open.config, schema: linkSchema }, async (request) => {
+    const key = bearerToken(request.headers.authorization);
+    if (key === undefined || (await authenticateToken(request, key, access)) === undefined) throw wrongKey();
+    const made = await runCommand(parts.core, null, async (scope) => ({ link: await makeConsoleLink(scope, key) }));
+    if (made.link === undefined) throw wrongKey();
+    return { link: made.link };
+  });
 
   app.delete(path, open, async (request, reply) => {
     if (!isFromConsole(request, config)) throw new CatnapError('forbidden', 'only the console signs out here');

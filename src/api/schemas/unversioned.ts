@@ -70,6 +70,11 @@ export const ConsoleSession = Type.Object(
   { description: 'The sign-in of the console.' },
 );
 
+export const ConsoleLink = Type.Object(
+  { link: Type.String({ description: 'Signs in once, within the hour: `/#open=` and this is the address.' }) },
+  { description: 'A link that opens the console signed in.' },
+);
+
 export const WaitingLogin = Type.Object(
   {
     state: Type.Enum(['waiting', 'confirmed', 'connected', 'refused'], {
@@ -85,4 +90,4 @@ export const WaitingLogin = Type.Object(
   { description: 'A client of the database port that waits for a person to let it in.' },
 );
 
-export const unversionedSchemas = { Installation, ConsoleSession, WaitingLogin };
+export const unversionedSchemas = { Installation, ConsoleSession, ConsoleLink, WaitingLogin };

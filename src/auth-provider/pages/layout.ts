@@ -1,7 +1,7 @@
 /** The frame of the provider's pages: their style, and what the browser allows them to do. */
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
-import { pageStyle } from '../../lib/page-style.ts';
+import { iconLink, logo, pageStyle } from '../../lib/page-style.ts';
 import { Html, html } from './html.ts';
 
 const style = `${pageStyle}
@@ -9,22 +9,20 @@ main { max-width: 460px; margin: 0 auto; padding: 28px 18px 60px; }
 main.wide { max-width: 920px; }
 .top { display: flex; align-items: center; gap: 12px; max-width: 460px; margin: 0 auto; padding: 18px; }
 .top.wide { max-width: 920px; }
-.top svg { width: 34px; height: 34px; flex: none; }
-.top .name { font-weight: 650; letter-spacing: -0.01em; color: var(--ink); }
 .top .who { margin-left: auto; display: flex; align-items: center; gap: 12px; color: var(--soft); font-size: 13.5px; min-width: 0; }
 .top .who span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-h1 { margin: 0 0 6px; font-size: 23px; line-height: 1.2; letter-spacing: -0.02em; overflow-wrap: anywhere; }
+h1 { margin: 0 0 6px; font-size: 21px; line-height: 1.25; font-weight: 650; letter-spacing: -0.015em; overflow-wrap: anywhere; }
 h2 { margin: 0 0 4px; font-size: 15.5px; }
 h2 + .note { margin-top: 10px; }
 .rows + form { margin-top: 12px; }
 .lead { margin: 0 0 20px; color: var(--soft); }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 20px; margin-bottom: 14px; }
+.card { background: var(--surface); border: 1px solid var(--line); border-radius: 12px; padding: 20px; margin-bottom: 14px; }
 .card > .lead { margin-bottom: 14px; font-size: 13.5px; }
 label { display: block; font-size: 13.5px; font-weight: 600; margin-bottom: 12px; }
 input[type=text], input[type=email], input[type=password], input[type=url], input[type=search] {
   display: block; width: 100%; margin-top: 5px; padding: 9px 11px; font: inherit; font-weight: 400; color: inherit;
   background: var(--ground); border: 1px solid var(--line); border-radius: 8px; }
-.button { display: inline-block; padding: 9px 16px; border: 1px solid var(--accent); border-radius: 8px; background: var(--accent); color: var(--card); font-weight: 600; text-align: center; }
+.button { display: inline-block; padding: 9px 16px; border: 1px solid var(--accent-ground); border-radius: var(--radius); background: var(--accent-ground); color: var(--on-accent); font-weight: 600; text-align: center; }
 .button:hover { filter: brightness(1.08); text-decoration: none; }
 .button.full { display: block; width: 100%; }
 .button.quiet { background: transparent; color: var(--ink); border-color: var(--line); }
@@ -34,7 +32,7 @@ input[type=text], input[type=email], input[type=password], input[type=url], inpu
 .button.danger:hover { border-color: var(--bad); }
 .link { border: 0; background: none; padding: 0; color: var(--accent); }
 .link:hover { text-decoration: underline; }
-.note { padding: 11px 14px; border-radius: 9px; margin: 0 0 14px; border: 1px solid var(--line); background: var(--code); overflow-wrap: anywhere; }
+.note { padding: 11px 14px; border-radius: 9px; margin: 0 0 14px; border: 1px solid var(--line); background: var(--sunken); overflow-wrap: anywhere; }
 .note.bad { border-color: var(--bad); border-left-width: 4px; }
 .note.good { border-color: var(--good); border-left-width: 4px; }
 .account { display: flex; align-items: center; gap: 12px; padding: 12px 14px; border: 1px solid var(--accent); border-radius: 10px; margin-bottom: 14px; }
@@ -61,7 +59,7 @@ label .hint { float: right; font-weight: 400; color: var(--soft); }
 .bar label { flex: 1; margin: 0; }
 .secret { display: flex; align-items: center; gap: 10px; margin-bottom: 12px; }
 p.lead:has(+ .secret) { margin-bottom: 6px; }
-.secret code { flex: 1; min-width: 0; padding: 8px 11px; background: var(--code); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; }
+.secret code { flex: 1; min-width: 0; padding: 8px 11px; background: var(--sunken); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 6px 20px; margin: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
@@ -71,13 +69,6 @@ dd { margin: 0; overflow-wrap: anywhere; }
   .bar { flex-direction: column; align-items: stretch; } .top .who span { display: none; }
 }
 `;
-
-const logo = new Html(
-  '<svg viewBox="0 0 64 64" fill="none" stroke="currentColor" stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">' +
-    '<path d="M8 47c0-14 11-23 25-23 13 0 23 8 23 19 0 7-5 10-12 10H17c-6 0-9-2-9-6z"/><path d="M12 34l-1-11 9 6M29 24.500l7-7 2 9"/>' +
-    '<path d="M17 38.500c1.500 1.500 3.500 1.500 5 0M28 38.500c1.500 1.500 3.500 1.500 5 0M25 43.500v.01"/><path d="M56 44c3 6-1 11-9 11H30"/>' +
-    '<path d="M45 13h6l-6 7h6M54 5h4l-4 5h4" stroke-width="2.200" stroke="var(--accent)"/></svg>',
-);
 
 /** All pages work without it; it adds copying, and a confirmation before what cannot be undone. */
 const script = `
@@ -121,11 +112,11 @@ export function sendHtml(reply: FastifyReply, page: PageOptions): FastifyReply {
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>${page.title} · Catnap Auth</title>
-<link rel="icon" href="data:,">
+${new Html(iconLink)}
 <style>${new Html(style)}</style>
 </head>
 <body>
-<header class="top${page.isWide ? ' wide' : ''}">${logo}<a class="name" href="/stack/dashboard">Catnap Auth</a>${page.who}</header>
+<header class="top${page.isWide ? ' wide' : ''}"><a class="brand" href="/stack/dashboard">${new Html(logo)} Catnap Auth</a>${page.who}</header>
 <main${page.isWide ? html` class="wide"` : null}>
 ${page.body}
 </main>

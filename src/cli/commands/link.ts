@@ -4,6 +4,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { CliFailure } from '../kit/failure.ts';
+import type { ConsoleLink } from '../kit/generated.ts';
 import { linkName } from '../kit/link.ts';
 import { onBranch } from '../kit/options.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
@@ -51,14 +52,20 @@ async function unlink(session: Session): Promise<undefined> {
 }
 
 export function addOpen(program: Command, run: RunCommand): void {
-  onBranch(program.command('open').description('open the console in a browser, at the linked or named project'))
-    .option('--print', 'print the address only')
+  onBranch(
+    program.command('open').description('open the console in a browser, signed in, at the linked or named project'),
+  )
+    .option('--print', 'print the link only')
     .action((options: OnBranch & { readonly print?: boolean }) => run((session) => open(session, options)));
 }
 
 async function open(session: Session, options: OnBranch & { readonly print?: boolean }): Promise<undefined> {
-  const url = `${session.client.url}${await pageOf(session, options)}`;
+  const page = await pageOf(session, options);
+  const { link } = await session.client.postBeside<ConsoleLink>('/console/link');
+  // After the #, so that no log and no proxy sees it.
+  const url = `${session.client.url}${page}#open=${link}`;
   session.writer.record({ url }, { url: 'console' });
+  session.writer.remark('The link signs in once, within the hour, as the owner of the key.');
   if (options.print || session.format === 'json') return;
   await openBrowser(url).catch(() => session.writer.remark('No browser could be started here.'));
 }

@@ -124,7 +124,7 @@ async function restore(session: Session, given: string, options: RestoreOptions)
   const { branch, endpoints } = await session.client.post<RestoreSnapshotReply>(path, body);
   const compute = endpoints[0]?.id;
   session.writer.record({ ...branch, compute }, { id: 'branch', name: 'name', compute: 'compute' });
-  if (!isFinal) session.writer.remark(`To let it replace the other branch: catnap snapshots finalize ${branch.id}`);
+  if (!isFinal) session.writer.remark(`To let it replace the other branch: \`catnap snapshots finalize ${branch.id}\``);
 }
 
 async function finalize(

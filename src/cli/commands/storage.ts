@@ -68,7 +68,7 @@ async function showStatus({ parts, writer, format }: Session): Promise<undefined
 
 const methods = {
   reflink: 'reflink: a branch shares the blocks of its parent',
-  copy: 'copy: a branch is a full copy; see catnap storage create',
+  copy: 'copy: a branch is a full copy; see `catnap storage create`',
 };
 
 function words(status: StorageStatus) {

@@ -21,6 +21,8 @@ export interface ApiClient {
   delete<Reply>(path: string): Promise<Reply>;
   /** A page beside the API that needs no key, such as `/readyz`. */
   getOpen<Reply>(path: string): Promise<Reply>;
+  /** A page beside the API, with the key. */
+  postBeside<Reply>(path: string): Promise<Reply>;
   /** SQL over HTTP, at the same port: the connection string stands in for the key. */
   sql<Reply>(uri: string, body: object, headers?: Readonly<Record<string, string>>): Promise<Reply>;
   listProjects(): Promise<readonly ProjectListItem[]>;
@@ -55,11 +57,13 @@ const sqlTimeoutMs = 3_600_000;
 export function createClient(options: ClientOptions): ApiClient {
   const url = baseUrl(options.url);
   const timeoutMs = options.timeoutMs ?? 30_000;
-  const call = async <Reply>(method: string, path: string, body?: object): Promise<Reply> => {
+  const callBeside = async <Reply>(method: string, path: string, body?: object): Promise<Reply> => {
     const headers = { authorization: `Bearer ${await options.apiKey()}`, ...(body && jsonBody) };
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-    return request<Reply>(`${url}${apiPath}${path}`, init, timeoutMs);
+    return request<Reply>(`${url}${path}`, init, timeoutMs);
   };
+  const call = <Reply>(method: string, path: string, body?: object) =>
+    callBeside<Reply>(method, `${apiPath}${path}`, body);
   const get = <Reply>(path: string, query: Query = {}) => call<Reply>('GET', `${path}${queryText(query)}`);
   return {
     url,
@@ -69,6 +73,7 @@ export function createClient(options: ClientOptions): ApiClient {
     patch: (path, body) => call('PATCH', path, body),
     put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
+    postBeside: (path) => callBeside('POST', path),
     getOpen: (path) => request(`${url}${path}`, {}, timeoutMs),
     sql: (uri, body, headers = {}) => {
       const sent = { ...jsonBody, ...headers, 'neon-connection-string': uri };

@@ -1161,3 +1161,9 @@ export interface Installation {
     };
   };
 }
+
+/** A link that opens the console signed in. */
+export interface ConsoleLink {
+  /** Signs in once, within the hour: `/#open=` and this is the address. */
+  readonly link: string;
+}

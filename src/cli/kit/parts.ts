@@ -193,6 +193,8 @@ export interface ServiceParts {
 
 export interface CliParts {
   readonly version: string;
+  /** A text with commands between backticks as they are called here, such as `npx catnap up`. */
+  readonly asCalledHere: (text: string) => string;
   readonly home: string;
   /** The folder that the command was given in. */
   readonly folder: string;

@@ -38,7 +38,7 @@ export function openSession(parts: CliParts, options: SharedOptions): Session {
     get link() {
       return readLink(parts.folder);
     },
-    writer: createWriter(parts.stdout, format),
+    writer: createWriter(parts.stdout, format, parts.asCalledHere),
     withKey: (key) => createClient({ url, apiKey: async () => key }),
     client: createClient({
       url,

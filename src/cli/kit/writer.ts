@@ -18,7 +18,11 @@ export interface Writer {
   remark(text: string): void;
 }
 
-export function createWriter(stream: Writable, format: OutputFormat): Writer {
+export function createWriter(
+  stream: Writable,
+  format: OutputFormat,
+  phrase: (remark: string) => string = (remark) => remark,
+): Writer {
   const print = (text: string) => void stream.write(`${text}\n`);
   if (format === 'json') {
     const json = (value: object) => print(JSON.stringify(value, null, 2));
@@ -27,7 +31,7 @@ export function createWriter(stream: Writable, format: OutputFormat): Writer {
   return {
     list: (rows, columns, empty) => print(rows.length === 0 ? empty : renderTable(rows, columns)),
     record: (row, columns) => print(renderRecord(row, columns)),
-    remark: print,
+    remark: (text) => print(phrase(text)),
   };
 }
 

@@ -72,7 +72,7 @@ export async function checkReflinks(home: string): Promise<Check> {
   const method = await detectCloneMethod(folder);
   if (method === null) return warn(name, `${folder} is not writable`, 'run this as the user who starts Catnap');
   if (method === 'reflink') return ok(name, 'branches share the blocks of their parent (method: reflink)');
-  return warn(name, 'this filesystem cannot share blocks (method: copy)', fullCopyAdvice);
+  return warn(name, 'this filesystem cannot share blocks (method: copy)', fullCopyAdvice(process.getuid?.() === 0));
 }
 
 /** Also tried out: a disk of its own for each compute's temporary files. */

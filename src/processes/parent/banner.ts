@@ -1,4 +1,5 @@
 /** The few lines that a person sees when Catnap is up. */
+import type { CommandName } from '../../lib/command-name.ts';
 import type { Config } from '../../lib/config.ts';
 import { apiKeyPath } from '../../machine/key-files.ts';
 
@@ -8,17 +9,22 @@ export interface BannerFacts {
   readonly newApiKey: string | null;
   readonly consoleLink: string | null;
   readonly notes: readonly string[];
+  readonly command: CommandName;
   /** Names of the child processes that run, up to three. */
   readonly processes: readonly string[];
 }
 
-export function renderBanner({ config, version, newApiKey, consoleLink, notes, processes }: BannerFacts): string {
+export function renderBanner(facts: BannerFacts): string {
+  const { config, version, newApiKey, consoleLink, notes, command, processes } = facts;
   const keyPath = apiKeyPath(config.home);
   const lines = [`Catnap ${version} is up${processes.length === 3 ? '' : ` (${processes.join(', ')})`}`, ''];
   const row = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}${value}`);
   row('API', `${config.publicUrl}/api/v2`);
   // After the #, so that no log and no proxy sees it.
-  const signsIn = consoleLink === null ? '' : `#open=${consoleLink}  (signs you in, once, within the hour)`;
+  const signsIn =
+    consoleLink === null
+      ? `  (\`${command} open\` signs you in)`
+      : `#open=${consoleLink}  (signs you in, once, within the hour)`;
   row('Console', `${config.publicUrl}/${signsIn}`);
   row('Databases', `port ${config.pgPort} on ${config.bind}`);
   row('Data', config.home);

@@ -14,6 +14,7 @@ import { suspendAllComputes } from '../../core/suspend-all.ts';
 import { endDuties } from '../../db/duties.ts';
 import { expireLeases } from '../../db/leases.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { commandName } from '../../lib/command-name.ts';
 import { type Config, ConfigError } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
@@ -26,13 +27,13 @@ import { ensureBackupKey, ensureInstallationId, readHomeFiles } from '../../mach
 import { choosePorts } from '../../machine/ports.ts';
 import { type ChosenRuntime, chooseProxyRuntime, onNode } from '../../machine/proxy-runtime.ts';
 import { requireNoRestore } from '../../machine/restore/journal.ts';
-import { fullCopyNote } from '../../machine/storage/advice.ts';
 import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { countOf } from '../parts.ts';
 import { renderBanner } from './banner.ts';
 import { forkChild, type KeptChild, keepChildRunning } from './child-process.ts';
 import { takeDatabaseLock } from './database-lock.ts';
+import { notesOnMachine } from './notes.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
 import { startSystem } from './system.ts';
@@ -88,8 +89,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const processes = options.processes.filter((name) => name !== 'backup' || given.backup !== undefined);
   const runs = (name: ProcessName) => processes.includes(name);
   const chosen = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
-  const config = quietOnTerminal(chosen.config);
-  const log = createLogger({ level: config.logLevel, process: 'parent' });
+  const config = readableOnTerminal(chosen.config);
+  const log = createLogger({ level: config.logLevel, format: config.logFormat, process: 'parent' });
   const ports = {
     proxy: runs('proxy') ? openPort(config, config.pgPort, 'proxy') : null,
     api: runs('api') ? openPort(config, config.httpPort, 'api') : null,
@@ -130,10 +131,12 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     }
     await host.prepare(say);
   }
-  const { temporaryDiskEnforcement, limitsProblem, networkProblem, storageMethod, historyDirectory } = facts;
+  const { temporaryDiskEnforcement, limitsProblem, networkProblem, historyDirectory } = facts;
   log.info({ temporaryDiskEnforcement }, 'temporary files are limited for each compute (disk) or for each session');
   log.info({ limitsProblem }, limitsProblem === null ? 'sizes are enforced' : 'sizes are not enforced');
-  if (networkProblem !== null) log.warn({ networkProblem }, 'SQL in computes reaches everything that the machine does');
+  // The banner says so to a person.
+  if (networkProblem !== null && config.logFormat !== 'text')
+    log.warn({ networkProblem }, 'SQL in computes reaches everything that the machine does');
   const version = readVersion();
   const certificates = await startCertificateSource({
     config,
@@ -178,8 +181,12 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
     const schedule = startVerifying(config.backup.verifySeconds, system.core, log);
     undo.push(() => schedule.stop());
   }
-  const fullCopies = system.newApiKey === null ? null : fullCopyNote(storageMethod);
-  const notes = [chosen.note, fullCopies].filter((note) => note !== null);
+  const command = commandName(config.programPath);
+  const [isRoot, isFirstStart] = [config.uids !== null, system.newApiKey !== null];
+  const notes = [
+    ...(chosen.note === null ? [] : [chosen.note]),
+    ...notesOnMachine({ facts, isRoot, isFirstStart, command }),
+  ];
   return {
     system,
     stopRequests,
@@ -188,6 +195,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
       ...system,
       config,
       version,
+      command,
       notes,
       processes: processes.filter((name) => name !== 'backup'),
     }),
@@ -233,10 +241,11 @@ function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, servi
   return keepChildRunning({ init, forked, fork, port, runtime, log, stopMs, onSpawn });
 }
 
-/** A person reads the terminal, and can set CATNAP_LOG_LEVEL to see every request. */
-function quietOnTerminal(config: Config): Config {
-  if (config.logLevelIsExplicit || !process.stdout.isTTY) return config;
-  return Object.freeze({ ...config, logLevel: 'warn' });
+/** A person reads the terminal, in words, and can set CATNAP_LOG_LEVEL to see every request. */
+function readableOnTerminal(config: Config): Config {
+  if (!process.stdout.isTTY) return config;
+  const logFormat = config.logFormat === 'auto' ? 'text' : config.logFormat;
+  return Object.freeze({ ...config, logFormat, ...(!config.logLevelIsExplicit && { logLevel: 'warn' }) });
 }
 
 interface StartedChild {

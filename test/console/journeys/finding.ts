@@ -1,7 +1,20 @@
 /** Finding the way: command palette, breadcrumb, many branches, and operations that name what they are about. */
 import { expect, test } from 'vitest';
 import { violationsOf } from '../../helpers/accessibility.ts';
-import { at, branchIdOf, branchNode, button, open, ownProject, photograph, row, story } from './story.ts';
+import { addBranchRows } from './branch-rows.ts';
+import {
+  at,
+  branchIdOf,
+  branchNode,
+  button,
+  open,
+  ownProject,
+  photograph,
+  row,
+  runDirectly,
+  story,
+  uriOf,
+} from './story.ts';
 
 const page = () => story().page;
 const field = () => page().getByRole('combobox', { name: /^Find/ });
@@ -67,19 +80,7 @@ export function finding(): void {
 
   test('a thousand branches are one line each, drawn as far as they are seen, found and sorted', async () => {
     await ownProject();
-    const { branches } = (await story().program.api('GET', at('/branches'))).body;
-    const [main] = branches;
-    // Branches that exist are slow to make; what is tried here is what the page does with the answer.
-    const many = Array.from({ length: 1_000 }, (_, n) => ({
-      ...main,
-      id: `br-many-${n}`,
-      name: `preview/pr-${n + 1}`,
-      parent_id: n < 10 ? main.id : `br-many-${n % 10}`,
-      default: false,
-      logical_size: 30_000_000 + n,
-    }));
-    const pattern = '**/api/v2/projects/*/branches?*';
-    await page().route(pattern, (route) => route.fulfill({ json: { branches: [main, ...many], annotations: {} } }));
+    await addBranchRows(1_000);
     await open(at());
     await page().getByText('1,001 branches, 1 of 1 computes awake').waitFor();
     expect(await lines().count()).toBeLessThan(60);
@@ -97,33 +98,25 @@ export function finding(): void {
     await branchNode('preview/pr-993').waitFor();
     await page().getByLabel('Search branches').fill('PR-77');
     await page().getByText('11 of 1,001 branches').waitFor();
-    await page().unroute(pattern);
   });
 
   test('operations name and link what they are about, and begin a failure with its cause', async () => {
     await ownProject({ branches: ['feature-x'] });
-    const { operations } = (await story().program.api('GET', at('/operations'))).body;
-    const [first] = operations;
-    const failed = {
-      ...first,
-      id: '00000000-0000-4000-8000-00000000000f',
-      action: 'start_compute',
-      status: 'error',
-      failures_count: 1,
-      error: 'the server could not start: out of memory',
-      branch_id: await branchIdOf('feature-x'),
-      total_duration_ms: 170,
-    };
-    const pattern = '**/api/v2/projects/*/operations?*';
-    await page().route(pattern, (route) => route.fulfill({ json: { operations: [failed, ...operations] } }));
+    const { program, project } = story();
+    const databases = at(`/branches/${await branchIdOf('feature-x')}/databases`);
+    await program.api('POST', databases, { database: { name: 'ledger', owner_name: 'neondb_owner' } });
+    await program.settle(project.id);
+    // SQL has made a database of that name meanwhile, so the server refuses to give it to another one.
+    await runDirectly(await uriOf('feature-x'), 'create database archive');
+    await program.api('PATCH', `${databases}/ledger`, { database: { name: 'archive' } });
+    await program.settle(project.id);
     await open(at('/operations'));
-    const line = row(/^Could not start the compute of feature-x/);
+    const line = row(/^Could not /);
     expect((await line.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
-      /^Could not start the compute of feature-x The server could not start: out of memory\. failed .* 170 ms$/,
+      /^Could not .* feature-x Database already exists.* failed /,
     );
     await row(/^Created branch feature-x finished/).waitFor();
     await line.getByRole('link', { name: 'feature-x' }).click();
     await page().getByRole('heading', { name: 'feature-x' }).waitFor();
-    await page().unroute(pattern);
   });
 }

@@ -81,6 +81,11 @@ export function tables(): void {
     await page().getByText('CREATE UNIQUE INDEX customers_pkey').waitFor();
     await photograph(page(), 'structure');
     expect(await violationsOf(page())).toEqual([]);
+    await page().getByRole('tab', { name: 'Diagram' }).click();
+    await page().getByRole('row', { name: 'public.orders (customer_id) public.customers (id)' }).waitFor();
+    expect(await violationsOf(page())).toEqual([]);
+    await page().getByRole('button', { name: 'orders customer_id' }).click();
+    await page().getByRole('region', { name: 'public.orders' }).waitFor();
     // A foreign key leads to the row that it names.
     await open(at('/tables?table=public.orders'));
     await page().getByRole('button', { name: 'Open customers with id = 2' }).first().click();

@@ -124,13 +124,43 @@ export function trouble(): void {
     expect(await page.evaluate<boolean>("document.querySelector('main').contains(document.activeElement)")).toBe(true);
   });
 
+  test('a page from before an upgrade loads itself anew when a script of it has another name now', async () => {
+    const { browser, baseURL, visitor } = story();
+    const newcomer = await browser.visit({ baseURL });
+    await newcomer.addCookies((await visitor.storageState()).cookies);
+    const page = await newPage(newcomer);
+    // The server answers a name that it does not know as it does after an upgrade: 404.
+    const script = /\/assets\/keys-[^/]+\.js$/;
+    await page.route(script, (route) => route.continue({ url: `${baseURL}/assets/keys-of-an-older-build.js` }));
+    await page.goto('/about');
+    await page.getByRole('heading', { name: 'About' }).waitFor();
+    const loadedAnew = page.waitForEvent('load');
+    await walkTo('/keys', page);
+    await loadedAnew;
+    // The first reload has not helped, and there is no second one.
+    await page.getByRole('alert').getByText('Reload the page.').waitFor();
+    for (const fault of story().faults.splice(0)) expect(fault).toContain('A script of this page could not be loaded');
+    await page.unroute(script);
+    await button('Try again', page).click();
+    await page.getByRole('heading', { name: 'API keys' }).waitFor();
+    await newcomer.close();
+  });
+
   test('a server that is gone is noticed, and the page goes on when it is back', async () => {
     await ownProject();
-    const { page, program, visitor, project } = story();
+    const { page, program, browser, baseURL, visitor, project } = story();
     await open(at());
     await branchNode('main').waitFor();
     const fresh = await newPage(visitor);
+    await fresh.goto('/keys');
+    await fresh.getByRole('heading', { name: 'API keys' }).waitFor();
     await fresh.goto('/about');
+    // Somebody who has never been on another page, so that no script of one is in the browser's cache.
+    const newcomer = await browser.visit({ baseURL });
+    await newcomer.addCookies((await visitor.storageState()).cookies);
+    const unread = await newPage(newcomer);
+    await unread.goto('/about');
+    await unread.getByRole('heading', { name: 'About' }).waitFor();
     await program.stop();
     await page.getByText(/^Catnap does not answer/).waitFor();
     expect(await branchNode('main').count()).toBe(1);
@@ -141,9 +171,16 @@ export function trouble(): void {
     await confirm('Cancel');
     await walkTo('/keys', fresh);
     await fresh.getByRole('alert').getByText('Not reachable').first().waitFor();
+    await walkTo('/keys', unread);
+    await unread.getByText(/^Catnap does not answer/).waitFor();
+    expect(await unread.getByRole('heading', { name: 'About' }).count()).toBe(1);
     await program.start();
     await page.getByText(/^Catnap does not answer/).waitFor({ state: 'detached' });
+    await fresh.getByRole('alert').first().waitFor({ state: 'detached' });
+    await unread.getByRole('heading', { name: 'API keys' }).waitFor();
+    await unread.getByText(/^Catnap does not answer/).waitFor({ state: 'detached' });
     await fresh.close();
+    await newcomer.close();
     // The stream is open again: what is made elsewhere shows up.
     await program.api('POST', at('/branches'), { branch: { name: 'after-restart' } });
     await branchNode('after-restart').waitFor();

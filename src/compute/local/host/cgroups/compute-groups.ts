@@ -40,23 +40,15 @@ export class Cgroups {
     this.#findServer = findServer;
   }
 
-  /** Tried once, by entering a group as a server would; a failure is logged once. */
+  /** Tried once, by entering a group as a server would. */
   async problem(): Promise<LimitsProblem> {
     const tree = await this.#tree();
     return 'problem' in tree ? tree.problem : null;
   }
 
   #tree(): Promise<CgroupTree | { readonly problem: string }> {
-    this.#opened ??= this.#open();
+    this.#opened ??= this.#tryOut().catch((error: unknown) => ({ problem: errorText(error) }));
     return this.#opened;
-  }
-
-  async #open(): Promise<CgroupTree | { readonly problem: string }> {
-    const tree = await this.#tryOut().catch((error: unknown) => ({ problem: errorText(error) }));
-    if ('problem' in tree) {
-      this.#log(new Error(tree.problem), 'no control groups here: the sizes of computes are not enforced');
-    }
-    return tree;
   }
 
   async #tryOut(): Promise<CgroupTree | { readonly problem: string }> {
