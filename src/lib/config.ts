@@ -7,11 +7,11 @@ import { isAbsolute, join } from 'node:path';
 import { type BackupSettings, readBackupSettings } from './backup-settings.ts';
 import { daySeconds } from './clock.ts';
 import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
-import { type ExtensionSettings, readExtensionSettings } from './extension-settings.ts';
 import { parseIpRule } from './ip.ts';
 import { type KubernetesSettings, readKubernetesSettings } from './kubernetes-settings.ts';
 import { type LogFormat, type LogLevel, logFormats, logLevels } from './log.ts';
 import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
+import { type ExtensionSettings, readExtensionSettings, readPgBin } from './postgres-settings.ts';
 
 export { ConfigError } from './config-values.ts';
 
@@ -23,7 +23,6 @@ export type PlanName = (typeof planNames)[number];
 
 /** Majors whose binaries come with the npm packages; others need `CATNAP_PG_BIN_<major>`. */
 export const embeddedMajors: readonly number[] = [17, 18];
-const knownMajors = [14, 15, 16, 17, 18];
 /** Each proxy keeps a session of its own on a server that gets logins, out of the seven that are reserved there. */
 const proxiesMax = 4;
 /** Servers and clients on the machine need more CPU than the proxy between them. */
@@ -329,20 +328,6 @@ function readSecretKey(env: Environment): string | undefined {
   const value = env.CATNAP_SECRET_KEY ?? '';
   if (/^[A-Za-z0-9+/]{43}=$/.test(value)) return value;
   throw new ConfigError('CATNAP_SECRET_KEY', '…', '32 bytes in base64, as `openssl rand -base64 32` prints them');
-}
-
-function readPgBin(env: Environment): Record<number, string> {
-  const found: Record<number, string> = {};
-  for (const [name, value] of Object.entries(env)) {
-    const match = /^CATNAP_PG_BIN_(.*)$/.exec(name);
-    if (!match || !value) continue;
-    const major = Number(match[1]);
-    if (!knownMajors.includes(major)) throw new ConfigError(name, value, `majors ${knownMajors.join(', ')}`);
-    if (!isAbsolute(value))
-      throw new ConfigError(name, value, 'an absolute path of a directory that holds postgres and initdb');
-    found[major] = value;
-  }
-  return found;
 }
 
 /** A library's notice about its own next versions has no place in what `catnap restore` reports. */

@@ -51,6 +51,7 @@ const operations: Readonly<Record<Exclude<Need, 'everything'>, readonly string[]
     'listProjectBranchTriggers',
     'listProjectEndpointLogs',
     'listProjectEndpointSessions',
+    'listProjectExtensions',
     'listProjectMembers',
     'listProjectOperations',
     'listProjectPermissions',

@@ -22,7 +22,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Config } from '../../../../lib/config.ts';
-import type { ExtensionSettings } from '../../../../lib/extension-settings.ts';
+import type { ExtensionSettings } from '../../../../lib/postgres-settings.ts';
 import type { ExtensionFact, ExtensionFacts } from '../../../../lib/model.ts';
 import { renameDurably, syncTree } from '../copy/tree.ts';
 import { type Layout, unfinishedPrefix } from '../home/layout.ts';

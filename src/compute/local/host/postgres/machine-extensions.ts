@@ -1,7 +1,7 @@
 /** Finds the extensions that folders of the machine hold, as packages lay them out. Reads, and judges nothing. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ExtensionSettings } from '../../../../lib/extension-settings.ts';
+import type { ExtensionSettings } from '../../../../lib/postgres-settings.ts';
 
 /** Where the files of extensions are: control files and scripts, and libraries. */
 export interface ExtensionPlace {

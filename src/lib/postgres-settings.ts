@@ -1,4 +1,7 @@
-/** Where extensions of the machine are looked for, and which of them the operator adds to Catnap's own list. */
+/**
+ * What the machine has of Postgres: binaries of other builds, where extensions are looked for, and which of those the
+ * operator adds to Catnap's own list.
+ */
 import { isAbsolute } from 'node:path';
 import { ConfigError, type Environment, isSet } from './config-values.ts';
 
@@ -9,6 +12,7 @@ export interface ExtensionSettings {
   readonly allowed: readonly string[];
 }
 
+const knownMajors = [14, 15, 16, 17, 18];
 const namePattern = /^[a-z0-9_][a-z0-9_-]{0,62}$/;
 const rootsForm = 'off, or absolute paths of folders with usr/share/postgresql and usr/lib/postgresql, separated by :';
 
@@ -32,4 +36,19 @@ function readAllowed(env: Environment): readonly string[] {
   const names = value.split(',').map((name) => name.trim());
   if (names.every((name) => namePattern.test(name))) return names;
   throw new ConfigError('CATNAP_EXTENSIONS_ALLOW', value, 'names of extensions, separated by commas');
+}
+
+/** By major: the folders that `CATNAP_PG_BIN_<major>` names. */
+export function readPgBin(env: Environment): Record<number, string> {
+  const found: Record<number, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    const match = /^CATNAP_PG_BIN_(.*)$/.exec(name);
+    if (!match || !value) continue;
+    const major = Number(match[1]);
+    if (!knownMajors.includes(major)) throw new ConfigError(name, value, `majors ${knownMajors.join(', ')}`);
+    if (!isAbsolute(value))
+      throw new ConfigError(name, value, 'an absolute path of a directory that holds postgres and initdb');
+    found[major] = value;
+  }
+  return found;
 }
