@@ -2,11 +2,20 @@
 import { expect, test } from 'vitest';
 import { at, button, confirm, dialog, newPage, open, ownProject, row, sharedProject, story } from './story.ts';
 
-async function makeKey(name: string, kind: string, project?: string): Promise<string> {
+interface Limits {
+  readonly scope: string;
+  readonly days: string;
+}
+
+async function makeKey(name: string, kind: string, project?: string, limits?: Limits): Promise<string> {
   await button('New key').click();
   await dialog().getByLabel('Name').fill(name);
   await dialog().getByLabel('Kind').selectOption(kind);
   if (project !== undefined) await dialog().getByLabel('Project').selectOption({ label: project });
+  if (limits !== undefined) {
+    await dialog().getByLabel('May', { exact: true }).selectOption(limits.scope);
+    await dialog().getByLabel('Expires').selectOption(limits.days);
+  }
   await button('Create key').click();
   const key = await story().page.locator('.secret code').innerText();
   expect(key).toMatch(/^napi_/);
@@ -77,6 +86,25 @@ export function account(): void {
       await confirm('Revoke key');
       await row(new RegExp(`of-${kind}`)).waitFor({ state: 'detached' });
     }
+  });
+
+  test('a key of limited scope is shown as one, and neither sees nor makes keys', async () => {
+    const { browser, baseURL } = story();
+    await open('/keys');
+    const key = await makeKey('agent', 'personal', undefined, { scope: 'branches', days: '30' });
+    const cells = await row(/agent/).getByRole('cell').allInnerTexts();
+    expect(cells.slice(1, 3)).toEqual(['everything', 'branches']);
+    expect(cells[5]).toMatch(/\d{4}/);
+    const other = await browser.visit({ baseURL });
+    const theirs = await newPage(other);
+    await theirs.goto('/keys');
+    await theirs.getByLabel('API key').fill(key);
+    await button('Sign in', theirs).click();
+    await theirs.getByText('A key of limited scope neither sees nor makes keys.').waitFor();
+    await other.close();
+    await row(/agent/).getByRole('button', { name: 'Revoke' }).click();
+    await confirm('Revoke key');
+    await row(/agent/).waitFor({ state: 'detached' });
   });
 
   test('the plan limits what sliders offer', async () => {
