@@ -63,7 +63,7 @@ const places = [
   ['edit-compute', shop, menu('main', 'Edit compute')],
   ['new-branch', shop, press('New branch')],
   ['connect', `${shop}?connect=default`],
-  ['palette', shop, (page) => page.keyboard.press('Control+k')],
+  ['palette', shop, (page) => openPalette(page)],
   ['branch', branchPath('main')],
   ['restore', branchPath('staging'), press('Reset or restore')],
   ['delete-branch', branchPath('staging'), press('Delete')],
@@ -95,6 +95,11 @@ const places = [
   ['api-reference', '/api/v2/docs'],
   ['auth-provider', '/stack/dashboard'],
 ];
+
+async function openPalette(page) {
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').waitFor();
+}
 
 async function failing(page) {
   await page.getByLabel('SQL', { exact: true }).fill('select nmae from customers');

@@ -106,7 +106,7 @@ function Drawing({ references, chosen, onOpen }: DrawingProps) {
 
 function ReferenceTable({ references }: { readonly references: readonly Reference[] }) {
   return (
-    <section className="card">
+    <section className="card diagram-keys">
       <header className="card-head">
         <h2>Foreign keys</h2>
       </header>

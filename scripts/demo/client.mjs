@@ -15,7 +15,8 @@ export async function openDemo({ url = `http://localhost:${process.env.CATNAP_HT
       headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body: JSON.stringify(body) }),
     });
-    const reply = await response.json();
+    const text = await response.text();
+    const reply = text === '' ? {} : JSON.parse(text);
     if (!response.ok) throw new Error(`${method} ${path}: ${reply.message} (HTTP ${response.status})`);
     return reply;
   }
@@ -74,8 +75,8 @@ export async function openDemo({ url = `http://localhost:${process.env.CATNAP_HT
     }
   }
 
-  async function uriOf(projectId, branchId, database = 'neondb') {
-    const query = new URLSearchParams({ branch_id: branchId, database_name: database, role_name: 'neondb_owner' });
+  async function uriOf(projectId, branchId, role = 'neondb_owner') {
+    const query = new URLSearchParams({ branch_id: branchId, database_name: 'neondb', role_name: role });
     return (await api('GET', `/projects/${projectId}/connection_uri?${query}`)).uri;
   }
 

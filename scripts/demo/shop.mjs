@@ -48,7 +48,7 @@ export async function makeShop(demo) {
     if (kept.some((one) => one.name === name)) continue;
     await demo.api('POST', `${path}/saved_queries`, { saved_query: { name, query, is_open: false } });
   }
-  await makeFailures(demo, project, uri);
+  await makeFailures(demo, project.id);
 }
 
 async function makeTree(demo, { id, main }) {
@@ -89,32 +89,48 @@ async function makeMarks(demo, { id, main }) {
   await demo.api('DELETE', `/projects/${id}/branches/${branch.id}`);
 }
 
-/** Real ones: a database gets a name that SQL has given to another one, and a role is deleted that owns a table. */
-async function makeFailures(demo, { id, main }, uri) {
+/**
+ * Real ones: a database gets a name that SQL has given to another one, and a role is deleted that owns a table. Each
+ * on a branch of its own, because a change that was refused stays to be made, and is in the way of the next one.
+ */
+async function makeFailures(demo, id) {
   const { operations } = await demo.api('GET', `/projects/${id}/operations?limit=100`);
-  if (operations.some(({ status }) => status === 'error')) return;
-  demo.say('shop: two operations that fail');
-  const path = `/projects/${id}/branches/${main.id}`;
-  const { databases } = await demo.api('GET', `${path}/databases`);
+  const failed = new Set(operations.filter(({ status }) => status === 'error').map((one) => one.branch_id));
+  for (const [name, fail] of [
+    ['dev/ada', failToRename],
+    ['staging', failToDelete],
+  ]) {
+    const { id: branchId } = (await demo.branchesOf(id)).find((branch) => branch.name === name);
+    if (failed.has(branchId)) continue;
+    demo.say(`shop: an operation that fails on ${name}`);
+    await fail(demo, id, branchId);
+  }
+}
+
+async function failToRename(demo, id, branchId) {
+  const path = `/projects/${id}/branches/${branchId}/databases`;
+  const uri = await demo.uriOf(id, branchId);
+  const { databases } = await demo.api('GET', path);
   if (!databases.some(({ name }) => name === 'ledger')) {
-    await demo.api('POST', `${path}/databases`, { database: { name: 'ledger', owner_name: 'neondb_owner' } });
+    await demo.api('POST', path, { database: { name: 'ledger', owner_name: 'neondb_owner' } });
     await demo.settle(id);
   }
   const archives = await demo.sql(uri, "select oid from pg_database where datname = 'archive'");
   if (archives.length === 0) await demo.sql(uri, 'create database archive');
-  await demo.api('PATCH', `${path}/databases/ledger`, { database: { name: 'archive' } });
+  await demo.api('PATCH', `${path}/ledger`, { database: { name: 'archive' } });
   await demo.settle(id);
-  const { roles } = await demo.api('GET', `${path}/roles`);
+}
+
+async function failToDelete(demo, id, branchId) {
+  const path = `/projects/${id}/branches/${branchId}/roles`;
+  const { roles } = await demo.api('GET', path);
   if (!roles.some(({ name }) => name === 'reporting')) {
-    await demo.api('POST', `${path}/roles`, { role: { name: 'reporting' } });
+    await demo.api('POST', path, { role: { name: 'reporting' } });
     await demo.settle(id);
   }
-  await demo.sql(uri, [
-    'create table if not exists reports (id int primary key, body text)',
-    'grant reporting to neondb_owner',
-    'grant create on schema public to reporting',
-    'alter table reports owner to reporting',
-  ]);
-  await demo.api('DELETE', `${path}/roles/reporting`);
+  await demo.sql(await demo.uriOf(id, branchId), 'grant create on schema public to reporting');
+  const asRole = await demo.uriOf(id, branchId, 'reporting');
+  await demo.sql(asRole, 'create table if not exists reports (id int primary key, body text)');
+  await demo.api('DELETE', `${path}/reporting`);
   await demo.settle(id);
 }

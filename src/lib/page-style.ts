@@ -30,12 +30,12 @@ a:hover { text-decoration: underline; }
 code, pre { font-family: var(--mono); font-size: 12.5px; }
 button { font: inherit; color: inherit; cursor: pointer; }
 [hidden] { display: none !important; }
-.brand { display: inline-flex; align-items: center; gap: 9px; font-size: 15px; font-weight: 650; color: var(--ink); }
+.brand { display: inline-flex; align-items: center; gap: 9px; vertical-align: middle; font-size: 15px; font-weight: 650; color: var(--ink); }
 .brand:hover { text-decoration: none; }
 .logo { width: 24px; height: 24px; flex: none; }
 .logo-head { fill: var(--accent-ground); }
 .logo-eyes { fill: none; stroke: var(--on-accent); stroke-width: 2; stroke-linecap: round; }
-.badge { display: inline-block; padding: 1px 9px; border-radius: 999px; background: var(--accent-soft); color: var(--accent); font-size: 12px; font-weight: 600; }
+.badge { display: inline-block; vertical-align: middle; padding: 1px 9px; border-radius: 999px; background: var(--accent-soft); color: var(--accent); font-size: 12px; font-weight: 600; }
 .copy { border: 1px solid var(--line); background: var(--surface); border-radius: var(--radius); padding: 3px 11px; font-size: 12.5px; }
 .copy:hover { border-color: var(--accent); color: var(--accent); }
 `;
