@@ -5,6 +5,7 @@
  * verifiers, over a pipe.
  */
 import { chmod, chown, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type ProgramOptions, runProgram } from '../../../../lib/run-program.ts';
 import { chownTree, syncTree } from '../copy/tree.ts';
@@ -32,6 +33,7 @@ export async function withNewCluster<T>(
   const dataDirectory = join(work, 'pgdata');
   try {
     await mkdir(dataDirectory, { mode: 0o700 });
+    if (spec.uid === null) requireAccount();
     const user = spec.uid === null ? null : await ordinaryUser();
     if (user) {
       await chmod(work, 0o711);
@@ -71,6 +73,16 @@ async function runStatements(spec: ClusterSpec, dataDirectory: string, user: Pro
   const args = ['--single', '-j', '-D', dataDirectory, '-c', 'exit_on_error=on', '-c', 'log_checkpoints=off'];
   const input = spec.statements.map((statement) => `${statement};\n\n`).join('');
   await runProgram(join(spec.build.bin, 'postgres'), [...args, 'postgres'], { ...user, input });
+}
+
+/** As `initdb` will, which only says that it could not look up a user. A container may be given any uid. */
+export function requireAccount(lookUp: () => unknown = userInfo): void {
+  try {
+    lookUp();
+  } catch (cause) {
+    const words = 'has no entry in /etc/passwd, and initdb needs one: start Catnap as a user that the machine knows';
+    throw new Error(`uid ${process.getuid?.()} ${words} (in a container, one of its image)`, { cause });
+  }
 }
 
 /** `nobody` if it exists, otherwise any account that is not root. */
