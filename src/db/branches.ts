@@ -176,7 +176,7 @@ export async function selectBranches(
   const page =
     query.after === null
       ? sql``
-      : sql`and (${column}, b.id) ${beyond} (${query.after.value}::${cast}, ${query.after.id})`;
+      : sql`and (${column}, b.id) ${beyond} (${query.after.value}::text::${cast}, ${query.after.id})`;
   return sql<(BranchRow & { sortValue: string })[]>`
     select ${withAuthor(sql)}, ${column}::text as sort_value from branches b join users u on u.id = b.created_by
     where b.project_id = ${projectId} and (b.deleting_at is null or b.recoverable_until > ${query.deletedAt ?? null})

@@ -99,7 +99,8 @@ describe('list', () => {
     expect(Object.values(all.annotations)).toMatchObject([
       { object: { type: 'console/branch' }, value: { who: 'me' } },
     ]);
-    for (const order of ['', '&sort_by=name&sort_order=asc', '&sort_by=created_at']) {
+    const orders = ['', '&sort_by=name&sort_order=asc', '&sort_by=created_at', '&sort_by=created_at&sort_order=asc'];
+    for (const order of orders) {
       const expected = (await api.call('GET', `${base}/branches?limit=100${order}`)).json();
       expect(expected.pagination.next).toBeUndefined();
       const seen: unknown[] = [];
