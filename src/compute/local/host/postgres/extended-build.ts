@@ -22,8 +22,8 @@ import {
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Config } from '../../../../lib/config.ts';
-import type { ExtensionSettings } from '../../../../lib/postgres-settings.ts';
 import type { ExtensionFact, ExtensionFacts } from '../../../../lib/model.ts';
+import type { ExtensionSettings } from '../../../../lib/postgres-settings.ts';
 import { renameDurably, syncTree } from '../copy/tree.ts';
 import { type Layout, unfinishedPrefix } from '../home/layout.ts';
 import { type Build, ensureBuild, locateEmbedded } from './builds.ts';
