@@ -114,6 +114,31 @@ describe('replies', () => {
     expect(replies.isIdle).toBe(true);
   });
 
+  it('to a COPY that was sent whole before it began do not include it either', () => {
+    const { replies } = scanner();
+    for (const request of [bind, execute, sync, copyEnd, sync]) replies.expect(request);
+    replies.feed(Buffer.concat([bindComplete, copyInResponse, commandComplete('COPY 1')]));
+    expect(replies.isIdle).toBe(false);
+    replies.feed(ready);
+    expect(replies.isIdle).toBe(true);
+  });
+
+  it.each([
+    ['before', copyInResponse, Buffer.alloc(0)],
+    ['after', Buffer.alloc(0), copyInResponse],
+  ])('to a COPY that fails include those to Syncs behind other requests, sent %s it began', (_, first, then) => {
+    const { replies, shown } = scanner();
+    for (const request of [bind, execute]) replies.expect(request);
+    replies.feed(Buffer.concat([bindComplete, first]));
+    for (const request of [parse, query, sync, sync, parse, sync]) replies.expect(request);
+    const rest = Buffer.concat([then, failed, ready, ready, parseComplete]);
+    replies.feed(rest);
+    expect(replies.isIdle).toBe(false);
+    replies.feed(ready);
+    expect(replies.isIdle).toBe(true);
+    expect(shown()).toEqual(Buffer.concat([bindComplete, first, rest, ready]));
+  });
+
   it('undo the changes of requests that failed or were skipped', () => {
     const { replies } = scanner();
     const undone: string[] = [];

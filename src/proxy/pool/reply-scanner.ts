@@ -146,6 +146,8 @@ export class ReplyScanner {
       this.#isReadingCopy = false;
       if (!this.isReplyDue) return;
     } else {
+      // The COPY has failed, or the server ends the connection now.
+      this.#isReadingCopy = false;
       if (this.#isSkipping) return void change?.undo('skipped');
       // The ReadyForQuery of a simple query ends a batch as that of a Sync does.
       this.#isBatchOpen = kind !== requestKind.query;
@@ -305,10 +307,12 @@ export class ReplyScanner {
     this.#events.onCommand(chunk.toString('latin1', start, next - 1));
   }
 
-  /** The server reads a Sync that was sent between the start and the end of a COPY as part of it, and ignores it. */
+  /** If nothing is behind it but Syncs, which the server ignores, the rows are still to come. */
   #startCopy(): void {
-    if (this.#queue.removeSyncsInCopy()) this.#isBatchOpen = true;
-    if (!this.#queue.hasCopyEnd) this.#isReadingCopy = true;
+    this.#queue.removeSyncsInCopy();
+    if (this.#queue.length > 1) return;
+    this.#isReadingCopy = true;
+    this.#isBatchOpen ||= this.#queue.frontKind !== requestKind.query;
   }
 }
 

@@ -140,11 +140,6 @@ export class RequestQueue {
     this.#undoUntil(this.#requests.length, 'skipped');
   }
 
-  /** Whether the client has ended the COPY that the server is about to read. */
-  get hasCopyEnd(): boolean {
-    return this.#requests.indexOf(requestKind.copyEnd, this.#head) !== -1;
-  }
-
   /** Whether the server may come to skip what is sent next, because a request fails that no Sync has followed yet. */
   get maySkip(): boolean {
     for (let i = this.#requests.length - 1; i >= this.#head; i--) {
@@ -155,18 +150,16 @@ export class RequestQueue {
     return false;
   }
 
-  /** Removes every Sync up to the end of a COPY: the server ignores them there. Returns whether there was one. */
-  removeSyncsInCopy(): boolean {
-    let isRemoved = false;
-    for (let i = this.#head; i < this.#requests.length && this.#requests[i] !== requestKind.copyEnd; i++) {
-      if (this.#requests[i] !== requestKind.sync) continue;
-      this.#requests.splice(i, 1);
-      this.#changes.splice(i, 1);
-      i -= 1;
-      isRemoved = true;
-    }
-    this.#front = this.#requests[this.#head] ?? 0;
-    return isRemoved;
+  /**
+   * The server has begun to read the rows of a COPY. Removes the Syncs right behind it, which the server ignores there;
+   * those behind anything else come after the COPY, which then has its end, or has failed, or ends the connection.
+   */
+  removeSyncsInCopy(): void {
+    const first = this.#head + 1;
+    let end = first;
+    while (this.#requests[end] === requestKind.sync) end += 1;
+    this.#requests.splice(first, end - first);
+    this.#changes.splice(first, end - first);
   }
 
   /** Removes the requests before the index `end` and undoes their changes, latest first. */
