@@ -84,28 +84,31 @@ interface Judged {
   /** What the embedded build offers by itself. */
   readonly own: readonly FoundExtension[];
   readonly verdicts: readonly Verdict[];
+  /** Where the embedded Postgres has its scripts; nobody's business but this machine's. */
+  readonly embedded: string;
 }
 
 /** Also what the embedded Postgres has and Catnap's copy of it does not. */
 async function judge(base: Build, settings: ExtensionSettings, known: readonly string[]): Promise<Judged> {
   const own = await findExtensions([placeInTree(dirname(base.bin))]);
   const ownNames = own.map(({ name }) => name);
-  const places = [...placesOf(base.major, settings), placeInTree(locateEmbedded(base.major))];
+  const embedded = placeInTree(locateEmbedded(base.major));
+  const places = [...placesOf(base.major, settings), embedded];
   const found = (await findExtensions(places)).filter(({ name }) => !ownNames.includes(name));
   const program = join(base.bin, 'postgres');
-  return { own, verdicts: await judgeExtensions(found, { program, ownNames, allowed: settings.allowed, known }) };
+  const verdicts = await judgeExtensions(found, { program, ownNames, allowed: settings.allowed, known });
+  return { own, verdicts, embedded: embedded.scripts };
 }
 
-function factsOf({ own, verdicts }: Judged): ExtensionFacts {
+function factsOf({ own, verdicts, embedded }: Judged): ExtensionFacts {
+  const factOf = ({ name, found, reason }: Verdict): ExtensionFact => {
+    const from = found?.place.scripts ?? 'the machine';
+    const { version = null, comment = '' } = found ?? {};
+    return { name, version, comment, origin: from === embedded ? origin : from, isOffered: reason === null, reason };
+  };
   const offered = own.map(({ name, version, comment }) => ({ name, version, comment, origin, isOffered: true }));
   const extensions: ExtensionFact[] = [...offered.map((one) => ({ ...one, reason: null })), ...verdicts.map(factOf)];
   return { extensions: extensions.sort((one, other) => (one.name < other.name ? -1 : 1)), note: null };
-}
-
-function factOf({ name, found, reason }: Verdict): ExtensionFact {
-  const from = found?.place.scripts ?? 'the machine';
-  const { version = null, comment = '' } = found ?? {};
-  return { name, version, comment, origin: from, isOffered: reason === null, reason };
 }
 
 async function installVerdicts(base: Build, verdicts: readonly Verdict[], layout: Layout): Promise<Build> {
