@@ -123,6 +123,17 @@ describe('replies', () => {
     expect(replies.isIdle).toBe(true);
   });
 
+  it('of the proxy itself do not count as the end of a COPY', () => {
+    const { replies } = scanner();
+    for (const request of [bind, execute, sync, close | local, sync]) replies.expect(request);
+    replies.feed(Buffer.concat([bindComplete, copyInResponse]));
+    expect(replies.isReadingCopy).toBe(true);
+    replies.expect(close | local);
+    expect(replies.isReadingCopy).toBe(true);
+    replies.expect(parse);
+    expect(replies.isReadingCopy).toBe(false);
+  });
+
   it.each([
     ['before', copyInResponse, Buffer.alloc(0)],
     ['after', Buffer.alloc(0), copyInResponse],

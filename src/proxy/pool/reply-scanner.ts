@@ -146,8 +146,8 @@ export class ReplyScanner {
       this.#isReadingCopy = false;
       if (!this.isReplyDue) return;
     } else {
-      // The COPY has failed, or the server ends the connection now.
-      this.#isReadingCopy = false;
+      // The COPY has failed, or the server ends the connection now. It gets nothing of what is replied to here.
+      if ((request & local) === 0) this.#isReadingCopy = false;
       if (this.#isSkipping) return void change?.undo('skipped');
       // The ReadyForQuery of a simple query ends a batch as that of a Sync does.
       this.#isBatchOpen = kind !== requestKind.query;
@@ -309,8 +309,7 @@ export class ReplyScanner {
 
   /** If nothing is behind it but Syncs, which the server ignores, the rows are still to come. */
   #startCopy(): void {
-    this.#queue.removeSyncsInCopy();
-    if (this.#queue.length > 1) return;
+    if (this.#queue.removeSyncsInCopy()) return;
     this.#isReadingCopy = true;
     this.#isBatchOpen ||= this.#queue.frontKind !== requestKind.query;
   }

@@ -153,13 +153,19 @@ export class RequestQueue {
   /**
    * The server has begun to read the rows of a COPY. Removes the Syncs right behind it, which the server ignores there;
    * those behind anything else come after the COPY, which then has its end, or has failed, or ends the connection.
+   * Returns whether the server has got anything else.
    */
-  removeSyncsInCopy(): void {
-    const first = this.#head + 1;
-    let end = first;
-    while (this.#requests[end] === requestKind.sync) end += 1;
-    this.#requests.splice(first, end - first);
-    this.#changes.splice(first, end - first);
+  removeSyncsInCopy(): boolean {
+    let at = this.#head + 1;
+    while (at < this.#requests.length) {
+      const request = this.#requests[at] ?? 0;
+      if (request === requestKind.sync) {
+        this.#requests.splice(at, 1);
+        this.#changes.splice(at, 1);
+      } else if ((request & local) !== 0) at += 1;
+      else return true;
+    }
+    return false;
   }
 
   /** Removes the requests before the index `end` and undoes their changes, latest first. */
