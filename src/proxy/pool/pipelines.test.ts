@@ -108,6 +108,14 @@ describe('a pooled client gets the answers of a plain server', () => {
       'to the unnamed statement before a skipped query',
       [parse('', 'select 1'), sync, failing, query('select 2'), sync, bind(''), execute()],
     ],
+    [
+      'to the unnamed statement before its Close',
+      [parse('', 'select 1'), bind(''), closeStatement(''), sync, bind(''), execute()],
+    ],
+    [
+      'to the unnamed statement before a skipped Close',
+      [parse('', 'select 1'), sync, failing, closeStatement(''), sync, bind(''), execute()],
+    ],
     ['to a name whose Parse was skipped', [failing, parse('a', 'select 1'), sync, bind('a'), describeStatement('a')]],
     [
       'to a name whose Close was skipped',
@@ -154,6 +162,11 @@ describe('a pooled client gets the answers of a plain server', () => {
       { send: [failing, parse('', 'select 1'), sync], answers: 2 },
       { send: [bind(''), execute()] },
     );
+  });
+
+  it('to the unnamed statement that was closed in an earlier turn', async () => {
+    const closed = [parse('', 'select 1'), sync, closeStatement(''), sync];
+    await expectPlainAnswers({ send: closed, answers: 4 }, { send: [bind(''), execute()] });
   });
 
   it('to a Close that lost its last letter, and leaves the name that is left alone', async () => {

@@ -246,7 +246,13 @@ export class RequestTranslator {
 
   /** The client's name of the statement goes; the statement stays on the server for other clients. */
   #close(editor: ChunkEditor, end: number, { replies }: TranslationTarget): void {
-    const key = editor.nameStart === -1 ? '' : this.#names.keyAt(editor);
+    const { nameStart, nameEnd } = editor;
+    // The server gets this one. A message that goes on behind the name is refused.
+    const isUnnamed = nameStart !== -1 && nameStart === nameEnd && nameEnd + 1 === end;
+    if (isUnnamed && !this.#unnamed.isNone) {
+      return void replies.expect(requestKind.close, this.#unnamed.drop(replies.batch));
+    }
+    const key = nameStart === -1 ? '' : this.#names.keyAt(editor);
     if (this.#statements.find(key) === undefined) return void replies.expect(requestKind.close);
     replies.expect(requestKind.close | local, new NameRemoval(key, this.#statements));
     editor.replace(null, end - editor.at);

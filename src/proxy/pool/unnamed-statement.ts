@@ -63,7 +63,7 @@ export class UnnamedStatement {
     return message === null && turn === -1 && madeIn === null;
   }
 
-  /** The client has sent a simple query, which drops the statement. */
+  /** The client has sent a simple query, which drops the statement, or a Close for it. */
   drop(batch: number): StatementChange {
     this.#latest = new Version(null, -1, batch, this.#current, none);
     return this.#latest;
