@@ -48,9 +48,9 @@ export function catalogOfCopy(rows: CatalogSnapshot, seen: ServerCatalog, at: 'h
 
 /** People know their roles and databases in the order in which they were made; new ones come last. */
 function inOrderOf<Row extends { readonly name: string }>(rows: readonly Row[], found: readonly Row[]): Row[] {
-  const places = new Map(rows.map(({ name }, place) => [name, place]));
-  const placeOf = ({ name }: Row) => places.get(name) ?? rows.length;
-  return [...found].sort((a, b) => placeOf(a) - placeOf(b));
+  const positions = new Map(rows.map(({ name }, position) => [name, position]));
+  const positionOf = ({ name }: Row) => positions.get(name) ?? rows.length;
+  return [...found].sort((a, b) => positionOf(a) - positionOf(b));
 }
 
 /** A name can belong to a row that waits to be dropped and to a newer one; the newer one counts. */

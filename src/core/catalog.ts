@@ -41,9 +41,10 @@ export interface PendingCatalog {
 
 /**
  * A branch without a compute, or with one that may not be woken (no quota or no disk left), has nothing to run now: the
- * next start applies what is pending.
+ * next start applies what is pending. `asked` is the changed row, from `askedFor`: an operation that is given up takes
+ * back what it was queued for, and leaves other rows to operations of their own.
  */
-export async function queueCatalogChange(scope: CommandScope, branch: BranchRow): Promise<Operation[]> {
+export async function queueCatalogChange(scope: CommandScope, branch: BranchRow, asked?: string): Promise<Operation[]> {
   requireNotResetting(branch);
   const [endpoint, unfinished] = await Promise.all([
     selectReadWriteEndpoint(scope.tx, branch.id),
@@ -54,7 +55,8 @@ export async function queueCatalogChange(scope: CommandScope, branch: BranchRow)
   if (wasAsleep && (await mayNotWake(scope, endpoint))) return [];
   requireShortQueue(unfinished);
   const options = computeKeys(endpoint);
-  const apply = await enqueue(scope, 'apply_config', options);
+  const state = asked === undefined ? {} : { asked_for: asked };
+  const apply = await enqueue(scope, 'apply_config', { ...options, state });
   // A sleeping compute is woken for the change and put back to sleep after it.
   return wasAsleep ? [apply, await enqueue(scope, 'suspend_compute', options)] : [apply];
 }

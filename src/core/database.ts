@@ -8,6 +8,7 @@ import {
   updateDatabase,
 } from '../db/databases.ts';
 import { selectRole } from '../db/roles.ts';
+import { askedFor } from '../db/taken-back.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
@@ -47,7 +48,7 @@ export async function createDatabase(
     name: input.name,
     ownerName: input.ownerName,
   });
-  return { database, operations: await queueCatalogChange(scope, branch) };
+  return { database, operations: await queueCatalogChange(scope, branch, askedFor('database', database)) };
 }
 
 export async function listDatabases(
@@ -84,7 +85,7 @@ export async function updateDatabaseOf(
   }
   if (ownerName !== database.ownerName) await requireOwner(scope, branch.id, ownerName);
   const changed = await updateDatabase(scope.tx, database.id, { name, ownerName, pending: true });
-  return { database: changed, operations: await queueCatalogChange(scope, branch) };
+  return { database: changed, operations: await queueCatalogChange(scope, branch, askedFor('database', changed)) };
 }
 
 export async function deleteDatabase(
@@ -103,7 +104,7 @@ export async function deleteDatabase(
     droppedAt: scope.clock.now(),
     pending: true,
   });
-  return { database: dropped, operations: await queueCatalogChange(scope, branch) };
+  return { database: dropped, operations: await queueCatalogChange(scope, branch, askedFor('database', dropped)) };
 }
 
 export function requireDatabaseName(name: string, field: string): void {

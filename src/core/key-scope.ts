@@ -9,8 +9,8 @@ import { selectGuardedRoles, selectRole } from '../db/roles.ts';
 import { CatnapError, withDetails } from '../lib/errors.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { isPasswordOf } from '../lib/scram-verifier.ts';
-import { type Caller, requireBranch, requireEndpoint, requireProject } from './access.ts';
-import type { Scope } from './context.ts';
+import { type Caller, requireBranch, requireEndpoint, requireProject, requireProjectLocked } from './access.ts';
+import type { CommandScope, Scope } from './context.ts';
 import { openPassword } from './role.ts';
 
 /**
@@ -58,6 +58,17 @@ export async function requireChangeableBranches(
   // A request that names none means the default one.
   if (ids.length === 0) throw guarded('the default one');
   return ids;
+}
+
+/** In the transaction of a change: no branch becomes protected, or the default one, before its end. */
+export async function requireChangeableBranchesLocked(
+  scope: CommandScope,
+  caller: Caller,
+  projectId: ProjectId,
+  targets: BranchTargets,
+): Promise<void> {
+  await requireProjectLocked(scope, caller, projectId);
+  await requireChangeableBranches(scope, caller, projectId, targets);
 }
 
 /**

@@ -30,7 +30,7 @@ import { branchKey, enqueue } from './operation.ts';
 import { adminSecretSealContext } from './project.ts';
 import { requireRoomForProject } from './project-create.ts';
 import { dataOf } from './snapshot.ts';
-import { idIn, idsOf, type StoredProject, settle } from './stored-project.ts';
+import { idIn, idsOf, rehome, type StoredProject } from './stored-project.ts';
 
 export interface AdmissionOptions {
   /** As `chooseIds` returns them. */
@@ -82,7 +82,7 @@ export async function admitProject(
   for (const user of [...projects.map((row) => row.owner_id), ...[...branches, ...keys].map((row) => row.created_by)]) {
     if (await isUserKnown(tx, String(user))) known.add(String(user));
   }
-  const rows = settle(stored, {
+  const rows = rehome(stored, {
     ids,
     isNew: asNew,
     organizationId: organization.id,

@@ -10,6 +10,7 @@ import {
   selectRoles,
   updateRole,
 } from '../db/roles.ts';
+import { askedFor } from '../db/taken-back.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import { type BranchId, newRolePassword, type ProjectId } from '../lib/ids.ts';
 import { buildVerifier } from '../lib/scram-verifier.ts';
@@ -136,7 +137,7 @@ export async function deleteRole(scope: CommandScope, caller: Caller, address: R
   }
   const [dropped, operations] = await Promise.all([
     updateRole(scope.tx, role.id, { droppedAt: scope.clock.now(), pending: true }),
-    queueCatalogChange(scope, branch),
+    queueCatalogChange(scope, branch, askedFor('role', { id: role.id, revision: role.revision + 1 })),
   ]);
   return { role: dropped, password: null, operations };
 }

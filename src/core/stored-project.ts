@@ -61,7 +61,7 @@ export function chooseIds(rows: ProjectRows, asNew: boolean): Map<string, string
 }
 
 /** A second project beside the first has no claim to its keys, its users and what it has used. */
-export function settle({ rows, box: old }: StoredProject, home: NewHome): ProjectRows {
+export function rehome({ rows, box: old }: StoredProject, home: NewHome): ProjectRows {
   const { ids, isNew, now } = home;
   const oldId = asProjectId(text(rows.projects[0]?.id));
   const id = asProjectId(ids.get(oldId) ?? oldId);

@@ -77,7 +77,7 @@ function operationEnded(operation: EndedOperation): Happening {
       operation_id: id,
       action,
       status,
-      ...placeOf(operation),
+      ...subjectOf(operation),
       ...(error !== null && { error: error.slice(0, errorLengthMax) }),
       failures_count: failuresCount,
       created_at: createdAt.toISOString(),
@@ -89,7 +89,7 @@ function operationEnded(operation: EndedOperation): Happening {
 function computeWoke(operation: EndedOperation): Happening {
   const { id, projectId, createdAt, finishedAt } = operation;
   const data = {
-    ...placeOf(operation),
+    ...subjectOf(operation),
     operation_id: id,
     asked_at: createdAt.toISOString(),
     woke_at: finishedAt.toISOString(),
@@ -97,7 +97,7 @@ function computeWoke(operation: EndedOperation): Happening {
   return { eventId: `compute.woke:${id}`, event: 'compute.woke', at: finishedAt, projectId, data };
 }
 
-const placeOf = ({ branchId, endpointId }: EndedOperation) => ({
+const subjectOf = ({ branchId, endpointId }: EndedOperation) => ({
   ...(branchId !== null && { branch_id: branchId }),
   ...(endpointId !== null && { endpoint_id: endpointId }),
 });

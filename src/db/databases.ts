@@ -74,7 +74,7 @@ export async function copyDatabases(sql: Sql, from: BranchId, to: BranchId): Pro
 }
 
 /** As for roles. */
-export async function settleCopiedDatabases(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+export async function confirmCopiedDatabases(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
   await sql`
     update databases d set applied_name = d.name, pending = false from databases o
     where d.branch_id = ${to} and d.pending and d.dropped_at is null
@@ -102,12 +102,4 @@ export async function moveDatabases(sql: Sql, from: BranchId, to: BranchId | nul
 
 export async function deleteDatabaseRow(sql: Sql, id: number): Promise<void> {
   await sql`delete from databases where id = ${id}`;
-}
-
-/** Takes back drops that could not be carried out, except where the name is in use again by now. */
-export async function restoreDroppedDatabases(sql: Sql, branchId: BranchId): Promise<void> {
-  await sql`
-    update databases r set dropped_at = null, pending = false, revision = revision + 1
-    where branch_id = ${branchId} and dropped_at is not null and not exists (
-      select 1 from databases o where o.branch_id = r.branch_id and o.name = r.name and o.dropped_at is null)`;
 }

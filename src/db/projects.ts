@@ -199,8 +199,3 @@ export async function deleteProjectRow(sql: Sql, id: ProjectId): Promise<void> {
   await sql`delete from transfers where project_id = ${id}`;
   await sql`delete from projects where id = ${id}`;
 }
-
-/** Projects whose rows claim a uid, for the check that nothing is left behind. */
-export async function selectProjectIds(sql: Sql): Promise<ProjectId[]> {
-  return (await sql<{ id: ProjectId }[]>`select id from projects`).map((row) => row.id);
-}

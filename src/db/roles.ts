@@ -107,7 +107,7 @@ export async function copyRoles(sql: Sql, from: BranchId, to: BranchId): Promise
  * Changes that were pending when a branch's rows were copied, and that its parent's server had carried out when its
  * data was: the copy holds them.
  */
-export async function settleCopiedRoles(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
+export async function confirmCopiedRoles(sql: Sql, from: BranchId, to: BranchId): Promise<void> {
   await sql`
     update roles r set applied = true, pending = false from roles o
     where r.branch_id = ${to} and r.pending and r.dropped_at is null
@@ -150,12 +150,4 @@ export async function recallPasswords(sql: Sql, projectId: ProjectId, branchId: 
     from roles o join branches b on b.id = o.branch_id
     where r.branch_id = ${branchId} and r.password is null and not r.pending
       and b.project_id = ${projectId} and o.name = r.name and o.verifier = r.verifier and o.password is not null`;
-}
-
-/** Takes back drops that could not be carried out, except where the name is in use again by now. */
-export async function restoreDroppedRoles(sql: Sql, branchId: BranchId): Promise<void> {
-  await sql`
-    update roles r set dropped_at = null, pending = false, revision = revision + 1
-    where branch_id = ${branchId} and dropped_at is not null and not exists (
-      select 1 from roles o where o.branch_id = r.branch_id and o.name = r.name and o.dropped_at is null)`;
 }

@@ -7,9 +7,14 @@ import { recordCatalog } from '../core/catalog.ts';
 import { syncUsersBeforeRoute } from '../core/users-sync.ts';
 import { selectBranchInAnyState } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
-import { restoreDroppedDatabases } from '../db/databases.ts';
 import { type EndpointRow, lockEndpoint, updateEndpoint, updateReplication } from '../db/endpoints.ts';
-import { restoreDroppedRoles } from '../db/roles.ts';
+import {
+  deleteOwnerlessDatabases,
+  type GivenUp,
+  restoreChangedDatabases,
+  restoreDroppedDatabases,
+  restoreDroppedRoles,
+} from '../db/taken-back.ts';
 import { asBranchId, type BranchId } from '../lib/ids.ts';
 import type { ServerCatalog } from '../lib/model.ts';
 import { applyCatalog, bringUpSteps, failFrom, observeStarted, recordUp, serverState } from './compute-steps.ts';
@@ -148,15 +153,19 @@ async function lookAtLast({ driver, memory }: StepContext, { ref, endpoint }: Co
 }
 
 /**
- * What could not be dropped still exists, and is shown again. Where nobody knows what the server holds, the next start
- * drops what is left.
+ * What could not be dropped still exists, and is shown again; what could not be renamed or given to another owner is
+ * shown as it was. Where nobody knows what the server holds, the next start carries out what is left.
  */
-async function takeBackDrops(tx: Tx, branchId: BranchId, held: ServerCatalog | null): Promise<void> {
+async function takeBack(tx: Tx, givenUp: GivenUp, held: ServerCatalog | null): Promise<void> {
+  const { branchId } = givenUp;
   const isKnown = held !== null || (await selectBranchInAnyState(tx, branchId))?.catalogKept === true;
   if (!isKnown) return;
-  await restoreDroppedRoles(tx, branchId);
-  await restoreDroppedDatabases(tx, branchId);
-  if (held !== null) await recordCatalog(tx, branchId, { roles: [], databases: [] }, held);
+  await restoreDroppedRoles(tx, givenUp);
+  await restoreDroppedDatabases(tx, givenUp);
+  if (held === null) return;
+  await restoreChangedDatabases(tx, givenUp, held);
+  await recordCatalog(tx, branchId, { roles: [], databases: [] }, held);
+  await deleteOwnerlessDatabases(tx, givenUp);
 }
 
 export const applyConfig: Job = {
@@ -171,8 +180,9 @@ export const applyConfig: Job = {
   },
   /** A compute that failed to start is not pending. */
   giveUp: async (tx, { operation, memory }) => {
-    if (operation.branchId === null || operation.endpointId === null) return;
-    await takeBackDrops(tx, operation.branchId, memory.held ?? null);
+    const { id, branchId } = operation;
+    if (branchId === null || operation.endpointId === null) return;
+    await takeBack(tx, { id, branchId }, memory.held ?? null);
     // It may have been stopped for good in a commit that the worker did not hear of.
     const wasComingUp = ['stop', 'fence', 'spawn', 'await_ready', 'open_route'].includes(operation.step);
     const isDown = wasComingUp && (await lockEndpoint(tx, operation.endpointId))?.currentState !== 'active';

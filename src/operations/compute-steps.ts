@@ -126,7 +126,7 @@ export function startedGeneration({ operation }: StepContext): number {
   return generation;
 }
 
-export const nothingToRecord: Write = async () => undefined;
+export const nothingToRecord: Write = async () => {};
 
 interface AppliedCatalog {
   readonly write: Write;
@@ -153,7 +153,6 @@ export async function applyCatalog(
   if (note !== null) context.log.warn({ endpoint: target.endpoint.id, ...seen.madeWay }, note);
   const write: Write = async (tx) => {
     await recordCatalog(tx, target.branch.id, pending, seen);
-    return undefined;
   };
   return { write, note };
 }
@@ -169,7 +168,6 @@ export async function readWhatRuns({ driver }: StepContext, { ref, endpoint }: C
   const seen = await driver.readCatalog(ref);
   return async (tx) => {
     await recordCatalog(tx, branchId, { roles: [], databases: [] }, seen);
-    return undefined;
   };
 }
 

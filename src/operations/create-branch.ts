@@ -14,10 +14,10 @@ import {
   updateLogicalSize,
 } from '../db/branches.ts';
 import type { Tx } from '../db/client.ts';
-import { settleCopiedDatabases } from '../db/databases.ts';
+import { confirmCopiedDatabases } from '../db/databases.ts';
 import { updateHistory } from '../db/histories.ts';
 import { releaseShared } from '../db/operations.ts';
-import { recallPasswords, settleCopiedRoles } from '../db/roles.ts';
+import { confirmCopiedRoles, recallPasswords } from '../db/roles.ts';
 import type { BranchId } from '../lib/ids.ts';
 import { copyPast, pastOf, readSource } from './copy-source.ts';
 import { abandon, abandonIfHopeless, done, goto, type Job, type Step, type StepContext, skip } from './step.ts';
@@ -47,7 +47,6 @@ const copy: Step = async (context) => {
         await record(tx);
         // From here on the copy is on its own: its parent is free, however long emptying takes or fails.
         await releaseShared(tx, context.operation.id, [projectKey(target.project.id)]);
-        return undefined;
       });
     }
     return done(async (tx) => {
@@ -106,7 +105,7 @@ async function recordCopy(tx: Tx, parentId: BranchId, { target, source, receipt 
         ]),
   ]);
   // No change has been carried out on the parent since it was copied: every operation that could waits for this one.
-  await Promise.all([settleCopiedRoles(tx, parentId, id), settleCopiedDatabases(tx, parentId, id)]);
+  await Promise.all([confirmCopiedRoles(tx, parentId, id), confirmCopiedDatabases(tx, parentId, id)]);
 }
 
 /** Nothing of it concerns the parent, which has gone on since. */

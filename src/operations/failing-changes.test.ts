@@ -7,8 +7,9 @@ import { testProviders } from '../../test/helpers/providers.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { ServerRefusalError } from '../compute/interface/refusal.ts';
 import { createBranch } from '../core/branch-create.ts';
+import { createDatabase, updateDatabaseOf } from '../core/database.ts';
 import { restartEndpoint, updateEndpointOf } from '../core/endpoint-update.ts';
-import { createRole, resetRolePassword } from '../core/role.ts';
+import { createRole, deleteRole, resetRolePassword } from '../core/role.ts';
 import { createLogger } from '../lib/log.ts';
 import { OperationRunner } from './runner.ts';
 
@@ -80,6 +81,80 @@ describe('a change that the server refuses for good', () => {
     driver.failNext('emptyBranch', refused);
     await drain(made.core, driver);
     expect(await statusOf(operations[0]?.id)).toMatchObject({ status: 'error', error: refused.message });
+  });
+});
+
+describe('a change of a database that its server does not make', () => {
+  const take = { name: 'taken', ownerName: 'neondb_owner' };
+
+  /** With a second role, and with a database of the name `taken`, made by SQL. */
+  async function projectWithTakenName() {
+    const driver = new FakeDriver();
+    const { address } = await awakeProject(driver);
+    await addRole(address, 'leaving');
+    await drain(made.core, driver);
+    const server = driver.branches.get(address.branchId);
+    if (server === undefined) throw new Error('the driver has no such branch');
+    server.databases.set(take.name, take.ownerName);
+    return { driver, server, address: { ...address, name: 'neondb' } };
+  }
+
+  const change = (address: Parameters<typeof updateDatabaseOf>[2], to: Parameters<typeof updateDatabaseOf>[3]) =>
+    command(made, (scope) => updateDatabaseOf(scope, made.caller, address, to));
+  const addRole = (address: Parameters<typeof resetRolePassword>[2], name: string) =>
+    command(made, (scope) => createRole(scope, made.caller, { ...address, name, noLogin: false }));
+
+  const databasesOf = ({ branchId }: { branchId: string }) => made.core.database.sql`
+    select name, owner_name, applied_name, pending from databases where branch_id = ${branchId} order by name`;
+  const asIs = (name: string) => ({ name, ownerName: 'neondb_owner', appliedName: name, pending: false });
+
+  test('is taken back when the new name is in use there, and later changes work', async () => {
+    const { driver, server, address } = await projectWithTakenName();
+    const renamed = await change(address, { name: take.name });
+    // Queued before that is known.
+    const created = await command(made, (scope) =>
+      createDatabase(scope, made.caller, { ...address, name: 'next', ownerName: take.ownerName }),
+    );
+    const dropped = await command(made, (scope) => deleteRole(scope, made.caller, { ...address, name: 'leaving' }));
+    await drain(made.core, driver);
+    const words = 'database already exists; database_name:"taken"';
+    expect(await statusOf(renamed.operations[0]?.id)).toMatchObject({ status: 'error', error: words });
+    expect(await statusOf(created.operations[0]?.id)).toMatchObject({ status: 'finished', error: null });
+    expect(await databasesOf(address)).toEqual([asIs('neondb'), asIs('next'), asIs('taken')]);
+    expect(await statusOf(dropped.operations[0]?.id)).toMatchObject({ status: 'finished', error: null });
+    expect([...server.roles.keys()]).not.toContain('leaving');
+    const again = await change(address, { name: 'free' });
+    await drain(made.core, driver);
+    expect(await statusOf(again.operations[0]?.id)).toMatchObject({ status: 'finished', error: null });
+    expect(await databasesOf(address)).toEqual([asIs('free'), asIs('next'), asIs('taken')]);
+  });
+
+  test('is left to the operation of a later change of the same database', async () => {
+    const { driver, address } = await projectWithTakenName();
+    await change(address, { name: take.name });
+    const second = await change({ ...address, name: take.name }, { name: 'free' });
+    await drain(made.core, driver);
+    expect(await statusOf(second.operations[0]?.id)).toMatchObject({ status: 'finished', error: null });
+    expect(await databasesOf(address)).toEqual([asIs('free'), asIs('taken')]);
+  });
+
+  test('is taken back when its new owner was dropped there, and a database for that owner goes', async () => {
+    const { driver, server, address } = await projectWithTakenName();
+    server.roles.delete('leaving');
+    const given = await change(address, { ownerName: 'leaving' });
+    const created = await command(made, (scope) =>
+      createDatabase(scope, made.caller, { ...address, name: 'orphan', ownerName: 'leaving' }),
+    );
+    // Somebody may make the role again, so both are tried until their time is up.
+    await made.core.database.sql`update operations set deadline_at = now() where finished_at is null`;
+    await drain(made.core, driver);
+    for (const { operations } of [given, created]) {
+      expect(await statusOf(operations[0]?.id)).toMatchObject({ status: 'error' });
+    }
+    expect(await databasesOf(address)).toEqual([asIs('neondb'), asIs('taken')]);
+    const later = await addRole(address, 'later');
+    await drain(made.core, driver);
+    expect(await statusOf(later.operations[0]?.id)).toMatchObject({ status: 'finished', error: null });
   });
 });
 

@@ -57,7 +57,6 @@ const copy: Step = async (context) => {
       const { message: refusal } = error;
       return done(async (tx) => {
         await updateLook(tx, look.id, { state: 'refused', refusal });
-        return undefined;
       });
     }
     return goto('prepare');
@@ -100,7 +99,6 @@ const setPasswords: Step = async (context) => {
   }
   return goto('stop', async (tx) => {
     await updateLook(tx, look.id, { roleNames: roles.map(({ name }) => name) });
-    return undefined;
   });
 };
 
@@ -130,7 +128,6 @@ const openRoute: Step = async (context) => {
   return done(async (tx) => {
     await updateLook(tx, look.id, { state: 'open', route });
     await touchLook(tx, look.id, context.core.clock.now());
-    return undefined;
   });
 };
 
@@ -150,7 +147,6 @@ const remove: Step = async (context) => {
   await context.driver.removeBranch(found.ref);
   return done(async (tx) => {
     await deleteLook(tx, found.look.id);
-    return undefined;
   });
 };
 

@@ -45,7 +45,6 @@ function keep({ operation }: StepContext, result: SchemaResult): Write {
   const wanted = { past: state.past ?? null, database: state.database ?? null };
   return async (tx) => {
     await insertSchemaRead(tx, { operationId, projectId, wanted }, result);
-    return undefined;
   };
 }
 

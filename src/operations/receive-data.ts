@@ -34,14 +34,12 @@ async function findUse(context: StepContext): Promise<((receipt: BranchReceipt) 
     if (target === undefined || target.snapshot.deletingAt !== null) return undefined;
     return (receipt) => async (tx) => {
       await updateSnapshot(tx, target.snapshot.id, { currentState: 'ready', receipt });
-      return undefined;
     };
   }
   const target = await findBranch(context);
   if (target === undefined || target.branch.deletingAt !== null) return undefined;
   return (receipt) => async (tx) => {
     await updateBranch(tx, target.branch.id, { currentState: 'ready', pendingState: null, receipt });
-    return undefined;
   };
 }
 

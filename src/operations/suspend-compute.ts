@@ -32,7 +32,6 @@ const saveCatalog: Step = async (context) => {
       updateEndpoint(tx, endpoint.id, { address: null }),
       settled && recordCatalog(tx, settled.branchId, nothingPending, settled.catalog),
     ]);
-    return undefined;
   });
 };
 

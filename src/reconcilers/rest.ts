@@ -8,7 +8,7 @@ import { changesChannel, operationsChannel } from '../db/operations.ts';
 import { delay } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 
-/** What the time of which has come waits for this at most. */
+/** Work whose time has come waits for this at most. */
 const usualLookMs = 5_000;
 
 export class Rest {

@@ -55,13 +55,13 @@ export async function insertProviderRows(
   const lastSeq = Math.max(0, ...rows.stack_user_changes.map(({ seq }) => Number(seq)));
   if (lastSeq > 0) await numberFrom(tx, 'stack_user_changes', 'seq', lastSeq);
   for (const table of tables) {
-    const kept = await Promise.all(rows[table].map((row) => settle(tx, table, row, boxes)));
+    const kept = await Promise.all(rows[table].map((row) => rehome(tx, table, row, boxes)));
     await insertRows(tx, table, kept, table === 'stack_user_changes' ? { numbered: 'seq' } : {});
   }
   return true;
 }
 
-async function settle(
+async function rehome(
   tx: Tx,
   table: Table,
   row: TableRow,

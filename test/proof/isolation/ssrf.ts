@@ -148,6 +148,9 @@ async function makeStores() {
     makeAuthProvider({}, { privateKeySets: false }),
   ]);
   const made = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+  const webhooks = `/api/v2/projects/${made.project.id}/webhooks`;
+  const innocent = { url: 'https://public.example/', events: ['operation.ended'] };
+  const toChange = (await api.call('POST', webhooks, { body: { webhook: innocent } })).json().webhook;
   const { admin } = await provider.provision();
   return {
     store: {
@@ -158,6 +161,15 @@ async function makeStores() {
         return reply.statusCode;
       },
       'a webhook': async (url: string) => {
+        const reply = await api.call('POST', webhooks, { body: { webhook: { ...innocent, url } } });
+        if (reply.statusCode < 300) await api.core.database.sql`delete from webhooks where id <> ${toChange.id}`;
+        return reply.statusCode;
+      },
+      'a changed webhook': async (url: string) => {
+        const reply = await api.call('PATCH', `${webhooks}/${toChange.id}`, { body: { webhook: { url } } });
+        return reply.statusCode;
+      },
+      'a webhook of an auth provider': async (url: string) => {
         const reply = await provider.call('POST', '/integrations/neon/webhooks', { ...admin, ...basic }, { url });
         if (reply.status < 300) await provider.core.database.sql`delete from stack_webhook_endpoints`;
         return reply.status;

@@ -4,8 +4,8 @@ import type { LentConnections } from './lent-connections.ts';
 import { areTimersPending, nextTurn, within } from './quick-timers.ts';
 
 /**
- * Who has no answer for so long may be waiting for a lock. To look sooner costs more than it saves: most answers are
- * only late, and while one schedule waits the others of its process go on.
+ * An actor that has no answer for so long may be waiting for a lock. To look sooner costs more than it saves: most
+ * answers are only late, and while one schedule waits the others of its process go on.
  */
 const lookFirstMs = 4;
 const lookLastMs = 50;

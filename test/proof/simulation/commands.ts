@@ -7,7 +7,7 @@ import { deleteBranch } from '../../../src/core/branch.ts';
 import { createBranch } from '../../../src/core/branch-create.ts';
 import { restoreBranch } from '../../../src/core/branch-restore.ts';
 import type { CommandScope } from '../../../src/core/context.ts';
-import { createDatabase, deleteDatabase } from '../../../src/core/database.ts';
+import { createDatabase, deleteDatabase, updateDatabaseOf } from '../../../src/core/database.ts';
 import { createEndpoint, deleteEndpoint, startEndpoint, suspendEndpoint } from '../../../src/core/endpoint.ts';
 import { restartEndpoint, updateEndpointOf } from '../../../src/core/endpoint-update.ts';
 import { deleteProject, updateProjectOf } from '../../../src/core/project.ts';
@@ -232,6 +232,15 @@ export const commands: Readonly<Record<string, Command>> = {
       known.databases.push({ branchId, name });
       promise(known, nameOf({ branchId, name }));
     },
+  })),
+  renameDatabase: onNamed('databases', (address, { caller, known, name }) => ({
+    work: async (scope) => {
+      await updateDatabaseOf(scope, caller, address, { name });
+      return {};
+    },
+    // Either name may be the one that it has in the end.
+    learn: () => known.databases.push({ branchId: address.branchId, name }),
+    doubts: [nameOf(address)],
   })),
   deleteDatabase: onNamed('databases', (address, { caller }) => ({
     work: (scope) => deleteDatabase(scope, caller, address),

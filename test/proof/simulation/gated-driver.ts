@@ -62,8 +62,11 @@ function faultsOf(method: string): readonly Fault[] {
   return method === 'createBranch' ? ['fail', 'full'] : ['fail'];
 }
 
+/** What a server says to a change that it does not make. */
+export const refusal = `${injected} the server refuses`;
+
 function fail(fault: Fault | null): void {
-  if (fault === 'refuse') throw new ServerRefusalError(`${injected} the server refuses`, '42501');
+  if (fault === 'refuse') throw new ServerRefusalError(refusal, '42501');
   if (fault === 'full') throw new CatnapError('disk_full', `${injected} the disk is full`);
   if (fault !== null) throw new Error(`${injected} the machine said no`);
 }

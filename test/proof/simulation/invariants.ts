@@ -10,6 +10,7 @@ import type { EndpointRow } from '../../../src/db/endpoints.ts';
 import type { OperationRow } from '../../../src/db/operations.ts';
 import type { RoleRow } from '../../../src/db/roles.ts';
 import { nameOf } from './commands.ts';
+import { refusal } from './gated-driver.ts';
 import type { World } from './world.ts';
 
 export interface Rows {
@@ -130,7 +131,8 @@ function* checkData({ driver }: World, { branches, snapshots, projects }: Rows) 
   }
 }
 
-function* checkCatalogs({ driver }: World, rows: Rows) {
+function* checkCatalogs(world: World, rows: Rows) {
+  const { driver } = world;
   for (const branch of rows.branches) {
     const held = driver.branches.get(branch.id);
     if (branch.currentState !== 'ready' || held === undefined) continue;
@@ -141,6 +143,7 @@ function* checkCatalogs({ driver }: World, rows: Rows) {
     // A server that died or was never started may hold something else; its next start looks.
     if (isRunning || branch.catalogKept) yield* compareCatalog(branch, held, rows);
     yield* checkPending(branch, held, primary, rows);
+    if (isRunning && wasRefusedOnly(world, branch, rows)) yield* checkTakenBack(branch, rows);
   }
 }
 
@@ -203,6 +206,20 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
   }
   if (rows.databases.some((row) => isLeft(row, held.databases.has(row.name)))) {
     yield 'a change of a database is left';
+  }
+}
+
+/** A server has refused a change, nothing else went wrong, and so Catnap could look at what the server held then. */
+function wasRefusedOnly({ counts }: World, branch: BranchRow, { operations }: Rows): boolean {
+  const failed = operations.filter(({ status, branchId }) => isFailed(status) && branchId === branch.id);
+  const isOneRefusal = failed.length === 1 && failed[0]?.error?.includes(refusal) === true;
+  return isOneRefusal && counts.faults === 1 && counts.crashes + counts.stalls === 0;
+}
+
+/** What was refused is taken back; otherwise every later change of the branch would fail at it too. */
+function* checkTakenBack(branch: BranchRow, { databases }: Rows) {
+  for (const { branchId, pending, appliedName } of databases) {
+    if (branchId === branch.id && pending && appliedName !== null) yield 'a refused change of a database is left';
   }
 }
 

@@ -105,7 +105,7 @@ function chance(random: Random): Source {
 
   return (world) => {
     if (movesLeft-- === 0) return null;
-    // Who has stalled mostly stays so until all others have ended.
+    // A stalled actor mostly stays so until all others have ended.
     const waiting = world.waiting.filter(({ isAbsent }) => !isAbsent || random.chance(0.02));
     const current = waiting.find(({ name }) => name === last);
     if (current !== undefined && random.chance(0.5)) return goOn(current);

@@ -122,6 +122,25 @@ it('nor do they over connections that have not carried any of them before', asyn
   }
 });
 
+/** The server refuses a rename. */
+function refuseRename(): Source {
+  const staging = ['settle', 'c1 createDatabase 0 0', 'settle', 'c1 renameDatabase 0 0', 'c1', 'c1'];
+  return ({ actors }) => {
+    const staged = staging.shift();
+    if (staged !== undefined) return staged;
+    const worker = actors.get('w1');
+    if (worker?.isDone === true) return null;
+    return worker?.gates[0]?.label === 'driver.configure' ? 'w1 refuse' : 'w1';
+  };
+}
+
+it('a rename that a server refuses is taken back', async () => {
+  const { violations, moves, endings } = await play(ground, refuseRename());
+  expect(moves).toContain('w1 refuse');
+  expect(endings).toContainEqual({ job: 'apply_config', status: 'error' });
+  expect(violations).toEqual([]);
+});
+
 it('what waits for a compute may go on waiting when one is moved there asleep', async () => {
   const moves = ['c1 createBranch 0 0', 'settle', 'c1 createDatabase 1 0', 'settle', 'c1 move 0 1'];
   expect((await playMoves(ground, moves)).violations).toEqual([]);

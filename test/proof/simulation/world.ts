@@ -119,7 +119,7 @@ export class World {
     return this.#command(name, words);
   }
 
-  /** Who has found nothing to do would find nothing again, until somebody has changed the queue. */
+  /** A worker that has found nothing to do would find nothing again, until somebody has changed the queue. */
   #noticeWork(): void {
     for (const actor of this.actors.values()) {
       if (!actor.hasChangedQueue || actor.isInTransaction) continue;
@@ -278,7 +278,7 @@ export class World {
     );
   }
 
-  /** Works off what is asked for and queued. Who has stalled goes on only after that, as late as can be. */
+  /** Works off what is asked for and queued. A stalled actor goes on only after that, as late as can be. */
   async settle(): Promise<void> {
     await this.#endAll((actor) => !actor.isAbsent);
     await this.#drain();
