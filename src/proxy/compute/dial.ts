@@ -3,8 +3,8 @@ import type { DialAddress } from '../kit/control-plane.ts';
 import type { ByteStream } from '../protocol/byte-stream.ts';
 import { connect } from '../sockets/connect.ts';
 
-/** Where an address leads, as one word: two that say the same are one socket. */
-export const placeOf = (address: DialAddress) =>
+/** Where an address leads, in one text: two addresses with the same text are one socket. */
+export const socketNameOf = (address: DialAddress) =>
   address.kind === 'unix' ? address.path : `${address.host}:${address.port}`;
 
 /** Rejects with the system error of the connect, or the signal's reason. */

@@ -3,7 +3,7 @@
  * that its last login has proved. Half of the time of a connection is the server's own work to begin a session, and
  * this hides most of it behind the client's round trips.
  *
- * Nothing of the session reaches the client before its proof, and only with the same keys. A stranger at the same
+ * Nothing of the session reaches the client before its proof, and only with the same keys. Somebody else at the same
  * address can make the server begin a session in vain once for each proof of the real client, no more often. The
  * compute is not woken by this: if it sleeps, nobody listens, and the client takes the usual way.
  */

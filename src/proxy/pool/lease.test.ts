@@ -4,7 +4,7 @@ import { PostgresProxies } from '../../../test/helpers/proxy.ts';
 import { createLogger } from '../../lib/log.ts';
 import { deriveKeys, parseVerifier } from '../../lib/scram-verifier.ts';
 import type { Identity } from '../client/authenticate.ts';
-import { placeOf } from '../compute/dial.ts';
+import { socketNameOf } from '../compute/dial.ts';
 import { createWaker } from '../compute/wake.ts';
 import { limitsFor } from '../kit/limits.ts';
 import { Budgets } from '../permits/budget.ts';
@@ -90,11 +90,11 @@ describe('a lease', () => {
     second.release();
   });
 
-  it('gets no connection to a place that its server has left', async () => {
+  it('gets no connection to an address that its server has left', async () => {
     const lease = await take();
     const pid = await backendPid(lease);
     lease.release();
-    pools.retireOutside('ep-a', placeOf(proxies.compute));
+    pools.retireOutside('ep-a', socketNameOf(proxies.compute));
     const same = await take();
     expect(await backendPid(same)).toBe(pid);
     // One that is in use when its server moves is not used again after that.

@@ -127,14 +127,14 @@ export class Pool implements BudgetMember {
   }
 
   /**
-   * The endpoint's server is about to stop, or runs at another place: no connection to any other is used for another
-   * transaction. Null for no place at all.
+   * The endpoint's server is about to stop, or runs at another address: no connection to any other is used for another
+   * transaction. Null for no address at all.
    */
-  retireOutside(place: string | null): void {
-    const stale = this.#idle.filter((server) => server.place !== place);
-    this.#idle.splice(0, this.#idle.length, ...this.#idle.filter((server) => server.place === place));
+  retireOutside(socketName: string | null): void {
+    const stale = this.#idle.filter((server) => server.socketName !== socketName);
+    this.#idle.splice(0, this.#idle.length, ...this.#idle.filter((server) => server.socketName === socketName));
     for (const server of stale) server.close();
-    for (const server of this.#servers) if (server.place !== place) server.isRetired = true;
+    for (const server of this.#servers) if (server.socketName !== socketName) server.isRetired = true;
   }
 
   /** Closes connections that have been idle for too long. */

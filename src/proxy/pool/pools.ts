@@ -23,7 +23,7 @@ import { createHash } from 'node:crypto';
 import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Identity } from '../client/authenticate.ts';
-import { placeOf } from '../compute/dial.ts';
+import { socketNameOf } from '../compute/dial.ts';
 import { connectToCompute } from '../compute/session.ts';
 import type { Waker } from '../compute/wake.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
@@ -51,8 +51,8 @@ export interface Pools {
   noteProof(identity: Identity): void;
   /** Waits for a wake, the waiting line and a login if necessary. Rejects with the error for the client. */
   lease(request: LeaseRequest): Promise<Lease>;
-  /** The endpoint's server stops (null), or runs at another place: no new transaction starts anywhere else. */
-  retireOutside(endpointId: string, place: string | null): void;
+  /** The endpoint's server stops (null), or runs at another address: no new transaction starts anywhere else. */
+  retireOutside(endpointId: string, socketName: string | null): void;
   /** The endpoints that have pools. */
   endpointIds(): ReadonlySet<string>;
   close(): void;
@@ -113,8 +113,8 @@ export function createPools(options: { waker: Waker; budgets: Budgets; limits: P
         throw thrown;
       }
     },
-    retireOutside(endpointId, place) {
-      for (const { pool } of pools.values()) if (pool.endpointId === endpointId) pool.retireOutside(place);
+    retireOutside(endpointId, socketName) {
+      for (const { pool } of pools.values()) if (pool.endpointId === endpointId) pool.retireOutside(socketName);
     },
     endpointIds: () => new Set([...pools.values()].map(({ pool }) => pool.endpointId)),
     close() {
@@ -139,7 +139,7 @@ export function watchRoutes(controlPlane: ControlPlane, pools: Pools, log: Logge
   async function retireStale(endpointId: string): Promise<void> {
     try {
       const address = await controlPlane.findAddress(endpointId);
-      pools.retireOutside(endpointId, address && placeOf(address));
+      pools.retireOutside(endpointId, address && socketNameOf(address));
     } catch (thrown) {
       // The server itself will report that it stops.
       log.warn({ endpointId, reason: errorText(thrown) }, 'the route of an endpoint could not be read');

@@ -180,6 +180,37 @@ describe('SQL that deallocates what the protocol has prepared', () => {
   });
 });
 
+describe('an error that names a prepared statement', () => {
+  const told = async (messages: RawClient['messages'], ...requests: Buffer[]): Promise<string[]> => {
+    messages.write(Buffer.concat(requests));
+    const errors: string[] = [];
+    for (;;) {
+      const { type, body } = await messages.readMessage();
+      if (type === 'Z') return errors;
+      if (type !== 'E') continue;
+      const { sqlState, message } = parseErrorResponse(body);
+      errors.push(`${sqlState} ${message}`);
+    }
+  };
+
+  it.each(['plan', 'Odd "name"', 'plän', '$&'])('has the client’s own name: %s', async (name) => {
+    const { messages } = await proxies.raw(await startWith(1));
+    expect(await told(messages, parse('before', 'select 1'), parse(name, 'select $1::int'), sync)).toEqual([]);
+    expect(await told(messages, parse(name, 'select 2'), sync)).toEqual([
+      `42P05 prepared statement "${name}" already exists`,
+    ]);
+    expect(await told(messages, bind(name), execute(), sync)).toEqual([
+      `08P01 bind message supplies 0 parameters, but prepared statement "${name}" requires 1`,
+    ]);
+    expect(await told(messages, bind(name, ['catnap_2']), execute(), sync)).toEqual([
+      '22P02 invalid input syntax for type integer: "catnap_2"',
+    ]);
+    expect(await told(messages, closeStatement(name), bind(name), sync)).toEqual([
+      `26000 prepared statement "${name}" does not exist`,
+    ]);
+  });
+});
+
 describe('requests behind one that fails, sent before its error was read', () => {
   const read = (client: RawClient) => ask(client);
 

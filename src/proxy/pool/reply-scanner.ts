@@ -5,9 +5,9 @@
  * Every request that has a reply is announced with `expect`, in order. A reply can be hidden (the proxy made the
  * request, so the client does not get the reply) or local (the server does not get the request, and the proxy replies).
  */
-import { ProtocolError } from '../protocol/wire.ts';
+import { encodeMessage, ProtocolError } from '../protocol/wire.ts';
 import { isSessionCommand, sessionTagBytesMax } from './command-tags.ts';
-import { errorField, severityField } from './error-fields.ts';
+import { errorField, severityField, withClientsName } from './error-fields.ts';
 import {
   bindComplete,
   closeComplete,
@@ -292,8 +292,12 @@ export class ReplyScanner {
       return isOwnQuery;
     }
     if (kind === requestKind.sync || kind === 0) return false;
+    const alias = this.#queue.frontAlias;
     this.#isSkipping = !this.#queue.skipToSync();
-    return false;
+    const edited = alias === undefined ? null : withClientsName(body, alias);
+    if (edited === null) return false;
+    this.#events.onBytes(encodeMessage('E', edited));
+    return true;
   }
 
   #readParameter(chunk: Buffer, start: number, next: number): void {

@@ -1,8 +1,9 @@
 /**
  * The requests that a server has not replied to yet, oldest first. Each is one small number: what was requested, and
  * flags for what happens to the reply. A request may also carry a change to the statement tables, which is undone if
- * the server rejects or skips the request.
+ * the server rejects or skips the request, or the name of the statement that it uses.
  */
+import type { StatementAlias } from './error-fields.ts';
 
 /** What was requested. The numbers only have to differ, and to be below the flags. */
 export const requestKind = {
@@ -32,6 +33,29 @@ export interface StatementChange {
   undo(how: 'refused' | 'skipped'): void;
   /** A command before the request has dropped all statements, so the change is made to what is left. */
   redo(): void;
+  /** The statement that an error of the server may name. */
+  readonly alias?: StatementAlias;
+}
+
+/** A request that changes nothing: a Bind or a Describe, or a Parse that the server will refuse. */
+export class StatementUse implements StatementChange, StatementAlias {
+  readonly onServer: Buffer;
+  readonly byClient: string;
+
+  constructor(onServer: Buffer, byClient: string) {
+    this.onServer = onServer;
+    this.byClient = byClient;
+  }
+
+  get alias(): StatementAlias {
+    return this;
+  }
+
+  done(): void {}
+
+  undo(): void {}
+
+  redo(): void {}
 }
 
 export class RequestQueue {
@@ -57,6 +81,10 @@ export class RequestQueue {
 
   get frontKind(): number {
     return this.#front & kindMask;
+  }
+
+  get frontAlias(): StatementAlias | undefined {
+    return this.#changes[this.#head]?.alias;
   }
 
   frontHas(flag: number): boolean {

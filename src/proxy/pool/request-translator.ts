@@ -10,7 +10,7 @@ import { ChunkEditor, closeMessage, parseMessage, withName } from './chunk-edito
 import { makeStandIn, makeStandInAndSync, parseStandIn, queryStandIn, standInName } from './deallocate.ts';
 import { headerBytes, namesStatement, requestTypes } from './message-types.ts';
 import type { ReplyScanner } from './reply-scanner.ts';
-import { hidden, local, requestKind, type StatementChange } from './request-queue.ts';
+import { hidden, local, requestKind, type StatementChange, StatementUse } from './request-queue.ts';
 import { BothChanges, NameAddition, NameRemoval, ServerAddition } from './statement-changes.ts';
 import { StatementNames, type TranslatedClient, type TranslationTarget } from './statement-names.ts';
 import { type ClientStatements, hasEncoding, type NamedStatement, type Statement } from './statements.ts';
@@ -141,11 +141,9 @@ export class RequestTranslator {
       case requestTypes.parse:
         return void this.#parse(editor, end, target);
       case requestTypes.bind:
-        this.#rename(editor, target);
-        return void replies.expect(requestKind.bind);
+        return void replies.expect(requestKind.bind, this.#rename(editor, target));
       case requestTypes.describe:
-        this.#rename(editor, target);
-        return void replies.expect(requestKind.describe);
+        return void replies.expect(requestKind.describe, this.#rename(editor, target));
       case requestTypes.close:
         return void this.#close(editor, end, target);
       case requestTypes.execute:
@@ -211,7 +209,7 @@ export class RequestTranslator {
     if (this.#statements.find(key) !== undefined) {
       // Postgres refuses a second statement of the same name, once it has understood the text.
       expectStandIn(replies);
-      replies.expect(requestKind.parse);
+      replies.expect(requestKind.parse, new StatementUse(standInName, chunk.toString('latin1', nameStart, nameEnd)));
       editor.insert(makeStandIn);
       return void editor.replace(withName(editor, standInName), nameEnd - at);
     }
@@ -258,15 +256,19 @@ export class RequestTranslator {
     editor.replace(null, end - editor.at);
   }
 
-  /** Replaces the name of the statement that a Bind or a Describe uses. */
-  #rename(editor: ChunkEditor, target: TranslationTarget): void {
-    if (editor.nameStart === -1) return;
-    if (editor.nameStart === editor.nameEnd) return void this.#provideUnnamed(editor, target);
+  /** Replaces the name of the statement that a Bind or a Describe uses. Returns what that request carries. */
+  #rename(editor: ChunkEditor, target: TranslationTarget): StatementUse | null {
+    if (editor.nameStart === -1) return null;
+    if (editor.nameStart === editor.nameEnd) {
+      this.#provideUnnamed(editor, target);
+      return null;
+    }
     const named = this.#statements.find(this.#names.keyAt(editor));
     // The client has not prepared it: the server reports that, unless SQL made the statement in this transaction.
-    if (named === undefined) return;
+    if (named === undefined) return null;
     this.#prepare(named, editor, target);
     editor.replace(withName(editor, named.statement.name), editor.nameEnd - editor.at);
+    return named.use;
   }
 
   /** Makes sure that the server's unnamed statement is the client's own. */

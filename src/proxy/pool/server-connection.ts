@@ -3,7 +3,7 @@
  * when the server is free. Between two users it is idle, and what the server sends then is dropped.
  */
 import { type CancelTarget, forwardCancel } from '../compute/cancel.ts';
-import { placeOf } from '../compute/dial.ts';
+import { socketNameOf } from '../compute/dial.ts';
 import type { ComputeLogin } from '../compute/login.ts';
 import type { ByteStream } from '../protocol/byte-stream.ts';
 import { ProtocolError } from '../protocol/wire.ts';
@@ -59,8 +59,8 @@ export class ServerConnection implements ReplyEvents {
   readonly loginValues: TrackedValues;
   readonly openedAt = Date.now();
   values: TrackedValues;
-  /** See `placeOf`. */
-  readonly place: string;
+  /** See `socketNameOf`. */
+  readonly socketName: string;
   turn = 0;
   idleSince = 0;
   /** The connection will not be given to another user. */
@@ -84,7 +84,7 @@ export class ServerConnection implements ReplyEvents {
     options: { table: StatementTable; statementsMax: number; onClosed: (server: ServerConnection) => void },
   ) {
     this.#socket = login.socket;
-    this.place = placeOf(login.address);
+    this.socketName = socketNameOf(login.address);
     this.#cancelTarget = { address: login.address, key: login.key };
     this.greeting = login.greeting;
     this.loginValues = readTrackedValues(login.greeting);

@@ -10,6 +10,7 @@
  * as another one in the same encoding.
  */
 import { isAscii } from 'node:buffer';
+import { StatementUse } from './request-queue.ts';
 
 /** As in Postgres, which ignores the rest of a longer name. */
 const nameBytesMax = 63;
@@ -19,6 +20,12 @@ const beyondAscii = /[^\0-\x7f]/;
 export function nameKey(name: string, encoding: string): string {
   const significant = name.length > nameBytesMax ? name.slice(0, nameBytesMax) : name;
   return beyondAscii.test(name) ? `${significant}\0${encoding}` : significant;
+}
+
+/** The bytes of the name that a key belongs to, as latin1. */
+function nameOfKey(key: string): string {
+  const end = key.indexOf('\0');
+  return end === -1 ? key : key.slice(0, end);
 }
 
 /** Whether the key belongs to a name that means something else in another encoding. */
@@ -87,6 +94,8 @@ export class StatementTable {
 export interface NamedStatement {
   readonly statement: Statement;
   readonly preparedAt: number;
+  /** What a request carries that names it. */
+  readonly use: StatementUse;
   /** The batch of the Parse, until the server has confirmed it; then null. */
   parsedIn: number | null;
   /** The server has refused or skipped the Parse, so that nothing brings the name back. */
@@ -118,7 +127,8 @@ export class ClientStatements {
   /** The client has sent a Parse. */
   add(name: string, content: Buffer, encoding: string, batch: number): NamedStatement {
     const statement = this.#table.acquire(content, encoding);
-    const named = { statement, preparedAt: this.#table.tick(), parsedIn: batch, isVoid: false };
+    const use = new StatementUse(statement.name, nameOfKey(name));
+    const named = { statement, preparedAt: this.#table.tick(), use, parsedIn: batch, isVoid: false };
     this.#put(name, named);
     return named;
   }

@@ -216,9 +216,13 @@ class ResultText {
   }
 
   #describe(body: Buffer): void {
-    const columns = readColumns(body).map((facts) => ({ ...facts, name: JSON.stringify(facts.name) }));
+    const columns = readColumns(body);
     const lastOf = new Map(columns.map(({ name }, at) => [name, at]));
-    this.#columns = columns.map(({ name, typeId }, at) => ({ name, typeId, isShown: lastOf.get(name) === at }));
+    this.#columns = columns.map(({ name, typeId }, at) => ({
+      name: JSON.stringify(name),
+      typeId,
+      isShown: lastOf.get(name) === at,
+    }));
     this.#fields = this.#keep(columns.map(fieldJson).join(','));
   }
 
@@ -246,10 +250,9 @@ class ResultText {
   }
 }
 
-/** The name is a JSON string already. */
-function fieldJson({ name, typeId, tableId, columnId, size, modifier }: ColumnFacts): string {
+export function fieldJson({ name, typeId, tableId, columnId, size, modifier }: ColumnFacts): string {
   return (
-    `{"name":${name},"dataTypeID":${typeId},"tableID":${tableId},"columnID":${columnId},` +
+    `{"name":${JSON.stringify(name)},"dataTypeID":${typeId},"tableID":${tableId},"columnID":${columnId},` +
     `"dataTypeSize":${size},"dataTypeModifier":${modifier},"format":"text"}`
   );
 }

@@ -60,6 +60,28 @@ describe('an export', () => {
     expect(JSON.parse((await exported('json', rows, [0])).body)).toEqual([]);
   });
 
+  it('is lines of JSON for programs: the fields, and then each row as Postgres writes it', async () => {
+    await start();
+    const { headers, body } = await exported('lines', rows, [2]);
+    expect(headers['content-type']).toBe('application/x-ndjson');
+    expect(headers['content-disposition']).toBe('attachment; filename="rows.jsonl"');
+    const [fields, ...lines] = body.split('\n');
+    const described = JSON.parse(await text(await ask('/sql', { query: rows, params: [2] })));
+    expect(JSON.parse(fields ?? '')).toEqual(described.fields);
+    expect(lines).toEqual([
+      '["1","say \\"1\\", ok","","t","{1,NULL}","1.50"]',
+      '["2",null,"","f","{2,NULL}","1.50"]',
+      '',
+    ]);
+  });
+
+  it('ends with the number of rows that its caller wants', async () => {
+    await start();
+    const query = 'select n from generate_series(1, 1000000) n';
+    const response = await ask('/sql/export?format=lines', { query, maxRows: 3 });
+    expect((await text(response)).split('\n').slice(1)).toEqual(['["1"]', '["2"]', '["3"]', '']);
+  });
+
   it('may be longer than any other reply', async () => {
     await start({ httpResponseBytes: 10_000 });
     const { status, body } = await exported('csv', "select repeat('x', 99) from generate_series(1, 20000)");
@@ -97,7 +119,7 @@ describe('an export', () => {
     ['a wrong statement', '/sql/export', { query: 'select nonsense' }, 'column "nonsense" does not exist'],
     ['no rows', '/sql/export', { query: 'set work_mem = 64' }, 'the statement returns no rows'],
     ['COPY', '/sql/export', { query: 'copy (select 1) to stdout' }, 'COPY TO STDOUT is not possible over HTTP'],
-    ['another format', '/sql/export?format=xml', { query: 'select 1' }, 'invalid format; allowed: csv, json'],
+    ['another format', '/sql/export?format=xml', { query: 'select 1' }, 'invalid format; allowed: csv, json, lines'],
     ['a batch', '/sql/export', { queries: [] }, 'only a single `query` can be exported, not `queries`'],
   ])('is refused in words for %s', async (_, path, body, message) => {
     await start();

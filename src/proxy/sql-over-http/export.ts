@@ -10,6 +10,7 @@ import { PeerGone } from '../protocol/message-stream.ts';
 import { FieldReader, ProtocolError } from '../protocol/wire.ts';
 import {
   encodeStatement,
+  fieldJson,
   readErrorFields,
   readNext,
   refuseRows,
@@ -24,16 +25,21 @@ import { jsonOfValue } from './values.ts';
 
 export const exportPath = '/sql/export';
 
-const mediaTypes = { csv: 'text/csv; charset=utf-8', json: 'application/json' } as const;
-export type ExportFormat = keyof typeof mediaTypes;
+/** `lines` is for programs: the fields as `/sql` describes them, then each row as an array of texts. */
+const formats = {
+  csv: { mediaType: 'text/csv; charset=utf-8', ending: 'csv' },
+  json: { mediaType: 'application/json', ending: 'json' },
+  lines: { mediaType: 'application/x-ndjson', ending: 'jsonl' },
+} as const;
+export type ExportFormat = keyof typeof formats;
 
 /** Null for a request that asks for no file. */
 export function readExportFormat(address: string): ExportFormat | null {
   const [path, search = ''] = address.split('?', 2);
   if (path !== exportPath) return null;
   const format = new URLSearchParams(search).get('format') ?? 'csv';
-  if (format === 'csv' || format === 'json') return format;
-  throw new CatnapError('invalid_request', 'invalid format; allowed: csv, json');
+  if (format === 'csv' || format === 'json' || format === 'lines') return format;
+  throw new CatnapError('invalid_request', `invalid format; allowed: ${Object.keys(formats).join(', ')}`);
 }
 
 export function singleStatement(body: SqlBody): SqlStatement {
@@ -99,12 +105,16 @@ export class RowFile {
     const { format } = this.#options;
     const names = columns.map(({ name }) => name);
     this.#names = uniqueNames(names).map((name) => JSON.stringify(name));
-    this.#piece = format === 'csv' ? `${names.map(csvText).join(',')}\r\n` : '[';
+    if (format === 'csv') this.#piece = `${names.map(csvText).join(',')}\r\n`;
+    else if (format === 'json') this.#piece = '[';
+    else this.#piece = `[${columns.map(fieldJson).join(',')}]\n`;
   }
 
   async add(dataRow: Buffer): Promise<void> {
-    this.#piece +=
-      this.#options.format === 'csv' ? `${this.#values(dataRow, csvValue).join(',')}\r\n` : this.#object(dataRow);
+    const { format } = this.#options;
+    if (format === 'csv') this.#piece += `${this.#values(dataRow, csvValue).join(',')}\r\n`;
+    else if (format === 'json') this.#piece += this.#object(dataRow);
+    else this.#piece += `[${this.#values(dataRow, (text) => JSON.stringify(text)).join(',')}]\n`;
     this.#isFirst = false;
     if (this.#piece.length >= pieceLength) await this.#send();
   }
@@ -138,8 +148,8 @@ export class RowFile {
     // With the first piece: a statement that fails before it gets a reply that says why.
     if (!response.headersSent) {
       response.writeHead(200, {
-        'content-type': mediaTypes[format],
-        'content-disposition': `attachment; filename="rows.${format}"`,
+        'content-type': formats[format].mediaType,
+        'content-disposition': `attachment; filename="rows.${formats[format].ending}"`,
       });
     }
     const bytes = Buffer.from(this.#piece);
