@@ -46,10 +46,19 @@ const kept = {
     spec.bootstrap.recovery.database
     spec.bootstrap.recovery.owner
     spec.bootstrap.recovery.secret
+    spec.bootstrap.recovery.source
     spec.bootstrap.recovery.volumeSnapshots.storage
+    spec.replica.enabled
+    spec.replica.source
+    spec.externalClusters.name
+    spec.externalClusters.connectionParameters
+    spec.externalClusters.sslKey
+    spec.externalClusters.sslCert
+    spec.externalClusters.sslRootCert
     spec.postgresql.parameters
     spec.postgresql.shared_preload_libraries
     spec.postgresql.pg_hba
+    spec.postgresql.enableAlterSystem
     spec.managed.services.disabledDefaultServices
     spec.managed.services.additional.selectorType
     spec.managed.services.additional.serviceTemplate.metadata

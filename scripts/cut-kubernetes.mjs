@@ -34,7 +34,7 @@ const pod = [
   ...container.map((field) => `containers.${field}`),
 ];
 const peer = (place) =>
-  ['podSelector.matchLabels', 'namespaceSelector.matchLabels', 'ipBlock.cidr']
+  ['podSelector', 'namespaceSelector.matchLabels', 'ipBlock.cidr']
     .map((field) => `${place}.${field}`)
     .concat(['ports.protocol', 'ports.port'].map((field) => `${place.replace(/\.\w+$/, '')}.${field}`));
 
@@ -46,7 +46,7 @@ const kept = {
     spec.ports.name spec.ports.port spec.ports.targetPort`,
   'rbac.v1.Role': 'rules.apiGroups rules.resources rules.verbs',
   'rbac.v1.RoleBinding': 'roleRef subjects',
-  'networking.v1.NetworkPolicy': `spec.podSelector.matchLabels spec.policyTypes
+  'networking.v1.NetworkPolicy': `spec.podSelector spec.policyTypes
     ${peer('spec.ingress.from').join(' ')} ${peer('spec.egress.to').join(' ')}`,
   'networking.v1.Ingress': `spec.ingressClassName spec.tls spec.rules.host spec.rules.http.paths.path
     spec.rules.http.paths.pathType spec.rules.http.paths.backend.service`,

@@ -90,10 +90,22 @@ test('a project is made, napped, woken, branched and removed, and nothing of it 
   expect(await ask(uri, 'select n from t')).toBe('7');
   expect(depths()).toEqual(['awake', 'awake']);
 
+  // A read replica has a server of its own, and answers while its primary naps.
+  const replica = { endpoint: { branch_id: body.branch.id, type: 'read_only' } };
+  const added = await program.api('POST', `/projects/${projectId}/endpoints`, replica);
+  expect(added.status).toBe(201);
+  await program.settle(projectId);
+  await program.api('POST', `${path}/suspend`);
+  await eventually(async () => expect(await stateOf(path)).toBe('idle'));
+  const ofReplica = uri.replace(body.endpoints[0].id, added.body.endpoint.id);
+  expect(await ask(ofReplica, 'select n from t')).toBe('7');
+  await expect(ask(ofReplica, 'update t set n = 8')).rejects.toMatchObject({ code: '25006' });
+  expect(depths()).toEqual(['awake', 'awake', 'nap']);
+
   // What cannot be had is refused before anything of it is recorded.
-  const replica = { endpoint: { branch_id: made.body.branch.id, type: 'read_only' } };
-  const refused = await program.api('POST', `/projects/${projectId}/endpoints`, replica);
-  expect([refused.status, refused.body.message]).toEqual([501, expect.stringContaining('read replicas')]);
+  const schemaOnly = { branch: { name: 'empty', init_source: 'schema-only' } };
+  const refused = await program.api('POST', `/projects/${projectId}/branches`, schemaOnly);
+  expect([refused.status, refused.body.message]).toEqual([501, expect.stringContaining('schema-only')]);
 
   await program.removeProject(projectId);
   const kinds = ['clusters', 'pods', 'services', 'persistentvolumeclaims', 'volumesnapshots', 'secrets'];

@@ -6,7 +6,7 @@ import { KubernetesDriver } from '../../src/compute/kubernetes/driver/kubernetes
 import { StalledServers } from '../../src/compute/kubernetes/driver/stalled-servers.ts';
 import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
 import { type Cluster, clusters, type Pod, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
-import { newBranchId } from '../../src/lib/ids.ts';
+import { newBranchId, newEndpointId } from '../../src/lib/ids.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { testPatience } from '../helpers/kubernetes-double/open-double.ts';
 import { type DoubleSubject, makeDoubleSubject } from '../helpers/kubernetes-double/subject.ts';
@@ -153,6 +153,41 @@ test('a branch whose name its data left behind gets data of another name', async
   // Each goes by itself.
   await b.driver.removeBranch({ ...b.ref, branchId: stagingId });
   expect(await b.start(1)).toMatchObject({ state: 'running' });
+});
+
+test('a replica follows its primary to another pod, sleeps deeply by itself, and comes back', async () => {
+  const primary = await b.started();
+  await b.driver.configure(b.ref, ownerAndDatabase);
+  await b.query(primary, 'CREATE TABLE t AS SELECT 1 AS n');
+  const replica = { endpointId: newEndpointId(), readOnly: true };
+  const ref = { ...b.ref, ...replica };
+  // Built, and never started: a suspend still stops it.
+  expect(await b.driver.buildReplica(b.spec(1, replica))).toBe('built');
+  await b.driver.suspend(ref, 1);
+  expect(wantedDepth((await clusterOf(replica.endpointId)) as Cluster)).toBe('nap');
+  const running = await b.start(1, replica);
+  const podOfReplica = await client().find(pods, `${replica.endpointId}-1`);
+  expect(resourcesIn(podOfReplica)?.limits).toEqual({ cpu: '2', memory: '1Gi' });
+  expect((await b.driver.sample([ref, b.ref])).map(({ endpointId }) => endpointId).sort()).toEqual(
+    [replica.endpointId, b.ref.endpointId].sort(),
+  );
+  expect(await b.driver.settle(ref)).toBeNull();
+  await client().remove(pods, `${b.ref.branchId}-1`);
+  const elsewhere = await eventually(async () => {
+    const found = await b.untilRunning();
+    expect(found.address).not.toEqual(primary.address);
+    return found;
+  });
+  await b.query(elsewhere, 'INSERT INTO t VALUES (2)');
+  const count = (on: typeof running) => b.query(on, 'SELECT count(*)::int AS n FROM t');
+  await eventually(async () => expect(await count(running)).toEqual([{ n: 2 }]));
+  await b.driver.suspend(ref, 1);
+  expect(await deepenSleep(client(), 3_600, new Date(Date.now() + day))).toBe(1);
+  await eventually(async () => expect(await client().find(pods, `${replica.endpointId}-1`)).toBeNull());
+  await b.query(elsewhere, 'INSERT INTO t VALUES (3)');
+  expect(await b.driver.buildReplica(b.spec(2, replica))).toBe('kept');
+  const again = await b.start(2, replica);
+  await eventually(async () => expect(await count(again)).toEqual([{ n: 3 }]));
 });
 
 test('a server whose end goes unnoticed after a wake comes back in another pod, and only such a one', async () => {

@@ -152,8 +152,12 @@ describe('rights', () => {
 describe('network policies', () => {
   const ofComputes = of('NetworkPolicy').filter(({ metadata }) => metadata.namespace === 'catnap-computes');
 
-  test('let nobody reach a compute but Catnap’s pods and the operator', () => {
-    const ingress = ofComputes.flatMap(({ spec }) => spec.ingress ?? []);
+  const replicas = { matchExpressions: [{ key: 'catnap.internal/replica', operator: 'Exists' }] };
+  const primaries = { matchExpressions: [{ key: 'catnap.internal/branch', operator: 'Exists' }] };
+  const isOfReplicas = ({ metadata }: Loose) => metadata.name === 'catnap-from-replicas';
+
+  test('let nobody reach a compute but Catnap’s pods, the operator, and replicas their primaries', () => {
+    const ingress = ofComputes.filter((one) => !isOfReplicas(one)).flatMap(({ spec }) => spec.ingress ?? []);
     const sources = ingress.flatMap(({ from }) => from);
     for (const source of sources) expect(source).toHaveProperty('namespaceSelector');
     expect(sources.map(({ namespaceSelector }: Loose) => Object.values(namespaceSelector.matchLabels)[0])).toEqual([
@@ -162,6 +166,11 @@ describe('network policies', () => {
       'catnap',
       'cnpg-system',
     ]);
+    expect(ofComputes.find(isOfReplicas)?.spec).toEqual({
+      podSelector: primaries,
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ podSelector: replicas }], ports: [{ protocol: 'TCP', port: 5432 }] }],
+    });
     expect(ofComputes.find(({ metadata }) => metadata.name === 'catnap-nobody')?.spec).toEqual({
       podSelector: {},
       policyTypes: ['Ingress'],
@@ -174,7 +183,12 @@ describe('network policies', () => {
     expect(egress.map(({ to }) => to)).toEqual([
       [{ ipBlock: { cidr: '10.0.0.1/32' } }],
       [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } } }],
+      [{ podSelector: primaries }],
     ]);
+    // Of which the last is for replicas alone.
+    expect(ofComputes.map(({ spec }) => spec).find(({ egress }) => egress?.length === 1)?.podSelector).toEqual(
+      replicas,
+    );
     expect(of('NetworkPolicy', installationManifests(options)).flatMap(({ spec }) => spec.egress ?? [])).toEqual([]);
   });
 });

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { renderKubernetesTypes } from '../../scripts/render-types.mjs';
+import { limits } from '../../src/compute/contract/bench.ts';
 import type { BranchRef } from '../../src/compute/interface/driver.ts';
 import type { KubernetesClient } from '../../src/compute/kubernetes/client/client.ts';
 import { resizePod } from '../../src/compute/kubernetes/driver/pod-sizes.ts';
 import { type ClusterWish, clusterManifest, type Platform } from '../../src/compute/kubernetes/manifests/cluster.ts';
 import { clusterName, labelsOfBranch, labelsOfProject } from '../../src/compute/kubernetes/manifests/labels.ts';
+import { replicaManifest } from '../../src/compute/kubernetes/manifests/replica.ts';
 import { adminSecretManifest } from '../../src/compute/kubernetes/manifests/secret.ts';
 import { postgresqlOf, settingsProblem } from '../../src/compute/kubernetes/manifests/settings.ts';
 import {
@@ -33,7 +35,7 @@ import {
   volumeSnapshots,
 } from '../../src/compute/kubernetes/objects/kinds.ts';
 import { serverSettings } from '../../src/core/sizing.ts';
-import { newBranchId, newProjectId } from '../../src/lib/ids.ts';
+import { newBranchId, newEndpointId, newProjectId } from '../../src/lib/ids.ts';
 import { type OpenDouble, openDouble } from '../helpers/kubernetes-double/open-double.ts';
 import { withOperatorsDefaults } from '../helpers/kubernetes-double/operator-parameters.ts';
 
@@ -194,6 +196,31 @@ describe('a Cluster', () => {
       kind: 'VolumeSnapshot',
       name: 'one',
     });
+  });
+
+  test('of a replica is a standby that enters its primary by certificate, and is no branch', async () => {
+    const settings = { max_connections: '300' };
+    const spec = { ...ref, endpointId: newEndpointId(), generation: 1, pgVersion: 17, settings, limits };
+    const wanted = { ...spec, tempDiskBytes: gib, adminSecret: 'secret', readOnly: true };
+    const made = replicaManifest({ spec: wanted, primary: 'br-one', snapshot: 'two' }, platform);
+    expect(await client.create(clusters, made)).toBe(true);
+    expect(made.metadata.labels).toMatchObject({ 'catnap.internal/replica': spec.endpointId });
+    // Or it would be taken for the data of its branch.
+    expect(made.metadata.labels).not.toHaveProperty('catnap.internal/branch');
+    expect(made.spec.replica).toEqual({ enabled: true, source: 'primary' });
+    expect(made.spec.bootstrap).toMatchObject({ recovery: { source: 'primary' } });
+    expect(made.spec.externalClusters).toMatchObject([
+      {
+        name: 'primary',
+        connectionParameters: { host: 'br-one-direct', user: 'streaming_replica', sslmode: 'verify-full' },
+        sslKey: { name: 'br-one-replication' },
+        sslRootCert: { name: 'br-one-ca' },
+      },
+    ]);
+    expect(made.spec.postgresql?.parameters).toMatchObject({ max_connections: '300', hot_standby_feedback: 'on' });
+    const other = { ...made, metadata: { ...made.metadata, name: 'other' } };
+    const wrong = { ...other, spec: { ...other.spec, externalClusters: [] } };
+    await expect(client.create(clusters, wrong)).rejects.toThrow(/External cluster primary not found/);
   });
 
   test('of a major without an image, or with a name that is too long, is refused', () => {

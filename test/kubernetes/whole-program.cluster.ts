@@ -110,10 +110,22 @@ describe('a project on a cluster', () => {
     await program.settle(projectId, usualTestMs);
   });
 
-  test('is refused a read replica, before anything of it is recorded', async () => {
+  test('has a read replica that follows it, answers while it naps, and goes without a trace', async () => {
     const endpoint = { branch_id: branchId, type: 'read_only' };
     const { status, body } = await program.api('POST', `/projects/${projectId}/endpoints`, { endpoint });
-    expect([status, body.message]).toEqual([501, expect.stringContaining('read replicas')]);
+    expect(status).toBe(201);
+    await program.settle(projectId, usualTestMs);
+    const ofReplica = uri.replace(path.split('/').at(-1) ?? '', body.endpoint.id);
+    expect(await ask(ofReplica, 'select n from t')).toBe('7');
+    await ask(uri, 'update t set n = 9');
+    await eventually(async () => expect(await ask(ofReplica, 'select n from t')).toBe('9'));
+    await suspend();
+    expect(await ask(ofReplica, 'select n from t')).toBe('9');
+    await ask(uri, 'update t set n = 7');
+    await eventually(async () => expect(await ask(ofReplica, 'select n from t')).toBe('7'));
+    await program.api('DELETE', `/projects/${projectId}/endpoints/${body.endpoint.id}`);
+    await program.settle(projectId, usualTestMs);
+    expect(await depths()).toEqual(['awake']);
   });
 
   test('answers again after its pod was deleted', async () => {

@@ -1,7 +1,9 @@
 /**
  * Who may talk to whom, and the two ways in. Computes take connections from the pods that run SQL in them (proxies,
- * and workers, which make roles and databases) and from the operator; nobody else reaches them.
+ * and workers, which make roles and databases) and from the operator; primaries also from read replicas, which stream
+ * from them. Nobody else reaches them.
  */
+import { branchLabel, replicaLabel } from '../../compute/kubernetes/manifests/labels.ts';
 import { labelsOf, type Manifest, nameOf, namespaceLabel, type Piece } from './manifest.ts';
 import type { InstallationOptions } from './options.ts';
 
@@ -11,6 +13,7 @@ const managerPort = 8000;
 const dnsPort = 53;
 
 const tcp = (port: number | string) => ({ protocol: 'TCP', port });
+const having = (label: string) => ({ matchExpressions: [{ key: label, operator: 'Exists' }] });
 const inNamespace = (name: string) => ({ namespaceSelector: { matchLabels: { [namespaceLabel]: name } } });
 
 export function entrances(options: InstallationOptions): Manifest[] {
@@ -77,7 +80,11 @@ export function networkPolicies(options: InstallationOptions): Manifest[] {
     policy(computesNamespace, 'from-operator', everyPod, [
       { from: [inNamespace(operatorNamespace)], ports: [tcp(managerPort), tcp(computePort)] },
     ]),
-    ...(options.apiServer === undefined ? [] : [fromComputes(options, options.apiServer)]),
+    // A policy cannot say "of the same project": what keeps a replica out of others' primaries is their login.
+    policy(computesNamespace, 'from-replicas', having(branchLabel), [
+      { from: [{ podSelector: having(replicaLabel) }], ports: [tcp(computePort)] },
+    ]),
+    ...(options.apiServer === undefined ? [] : [fromComputes(options, options.apiServer), toPrimaries(options)]),
   ].map((made) => ({ ...made, metadata: { ...made.metadata, name: `catnap-${made.metadata.name}` } }));
 }
 
@@ -87,6 +94,20 @@ function policy(namespace: string, name: string, podSelector: object, ingress: r
     kind: 'NetworkPolicy',
     metadata: { name, namespace },
     spec: { podSelector, policyTypes: ['Ingress'], ingress },
+  };
+}
+
+/** From replicas, in addition to what every compute may reach. */
+function toPrimaries({ computesNamespace }: InstallationOptions): Manifest {
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: 'to-primaries', namespace: computesNamespace },
+    spec: {
+      podSelector: having(replicaLabel),
+      policyTypes: ['Egress'],
+      egress: [{ to: [{ podSelector: having(branchLabel) }], ports: [tcp(computePort)] }],
+    },
   };
 }
 

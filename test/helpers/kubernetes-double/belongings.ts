@@ -21,6 +21,16 @@ export function makeAccess(store: ObjectStore, owner: Owner, role: string): void
   for (const service of [...usual, ...more]) make(store, services, service, owner, {});
 }
 
+/** Of the Clusters that a replica may stream from: without them its instance manager could not connect. */
+export function checkKeys(store: ObjectStore, { spec }: Cluster): void {
+  for (const { name, sslKey, sslCert, sslRootCert } of spec.externalClusters ?? []) {
+    for (const key of [sslKey, sslCert, sslRootCert]) {
+      const found = store.find('secrets', key?.name ?? '');
+      if (found === undefined) throw new Error(`no Secret ${key?.name} for the external cluster ${name}`);
+    }
+  }
+}
+
 export function makeClaim(store: ObjectStore, owner: Owner): void {
   const claim = claimOf(owner.metadata.name);
   make(store, volumeClaims, claim, owner, { status: { phase: 'Pending' } }, [claimFinalizer]);

@@ -124,6 +124,15 @@ function checkByWebhook(resource: Resource, { metadata: { name }, spec }: Cluste
       `Invalid value: "${value}": Can't set fixed configuration parameter`,
     );
   }
+  const { replica, bootstrap, externalClusters = [] } = spec;
+  const sources = {
+    'spec.replicaCluster.primaryServerName': replica?.source,
+    'spec.bootstrap.recovery.source': bootstrap?.recovery?.source,
+  };
+  for (const [field, source] of Object.entries(sources)) {
+    if (source === undefined || externalClusters.some((external) => external.name === source)) continue;
+    deny(field, `Invalid value: "${source}": External cluster ${source} not found`);
+  }
   const {
     shared_buffers: buffers,
     min_wal_size: least = '80MB',

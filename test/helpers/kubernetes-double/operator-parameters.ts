@@ -44,6 +44,8 @@ export const operatorsDefaults: Readonly<Record<string, string>> = {
   wal_sender_timeout: '5s',
 };
 
+export const alterSystemOf = ({ spec }: Cluster) => (spec.postgresql?.enableAlterSystem ? 'on' : 'off');
+
 /** What the operator's webhook makes of a Cluster before it is checked and stored. */
 export function withOperatorsDefaults<T extends KubernetesObject>(object: T): T {
   if (object.kind !== 'Cluster') return object;

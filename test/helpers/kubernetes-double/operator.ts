@@ -10,10 +10,10 @@ import type { KubernetesObject } from '../../../src/compute/kubernetes/client/ob
 import { wantedDepth } from '../../../src/compute/kubernetes/manifests/sleep.ts';
 import type { Cluster, Pod, Secret } from '../../../src/compute/kubernetes/objects/kinds.ts';
 import type { ApiServerDouble } from './api-server.ts';
-import { makeAccess, makeClaim, makePod } from './belongings.ts';
+import { checkKeys, makeAccess, makeClaim, makePod } from './belongings.ts';
 import { claimOf, majorOf, now, podReady, type Status, uncounted, withCondition, withReady } from './cluster-status.ts';
 import type { StoredObject, StoreEvent } from './object-store.ts';
-import { fixedParameters } from './operator-parameters.ts';
+import { alterSystemOf, fixedParameters } from './operator-parameters.ts';
 import { isSnapshotReady, takeSnapshot } from './snapshotter.ts';
 import type { Volumes } from './volumes.ts';
 
@@ -75,8 +75,24 @@ export class OperatorDouble {
   #notice({ plural, object }: StoreEvent): void {
     const { name, labels } = object.metadata;
     if (plural === 'clusters') this.#enqueue(name);
-    else if (plural === 'pods') this.#enqueue(labels?.['cnpg.io/cluster'] ?? '');
+    else if (plural === 'pods') this.#noticePod(labels?.['cnpg.io/cluster'] ?? '');
     else if (plural === 'volumesnapshots') this.#enqueueWork(`snapshot/${name}`, () => this.#snapshot(name));
+  }
+
+  /** Replicas of its Cluster find it at another address, as by the name of its Service. */
+  #noticePod(name: string): void {
+    this.#enqueue(name);
+    for (const cluster of this.#store.list('clusters') as unknown as readonly Cluster[]) {
+      if (this.#followed(cluster) === name) this.#enqueue(cluster.metadata.name);
+    }
+  }
+
+  /** The Cluster that a replica streams from; null for one that is no replica. */
+  #followed({ spec }: Cluster): string | null {
+    if (spec.replica?.enabled !== true) return null;
+    const source = spec.externalClusters?.find(({ name }) => name === spec.replica?.source);
+    const service = this.#store.find('services', source?.connectionParameters?.host ?? '');
+    return service?.metadata.labels?.['cnpg.io/cluster'] ?? null;
   }
 
   #enqueue(name: string): void {
@@ -151,7 +167,10 @@ export class OperatorDouble {
     this.#setPod(job, 'Running', true);
     const password = Buffer.from(passwords.data?.password ?? '', 'base64').toString();
     const statements = initdb?.postInitSQL ?? [];
-    if (source === undefined) {
+    if (source !== undefined && cluster.spec.replica?.enabled) {
+      checkKeys(this.#store, cluster);
+      await this.#volumes.recoverAsStandby(claim, source);
+    } else if (source === undefined) {
       await this.#volumes.initialise(claim, majorOf(cluster), { database, owner, password, statements });
     } else await this.#volumes.recover(claim, source, { owner, password });
     this.#setPod(job, 'Running', false);
@@ -206,7 +225,10 @@ export class OperatorDouble {
     // Where a server listens and logs, and what it archives, is the double's own business.
     const isOwn = ([name]: [string, string]) => !fixedParameters.has(name);
     const own = Object.fromEntries(Object.entries(parameters).filter(isOwn));
-    const settings = { address: pod.status.podIP, parameters: own, libraries, rules };
+    const followed = this.#followed(cluster);
+    const follows = followed === null ? null : (this.#pod(claimOf(followed))?.status?.podIP ?? null);
+    const canAlter = majorOf(cluster) < 17 ? {} : { allow_alter_system: alterSystemOf(cluster) };
+    const settings = { address: pod.status.podIP, parameters: { ...own, ...canAlter }, libraries, rules, follows };
     const isAlive = (await this.#volumes.find(claim)) !== null && this.#servers.has(name);
     if (this.overlooksEnds && !isAlive && this.#servers.delete(name)) this.#stalled.add(pod.metadata.uid);
     if (this.#stalled.has(pod.metadata.uid)) {

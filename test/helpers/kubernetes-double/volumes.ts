@@ -26,6 +26,8 @@ export interface ServerSettings {
   readonly libraries: readonly string[];
   /** Rules of the Cluster for logins, which come before the operator's last one. */
   readonly rules?: readonly string[];
+  /** Of a replica: where its primary listens, or would; null while that has no pod. */
+  readonly follows?: string | null;
 }
 
 export interface NewDatabase {
@@ -35,8 +37,10 @@ export interface NewDatabase {
   readonly statements: readonly string[];
 }
 
-/** As the operator writes it, without the rules for its own roles. */
-const hbaOf = ({ rules = [] }: ServerSettings) => [...rules, 'host all all all scram-sha-256', ''].join('\n');
+/** As the operator writes it, except that its login for replicas needs no certificate here: there is no TLS. */
+const replication = 'host replication streaming_replica all trust';
+const hbaOf = ({ rules = [] }: ServerSettings) =>
+  [replication, ...rules, 'host all all all scram-sha-256', ''].join('\n');
 /** Those of the operator's replicas and of its metrics, which every server has, whether anybody uses them or not. */
 const operatorsRoles = [
   'CREATE ROLE streaming_replica LOGIN REPLICATION',
@@ -91,10 +95,24 @@ export class Volumes {
   /** What a recovery does to a copy: its owner gets the password of its own Secret. */
   async recover(volume: string, snapshot: string, wanted: Pick<NewDatabase, 'owner' | 'password'>): Promise<void> {
     const target = this.#volume(volume);
-    await this.#copy(this.#snapshot(snapshot), target);
-    await rm(join(target, 'pgdata', 'postmaster.pid'), { force: true });
+    await this.#restore(volume, snapshot);
     const major = Number(await readFile(join(target, 'pgdata', 'PG_VERSION'), 'utf8'));
     await this.#setPassword(volume, major, wanted);
+  }
+
+  /** A copy that is to follow its source keeps all that it has. */
+  async recoverAsStandby(volume: string, snapshot: string): Promise<void> {
+    await this.#restore(volume, snapshot);
+    await this.#write(join(this.#volume(volume), 'pgdata', 'standby.signal'), '');
+  }
+
+  /** Without what the operator leaves out of every copy, the source's slots among it. */
+  async #restore(volume: string, snapshot: string): Promise<void> {
+    const target = this.#volume(volume);
+    await this.#copy(this.#snapshot(snapshot), target);
+    await rm(join(target, 'pgdata', 'postmaster.pid'), { force: true });
+    const slots = join(target, 'pgdata', 'pg_replslot');
+    for (const name of await readdir(slots)) await rm(join(slots, name), { recursive: true });
   }
 
   /** In a server that nobody else can reach; one that was copied while it ran recovers from its log first. */
@@ -140,7 +158,7 @@ export class Volumes {
 
   /** For a server that runs: reads it at once, except what needs a restart. */
   async configure(volume: string, settings: ServerSettings, hba = hbaOf(settings)): Promise<void> {
-    const { address, parameters, libraries } = settings;
+    const { address, parameters, libraries, follows } = settings;
     const directory = join(this.#volume(volume), 'pgdata');
     const fixed = { listen_addresses: address, port: String(doublePort), unix_socket_directories: '', ssl: 'off' };
     const all = {
@@ -149,6 +167,7 @@ export class Volumes {
       ...parameters,
       shared_preload_libraries: libraries.join(','),
       wal_level: 'logical',
+      ...(follows && { primary_conninfo: `host=${follows} port=${doublePort} user=streaming_replica` }),
     };
     const lines = Object.entries(all).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'`);
     await this.#write(join(directory, 'postgresql.conf'), `${lines.join('\n')}\n`);

@@ -21,11 +21,12 @@ import { adminSecretManifest } from '../manifests/secret.ts';
 import { unservedSettings } from '../manifests/settings.ts';
 import { deepSleepPatch, readinessOf, wakePatch, wantedDepth } from '../manifests/sleep.ts';
 import { snapshotManifest } from '../manifests/snapshot.ts';
-import { type Cluster, clusters, secrets, type VolumeSnapshot, volumeSnapshots } from '../objects/kinds.ts';
+import { type Cluster, clusters, secrets, volumeSnapshots } from '../objects/kinds.ts';
 import { until, untilFound, untilObject } from './patience.ts';
 import { isStill } from './pod-address.ts';
 import { removeLabelled } from './removal.ts';
 import { annotated, nextStep, refuseStale, type Serving, servedBy, servingPatch, sleepPatch } from './serving.ts';
+import { takeSnapshot } from './snapshots.ts';
 
 /** Looks at a new server before anybody else can, and says how its data was made. */
 export type FirstLook = (made: Cluster) => Promise<BranchReceipt>;
@@ -75,10 +76,7 @@ export class BranchClusters {
     const { name } = snapshot.metadata;
     // A Cluster that waits for a snapshot reports no error, so the snapshot is waited for before there is one.
     if ((await this.find(ref)) === null) {
-      await during(async () => {
-        await this.#replaceSnapshot(snapshot);
-        await this.#untilReadyToUse(ref, name);
-      });
+      await during(() => takeSnapshot(this.#client, snapshot));
     }
     const secret = await this.readAdminSecret(source.metadata.name);
     const from: DataSource = { kind: 'snapshot', name };
@@ -89,12 +87,13 @@ export class BranchClusters {
 
   /**
    * Returns when the change is written, not when the server answers: a server of an older generation has ended by then.
-   * Fails when another compute serves the branch, or a newer generation of this one.
+   * Fails when another compute serves the branch, or a newer generation of this one. `find` is for a replica, whose
+   * Cluster is not the branch's.
    */
-  async wake(serving: Serving): Promise<Cluster> {
+  async wake(serving: Serving, find = () => this.find(serving.ref)): Promise<Cluster> {
     const { ref } = serving;
     return untilFound(`end of the server before: ${ref.endpointId}`, async () => {
-      const found = await this.find(ref);
+      const found = await find();
       if (found === null) throw new Error(`branch ${ref.branchId} has no data`);
       const step = nextStep(found, serving);
       if (step === 'wake' && !(await isStill(this.#client, found))) return null;
@@ -234,31 +233,6 @@ export class BranchClusters {
       return isSame ? patch : null;
     });
     return isSame ? written : null;
-  }
-
-  /**
-   * One of this name that is there already is not used: it is of an earlier attempt, or of an earlier copy and on its
-   * way out, and then it says that it is ready and is gone before the Cluster can read it.
-   */
-  #replaceSnapshot(snapshot: VolumeSnapshot): Promise<void> {
-    const { name } = snapshot.metadata;
-    return until(`removal of an older snapshot: ${name}`, async () => {
-      if (await this.#client.create(volumeSnapshots, snapshot)) return true;
-      await this.#client.remove(volumeSnapshots, name);
-      return false;
-    });
-  }
-
-  async #untilReadyToUse(ref: BranchRef, name: string): Promise<void> {
-    const which = { resource: volumeSnapshots, labels: labelsOfBranch(ref), name };
-    const hasEnded = ({ status }: VolumeSnapshot) => status?.readyToUse === true || status?.error !== undefined;
-    const { error } = (await untilObject(this.#client, which, hasEnded))?.status ?? {
-      error: { message: 'it is gone' },
-    };
-    if (error === undefined) return;
-    // The next attempt makes a new one.
-    await this.#client.remove(volumeSnapshots, name);
-    throw new Error(`the volume cannot be copied: ${error.message}`);
   }
 }
 

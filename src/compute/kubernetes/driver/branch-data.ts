@@ -15,17 +15,18 @@ import { wantedDepth } from '../manifests/sleep.ts';
 import type { Cluster } from '../objects/kinds.ts';
 import { type BranchClusters, receiptOf } from './branch-clusters.ts';
 import type { ComputeServers } from './compute-servers.ts';
-
-/** A checkpoint of a busy server may have a lot to write. */
-const checkpointMsMax = 600_000;
+import { checkpointMsMax } from './last-words.ts';
+import type { ReplicaClusters } from './replica-clusters.ts';
 
 export class BranchData {
   readonly #branches: BranchClusters;
   readonly #servers: ComputeServers;
+  readonly #replicas: ReplicaClusters;
 
-  constructor(branches: BranchClusters, servers: ComputeServers) {
+  constructor(branches: BranchClusters, servers: ComputeServers, replicas: ReplicaClusters) {
     this.#branches = branches;
     this.#servers = servers;
+    this.#replicas = replicas;
   }
 
   async create(spec: BranchSpec): Promise<BranchCopy> {
@@ -53,6 +54,7 @@ export class BranchData {
     const staged = await this.#branches.find({ ...ref, branchId: stagingId });
     if (staged === null && old === null) throw new Error(`branch ${ref.branchId} has no data`);
     if (staged === null) return;
+    await this.#replicas.removeFollowers(ref);
     if (old !== null) await this.#branches.stopThis(old);
     if (old !== null && keepAs !== null) await this.#branches.rename(old, { ...ref, branchId: keepAs });
     else if (old !== null) await this.#branches.remove(labelsOfBranch(ref));

@@ -19,6 +19,7 @@ import type { KubernetesClient } from '../client/client.ts';
 import type { Cluster, Pod } from '../objects/kinds.ts';
 import type { BranchClusters } from './branch-clusters.ts';
 import type { ComputeRecords } from './compute-records.ts';
+import { findReplica, isReplica } from './find-replica.ts';
 import { untilFound } from './patience.ts';
 import { addressOf, type PodAddress, podOf } from './pod-address.ts';
 import { isServedBy, servedBy } from './serving.ts';
@@ -34,6 +35,7 @@ export interface FoundServer {
 export interface RunningServer {
   readonly address: PodAddress;
   readonly adminSecret: string;
+  readonly isReplica: boolean;
 }
 
 export class NotRunningError extends Error {
@@ -58,11 +60,22 @@ export class ComputeServers {
     this.#records = records;
   }
 
-  /** Null unless this compute serves its branch. */
+  /** Null unless this compute serves its branch, or is a replica of it that is awake. */
   async find(ref: ComputeRef): Promise<FoundServer | null> {
-    const cluster = await this.#branches.find(ref);
+    const ofBranch = await this.#branches.find(ref);
+    const isPrimary = ofBranch !== null && isServedBy(ofBranch, ref);
+    const cluster = isPrimary ? ofBranch : await findReplica(this.#client, ref);
     if (cluster === null || !isServedBy(cluster, ref)) return null;
     return serverIn(cluster, await podOf(this.#client, cluster));
+  }
+
+  /** As `enter`, and fails for a replica, which holds what its primary does. */
+  enterPrimary<T>(ref: ComputeRef, work: (sql: Session, server: RunningServer) => Promise<T>): Promise<T> {
+    return this.enter(ref, (sql, server) => {
+      if (server.isReplica)
+        throw new Error(`compute ${ref.endpointId} is read-only: its primary is configured instead`);
+      return work(sql, server);
+    });
   }
 
   /** Fails with NotRunningError when no server answers, or it goes away during the work. */
@@ -81,7 +94,7 @@ export class ComputeServers {
   ): Promise<T> {
     const secret = adminSecret ?? (await this.#records.find(ref.endpointId))?.adminSecret;
     if (address === null || secret === undefined) throw new NotRunningError(ref.endpointId);
-    const server = { address, adminSecret: secret };
+    const server = { address, adminSecret: secret, isReplica: isReplica(cluster) };
     const attempt = () => withSession(address, adminLogin(secret), (sql) => work(sql, server), options);
     try {
       return await attempt().catch(async (error: unknown) => {
@@ -127,10 +140,15 @@ export class ComputeServers {
     return this.enterFound({ endpointId: asEndpointId(endpointId) }, found, work, { ...entering, ...options });
   }
 
-  /** In a server that no compute serves, with the password that its Cluster has. Waits until it answers. */
-  async enterUnserved<T>(cluster: Cluster, work: (sql: Session) => Promise<T>, options = entering): Promise<T> {
+  /** In a server that no compute serves, with the password that its Cluster was made with. Waits until it answers. */
+  async enterUnserved<T>(
+    cluster: Cluster,
+    work: (sql: Session) => Promise<T>,
+    options = entering,
+    adminSecret?: string,
+  ): Promise<T> {
     const { name } = cluster.metadata;
-    const secret = await this.#branches.readAdminSecret(name);
+    const secret = adminSecret ?? (await this.#branches.readAdminSecret(name));
     const done = await untilFound(`answer: ${name}`, async () => {
       const pod = await podOf(this.#client, cluster);
       const address = pod && addressOf(pod);

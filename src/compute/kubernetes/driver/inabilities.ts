@@ -4,7 +4,6 @@ import type { Inabilities } from '../../interface/abilities.ts';
 
 export const inabilities = {
   history: 'computes on Kubernetes keep no history yet: a branch can be made of the present alone',
-  replicas: 'computes on Kubernetes have no read replicas yet',
   frozen: 'computes on Kubernetes give no look into the past yet',
   empty_copies: 'computes on Kubernetes make no schema-only branches yet: old values would stay in the files of a copy',
   logs: 'logs of computes on Kubernetes are in the logs of their pods, and not in Catnap yet',

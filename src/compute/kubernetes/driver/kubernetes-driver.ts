@@ -32,24 +32,28 @@ import type { ServerMeasures } from '../../interface/measures.ts';
 import { adminLogin, type EnterAs, type Session, withSession } from '../../server/admin-session.ts';
 import type { Ways } from '../../server/blockers.ts';
 import { applyCatalogChange, readCatalog } from '../../server/configure.ts';
-import { detachSubscriptions, endClientsReplication, readSlots } from '../../server/logical-replication.ts';
+import { detachSubscriptions, readSlots } from '../../server/logical-replication.ts';
 import { readMeasures } from '../../server/measures.ts';
 import { dropUsers, syncUsers } from '../../server/users-sync.ts';
 import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { KubernetesClient } from '../client/client.ts';
 import type { Platform } from '../manifests/cluster.ts';
-import { labelsOfBranch, labelsOfEverything, labelsOfProject } from '../manifests/labels.ts';
+import { labelsOfBranch, labelsOfProject } from '../manifests/labels.ts';
 import { settingsFor, settingsProblem } from '../manifests/settings.ts';
 import { wantedDepth } from '../manifests/sleep.ts';
-import { type Cluster, pods } from '../objects/kinds.ts';
+import type { Cluster } from '../objects/kinds.ts';
+import { AwakeServers } from './awake-servers.ts';
 import { BranchClusters } from './branch-clusters.ts';
 import { BranchData } from './branch-data.ts';
 import { ComputeRecords } from './compute-records.ts';
 import { ComputeServers, type FoundServer, NotRunningError, serverIn } from './compute-servers.ts';
+import { isReplica, isReplicaOf } from './find-replica.ts';
 import { extensionsOf, inabilities } from './inabilities.ts';
+import { checkpointMsMax, settleServer, writeOut } from './last-words.ts';
 import { absent, majorOf, observation } from './observation.ts';
 import { podOf } from './pod-address.ts';
 import { lowerRequests, sizeThis } from './pod-sizes.ts';
+import { ReplicaClusters } from './replica-clusters.ts';
 import { Samples } from './samples.ts';
 import { isServedBy, servedBy } from './serving.ts';
 import { reloadSettings } from './settings-reload.ts';
@@ -58,9 +62,6 @@ import { reloadSettings } from './settings-reload.ts';
 const startWaitMs = 2_000;
 /** An observation of a server that starts takes this long at most: its callers ask again and again. */
 const observeWaitMs = 250;
-const checkpointMsMax = 600_000;
-/** How old a listing may be that samples are taken from. */
-const seenMs = 1_000;
 
 const emptyHistory: BranchHistory = { from: null, until: null, gaps: [], baseCount: 0, baseBytes: 0, logBytes: 0 };
 
@@ -81,8 +82,9 @@ export class KubernetesDriver implements ComputeDriver {
   readonly #records: ComputeRecords;
   readonly #servers: ComputeServers;
   readonly #data: BranchData;
+  readonly #replicas: ReplicaClusters;
   readonly #samples: Samples;
-  #lastSeen: { readonly at: number; readonly awake: Promise<FoundServer[]> } | null = null;
+  readonly #awake: AwakeServers;
 
   constructor({ client, platform, checkSettings }: KubernetesParts) {
     this.checkSettings = async (major, given) => settingsProblem(given) ?? checkSettings(major, given);
@@ -91,8 +93,11 @@ export class KubernetesDriver implements ComputeDriver {
     this.#branches = new BranchClusters(client, platform);
     this.#records = new ComputeRecords(client);
     this.#servers = new ComputeServers(client, this.#branches, this.#records);
-    this.#data = new BranchData(this.#branches, this.#servers);
+    const parts = { client, platform, branches: this.#branches, records: this.#records, servers: this.#servers };
+    this.#replicas = new ReplicaClusters(parts);
+    this.#data = new BranchData(this.#branches, this.#servers, this.#replicas);
     this.#samples = new Samples(this.#servers);
+    this.#awake = new AwakeServers(client, this.#branches);
   }
 
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
@@ -121,38 +126,50 @@ export class KubernetesDriver implements ComputeDriver {
     return (await this.#branches.find(ref)) === null ? null : emptyHistory;
   }
 
-  async buildReplica(): Promise<ReplicaData> {
-    throw notSupported(inabilities.replicas);
+  buildReplica(spec: ComputeSpec, anew = false): Promise<ReplicaData> {
+    return this.#replicas.build(spec, anew);
   }
 
-  async observeReplica(): Promise<ReplicaObservation | null> {
-    throw notSupported(inabilities.replicas);
+  observeReplica(ref: ComputeRef): Promise<ReplicaObservation | null> {
+    return this.#replicas.observe(ref);
   }
 
   async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
-    if (spec.readOnly) throw notSupported(inabilities.replicas);
     if (spec.frozen) throw notSupported(inabilities.frozen);
     const { projectId, branchId, endpointId, generation, adminSecret } = spec;
     await this.#records.claim({ projectId, branchId, endpointId, generation, adminSecret });
-    const ofProject = await this.#branches.listOf(spec);
-    await this.#leaveOthers(spec, ofProject);
-    const mine = ofProject.find((cluster) => isOfBranch(cluster, spec));
-    if (mine === undefined) throw new Error(`branch ${branchId} has no data`);
+    const mine = spec.readOnly ? await this.#replicas.find(spec) : await this.#findBranch(spec);
+    if (mine === null) throw new Error(`${spec.readOnly ? `replica ${endpointId}` : `branch ${branchId}`} has no data`);
     const major = majorOf(mine);
     if (major !== spec.pgVersion) throw new Error(`branch ${branchId} is of Postgres ${major}, not ${spec.pgVersion}`);
-    await this.#branches.giveAdminSecret(mine.metadata.name, adminSecret);
     const image = this.#platform.images[major];
     const serving = { ref: spec, generation, settings: settingsFor(spec), ...(image !== undefined && { image }) };
-    const cluster = await this.#branches.wake(serving);
+    // A replica has the password of its primary.
+    if (!spec.readOnly) await this.#branches.giveAdminSecret(mine.metadata.name, adminSecret);
+    const find = spec.readOnly ? () => this.#replicas.find(spec) : undefined;
+    const cluster = await this.#branches.wake(serving, find);
     const found = serverIn(cluster, await podOf(this.#client, cluster));
     // Together with the start, which takes longer. A size that there is no room for is asked for again by the
     // reconciler that compares sizes with samples.
     const sizing = found.pod && sizeThis(this.#client, found.pod, spec.limits).catch(() => 'postponed' as const);
-    const [began] = await Promise.all([this.#servers.beganAt(spec, found, adminSecret, startWaitMs), sizing]);
+    const [began] = await Promise.all([this.#beganAt(spec, found, adminSecret, startWaitMs), sizing]);
     // A newer generation may have taken over meanwhile, and answered.
     const isMine = began !== null && (await this.#servers.find(spec))?.generation === generation;
-    this.#lastSeen = null;
+    this.#awake.forget();
     return isMine ? observation(spec, found, began) : null;
+  }
+
+  async #findBranch(spec: ComputeSpec): Promise<Cluster | null> {
+    const ofProject = await this.#branches.listOf(spec);
+    await this.#leaveOthers(spec, ofProject);
+    return ofProject.find((cluster) => isOfBranch(cluster, spec)) ?? null;
+  }
+
+  /** When the server answers, it also drops the slots of replicas that were removed while it slept. */
+  async #beganAt(ref: ComputeRef, found: FoundServer, adminSecret: string, waitMs: number): Promise<number | null> {
+    const began = await this.#servers.beganAt(ref, found, adminSecret, waitMs);
+    if (began !== null) await this.#replicas.dropLeftSlots(found.cluster);
+    return began;
   }
 
   /** A compute that has moved serves one branch at a time. */
@@ -172,7 +189,7 @@ export class KubernetesDriver implements ComputeDriver {
     if (found === null) return absent(ref);
     const record = await this.#records.find(ref.endpointId);
     if (record === null) return absent(ref);
-    return observation(ref, found, await this.#servers.beganAt(ref, found, record.adminSecret, observeWaitMs));
+    return observation(ref, found, await this.#beganAt(ref, found, record.adminSecret, observeWaitMs));
   }
 
   async reload(spec: ComputeSpec): Promise<readonly string[]> {
@@ -184,7 +201,7 @@ export class KubernetesDriver implements ComputeDriver {
     const found = await this.#running(ref, generation);
     if (found.pod === null) throw new NotRunningError(ref.endpointId);
     const outcome = await sizeThis(this.#client, found.pod, limits);
-    this.#lastSeen = null;
+    this.#awake.forget();
     const parts = { client: this.#client, servers: this.#servers };
     await reloadSettings(parts, ref, found, limits.settings, false);
     return outcome;
@@ -201,9 +218,9 @@ export class KubernetesDriver implements ComputeDriver {
 
   async sample(refs: readonly ComputeRef[]): Promise<ComputeSample[]> {
     if (refs.length === 0) return [];
-    const awake = await this.#awakeOfLate();
+    const awake = await this.#awake.listOfLate();
     const taken = refs.map(async (ref) => {
-      const found = awake.find(({ cluster }) => isServedBy(cluster, ref) && isOfBranch(cluster, ref));
+      const found = awake.find(({ cluster }) => isServedBy(cluster, ref) && holds(cluster, ref));
       return found === undefined ? null : this.#samples.take(ref, found).catch(() => null);
     });
     return (await Promise.all(taken)).filter((sample) => sample !== null);
@@ -238,19 +255,19 @@ export class KubernetesDriver implements ComputeDriver {
   }
 
   async settle(ref: ComputeRef): Promise<SettledServer | null> {
-    const settled = async (sql: Session) => {
-      await sql`CHECKPOINT`;
-      const [catalog, bytes] = await Promise.all([readCatalog(sql), readSize(sql)]);
-      // What is written from here on cannot be told from outside: a volume cannot be read while no server runs on it.
-      const measures = await readMeasures(sql).catch(() => null);
-      return { branchId: ref.branchId, catalog, bytes, measures, position: null };
-    };
-    return this.#servers.ifRunning(ref, settled);
+    const settled = await this.#servers.ifRunning(ref, async (sql, server) =>
+      server.isReplica ? null : settleServer(sql),
+    );
+    return settled && { branchId: ref.branchId, ...settled };
   }
 
   async suspend(ref: ComputeRef, generation: number): Promise<ServerCatalog | null> {
     await this.#records.raise(ref, generation);
-    for (const cluster of await this.#servedBy(ref)) await this.#stop(ref, cluster, generation);
+    const served = await this.#servedBy(ref);
+    for (const cluster of served) await this.#stop(ref, cluster, generation);
+    // A replica may have been built, and its start never have come.
+    const built = served.length > 0 ? null : await this.#replicas.find(ref);
+    if (built !== null) await this.#branches.stopThis(built);
     return null;
   }
 
@@ -264,24 +281,20 @@ export class KubernetesDriver implements ComputeDriver {
     this.#samples.forget(ref);
     const pod = await podOf(this.#client, cluster);
     if (wantedDepth(cluster) === 'awake') {
-      const writeOut = async (sql: Session) => {
-        await sql`CHECKPOINT`;
-        await endClientsReplication(sql);
-      };
-      // Only makes the shutdown shorter; the server writes everything out by itself.
       const options = { statementMs: checkpointMsMax, connectSeconds: 2 };
       await this.#servers.enterFound(ref, serverIn(cluster, pod), writeOut, options).catch(() => undefined);
     }
     await this.#branches.sleepThis(cluster, ref, generation);
     await this.#branches.untilStill(cluster);
-    this.#lastSeen = null;
+    this.#awake.forget();
     if (pod !== null) await lowerRequests(this.#client, pod);
   }
 
   async removeCompute(ref: ComputeRef): Promise<void> {
-    for (const cluster of await this.#servedBy(ref)) {
-      await this.#stop(ref, cluster, servedBy(cluster)?.generation ?? 0);
-    }
+    const served = (await this.#servedBy(ref)).filter((cluster) => !isReplica(cluster));
+    for (const cluster of served) await this.#stop(ref, cluster, servedBy(cluster)?.generation ?? 0);
+    if (served.length === 0) await this.#replicas.remove(ref);
+    this.#samples.forget(ref);
     await this.#records.remove(ref.endpointId);
   }
 
@@ -290,11 +303,11 @@ export class KubernetesDriver implements ComputeDriver {
   }
 
   readCatalog(ref: ComputeRef): Promise<ServerCatalog> {
-    return this.#servers.enter(ref, readCatalog);
+    return this.#servers.enterPrimary(ref, readCatalog);
   }
 
   configure(ref: ComputeRef, change: CatalogChange): Promise<ConfiguredCatalog> {
-    return this.#servers.enter(ref, (sql, { address, adminSecret }) => {
+    return this.#servers.enterPrimary(ref, (sql, { address, adminSecret }) => {
       const enterAs: EnterAs = (login, work) => withSession(address, login, work);
       const asAdmin: Ways['asAdmin'] = (work) => enterAs(adminLogin(adminSecret), work);
       // A pod has no files but its own.
@@ -315,7 +328,7 @@ export class KubernetesDriver implements ComputeDriver {
   }
 
   async list(): Promise<ComputeObservation[]> {
-    const [awake, records] = await Promise.all([this.#awake(), this.#records.list()]);
+    const [awake, records] = await Promise.all([this.#awake.list(), this.#records.list()]);
     const seen = awake.map(async (found) => {
       const record = records.find(({ endpointId }) => isServedBy(found.cluster, { endpointId }));
       if (record === undefined) return null;
@@ -325,26 +338,9 @@ export class KubernetesDriver implements ComputeDriver {
     });
     return (await Promise.all(seen)).filter((one) => one !== null);
   }
-
-  /** For samples, which are asked for twice a second; what this driver has changed since is seen at once. */
-  #awakeOfLate(): Promise<FoundServer[]> {
-    const isOld = this.#lastSeen === null || performance.now() - this.#lastSeen.at > seenMs;
-    if (this.#lastSeen === null || isOld) this.#lastSeen = { at: performance.now(), awake: this.#awake() };
-    return this.#lastSeen.awake;
-  }
-
-  /** Everything that some compute serves, in two requests. */
-  async #awake(): Promise<FoundServer[]> {
-    const [clusters, { items }] = await Promise.all([
-      this.#branches.listAll(),
-      this.#client.list(pods, labelsOfEverything),
-    ]);
-    const served = clusters.filter((cluster) => servedBy(cluster) !== null && wantedDepth(cluster) === 'awake');
-    return served.map((cluster) =>
-      serverIn(cluster, items.find(({ metadata }) => metadata.name === cluster.status?.currentPrimary) ?? null),
-    );
-  }
 }
 
 const isOfBranch = ({ metadata }: Cluster, ref: BranchRef) =>
   Object.entries(labelsOfBranch(ref)).every(([name, value]) => metadata.labels?.[name] === value);
+
+const holds = (cluster: Cluster, ref: ComputeRef) => isOfBranch(cluster, ref) || isReplicaOf(cluster, ref);

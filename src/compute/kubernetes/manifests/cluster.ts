@@ -1,7 +1,8 @@
 /**
  * A branch's data as a CloudNativePG Cluster. There is one for each branch, whether a compute serves it or not; which
- * compute does, and in which generation, is not part of it. A Cluster never changes its size: an edit of
- * `spec.resources` makes the operator replace the pod, so sizes are given to the pod itself (`sizes.ts`).
+ * compute does, and in which generation, is not part of it. That of a read replica (`replica.ts`) is alike. A Cluster
+ * never changes its size: an edit of `spec.resources` makes the operator replace the pod, so sizes are given to the pod
+ * itself (`sizes.ts`).
  */
 import type { BranchRef } from '../../interface/driver.ts';
 import { adminDatabase, adminRole, spareDatabase } from '../../interface/own-logins.ts';
@@ -35,14 +36,31 @@ export interface ClusterWish extends BranchRef {
   readonly source: DataSource;
 }
 
+/** What Clusters of branches and of replicas have alike. */
+export interface ClusterBasis {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly pgVersion: number;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly bootstrap: Bootstrap;
+}
+
 type Bootstrap = NonNullable<ClusterSpec['bootstrap']>;
 type Services = NonNullable<NonNullable<ClusterSpec['managed']>['services']>;
 
 /** `name` differs from that of the branch when another branch's data has that name since an exchange. */
 export function clusterManifest(wish: ClusterWish, platform: Platform, name = clusterName(wish.branchId)): Cluster {
-  const labels = labelsOfBranch(wish);
-  const image = platform.images[wish.pgVersion];
-  if (image === undefined) throw new Error(`no image of Postgres ${wish.pgVersion} is configured`);
+  const { pgVersion, settings } = wish;
+  return clusterOn(
+    { name, labels: labelsOfBranch(wish), pgVersion, settings, bootstrap: bootstrapOf(wish, name) },
+    platform,
+  );
+}
+
+export function clusterOn(basis: ClusterBasis, platform: Platform): Cluster {
+  const { name, labels, pgVersion, settings, bootstrap } = basis;
+  const image = platform.images[pgVersion];
+  if (image === undefined) throw new Error(`no image of Postgres ${pgVersion} is configured`);
   const { storageClass, volumeSize: size } = platform;
   return {
     apiVersion: apiVersionOf(clusters),
@@ -63,8 +81,8 @@ export function clusterManifest(wish: ClusterWish, platform: Platform, name = cl
       probes: { startup: { periodSeconds: 1 } },
       storage: storageClass === null ? { size } : { size, storageClass },
       resources: startResources,
-      bootstrap: bootstrapOf(wish, name),
-      postgresql: { ...postgresqlOf(wish.settings), pg_hba: loginRules },
+      bootstrap,
+      postgresql: { ...postgresqlOf(settings), pg_hba: loginRules },
       managed: { services: servicesOf(name) },
     },
   };
@@ -74,8 +92,7 @@ export function clusterManifest(wish: ClusterWish, platform: Platform, name = cl
 function bootstrapOf({ source, pgVersion }: ClusterWish, name: string): Bootstrap {
   const own = { database: adminDatabase, owner: adminRole, secret: { name: adminSecretName(name) } };
   if (source.kind === 'snapshot') {
-    const { group: apiGroup, kind } = volumeSnapshots;
-    return { recovery: { ...own, volumeSnapshots: { storage: { apiGroup, kind, name: source.name } } } };
+    return { recovery: { ...own, volumeSnapshots: { storage: snapshotStorage(source.name) } } };
   }
   // As on one machine: texts sort by bytes, and no library of an image decides it, so that none can break an index.
   const builtin = pgVersion >= 17 ? { localeProvider: 'builtin', builtinLocale: 'C.UTF-8' } : {};
@@ -85,6 +102,11 @@ function bootstrapOf({ source, pgVersion }: ClusterWish, name: string): Bootstra
     `CREATE DATABASE ${spareDatabase} OWNER ${adminRole} TEMPLATE template0`,
   ];
   return { initdb: { ...own, ...locale, dataChecksums: true, postInitSQL } };
+}
+
+export function snapshotStorage(name: string) {
+  const { group: apiGroup, kind } = volumeSnapshots;
+  return { apiGroup, kind, name };
 }
 
 /** The proxy dials a server that has just started before its pod is ready; nobody uses the Services for reading. */

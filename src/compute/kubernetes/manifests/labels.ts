@@ -18,6 +18,14 @@ export const endpointAnnotation = `${domain}/endpoint`;
 /** On a Cluster, that of the compute which serves it; on the record of a compute, the newest of all. */
 export const generationAnnotation = `${domain}/generation`;
 
+/** On the Cluster of a read replica and its snapshot, the endpoint that they belong to. They have no branch's label. */
+export const replicaLabel = `${domain}/replica`;
+/** On the same, the branch that the replica follows. */
+export const followsLabel = `${domain}/follows`;
+/** On the Cluster of a read replica, the slot from which it streams. Set when its data is complete. */
+export const slotAnnotation = `${domain}/slot`;
+/** On the Cluster of a branch, the slots of replicas that are gone, which its server still has to drop. */
+export const leftSlotsAnnotation = `${domain}/left-slots`;
 /** On a Cluster, how its data was made. */
 export const receiptAnnotation = `${domain}/receipt`;
 /** On a Cluster, since when nobody has served it. */
@@ -46,17 +54,32 @@ export const labelsOfEndpoint = (
   [endpointLabel]: ref.endpointId,
 });
 
+/** Whichever branch it follows. */
+export const labelsOfReplica = (
+  ref: Pick<ComputeRef, 'projectId' | 'endpointId'>,
+): Readonly<Record<string, string>> => ({
+  ...labelsOfProject(ref),
+  [replicaLabel]: ref.endpointId,
+});
+
+export const labelsOfFollowers = (
+  ref: Pick<BranchRef, 'projectId' | 'branchId'>,
+): Readonly<Record<string, string>> => ({
+  ...labelsOfProject(ref),
+  [followsLabel]: ref.branchId,
+});
+
 /** CloudNativePG refuses longer names, because it appends to them. */
 const clusterNameMax = 50;
 
-/** Ids are lower-case letters, digits and hyphens, as names of objects are. */
-export function clusterName(branchId: string): string {
-  if (branchId.length > clusterNameMax) throw new Error(`branch id ${branchId} is too long for the name of a Cluster`);
-  return branchId;
+/** Of a branch, or of a replica by its endpoint. Ids are lower-case letters, digits and hyphens, as names are. */
+export function clusterName(id: string): string {
+  if (id.length > clusterNameMax) throw new Error(`the id ${id} is too long for the name of a Cluster`);
+  return id;
 }
 
 export const adminSecretName = (cluster: string) => `${cluster}-admin`;
 /** Answers as soon as the server does; the operator's own Services wait for a probe first. */
 export const directServiceName = (cluster: string) => `${cluster}-direct`;
-/** One for each child: a source may be copied several times at once. */
-export const snapshotName = (childBranchId: string) => `${clusterName(childBranchId)}-source`;
+/** One for each child, a branch or a replica: a source may be copied several times at once. */
+export const snapshotName = (childId: string) => `${clusterName(childId)}-source`;

@@ -72,12 +72,21 @@ const defaults: Readonly<Record<string, string>> = {
 /** For a Cluster that no compute serves: a copy must not follow the publishers of its source. */
 export const unservedSettings = defaults;
 
+const ofReplicas: Readonly<Record<string, string>> = {
+  // Keeps the primary from removing rows that a long query here still sees.
+  hot_standby_feedback: 'on',
+  // So that a replica soon notices that its primary has woken. Not more often: before each attempt the server asks the
+  // instance manager for archived log, which starts a program.
+  wal_retrieve_retry_interval: '2s',
+};
+
 /** What a compute is to run with. Those that follow its size come after its own, and Catnap's win over both. */
 export function settingsFor({
   settings,
   limits,
   tempDiskBytes,
-}: Pick<ComputeSpec, 'settings' | 'limits' | 'tempDiskBytes'>): Readonly<Record<string, string>> {
+  readOnly,
+}: Pick<ComputeSpec, 'settings' | 'limits' | 'tempDiskBytes' | 'readOnly'>): Readonly<Record<string, string>> {
   return {
     ...defaults,
     ...settings,
@@ -90,6 +99,7 @@ export function settingsFor({
     log_statement: 'none',
     max_slot_wal_keep_size: '1GB',
     temp_file_limit: kilobytes(tempDiskBytes),
+    ...(readOnly && ofReplicas),
   };
 }
 

@@ -1,4 +1,4 @@
-/** A copy of a branch's volume, from which another branch is made. */
+/** A copy of a branch's volume, from which another branch or a read replica is made. */
 import type { BranchRef } from '../../interface/driver.ts';
 import { apiVersionOf } from '../client/objects.ts';
 import { type VolumeSnapshot, volumeSnapshots } from '../objects/kinds.ts';
@@ -10,13 +10,20 @@ import { labelsOfBranch, snapshotName } from './labels.ts';
  * it is exact; of one that runs it is what a crash would leave, if the storage takes it in one moment: data and log are
  * on one volume, and Postgres recovers from that as from a power cut.
  */
-export function snapshotManifest(child: BranchRef, volumeClaim: string, platform: Platform): VolumeSnapshot {
+export function snapshotFor(
+  childId: string,
+  labels: Readonly<Record<string, string>>,
+  volumeClaim: string,
+  { namespace, snapshotClass }: Platform,
+): VolumeSnapshot {
   const source = { persistentVolumeClaimName: volumeClaim };
-  const { snapshotClass, namespace } = platform;
   return {
     apiVersion: apiVersionOf(volumeSnapshots),
     kind: volumeSnapshots.kind,
-    metadata: { name: snapshotName(child.branchId), namespace, labels: labelsOfBranch(child) },
+    metadata: { name: snapshotName(childId), namespace, labels },
     spec: snapshotClass === null ? { source } : { source, volumeSnapshotClassName: snapshotClass },
   };
 }
+
+export const snapshotManifest = (child: BranchRef, volumeClaim: string, platform: Platform): VolumeSnapshot =>
+  snapshotFor(child.branchId, labelsOfBranch(child), volumeClaim, platform);

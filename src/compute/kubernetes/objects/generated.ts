@@ -51,6 +51,7 @@ export interface ClusterSpec {
       readonly secret?: {
         readonly name: string;
       };
+      readonly source?: string;
       readonly volumeSnapshots?: {
         readonly storage: {
           readonly apiGroup?: string;
@@ -60,10 +61,34 @@ export interface ClusterSpec {
       };
     };
   };
+  readonly replica?: {
+    readonly enabled?: boolean;
+    readonly source: string;
+  };
+  readonly externalClusters?: readonly {
+    readonly name: string;
+    readonly connectionParameters?: Readonly<Record<string, string>>;
+    readonly sslKey?: {
+      readonly key: string;
+      readonly name?: string;
+      readonly optional?: boolean;
+    };
+    readonly sslCert?: {
+      readonly key: string;
+      readonly name?: string;
+      readonly optional?: boolean;
+    };
+    readonly sslRootCert?: {
+      readonly key: string;
+      readonly name?: string;
+      readonly optional?: boolean;
+    };
+  }[];
   readonly postgresql?: {
     readonly parameters?: Readonly<Record<string, string>>;
     readonly shared_preload_libraries?: readonly string[];
     readonly pg_hba?: readonly string[];
+    readonly enableAlterSystem?: boolean;
   };
   readonly managed?: {
     readonly services?: {
