@@ -129,7 +129,9 @@ const operations = createRoute({
   getParentRoute: () => project,
   path: '/operations',
   component: lazyPage(() => import('./pages/operations.tsx'), 'OperationsPage'),
-  validateSearch: (search: Search): { status?: string | undefined } => ({ status: text(search.status) }),
+  validateSearch: (search: Search): { status?: 'open' | 'failed' | undefined } => ({
+    status: search.status === 'open' || search.status === 'failed' ? search.status : undefined,
+  }),
 });
 const sql = createRoute({
   getParentRoute: () => project,

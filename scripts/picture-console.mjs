@@ -1,162 +1,138 @@
 /**
- * Takes pictures of every page of the console, and of its dialogs, over a Catnap that `npm run demo` has filled: light
- * and dark, wide and on a phone. Call it with the folder that the pictures go to, and `--only WORD` for some of them;
- * with `--walk` it makes one picture that moves, `walk.png`, instead.
+ * `npm run pictures`: takes pictures of the console over what `npm run demo` makes. With a folder, of every page and
+ * dialog, light and dark, wide and on a phone, and sheets with many of them to look through. With `--docs`, those of
+ * `docs/images`, and a walk of twenty seconds as one picture that moves.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { chromium } from 'playwright-core';
-import { animate } from './demo/animated-png.mjs';
+import { withCatnapOn } from '../bench/catnap.mjs';
 import { openDemo } from './demo/client.mjs';
+import { animate } from './pictures/animated-png.mjs';
+import { go, openBrowser, signedIn } from './pictures/browse.mjs';
+import { keepBusy, waitForGraphs } from './pictures/busy.mjs';
+import { placesOf } from './pictures/places.mjs';
+import { decode, encode } from './pictures/png.mjs';
+import { makeSheets } from './pictures/sheets.mjs';
+import { walk } from './pictures/walk.mjs';
 
-const shapes = [
-  { width: 1440, height: 900, colorScheme: 'light' },
-  { width: 1440, height: 900, colorScheme: 'dark' },
-  { width: 390, height: 844, colorScheme: 'light' },
-  { width: 390, height: 844, colorScheme: 'dark' },
+const usage = `npm run pictures -- [FOLDER] [--docs] [--own] [--only WORDS]
+
+  FOLDER     every page and dialog goes there
+  --docs     writes the pictures of docs/images
+  --own      starts a Catnap of its own on XFS, fills it, and removes it; otherwise the one that runs is used
+  --only     places whose names have one of these words, separated by commas
+  --api-url  where Catnap listens (default: http://localhost:7070, or the port in CATNAP_HTTP_PORT)
+  --api-key  a personal key (default: the one that \`catnap keys show\` prints)
+  --browser  path of a Chromium (default: /usr/bin/chromium)`;
+
+const wide = { width: 1440, height: 900 };
+const phone = { width: 390, height: 844 };
+const themes = ['light', 'dark'];
+const docs = [
+  { file: 'console.png', place: 'dashboard', shape: wide, theme: 'light' },
+  { file: 'console-dark.png', place: 'dashboard', shape: wide, theme: 'dark' },
+  { file: 'console-phone.png', place: 'dashboard', shape: phone, theme: 'light' },
+  { file: 'console-sql.png', place: 'sql', shape: wide, theme: 'light' },
+  { file: 'console-monitoring.png', place: 'monitoring', shape: wide, theme: 'light' },
 ];
+const gigabytesOfDemo = 25;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    docs: { type: 'boolean' },
+    own: { type: 'boolean' },
+    only: { type: 'string' },
     'api-url': { type: 'string' },
     'api-key': { type: 'string' },
-    only: { type: 'string' },
-    walk: { type: 'boolean' },
     browser: { type: 'string', default: '/usr/bin/chromium' },
+    help: { type: 'boolean', short: 'h' },
   },
 });
-const folder = positionals[0];
-if (folder === undefined) throw new Error('name the folder that the pictures go to');
-mkdirSync(folder, { recursive: true });
+const [folder] = positionals;
+if (values.help) console.log(usage);
+else if (folder === undefined && !values.docs) {
+  console.error(`pictures: name a folder, or --docs\n\n${usage}`);
+  process.exitCode = 1;
+} else if (values.own) await withCatnapOn('xfs', gigabytesOfDemo, takeOverOwn);
+else await takeAll({ url: values['api-url'], key: values['api-key'] });
 
-const demo = await openDemo({ url: values['api-url'], key: values['api-key'] });
-const ids = Object.fromEntries(
-  (await demo.api('GET', '/projects?limit=400')).projects.map(({ name, id }) => [name, id]),
-);
-const shop = `/projects/${ids.shop}`;
-const branches = await demo.branchesOf(ids.shop);
-const branchPath = (name) => `${shop}/branches/${branches.find((branch) => branch.name === name).id}`;
-
-const press = (name) => (page) => page.getByRole('button', { name, exact: true }).first().click();
-const menu = (of, item) => async (page) => {
-  await press(`Actions of ${of}`)(page);
-  if (item !== undefined) await page.getByRole('menuitem', { name: item, exact: true }).click();
-};
-const run = (text) => async (page) => {
-  await page.getByLabel('SQL', { exact: true }).fill(text);
-  await page.keyboard.press('Control+Enter');
-  await page.getByRole('gridcell').nth(3).click();
-};
-const bestCustomers = `select c.name, c.country, count(*) as orders, sum(o.total) as spent
-from customers c join orders o on o.customer_id = c.id
-group by c.id order by spent desc`;
-
-/** A name, where it is, and what is done there before the picture. */
-const places = [
-  ['projects', '/'],
-  ['new-project', '/', press('New project')],
-  ['dashboard', shop],
-  ['dashboard-188', `/projects/${ids.monorepo}`],
-  ['branch-menu', shop, menu('main')],
-  ['edit-compute', shop, menu('main', 'Edit compute')],
-  ['new-branch', shop, press('New branch')],
-  ['connect', `${shop}?connect=default`],
-  ['palette', shop, (page) => openPalette(page)],
-  ['branch', branchPath('main')],
-  ['restore', branchPath('staging'), press('Reset or restore')],
-  ['delete-branch', branchPath('staging'), press('Delete')],
-  ['sql', `${shop}/sql`, run(bestCustomers)],
-  ['sql-wide', `${shop}/sql`, run('select * from measurements')],
-  ['sql-error', `${shop}/sql`, (page) => failing(page)],
-  ['sql-help', `${shop}/sql`, press('Keyboard')],
-  ['tables', `${shop}/tables?table=public.orders`],
-  ['structure', `${shop}/tables?table=public.orders&view=structure`],
-  ['diagram', `${shop}/tables?table=public.orders&view=diagram`],
-  ['monitoring', `${shop}/monitoring`],
-  ['sessions', `${shop}/monitoring?view=sessions`],
-  ['queries', `${shop}/monitoring?view=queries`],
-  ['locks', `${shop}/monitoring?view=locks`],
-  ['log', `${shop}/monitoring?view=log`],
-  ['extensions', `${shop}/monitoring?view=extensions`],
-  ['data', `${shop}/data`],
-  ['auth', `/projects/${ids.members}/auth`],
-  ['auth-keys', `/projects/${ids.members}/auth?view=keys`],
-  ['operations', `${shop}/operations`],
-  ['settings', `${shop}/settings`],
-  ['delete-project', `${shop}/settings`, press('Delete project')],
-  ['keys', '/keys'],
-  ['new-key', '/keys', press('New key')],
-  ['organization', '/organization'],
-  ['deleted', '/deleted'],
-  ['about', '/about'],
-  ['not-found', '/nowhere'],
-  ['api-reference', '/api/v2/docs'],
-  ['auth-provider', '/stack/dashboard'],
-];
-
-async function openPalette(page) {
-  await page.keyboard.press('Control+k');
-  await page.getByRole('combobox').waitFor();
+async function takeOverOwn({ httpPort, key }) {
+  const url = `http://localhost:${httpPort}`;
+  const demo = fileURLToPath(new URL('demo.mjs', import.meta.url));
+  const { status } = spawnSync(process.execPath, [demo, '--api-url', url, '--api-key', key], { stdio: 'inherit' });
+  if (status !== 0) throw new Error('the demo could not be made');
+  await takeAll({ url, key });
 }
 
-async function failing(page) {
-  await page.getByLabel('SQL', { exact: true }).fill('select nmae from customers');
-  await page.keyboard.press('Control+Enter');
-  await page.getByRole('alert').first().waitFor();
-}
-
-const browser = await chromium.launch({ executablePath: values.browser, args: ['--no-sandbox'] });
-try {
-  if (values.walk) await walk();
-  else for (const shape of shapes) await takeAll(shape);
-} finally {
-  await browser.close();
-}
-
-async function takeAll(shape) {
-  const page = await signedIn(shape);
-  for (const [name, path, prepare] of places) {
-    if (values.only !== undefined && !name.includes(values.only)) continue;
-    const title = `${name}-${shape.width}-${shape.colorScheme}`;
-    await go(page, title, path, prepare);
-    await page.screenshot({ path: join(folder, `${title}.png`) });
+async function takeAll(access) {
+  const demo = await openDemo(access);
+  const places = await placesOf(demo);
+  const { projects } = await demo.api('GET', '/projects?search=shop');
+  const shopId = projects.find(({ name }) => name === 'shop').id;
+  const end = await keepBusy(demo, shopId);
+  const browser = await openBrowser(values.browser);
+  try {
+    if (folder !== undefined) await takeEveryPlace(browser, demo, places);
+    if (values.docs) {
+      await waitForGraphs(demo, shopId);
+      await takeDocs(browser, demo, places);
+    }
+  } finally {
+    await browser.close();
+    await end();
   }
-  await page.context().close();
 }
 
-/** About twenty seconds. */
-async function walk() {
-  const page = await signedIn({ width: 1120, height: 700, colorScheme: 'light' });
-  const pictures = [];
-  const stations = ['projects', 'dashboard', 'branch', 'palette', 'sql', 'sql-wide', 'tables', 'diagram', 'monitoring'];
-  for (const [name, path, prepare] of stations.map((station) => places.find(([name]) => name === station))) {
-    await go(page, name, path, prepare);
-    pictures.push(await page.screenshot());
+async function takeEveryPlace(browser, demo, places) {
+  mkdirSync(folder, { recursive: true });
+  const words = values.only?.split(',');
+  const wanted = places.filter(([name]) => words?.some((word) => name.includes(word)) ?? true);
+  for (const shape of [wide, phone]) {
+    const page = await signedIn(browser, demo, shape);
+    for (const place of wanted) await takeBothThemes(page, place, shape);
+    await page.context().clearCookies();
+    if (words === undefined) await takeBothThemes(page, ['sign-in', '/'], shape);
+    await page.context().close();
+    for (const theme of themes) {
+      const ending = `-${shape.width}-${theme}.png`;
+      const files = readdirSync(folder).filter((file) => file.endsWith(ending) && !file.startsWith('sheet-'));
+      const [columns, rows] = shape === wide ? [2, 3] : [5, 2];
+      const sheet = { folder, name: `${shape.width}-${theme}`, columns, rows };
+      await makeSheets(
+        browser,
+        files.map((file) => join(folder, file)),
+        sheet,
+      );
+    }
   }
-  writeFileSync(join(folder, 'walk.png'), animate(pictures, 2.2));
+}
+
+/** The place is made once and looked at twice. */
+async function takeBothThemes(page, place, { width }) {
+  await page.emulateMedia({ colorScheme: 'light' });
+  await go(page, place);
+  for (const colorScheme of themes) {
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: join(folder, `${place[0]}-${width}-${colorScheme}.png`) });
+  }
+}
+
+async function takeDocs(browser, demo, places) {
+  const images = fileURLToPath(new URL('../docs/images/', import.meta.url));
+  for (const { file, place, shape, theme } of docs) {
+    const page = await signedIn(browser, demo, { ...shape, colorScheme: theme });
+    await go(
+      page,
+      places.find(([name]) => name === place),
+    );
+    writeFileSync(join(images, file), encode(decode(await page.screenshot())));
+    await page.context().close();
+  }
+  const page = await signedIn(browser, demo, { width: 1120, height: 700 });
+  writeFileSync(join(images, 'console-walk.png'), animate(await walk(page)));
   await page.context().close();
-}
-
-async function signedIn({ width, height, colorScheme }) {
-  const context = await browser.newContext({
-    baseURL: demo.url,
-    viewport: { width, height },
-    colorScheme,
-    locale: 'en-US',
-    reducedMotion: 'reduce',
-  });
-  const page = await context.newPage();
-  await page.goto(`/#open=${(await demo.consoleLink()).link}`);
-  await page.getByRole('heading', { name: 'Projects' }).waitFor();
-  return page;
-}
-
-/** What cannot be pressed in this shape, or on this machine, is said, and the picture is taken all the same. */
-async function go(page, name, path, prepare) {
-  await page.goto(path);
-  await page.locator('h1').first().waitFor();
-  await page.locator('.skeleton').first().waitFor({ state: 'detached' });
-  await prepare?.(page).catch((error) => console.log(`${name}: ${error.message.split('\n')[0]}`));
 }

@@ -1,21 +1,9 @@
 /** Whether the stream of changes is open. While it is, pages need to ask less often by themselves. */
 
-type Listener = () => void;
-
 let isLive = false;
-const listeners = new Set<Listener>();
 
 export function setLive(value: boolean): void {
-  if (isLive === value) return;
   isLive = value;
-  for (const listener of listeners) listener();
-}
-
-export const getLive = () => isLive;
-
-export function watchLive(listener: Listener): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
 }
 
 const pace = { quick: { live: 15_000, alone: 2_000 }, slow: { live: 30_000, alone: 10_000 } } as const;

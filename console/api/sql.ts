@@ -1,5 +1,6 @@
 /** SQL over HTTP, the way that drivers use it: `POST /sql` with a connection string in a header. */
 import { OfflineError } from './client.ts';
+import { readRowLines } from './row-lines.ts';
 
 export interface SqlField {
   readonly name: string;
@@ -50,6 +51,9 @@ export class SqlError extends Error {
     this.index = index;
   }
 }
+
+/** The rows are more than one answer may hold. */
+class TooManyRowsError extends SqlError {}
 
 export interface SqlOptions {
   readonly params?: readonly string[];
@@ -110,6 +114,37 @@ export async function exportRows(
   return new Response(response.body.pipeThrough(counted)).blob();
 }
 
+/**
+ * All rows of a statement that writes nothing, however many bytes they are. Beyond what a page should keep the rest is
+ * left out, and `hasMore` says so.
+ */
+async function streamRows(uri: string, query: string, { maxRows = 0, signal }: SqlOptions): Promise<SqlResult> {
+  const response = await reach('/sql/export?format=lines', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'neon-connection-string': uri },
+    body: JSON.stringify({ query, maxRows }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (!response.ok || response.body === null) throw toSqlError(await failureOf(response));
+  const { head, rows, hasMore } = await readRowLines(response.body);
+  return { command: 'SELECT', rowCount: hasMore ? null : rows.length, fields: head as SqlField[], rows, hasMore };
+}
+
+/**
+ * As `runSql`. What is too much for one answer is read line by line, which repeats no write: a statement that has
+ * written is refused there, and then the first error is the one to show.
+ */
+export async function runSqlOfAnySize(uri: string, query: string, options: SqlOptions): Promise<SqlResult> {
+  try {
+    return await runSql(uri, query, options);
+  } catch (error) {
+    if (!(error instanceof TooManyRowsError)) throw error;
+    return await streamRows(uri, query, options).catch((second: unknown) => {
+      throw isRefusedWrite(second) ? error : second;
+    });
+  }
+}
+
 async function post(uri: string, body: object, readOnly: boolean, signal: AbortSignal | undefined): Promise<unknown> {
   const response = await reach('/sql', {
     method: 'POST',
@@ -123,9 +158,12 @@ async function post(uri: string, body: object, readOnly: boolean, signal: AbortS
     body: JSON.stringify(body),
     ...(signal === undefined ? {} : { signal }),
   });
+  if (response.status === tooLarge) throw new TooManyRowsError(await failureOf(response));
   if (!response.ok) throw toSqlError(await failureOf(response));
   return response.json();
 }
+
+const tooLarge = 507;
 
 const reach = (path: string, init: RequestInit) =>
   fetch(path, init).catch((error: unknown) => {

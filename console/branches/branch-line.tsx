@@ -55,9 +55,11 @@ export function BranchLine({ row, branches, endpoints, operations, onToggle }: B
       <div className="column-used">{primary?.last_active !== undefined && <Ago at={primary.last_active} />}</div>
       <div className="column-actions">
         {primary === undefined ? (
-          <Button small tone="quiet" disabled={!isReady} onClick={() => setOpen('add')}>
-            Add compute
-          </Button>
+          <span className="add-compute">
+            <Button small tone="quiet" disabled={!isReady} onClick={() => setOpen('add')}>
+              Add compute
+            </Button>
+          </span>
         ) : (
           <StartOrSuspend endpoint={primary} isPending={pending !== undefined} />
         )}
@@ -124,9 +126,11 @@ function BranchName({ row: { branch, childCount, isCollapsed, isFound, parentNam
       )}
       {branch.current_state !== 'ready' && <Badge tone="warn">{branch.current_state}</Badge>}
       {branch.expires_at !== undefined && (
-        <Badge>
-          expires <Ago at={branch.expires_at} />
-        </Badge>
+        <span className="expiry">
+          <Badge>
+            expires <Ago at={branch.expires_at} />
+          </Badge>
+        </span>
       )}
     </>
   );
@@ -167,7 +171,7 @@ function LineMenu({ row: { branch, primary, replicas }, isReady, isPending, onOp
       onSelect: () => navigate({ to: '/projects/$projectId/monitoring', params, search: ofBranch }),
     },
     ...(primary === undefined
-      ? []
+      ? [{ label: 'Add compute', isApart: true, isDisabled: !isReady, onSelect: () => onOpen('add') }]
       : [
           { label: 'Add read replica', isApart: true, isDisabled: !isReady, onSelect: () => onOpen('add') },
           ...computeItems(primary, isPending, (dialog) => onOpen({ dialog, endpoint: primary })),

@@ -18,7 +18,12 @@ export function Graphs({ endpoint, seconds }: { readonly endpoint: Endpoint; rea
     <Loaded query={metrics} lines={8}>
       {(found) => (
         <Suspense fallback={<Loading lines={8} />}>
-          <Charts metrics={found} isReplica={endpoint.type === 'read_only'} />
+          {Date.parse(endpoint.created_at) > Date.parse(found.from) && (
+            <p className="hint">
+              The compute was created <Ago at={endpoint.created_at} />; before that nothing was measured.
+            </p>
+          )}
+          <Charts metrics={found} endpoint={endpoint} />
           <SizeChanges metrics={found} />
         </Suspense>
       )}
@@ -73,13 +78,13 @@ const graphs: readonly Graph[] = [
   { title: 'Database size', series: [['database_size_bytes', 'size', 'accent']], ...inBytes },
 ];
 
-function Charts({ metrics, isReplica }: { readonly metrics: Metrics; readonly isReplica: boolean }) {
+function Charts({ metrics, endpoint }: { readonly metrics: Metrics; readonly endpoint: Endpoint }) {
   const { times, rows, asleep } = useMemo(() => {
     const found = withHoles(metrics);
     const seconds = found.map((row) => Date.parse(row.at) / 1000);
-    return { rows: found, times: seconds, asleep: sleepSpans(metrics) };
-  }, [metrics]);
-  const shown = graphs.filter((graph) => isReplica || graph.ofReplicas !== true);
+    return { rows: found, times: seconds, asleep: sleepSpans(metrics, endpoint) };
+  }, [metrics, endpoint]);
+  const shown = graphs.filter((graph) => endpoint.type === 'read_only' || graph.ofReplicas !== true);
   return (
     <div className="charts">
       {shown.map((graph) => (

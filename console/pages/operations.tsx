@@ -16,12 +16,12 @@ const shown = 200;
 const choices = [
   { value: '', text: 'All' },
   { value: 'open', text: 'Not ended' },
-  { value: 'trouble', text: 'Failed' },
+  { value: 'failed', text: 'Failed' },
 ] as const;
 
 const filters: Readonly<Record<string, (operation: Operation) => boolean>> = {
   open: isOpen,
-  trouble: (operation) => operation.status === 'error' || operation.failures_count > 0,
+  failed: (operation) => operation.status === 'error' || operation.failures_count > 0,
 };
 
 export function OperationsPage() {
@@ -43,7 +43,9 @@ export function OperationsPage() {
           label="Show"
           value={status}
           choices={choices}
-          onChange={(value) => navigate({ search: { status: value === '' ? undefined : value } })}
+          onChange={(value) =>
+            navigate({ search: { status: value === 'open' || value === 'failed' ? value : undefined } })
+          }
         />
       </div>
       <Card>

@@ -128,6 +128,7 @@ interface QueryPaneProps {
 function QueryPane({ projectId, target, text, setText }: QueryPaneProps) {
   const [history, setHistory] = useState(() => readHistory(projectId));
   const [shown, setShown] = useState<'history' | 'help' | null>(null);
+  const [selection, setSelection] = useState<Statement | null>(null);
   const [limit, setLimit] = useRowLimit();
   const runner = useRunner(target);
   const [hasTyped, setTyped] = useState(false);
@@ -158,7 +159,8 @@ function QueryPane({ projectId, target, text, setText }: QueryPaneProps) {
                 tables={tables}
                 error={mark}
                 onChange={type}
-                onRun={(selection) => run(selection ?? whole, 'run')}
+                onRun={(selected) => run(selected ?? whole, 'run')}
+                onSelect={setSelection}
                 onFormat={format}
               />
             </Suspense>
@@ -166,9 +168,10 @@ function QueryPane({ projectId, target, text, setText }: QueryPaneProps) {
               runner={runner}
               endpoint={target.endpoint}
               isEmpty={text.trim() === ''}
+              hasSelection={selection !== null && selection.text.trim() !== ''}
               limit={limit}
               onLimit={setLimit}
-              onRun={(mode) => run(whole, mode)}
+              onRun={(mode) => run(selection === null || selection.text.trim() === '' ? whole : selection, mode)}
               onFormat={format}
               onShow={setShown}
             />

@@ -5,14 +5,14 @@ import type { Branch } from '../api/generated.ts';
 import { branchesQuery, endpointsQuery } from '../api/queries.ts';
 
 export const projectPages = [
-  { page: '', to: '/projects/$projectId', text: 'Dashboard' },
-  { page: 'sql', to: '/projects/$projectId/sql', text: 'SQL editor' },
-  { page: 'tables', to: '/projects/$projectId/tables', text: 'Tables' },
-  { page: 'monitoring', to: '/projects/$projectId/monitoring', text: 'Monitoring' },
-  { page: 'data', to: '/projects/$projectId/data', text: 'Roles and databases' },
-  { page: 'auth', to: '/projects/$projectId/auth', text: 'Auth' },
-  { page: 'operations', to: '/projects/$projectId/operations', text: 'Operations' },
-  { page: 'settings', to: '/projects/$projectId/settings', text: 'Settings' },
+  { page: '', to: '/projects/$projectId', text: 'Dashboard', icon: 'branch' },
+  { page: 'sql', to: '/projects/$projectId/sql', text: 'SQL editor', icon: 'terminal' },
+  { page: 'tables', to: '/projects/$projectId/tables', text: 'Tables', icon: 'table' },
+  { page: 'monitoring', to: '/projects/$projectId/monitoring', text: 'Monitoring', icon: 'pulse' },
+  { page: 'data', to: '/projects/$projectId/data', text: 'Roles and databases', icon: 'database' },
+  { page: 'auth', to: '/projects/$projectId/auth', text: 'Auth', icon: 'shield' },
+  { page: 'operations', to: '/projects/$projectId/operations', text: 'Operations', icon: 'list' },
+  { page: 'settings', to: '/projects/$projectId/settings', text: 'Settings', icon: 'sliders' },
 ] as const;
 
 export type ProjectPage = (typeof projectPages)[number]['page'];

@@ -6,7 +6,7 @@ import { send } from '../api/client.ts';
 import { projectQuery, sessionQuery } from '../api/queries.ts';
 import { useAction } from '../forms/action.ts';
 import { Button } from '../ui/button.tsx';
-import { Logo } from '../ui/icons.tsx';
+import { Icon, Logo } from '../ui/icons.tsx';
 import { applyTheme, readTheme, themes, watchTheme } from '../ui/theme.ts';
 import { projectPages, usePlace } from './place.ts';
 
@@ -23,24 +23,32 @@ export function Sidebar({ isOpen }: { readonly isOpen: boolean }) {
         <ul className="nav">
           <li>
             <Link to="/" activeOptions={{ exact: true }}>
-              Projects
+              <Icon name="grid" /> Projects
             </Link>
           </li>
           {session?.key?.kind !== 'project' && (
             <li>
-              <Link to="/keys">API keys</Link>
+              <Link to="/keys">
+                <Icon name="key" /> API keys
+              </Link>
             </li>
           )}
           {isPersonal && (
             <li>
-              <Link to="/organization">Organization</Link>
+              <Link to="/organization">
+                <Icon name="building" /> Organization
+              </Link>
             </li>
           )}
           <li>
-            <Link to="/deleted">Deleted</Link>
+            <Link to="/deleted">
+              <Icon name="trash" /> Deleted
+            </Link>
           </li>
           <li>
-            <Link to="/about">About</Link>
+            <Link to="/about">
+              <Icon name="info" /> About
+            </Link>
           </li>
         </ul>
       </nav>
@@ -60,7 +68,7 @@ function ProjectNavigation({ projectId }: { readonly projectId: string }) {
     <nav aria-label="Project">
       <p className="nav-title">{project?.name ?? projectId}</p>
       <ul className="nav">
-        {projectPages.map(({ page, to, text }) => (
+        {projectPages.map(({ page, to, text, icon }) => (
           <li key={page}>
             <Link
               to={to}
@@ -68,7 +76,7 @@ function ProjectNavigation({ projectId }: { readonly projectId: string }) {
               className={page === '' && isBranchPage ? 'within' : undefined}
               activeOptions={{ exact: true, includeSearch: false }}
             >
-              {text}
+              <Icon name={icon} /> {text}
             </Link>
           </li>
         ))}

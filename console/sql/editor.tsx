@@ -16,6 +16,8 @@ export interface EditorProps {
   readonly onChange: (value: string) => void;
   /** With what is selected, or null for the whole text. */
   readonly onRun: (selection: Statement | null) => void;
+  /** Called whenever the selection changes; null where nothing is selected. */
+  readonly onSelect: (selection: Statement | null) => void;
   readonly onFormat: () => void;
 }
 
@@ -31,8 +33,7 @@ export function Editor(props: EditorProps) {
   useEffect(() => {
     if (host.current === null) return;
     const run = (editor: EditorView) => {
-      const { from, to } = editor.state.selection.main;
-      latest.current.onRun(from === to ? null : { text: editor.state.sliceDoc(from, to), from });
+      latest.current.onRun(selectionOf(editor.state));
       return true;
     };
     const runHere = (editor: EditorView) => {
@@ -66,6 +67,7 @@ export function Editor(props: EditorProps) {
         EditorView.contentAttributes.of({ 'aria-label': 'SQL' }),
         EditorView.lineWrapping,
         EditorView.updateListener.of((update) => {
+          if (update.selectionSet || update.docChanged) latest.current.onSelect(selectionOf(update.state));
           if (!update.docChanged) return;
           dropTouchedMark(update);
           latest.current.onChange(update.state.doc.toString());
@@ -93,6 +95,11 @@ export function Editor(props: EditorProps) {
   }, [props.error]);
 
   return <div className="editor" ref={host} />;
+}
+
+function selectionOf(state: EditorState): Statement | null {
+  const { from, to } = state.selection.main;
+  return from === to ? null : { text: state.sliceDoc(from, to), from };
 }
 
 function languageOf(tables: readonly Table[]) {

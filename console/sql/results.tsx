@@ -107,6 +107,8 @@ function RowsView({ uri, outcome, runner }: RowsViewProps) {
   const { types, table } = useResultNames(uri, result.fields);
   const { items, received, cancel } = useExport(uri, statement.text, 'result');
   const isCut = result.hasMore === true;
+  // Fewer rows than the limit are as much as the page keeps.
+  const canLoadMore = isCut && !isInTransaction && result.rows.length === outcome.maxRows;
   return (
     <DataGrid
       label="Result"
@@ -121,7 +123,7 @@ function RowsView({ uri, outcome, runner }: RowsViewProps) {
       }
       tools={
         <>
-          {isCut && !isInTransaction && (
+          {canLoadMore && (
             <Button small disabled={runner.runningSince !== null} onClick={() => runner.loadMore(outcome)}>
               Load more
             </Button>

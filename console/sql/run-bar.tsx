@@ -11,6 +11,8 @@ interface RunBarProps {
   readonly runner: Runner;
   readonly endpoint: Endpoint;
   readonly isEmpty: boolean;
+  /** Only what is selected is run. */
+  readonly hasSelection: boolean;
   readonly limit: number;
   readonly onLimit: (limit: number) => void;
   readonly onRun: (mode: Mode) => void;
@@ -18,7 +20,8 @@ interface RunBarProps {
   readonly onShow: (what: 'history' | 'help') => void;
 }
 
-export function RunBar({ runner, endpoint, isEmpty, limit, onLimit, onRun, onFormat, onShow }: RunBarProps) {
+export function RunBar(props: RunBarProps) {
+  const { runner, endpoint, isEmpty, hasSelection, limit, onLimit, onRun, onFormat, onShow } = props;
   const { runningSince: since } = runner;
   const isOff = isEmpty || since !== null;
   return (
@@ -30,7 +33,7 @@ export function RunBar({ runner, endpoint, isEmpty, limit, onLimit, onRun, onFor
         title={isEmpty ? 'Write a statement first' : undefined}
         onClick={() => onRun('run')}
       >
-        <Icon name="play" /> Run
+        <Icon name="play" /> {hasSelection ? 'Run selection' : 'Run'}
       </Button>
       <Button small disabled={isOff} onClick={() => onRun('explain')}>
         Explain

@@ -1,7 +1,7 @@
 /** Runs the statements of a text one after another, and keeps what came of each. */
 import { useRef, useState } from 'react';
 import { loadScript } from '../api/load-script.ts';
-import { isRefusedWrite, runScript, runSql, SqlError, type SqlResult } from '../api/sql.ts';
+import { isRefusedWrite, runScript, runSqlOfAnySize, SqlError, type SqlResult } from '../api/sql.ts';
 import type { Target } from '../target/target.tsx';
 import { notify } from '../ui/notices.ts';
 import { type Plan, readPlan } from './plan.ts';
@@ -73,7 +73,7 @@ export function useRunner(target: Target): Runner {
       const options = { readOnly, maxRows: fetched(maxRows), signal: aborting.current.signal };
       const [only] = queries;
       if (queries.length > 1 || only === undefined) return runScript(target.uri, queries, options);
-      return [await runSql(target.uri, only, options)];
+      return [await runSqlOfAnySize(target.uri, only, options)];
     });
 
   /** Shows that something runs, until it does not. */
@@ -125,8 +125,8 @@ type GuardedRun = (statement: Statement, queries: readonly string[], maxRows: nu
 const fetched = (maxRows: number) => (maxRows === 0 ? 0 : maxRows + 1);
 
 function cut(result: SqlResult, maxRows: number): SqlResult {
-  const isWhole = maxRows === 0 || result.rows.length <= maxRows;
-  return isWhole ? { ...result, hasMore: false } : { ...result, hasMore: true, rows: result.rows.slice(0, maxRows) };
+  if (maxRows === 0 || result.rows.length <= maxRows) return result;
+  return { ...result, hasMore: true, rows: result.rows.slice(0, maxRows) };
 }
 
 /** A statement, or a transaction: then all results come together, or the error of one of them. */
@@ -184,7 +184,7 @@ async function rerun(uri: string, outcome: RowsOutcome, signal: AbortSignal): Pr
   const at = new Date();
   const startedAt = performance.now();
   try {
-    const result = await runSql(uri, statement.text, { readOnly: true, maxRows: fetched(maxRows), signal });
+    const result = await runSqlOfAnySize(uri, statement.text, { readOnly: true, maxRows: fetched(maxRows), signal });
     return { ...outcome, result: cut(result, maxRows), maxRows, at, ms: performance.now() - startedAt };
   } catch (error) {
     const isWrite = isRefusedWrite(error);

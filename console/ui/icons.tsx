@@ -19,6 +19,19 @@ const paths = {
   more: 'M6 12h.01M12 12h.01M18 12h.01',
   switch: 'M8 10l4-4 4 4M8 14l4 4 4-4',
   expand: 'M14 5h5v5M10 19H5v-5M19 5l-6 6M5 19l6-6',
+  grid: 'M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z',
+  key: 'M4 9.500a4.500 4.500 0 1 1 9 0 4.500 4.500 0 0 1-9 0M12 13l8 8M16 17l2-2',
+  building: 'M5 20V4h9v16M14 9h5v11M3 20h18M8 8h3M8 12h3M8 16h3',
+  trash: 'M5 7h14M9 7V4h6v3M7 7l1 13h8l1-13',
+  info: 'M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18M12 11v5M12 8h.01',
+  terminal: 'M4 5h16v14H4zM7.500 9l3 3-3 3M13 15h4',
+  table: 'M4 5h16v14H4zM4 10h16M10 10v9',
+  pulse: 'M3 12h4l3-7 4 14 3-7h4',
+  database:
+    'M5 6.500c0-3.300 14-3.300 14 0s-14 3.300-14 0M5 6.500v11c0 3.300 14 3.300 14 0v-11M5 12c0 3.300 14 3.300 14 0',
+  shield: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6z',
+  list: 'M9 6h11M9 12h11M9 18h11M4.500 6h.01M4.500 12h.01M4.500 18h.01',
+  sliders: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 4.500v5M9 14.500v5',
 } as const;
 
 export type IconName = keyof typeof paths;

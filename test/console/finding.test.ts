@@ -149,7 +149,18 @@ test('a log is searched by all words, and the newest comes first', () => {
   expect(found('', 'server')).toEqual(['checkpoint starting']);
 });
 
-test('times without samples between others are those of sleep', () => {
-  const samples = [0, 15, 30, 300, 315].map((second) => ({ at: new Date(second * 1000).toISOString() }));
-  expect(sleepSpans({ samples, step_seconds: 15 })).toEqual([[37.5, 292.5]]);
+test('times without samples are those of sleep, since the compute was created', () => {
+  const timeOf = (second: number) => new Date(second * 1000).toISOString();
+  const samples = [0, 15, 30, 300, 315].map((second) => ({ at: timeOf(second) }));
+  const measured = { samples, step_seconds: 15, from: timeOf(-900), to: timeOf(600) };
+  const spans = (created: number, state: Endpoint['current_state']) =>
+    sleepSpans(measured, { created_at: timeOf(created), current_state: state });
+  expect(spans(-20, 'active')).toEqual([[37.5, 292.5]]);
+  expect(spans(-20, 'idle')).toEqual([
+    [37.5, 292.5],
+    [322.5, 600],
+  ]);
+  expect(spans(-5_000, 'active')[0]).toEqual([-900, -7.5]);
+  expect(spans(-300, 'active')[0]).toEqual([-300, -7.5]);
+  expect(sleepSpans({ ...measured, samples: [] }, { created_at: timeOf(0), current_state: 'idle' })).toEqual([]);
 });

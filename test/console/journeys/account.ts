@@ -1,6 +1,18 @@
 /** API keys of the three kinds, and the plan of the organization. */
 import { expect, test } from 'vitest';
-import { at, button, confirm, dialog, newPage, open, ownProject, row, sharedProject, story } from './story.ts';
+import {
+  at,
+  button,
+  confirm,
+  dialog,
+  expectFitDialog,
+  newPage,
+  open,
+  ownProject,
+  row,
+  sharedProject,
+  story,
+} from './story.ts';
 
 interface Limits {
   readonly scope: string;
@@ -16,6 +28,7 @@ async function makeKey(name: string, kind: string, project?: string, limits?: Li
     await dialog().getByLabel('May', { exact: true }).selectOption(limits.scope);
     await dialog().getByLabel('Expires').selectOption(limits.days);
   }
+  await expectFitDialog();
   await button('Create key').click();
   const key = await story().page.locator('.secret code').innerText();
   expect(key).toMatch(/^napi_/);

@@ -1,7 +1,7 @@
 /** What a compute does: who waits for whom, what costs time, its locks and log, and the extensions of a database. */
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { violationsOf } from '../../helpers/accessibility.ts';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { at, button, confirm, dialog, open, ownProject, photograph, row, story, uriOf } from './story.ts';
 
 const page = () => story().page;
@@ -17,11 +17,8 @@ async function connectAs(name: string): Promise<pg.Client> {
 
 /** Looks at everything about it in both themes. */
 async function expectFit(name: string): Promise<void> {
-  for (const scheme of ['dark', 'light'] as const) {
-    await page().emulateMedia({ colorScheme: scheme });
-    await photograph(page(), `${name} ${scheme}`);
-    expect(await violationsOf(page())).toEqual([]);
-  }
+  await photograph(page(), name);
+  expect(await violationsInBothThemes(page()), name).toEqual([]);
 }
 
 export function activity(): void {

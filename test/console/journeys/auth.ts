@@ -1,6 +1,6 @@
 /** Auth: from one button to a row in `neon_auth.users_sync`, then everything else on the page. */
 import { expect, test } from 'vitest';
-import { at, button, confirm, dialog, open, ownProject, row, runDirectly, story } from './story.ts';
+import { at, button, confirm, dialog, expectFitDialog, open, ownProject, row, runDirectly, story } from './story.ts';
 
 const cell = (name: string) => story().page.getByRole('cell', { name, exact: true });
 
@@ -105,12 +105,14 @@ export function auth(): void {
     await ownProject({ auth: true });
     await open(at('/auth?view=keys'));
     await button('New SDK keys').click();
+    await expectFitDialog();
     await button('Create keys', dialog()).click();
     await button('Copy the lines').click();
     const lines = await page.evaluate<string>('navigator.clipboard.readText()');
     expect(lines).toMatch(/^NEXT_PUBLIC_STACK_PUBLISHABLE_CLIENT_KEY=\w+$/m);
     await confirm('Close');
     await button('Transfer ownership').click();
+    await expectFitDialog();
     await button('Begin transfer').click();
     const link = page.getByRole('link', { name: 'Choose the account' });
     const offered = await fetch((await link.getAttribute('href')) ?? '');

@@ -1,6 +1,6 @@
 /** Branches: made, changed, compared, restored, protected, deleted. */
 import { expect, test } from 'vitest';
-import { violationsOf } from '../../helpers/accessibility.ts';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import {
   at,
@@ -161,7 +161,7 @@ export function branches(): void {
     const last = await page.getByLabel('Moment', { exact: true }).inputValue();
     await line.press('ArrowLeft');
     expect(await page.getByLabel('Moment', { exact: true }).inputValue()).not.toBe(last);
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothThemes(page)).toEqual([]);
     await page.getByLabel('Moment', { exact: true }).fill(before.until_lsn);
     await button('Restore to it').click();
     await dialog()

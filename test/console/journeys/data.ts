@@ -1,7 +1,19 @@
 /** Connection strings, roles and databases, and what a compute did. */
 import { expect, test } from 'vitest';
 import { eventually } from '../../helpers/eventually.ts';
-import { at, button, confirm, confirmTyped, dialog, open, ownProject, row, sharedProject, story } from './story.ts';
+import {
+  at,
+  button,
+  confirm,
+  confirmTyped,
+  dialog,
+  expectFitDialog,
+  open,
+  ownProject,
+  row,
+  sharedProject,
+  story,
+} from './story.ts';
 
 export function data(): void {
   test('the connect dialog hides the password until it is asked for', async () => {
@@ -41,6 +53,7 @@ export function data(): void {
     const roles = page.getByRole('region', { name: 'Roles' });
     await button('New role').click();
     await dialog().getByLabel('Name').fill('reader');
+    await expectFitDialog();
     await button('Create role').click();
     await page.getByRole('heading', { name: 'Password of reader' }).waitFor();
     const password = await page.locator('.secret code').innerText();
@@ -48,6 +61,7 @@ export function data(): void {
     await row(/reader/, roles)
       .getByRole('button', { name: 'Reset' })
       .click();
+    await expectFitDialog();
     await button('Reset password').click();
     await page.getByRole('heading', { name: 'Password of reader' }).waitFor();
     expect(await page.locator('.secret code').innerText()).not.toBe(password);
@@ -140,7 +154,7 @@ export function data(): void {
     const { page, program } = story();
     await open(at('/settings'));
     await button('Turn on logical replication').click();
-    await button('Turn on', dialog()).click();
+    await confirm('Turn on');
     await page.getByText('It cannot be turned off again.').waitFor();
     await page.getByLabel('Monday').check();
     await page.getByLabel('To (UTC)').fill('08:30');

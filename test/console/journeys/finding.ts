@@ -1,6 +1,6 @@
 /** Finding the way: command palette, breadcrumb, many branches, and operations that name what they are about. */
 import { expect, test } from 'vitest';
-import { violationsOf } from '../../helpers/accessibility.ts';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { addBranchRows } from './branch-rows.ts';
 import {
   at,
@@ -31,7 +31,7 @@ export function finding(): void {
     await option(/^preview\/pr-7/)
       .first()
       .waitFor();
-    expect(await violationsOf(page())).toEqual([]);
+    expect(await violationsInBothThemes(page())).toEqual([]);
     await page().keyboard.press('Enter');
     await page().getByRole('heading', { name: 'preview/pr-7' }).waitFor();
     await page().keyboard.press('Control+k');
@@ -85,7 +85,7 @@ export function finding(): void {
     await page().getByText('1,001 branches, 1 of 1 computes awake').waitFor();
     expect(await lines().count()).toBeLessThan(60);
     await photograph(page(), 'a thousand branches');
-    expect(await violationsOf(page())).toEqual([]);
+    expect(await violationsInBothThemes(page())).toEqual([]);
     await button('Collapse all').click();
     await branchNode('preview/pr-1').waitFor({ state: 'detached' });
     expect(await lines().count()).toBe(1);
@@ -116,6 +116,9 @@ export function finding(): void {
       /^Could not .* feature-x Database already exists.* failed /,
     );
     await row(/^Created branch feature-x finished/).waitFor();
+    await page().getByLabel('Show').selectOption('Failed');
+    await page().waitForURL(/status=failed$/);
+    expect(await row(/^Created branch/).count()).toBe(0);
     await line.getByRole('link', { name: 'feature-x' }).click();
     await page().getByRole('heading', { name: 'feature-x' }).waitFor();
   });

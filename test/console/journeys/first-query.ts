@@ -1,6 +1,18 @@
 /** From the first visit to the first query. */
 import { expect, test } from 'vitest';
-import { at, branchNode, button, dialog, newPage, open, ownProject, runSql, sharedProject, story } from './story.ts';
+import {
+  at,
+  branchNode,
+  button,
+  dialog,
+  expectFitDialog,
+  newPage,
+  open,
+  ownProject,
+  runSql,
+  sharedProject,
+  story,
+} from './story.ts';
 
 /** Completion is offered to whoever types, at the pace of a person. */
 async function typeAfter(text: string, typed: string): Promise<void> {
@@ -37,6 +49,7 @@ export function firstQuery(): void {
     await open('/');
     await button('New project').click();
     await dialog().getByLabel('Name').fill('by-hand');
+    await expectFitDialog();
     await button('Create project').click();
     await page.getByRole('heading', { name: 'by-hand' }).waitFor();
     own.push(new URL(page.url()).pathname.split('/')[2] ?? '');

@@ -1,7 +1,7 @@
 /** The data grid, as the SQL editor shows it: what it draws, how it is sorted, and how its cells get out of it. */
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { violationsOf } from '../../helpers/accessibility.ts';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { at, button, dialog, open, photograph, runSql, sharedProject, story } from './story.ts';
 
 const sheet = () => story().page.getByRole('grid');
@@ -22,7 +22,8 @@ export function grid(): void {
     await sharedProject();
     await open(at('/sql'));
     await page.getByLabel('Rows', { exact: true }).selectOption('All');
-    await runSql('select n as id, md5(n::text) from generate_series(1, 100000) n');
+    // More than one answer may hold, so the rows come line by line.
+    await runSql('select n as id, repeat(md5(n::text), 3) from generate_series(1, 100000) n');
     await page.getByText(/^100,000 rows/).waitFor();
     expect(await sheet().getAttribute('aria-rowcount')).toBe('100001');
     expect(await sheet().getByRole('row').count()).toBeLessThan(80);
@@ -72,7 +73,7 @@ export function grid(): void {
     expect(await firstColumn()).toEqual(['10', '2', '1']);
     expect(await head(/^note/).getAttribute('aria-sort')).toBe('ascending');
     await photograph(story().page, 'grid');
-    expect(await violationsOf(story().page)).toEqual([]);
+    expect(await violationsInBothThemes(story().page)).toEqual([]);
   });
 
   test('a cell opens as a whole: JSON with an indent, arrays as lists, bytes as a dump', async () => {
@@ -82,7 +83,7 @@ export function grid(): void {
     await runSql(mixed);
     await cell(/"deep"/).dblclick();
     await dialog().getByText('"deep": [').waitFor();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothThemes(page)).toEqual([]);
     await photograph(page, 'cell viewer');
     await button('Next row', dialog()).click();
     await dialog().getByText('NULL').waitFor();

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { violationsOf } from '../../helpers/accessibility.ts';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { psqlVersion } from '../../helpers/proxy.ts';
 import { button, newPage, ownProject, photograph, story } from './story.ts';
@@ -43,7 +43,7 @@ export function psqlLogin(): void {
     await page.getByLabel('Project').selectOption({ label: project.name });
     await page.getByLabel('Database').selectOption('neondb');
     await photograph(page, 'psql login', true);
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothThemes(page)).toEqual([]);
     await button('Let it in', page).click();
     await page.getByText('You are logged in.').waitFor();
     await photograph(page, 'psql login done');

@@ -6,6 +6,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BrowserContext, Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { startBrowser, type TestBrowser } from '../../helpers/browser.ts';
 import { Program } from '../../helpers/program.ts';
 
@@ -177,8 +179,20 @@ export async function walkTo(path: string, page = story().page): Promise<void> {
   await page.evaluate(`history.pushState({}, '', ${JSON.stringify(path)})`);
 }
 
+const dialogsLookedAt = new Set<string>();
+
+/** Each dialog that a journey answers is fit for everybody, in both themes; looked at when it is met first. */
+export async function expectFitDialog(): Promise<void> {
+  const title = await dialog().getByRole('heading').first().innerText();
+  if (dialogsLookedAt.has(title)) return;
+  dialogsLookedAt.add(title);
+  await photograph(story().page, `dialog ${title}`);
+  expect(await violationsInBothThemes(story().page), `the dialog “${title}”`).toEqual([]);
+}
+
 /** Presses the button of the dialog that says so, and waits until it is closed. */
 export async function confirm(name: string): Promise<void> {
+  await expectFitDialog();
   await button(name, dialog()).click();
   await dialog().waitFor({ state: 'detached' });
 }

@@ -1,6 +1,6 @@
 /** Tables: found, filtered, sorted, edited, and taken apart. */
 import { expect, test } from 'vitest';
-import { violationsOf } from '../../helpers/accessibility.ts';
+import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import {
   at,
   branchIdOf,
@@ -76,14 +76,14 @@ export function tables(): void {
     // The address holds all of it.
     await page().reload();
     await cell('1198').waitFor();
-    expect(await violationsOf(page())).toEqual([]);
+    expect(await violationsInBothThemes(page())).toEqual([]);
     await page().getByRole('tab', { name: 'Structure' }).click();
     await page().getByText('CREATE UNIQUE INDEX customers_pkey').waitFor();
     await photograph(page(), 'structure');
-    expect(await violationsOf(page())).toEqual([]);
+    expect(await violationsInBothThemes(page())).toEqual([]);
     await page().getByRole('tab', { name: 'Diagram' }).click();
     await page().getByRole('row', { name: 'public.orders (customer_id) public.customers (id)' }).waitFor();
-    expect(await violationsOf(page())).toEqual([]);
+    expect(await violationsInBothThemes(page())).toEqual([]);
     await page().getByRole('button', { name: 'orders customer_id' }).click();
     await page().getByRole('region', { name: 'public.orders' }).waitFor();
     // A foreign key leads to the row that it names.
@@ -115,7 +115,7 @@ export function tables(): void {
     await photograph(page(), 'tables with changes');
     await button('Review and apply').click();
     await dialog().getByText('insert into "public"."orders" default values;').waitFor();
-    expect(await violationsOf(page())).toEqual([]);
+    expect(await violationsInBothThemes(page())).toEqual([]);
     await photograph(page(), 'apply changes');
     // The new row has no total, so nothing of it is written.
     await button('Apply 3 changes', dialog()).click();
