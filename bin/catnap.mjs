@@ -15,6 +15,10 @@ if (existsSync(buildScript)) {
     const { status } = spawnSync(process.execPath, [buildScript], { stdio: ['ignore', 2, 2] });
     if (status !== 0) process.exit(1);
     process.stderr.write(`catnap: built in ${Math.ceil((Date.now() - startedAt) / 1_000)} s\n`);
+  } else if (['up', '-V', '--version'].includes(process.argv[2])) {
+    // These say which commit it is. Asking git takes a moment that other commands need not wait for.
+    const { renameCommit } = await import('../scripts/origin.mjs');
+    renameCommit();
   }
 }
 await import('../dist/bin.js');

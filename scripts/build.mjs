@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
 import { bundleServer } from './bundle-server.mjs';
 import { stampName } from './freshness.mjs';
+import { readCommit } from './origin.mjs';
 import { describePackages, licenseTexts, packageFoldersOf, readLock } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -22,6 +23,9 @@ const started = ['bin', 'processes/child'];
 const loader = 'processes/cached-modules';
 const rehearsed = ['processes/api', 'processes/worker', 'processes/proxy', 'processes/backup', 'processes/idle-api'];
 
+/** Whole by themselves, because a process loads them after it has given up the right to read the program. */
+const apart = ['cli/mcp/served'];
+
 /** A `pg_dump` for machines that have none: two files of it are shipped. */
 const dumpPackage = 'node_modules/@electric-sql/pglite-tools';
 
@@ -33,6 +37,7 @@ try {
     console.error(error);
     fail('the program could not be built; see the lines above');
   });
+  const modulesApart = await Promise.all(apart.map((name) => bundleServer([name], `${making}/program`, format)));
   await bundleTesting();
   for (const name of started) writeStarter(name);
   // What is below here are scripts, whatever the package is.
@@ -45,7 +50,7 @@ try {
     console.error(error);
     fail('the console could not be built; see the lines above');
   });
-  recordOrigin([...packageFoldersOf(modules), ...ofConsole, dumpPackage]);
+  recordOrigin([...packageFoldersOf([...modules, ...modulesApart.flat()]), ...ofConsole, dumpPackage]);
   makeCodeCaches();
   writeFileSync(`${making}/${stampName}`, `${startedAt}\n`);
   takeItsPlace();
@@ -93,24 +98,11 @@ function recordOrigin(folders) {
   writeFileSync(`${making}/third-party-licenses.txt`, licenseTexts(packages));
 }
 
-/** Null where git cannot say. The checkout may belong to somebody else than the user who builds. */
-function readCommit() {
-  const git = (...words) => {
-    const { status, stdout } = spawnSync('git', ['-c', 'safe.directory=*', ...words], { cwd: root, encoding: 'utf8' });
-    return status === 0 ? stdout.trim() : null;
-  };
-  const commit = git('rev-parse', '--short=12', 'HEAD');
-  if (commit === null) return null;
-  return git('status', '--porcelain', '--', 'src', 'console', 'package-lock.json') === ''
-    ? commit
-    : `${commit}, changed`;
-}
-
 /** In a process of its own, with no flag that a start does not have: V8 would refuse the caches. */
 function makeCodeCaches() {
   const script = fileURLToPath(new URL('make-code-caches.mjs', import.meta.url));
   const stdio = ['ignore', 'ignore', 'inherit'];
-  for (const names of [['bin'], rehearsed]) {
+  for (const names of [['bin'], rehearsed, apart]) {
     const { status } = spawnSync(process.execPath, [script, making, ...names], { stdio });
     if (status !== 0) fail('the code caches could not be made; see the lines above');
   }

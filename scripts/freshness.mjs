@@ -13,6 +13,7 @@ const settings = [
   'scripts/build-console.mjs',
   'scripts/bundle-server.mjs',
   'scripts/make-code-caches.mjs',
+  'scripts/origin.mjs',
   'scripts/third-party.mjs',
 ];
 

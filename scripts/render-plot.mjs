@@ -1,7 +1,7 @@
 /** A picture of lines on two logarithmic axes, as SVG that reads on light and dark pages; and their exponents. Pure. */
 
 const [width, height] = [720, 380];
-const margin = { left: 64, right: 16, top: 16, bottom: 92 };
+const margin = { left: 64, right: 16, top: 30, bottom: 92 };
 /** Told apart without colour too, by their marks. */
 const styles = [
   ['#3366cc', 'circle'],
@@ -40,10 +40,11 @@ export function renderPlot({ lines, of, unit }) {
     ...x.ticks.map((value) => tickX(x.at(value), value)),
     ...y.ticks.map((value) => tickY(y.at(value), value)),
     text((margin.left + width - margin.right) / 2, height - margin.bottom + 36, of, 'middle'),
-    text(margin.left, margin.top - 4, unit, 'end'),
+    text(margin.left, margin.top - 14, unit, 'end'),
     ...lines.flatMap(([name, found], place) => drawLine(name, found, place, { x, y })),
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">
+<title>${escaped(`${unit} by ${of}: ${lines.map(([name]) => name).join('; ')}`)}</title>
 <rect width="${width}" height="${height}" fill="#ffffff"/>
 ${marks.join('\n')}
 </svg>
@@ -95,6 +96,8 @@ function label(value) {
 }
 
 function text(left, top, words, anchor) {
-  const escaped = words.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-  return `<text x="${left.toFixed(1)}" y="${top.toFixed(1)}" text-anchor="${anchor}" fill="#333333">${escaped}</text>`;
+  const place = `x="${left.toFixed(1)}" y="${top.toFixed(1)}" text-anchor="${anchor}"`;
+  return `<text ${place} fill="#333333">${escaped(words)}</text>`;
 }
+
+const escaped = (words) => words.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

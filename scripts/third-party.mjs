@@ -3,6 +3,7 @@
  * in; names, versions and licenses are those of the lock file, the texts those of the packages themselves.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -18,8 +19,8 @@ export function packageFoldersOf(moduleIds) {
   return [...new Set(folders)].sort();
 }
 
-export function readLock() {
-  return JSON.parse(readFileSync(`${root}package-lock.json`, 'utf8')).packages;
+export function readLock(folder = root) {
+  return JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')).packages;
 }
 
 export function describePackages(folders, lock) {
@@ -46,7 +47,7 @@ export function installedFolders(lock) {
 }
 
 /** As Node does: beside the package that asks, then in each folder above it. */
-function locate(lock, asking, name) {
+export function locate(lock, asking, name) {
   const places = asking.split('/node_modules/');
   for (let depth = places.length; depth >= 0; depth -= 1) {
     const above = asking === '' ? '' : places.slice(0, depth).join('/node_modules/');
@@ -61,12 +62,12 @@ function isForUs({ os = ['linux'], cpu = ['x64'], libc = ['glibc'] }) {
 }
 
 /** Most licenses ask that their text goes along with every copy. */
-export function licenseTexts(packages) {
+export function licenseTexts(packages, place = root) {
   const sections = packages.map(({ folder, name, version, license }) => {
-    const texts = readdirSync(`${root}${folder}`)
+    const texts = readdirSync(join(place, folder))
       .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
       .sort()
-      .map((file) => readFileSync(`${root}${folder}/${file}`, 'utf8').trim());
+      .map((file) => readFileSync(join(place, folder, file), 'utf8').trim());
     return [`${name} ${version} (${license})`, ...texts].join('\n\n');
   });
   return `${sections.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;

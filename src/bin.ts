@@ -9,12 +9,14 @@ import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } fro
 import { errorText } from './lib/errors.ts';
 import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
+import { checkEject, eject } from './machine/eject.ts';
 import { readBackupKey } from './machine/key-files.ts';
 import { findSystemdVersion, installService, planService } from './machine/service.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
 import { runCatnap } from './processes/parent/main.ts';
+import { checkUpgradeHere, undoUpgradeHere } from './processes/parent/upgrade.ts';
 import { recoverKey } from './processes/recover-key.ts';
 import { restoreFromBackup, restoreProjectFromBackup, verifyFromBackup } from './processes/restore.ts';
 
@@ -59,14 +61,21 @@ function run(config: Config): Promise<number> {
       verify: (sample, say) => verifyFromBackup(config, sample, say),
     },
     service: {
-      plan: async (account) =>
+      plan: async (account, keepsPorts) =>
         planService({
           account,
+          ports: keepsPorts ? config : undefined,
           entry: fileURLToPath(new URL('bin.js', import.meta.url)),
           isRoot: process.getuid?.() === 0,
           systemdVersion: await findSystemdVersion(),
         }),
       install: installService,
+    },
+    eject: { check: (place) => checkEject(config, place), copy: (request) => eject(config, request) },
+    importDatabase: async (request, report) => (await import('./copier/copy.ts')).copyDatabase(request, report),
+    upgrade: {
+      check: () => checkUpgradeHere(config),
+      undo: (to, say) => undoUpgradeHere(config, to, say),
     },
     recoverKey: () => recoverKey(config),
     stdin: process.stdin,

@@ -27,6 +27,7 @@ import { useRouteTable } from './plugins/route-table.ts';
 import { useSecurityHeaders } from './plugins/security-headers.ts';
 import { useUsersSyncMetrics } from './plugins/users-sync-metrics.ts';
 import { useValidation, validationOptions } from './plugins/validation.ts';
+import { agentRoutes } from './routes/agents.ts';
 import { apiRoutes } from './routes/api-routes.ts';
 import { consolePages, sendConsole } from './routes/console-pages.ts';
 import { consoleSessionRoutes } from './routes/console-session.ts';
@@ -81,6 +82,10 @@ export async function buildApp(parts: ApiParts, prepare: (app: App) => void = ()
   await app.register(async (sql: App) => sqlRoutes(sql, proxies));
   webSocketRoutes(app, proxies, { drainMs: config.drainSeconds * 1_000, draining: parts.draining });
   await app.register(async (hooks: App) => usersSyncWebhookRoutes(hooks, parts));
+  await app.register(async (agents: App) => {
+    agentRoutes(agents, parts, access);
+    useRateLimit(agents, limits);
+  });
   await app.register(async (api: App) => docsRoutes(api), { prefix: apiPrefix });
   await app.register(
     async (api: App) => {

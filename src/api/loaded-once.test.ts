@@ -36,6 +36,7 @@ test('building the application and answering requests reads no file of the progr
     readLog: async () => [],
     sessions: { read: async () => [], signal: async () => false },
     dumpSchema: async () => '',
+    answerAgent: async () => ({ status: 202, headers: {}, body: '' }),
     authProvider: makeAuthProviderParts(core),
     providers: testProviders(),
     awaitOperation: async () => ({ status: 'gone', error: null }),

@@ -141,6 +141,7 @@ describe('service', () => {
     unitFile: '/etc/x.service',
     settingsFile: '/etc/x.env',
     text: '[Unit]\n',
+    socket: null,
     next: ['systemctl daemon-reload'],
     notes: ['It is old.'],
   };
@@ -162,6 +163,52 @@ describe('service', () => {
     const { out } = await catnap(['service', 'install', '--yes'], { service });
     expect(out).toMatch(/unit: +\/etc\/x\.service\n.*\nIt is old\.\nNext:\n {2}systemctl daemon-reload\n$/);
     expect([written, asked]).toEqual([['/etc/x.service'], ['cat', undefined, undefined]]);
+  });
+
+  test('shows the unit of the ports too, when systemd is to keep them', async () => {
+    const socket = { file: '/etc/x.socket', text: '[Socket]\n' };
+    const service = {
+      plan: async (_account: string | undefined, keepsPorts: boolean) => (keepsPorts ? { ...plan, socket } : plan),
+      install: async () => {},
+    };
+    const words = ['service', 'install', '--sockets'];
+    expect((await catnap([...words, '--print'], { service })).out).toBe('[Unit]\n\n[Socket]\n');
+    expect((await catnap([...words, '--yes'], { service })).out).toMatch(/sockets: +\/etc\/x\.socket\n/);
+  });
+});
+
+describe('upgrade', () => {
+  const checks: Check[] = [
+    { name: 'system database', status: 'fail', detail: 'is newer', advice: 'start the newer one' },
+    { name: 'Node', status: 'ok', detail: '20.19.0' },
+  ];
+  const undo = notHere;
+
+  test('check prints what was found, and fails where the program cannot take over', async () => {
+    const bad = await catnap(['upgrade', 'check'], { upgrade: { check: async () => checks, undo } });
+    expect(bad.code).toBe(1);
+    expect(bad.out).toMatch(/fail +system database +is newer\n/);
+    expect(bad.out).toContain('fail: system database: start the newer one\n\nThis program cannot take over yet: 1 of');
+    const good = await catnap(['upgrade', 'check'], { upgrade: { check: async () => checks.slice(1), undo } });
+    expect(good).toMatchObject({ code: 0, out: expect.stringContaining('This program can take over.') });
+  });
+
+  test('undo asks first, says what was taken back, and passes refusals on', async () => {
+    const asked: (string | undefined)[] = [];
+    const upgrade = {
+      check: notHere,
+      undo: async (to: string | undefined) => {
+        asked.push(to);
+        return { release: 'Catnap 0.1.0', migrations: ['0025-b.sql', '0024-a.sql'] };
+      },
+    };
+    const unsure = await catnap(['upgrade', 'undo'], { upgrade });
+    expect(unsure).toMatchObject({ code: 1, err: expect.stringContaining('--yes') });
+    const { out } = await catnap(['upgrade', 'undo', '--yes', '--to', '0.1.0'], { upgrade });
+    expect(out).toMatch(/program: +Catnap 0\.1\.0\nUndone: 0025-b\.sql, 0024-a\.sql\nInstall Catnap 0\.1\.0 again/);
+    expect(asked).toEqual(['0.1.0']);
+    const refused = await catnap(['upgrade', 'undo', '--yes'], { upgrade: { check: notHere, undo } });
+    expect(refused).toMatchObject({ code: 1, err: 'catnap: not here\n' });
   });
 });
 

@@ -5,7 +5,9 @@ import { addBranches } from './commands/branches.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addComputes } from './commands/computes.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addEject } from './commands/eject.ts';
 import { addGit } from './commands/git.ts';
+import { addImport } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addKubernetes } from './commands/kubernetes.ts';
 import { addLink, addOpen } from './commands/link.ts';
@@ -24,6 +26,7 @@ import { addSql } from './commands/sql.ts';
 import { addStatus } from './commands/status.ts';
 import { addStorage } from './commands/storage.ts';
 import { addUp } from './commands/up.ts';
+import { addUpgrade } from './commands/upgrade.ts';
 import { CliFailure, usageExitCode } from './kit/failure.ts';
 import type { CliParts } from './kit/parts.ts';
 import { openSession, type RunCommand, type SharedOptions } from './kit/session.ts';
@@ -39,6 +42,8 @@ const commands = [
   addRoles,
   addOperations,
   addConnections,
+  addImport,
+  addEject,
   addSnapshots,
   addRecovery,
   addLink,
@@ -49,6 +54,7 @@ const commands = [
   addOutbox,
   addDoctor,
   addService,
+  addUpgrade,
   addStorage,
   addBackup,
   addKubernetes,

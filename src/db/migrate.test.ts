@@ -6,7 +6,16 @@ import { eventually } from '../../test/helpers/eventually.ts';
 import { loadAllMigrations } from '../processes/migrations.ts';
 import { lastVersionsAdopted } from './before-release.ts';
 import { connect, type DatabaseOptions } from './client.ts';
-import { loadMigrations, type Migration, type MigrationSet, migrate } from './migrate.ts';
+import {
+  knownVersions,
+  loadMigrations,
+  type Migration,
+  type MigrationSet,
+  migrate,
+  readVersions,
+  type SchemaVersions,
+  undoMigrations,
+} from './migrate.ts';
 
 async function asAdmin(statement: string): Promise<void> {
   const sql = connect(inject('systemDatabase'), 1, 'test');
@@ -34,16 +43,24 @@ describe('migrate', () => {
     const sets = await loadAllMigrations();
     const applied = await Promise.all([migrate(options, sets), migrate(options, sets), migrate(options, sets)]);
     const all = sets.flatMap((set) => set.migrations).length;
-    expect(applied.sort()).toEqual([0, 0, all]);
+    expect(applied.map(({ count }) => count).sort()).toEqual([0, 0, all]);
+    expect(applied.find(({ count }) => count > 0)?.before).toBeNull();
   });
 
   it('does nothing to a schema that is up to date', async () => {
-    expect(await migrate(options, await loadAllMigrations())).toBe(0);
+    const sets = await loadAllMigrations();
+    expect(await migrate(options, sets)).toEqual({ count: 0, before: knownVersions(sets) });
   });
 
   it('refuses a schema that a newer program made', async () => {
-    const newer = { version: 9999, name: '9999-later.sql', sql: 'create table later (id int)', checksum: 'x' };
-    expect(await migrate(options, await withLater(newer))).toBe(1);
+    const newer = {
+      version: 9999,
+      name: '9999-later.sql',
+      sql: 'create table later (id int)',
+      checksum: 'x',
+      undo: null,
+    };
+    expect((await migrate(options, await withLater(newer))).count).toBe(1);
     const refused = migrate(options, await loadAllMigrations());
     await expect(refused).rejects.toThrow(/platform schema version 9999.*start the newer Catnap/s);
   });
@@ -57,18 +74,117 @@ describe('migrate', () => {
   });
 
   it('leaves nothing of a migration that fails', async () => {
-    const kept = { version: 9999, name: '9999-later.sql', sql: '', checksum: 'x' };
+    const kept = { version: 9999, name: '9999-later.sql', sql: '', checksum: 'x', undo: null };
     const broken = {
       version: 10000,
       name: '10000-broken.sql',
       sql: 'create table half (id int); select nonsense',
       checksum: 'y',
+      undo: null,
     };
     await expect(migrate(options, await withLater(kept, broken))).rejects.toThrow(/nonsense/);
     const sql = connect(options, 1, 'test');
     const [half] = await sql`select to_regclass('half') as half`;
     await sql.end();
     expect(half?.half).toBeNull();
+  });
+});
+
+describe('a migration beside sessions that use the database', () => {
+  const options = useDatabase();
+
+  it('lets them go on while it waits for a table, and comes through when it is free', async () => {
+    await migrate(options, await loadAllMigrations());
+    const [holder, other] = [connect(options, 1, 'test'), connect(options, 1, 'test')];
+    const held = await holder.reserve();
+    await held`begin`;
+    await held`select count(*) from projects`;
+    const sql = 'alter table projects add column later int';
+    const migrating = migrate(
+      options,
+      await withLater({ version: 9999, name: '9999-later.sql', sql, checksum: 'x', undo: null }),
+      100,
+    );
+    const waiting = () => other<{ count: number }[]>`
+      select count(*)::int as count from pg_stat_activity
+      where application_name = 'catnap-migrate' and wait_event_type = 'Lock' and datname = current_database()`;
+    await eventually(async () => expect((await waiting())[0]?.count).toBe(1));
+    // Behind the waiting statement this one would wait until the first transaction has ended.
+    await other`select count(*) from projects`;
+    await held`commit`;
+    held.release();
+    expect((await migrating).count).toBe(1);
+    await Promise.all([holder.end(), other.end()]);
+  });
+});
+
+describe('an undo', () => {
+  const options = useDatabase();
+  /** Those up to here are from before there were any. */
+  const lastWithout: SchemaVersions = { platform: 19, 'auth-provider': 2 };
+  const upTo = (sets: readonly MigrationSet[], versions: SchemaVersions) =>
+    sets.map((set) => ({
+      ...set,
+      migrations: set.migrations.filter(({ version }) => version <= (versions[set.name] ?? 0)),
+    }));
+
+  it('is there for every migration, and leaves the schema as it was', async () => {
+    const sets = await loadAllMigrations();
+    const sql = connect(options, 1, 'test');
+    const dump = async () => Promise.all(Object.keys(tablesOfRooms).map((room) => dumpSchema(sql, room)));
+    const steps = sets.flatMap(({ name, migrations }) =>
+      migrations.filter(({ version }) => version > (lastWithout[name] ?? 0)).map((migration) => ({ name, migration })),
+    );
+    expect(steps.length).toBeGreaterThan(5);
+    const without = steps.filter(({ migration }) => migration.undo === null).map(({ migration }) => migration.name);
+    expect(without, 'write the statements that take it back into a file <name>.undo.sql beside it').toEqual([]);
+    let versions = lastWithout;
+    await migrate(options, upTo(sets, versions));
+    const seen: { versions: SchemaVersions; dump: string[] }[] = [];
+    for (const { name, migration } of steps) {
+      seen.push({ versions, dump: await dump() });
+      versions = { ...versions, [name]: migration.version };
+      expect(await migrate(options, upTo(sets, versions))).toEqual({ count: 1, before: seen.at(-1)?.versions });
+    }
+    for (const before of seen.reverse()) {
+      expect(await undoMigrations(options, sets, before.versions)).toHaveLength(1);
+      expect(await readVersions(sql)).toEqual(before.versions);
+      expect(await dump()).toEqual(before.dump);
+    }
+    expect((await migrate(options, sets)).count).toBe(steps.length);
+    await sql.end();
+  });
+
+  it('of several takes back all of them, or none', async () => {
+    const sets = await loadAllMigrations();
+    const sql = connect(options, 1, 'test');
+    await expect(undoMigrations(options, sets, { ...lastWithout, platform: 18 })).rejects.toThrow(
+      'platform migration 0019-roles-of-a-branch.sql cannot be undone: restore a backup',
+    );
+    expect(await readVersions(sql)).toEqual(knownVersions(sets));
+    const undone = await undoMigrations(options, sets, { ...lastWithout, platform: 23 });
+    expect(undone.slice(-2)).toEqual(['0025-webhooks.sql', '0024-key-scopes.sql']);
+    await sql.end();
+  });
+
+  it('revokes keys that the program before would let do more', async () => {
+    const sets = await loadAllMigrations();
+    await migrate(options, sets);
+    const sql = connect(options, 1, 'test');
+    await sql`alter table api_keys drop constraint api_keys_user_id_fkey, drop constraint api_keys_created_by_fkey`;
+    for (const [name, scope, expiresAt] of [
+      ['whole', 'full', null],
+      ['less', 'sql', null],
+      ['short', 'full', new Date(Date.now() + 1e9)],
+    ] as const) {
+      await sql`
+        insert into api_keys (token_hash, kind, user_id, name, created_by, scope, expires_at)
+        values (${Buffer.from(name)}, 'personal', gen_random_uuid(), ${name}, gen_random_uuid(), ${scope}, ${expiresAt})`;
+    }
+    await undoMigrations(options, sets, { ...knownVersions(sets), platform: 23 });
+    const left = await sql<{ name: string }[]>`select name from api_keys`;
+    await sql.end();
+    expect(left.map(({ name }) => name)).toEqual(['whole']);
   });
 });
 
@@ -100,8 +216,8 @@ describe('a schema from before the first release', () => {
     await makeOld(await loadOld());
     const sets = await loadAllMigrations();
     const applied = await Promise.all([migrate(options, sets), migrate(options, sets)]);
-    expect(applied.sort()).toEqual([0, countLater(sets)]);
-    expect(await migrate(options, sets)).toBe(0);
+    expect(applied.map(({ count }) => count).sort()).toEqual([0, countLater(sets)]);
+    expect((await migrate(options, sets)).count).toBe(0);
     const sql = connect(options, 1, 'test');
     for (const room of Object.keys(tablesOfRooms)) {
       const ofNew = readFileSync(new URL(`../${room}/schema.sql`, import.meta.url), 'utf8');
@@ -133,10 +249,16 @@ describe('a schema from before the first release', () => {
 
   it('gets the migrations that came later', async () => {
     await makeOld(await loadOld());
-    const later = { version: 9999, name: '9999-later.sql', sql: 'create table later (id int)', checksum: 'x' };
+    const later = {
+      version: 9999,
+      name: '9999-later.sql',
+      sql: 'create table later (id int)',
+      checksum: 'x',
+      undo: null,
+    };
     const sets = await withLater(later);
     expect(countLater(sets)).toBeGreaterThan(0);
-    expect(await migrate(options, sets)).toBe(countLater(sets));
+    expect((await migrate(options, sets)).count).toBe(countLater(sets));
   });
 
   it('is refused, and left alone, when it is not the last one', async () => {

@@ -46,7 +46,7 @@ export interface Config {
   readonly replicas: number;
   /** How long a process that stops may take to finish what clients have begun. */
   readonly drainSeconds: number;
-  /** What the proxies run on; `auto` is Node. */
+  /** What the proxies run on; `auto` is Bun where it works, and Node elsewhere. */
   readonly proxyRuntime: ProxyRuntime;
   readonly domain: string;
   readonly region: string;
@@ -202,6 +202,12 @@ export function readBackupKeyLine(env: Environment = process.env): string | unde
     '…',
     'the line that `catnap backup key` prints: 43 letters, digits, - and _',
   );
+}
+
+/** Descriptors that a service manager passes to this very process; sd_listen_fds(3) says how. */
+export function passedDescriptors(env: Environment = process.env, pid = process.pid): number[] {
+  if (env.LISTEN_PID !== String(pid)) return [];
+  return Array.from({ length: Number(env.LISTEN_FDS ?? 0) }, (_, index) => 3 + index);
 }
 
 /** For a process that Catnap starts as a part of itself. */

@@ -16,7 +16,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   [
     'CATNAP_PROXY_RUNTIME',
     '`auto`',
-    'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Node.',
+    'What those processes run on: `node`, `bun` (from its npm package), or `auto`, which is Bun where it works.',
   ],
   [
     'CATNAP_REPLICAS',

@@ -19,11 +19,17 @@ async function program(name: string, script: string): Promise<string> {
 }
 
 describe('the runtime of the proxies', () => {
-  test('is Node unless Bun is asked for', async () => {
+  test('is Bun where it works, unless Node is asked for', async () => {
     const works = await program('works', 'echo 1.4.4');
-    for (const wanted of ['auto', 'node'] as const) {
-      expect(await chooseProxyRuntime(wanted, () => [works])).toMatchObject({ name: 'node', program: null });
-    }
+    const broken = await program('broken', 'echo no script was run >&2; exit 1');
+    const choose = (wanted: 'auto' | 'node', found: string[]) => chooseProxyRuntime(wanted, () => found);
+    expect(await choose('auto', [works])).toMatchObject({ name: 'bun', program: works });
+    expect(await choose('node', [works])).toMatchObject({ name: 'node', program: null });
+    expect(await choose('auto', [broken])).toMatchObject({
+      name: 'node',
+      why: expect.stringContaining('no script was run'),
+    });
+    expect(await choose('auto', [])).toMatchObject({ name: 'node', why: 'the npm package bun is not installed' });
   });
 
   test('is the first Bun that works', async () => {

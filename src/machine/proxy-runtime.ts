@@ -17,11 +17,9 @@ export interface ChosenRuntime {
 
 export const onNode = (why: string): ChosenRuntime => ({ name: 'node', program: null, why });
 
-/** Rejects when Bun was asked for by name and does not work. */
+/** `auto` is Bun where it works. Rejects when Bun was asked for by name and does not work. */
 export async function chooseProxyRuntime(wanted: ProxyRuntime, find = findBun): Promise<ChosenRuntime> {
   if (wanted === 'node') return onNode('CATNAP_PROXY_RUNTIME says so');
-  // Until every test of the proxy holds on Bun too.
-  if (wanted === 'auto') return onNode('Bun is used where CATNAP_PROXY_RUNTIME asks for it');
   const problems: string[] = [];
   for (const program of find()) {
     try {
@@ -32,6 +30,7 @@ export async function chooseProxyRuntime(wanted: ProxyRuntime, find = findBun): 
     }
   }
   const problem = problems.length === 0 ? 'the npm package bun is not installed' : `Bun does not work: ${problems[0]}`;
+  if (wanted === 'auto') return onNode(problem);
   throw new Error(`CATNAP_PROXY_RUNTIME is bun, and ${problem}`);
 }
 

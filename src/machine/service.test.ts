@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { installService, planService, renderUnit } from './service.ts';
+import { installService, planService, renderSocketUnit, renderUnit } from './service.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -43,6 +43,18 @@ describe('the unit', () => {
     expect(() => planService({ ...request, isRoot: false, account: 'other' })).toThrow('--user needs root');
   });
 
+  test('of the ports has both, and the service needs it', () => {
+    const ports = { bind: '0.0.0.0', httpPort: 7070, pgPort: 5432 };
+    const { socket, text, next } = planService({ ...request, ports });
+    expect(socket?.file).toBe('/etc/systemd/system/catnap.socket');
+    expect(socket?.text).toMatch(/^ListenStream=0\.0\.0\.0:7070\nListenStream=0\.0\.0\.0:5432$/m);
+    expect(text).toMatch(/^Requires=catnap\.socket$/m);
+    expect(next[1]).toBe('systemctl enable --now catnap.socket catnap');
+    expect(renderSocketUnit({ ...ports, bind: '::' })).toMatch(/^ListenStream=\[::\]:7070$/m);
+    expect(planService(request).socket).toBeNull();
+    expect(planService(request).text).not.toContain('catnap.socket');
+  });
+
   test('says what this machine cannot do', () => {
     const old = planService({ ...request, account: 'catnap', systemdVersion: 252 }).notes;
     expect(old).toEqual([expect.stringContaining('systemd 254 or newer, and this is 252')]);
@@ -66,7 +78,9 @@ describe('the unit', () => {
       const entry = '/opt/c"at $nap/bin.js';
       await writeFile(file, renderUnit({ node, entry, settingsFile: '/etc/catnap.env', ...facts }));
       // As a unit of the machine each of them: a manager of a user is not everywhere.
-      const { stderr, status } = spawnSync('systemd-analyze', ['verify', '--man=no', file], {
+      const socket = file.replace('.service', '.socket');
+      await writeFile(socket, renderSocketUnit({ bind: '::', httpPort: 7070, pgPort: 5432 }));
+      const { stderr, status } = spawnSync('systemd-analyze', ['verify', '--man=no', file, socket], {
         encoding: 'utf8',
       });
       // Older ones do not know the setting yet, say so, and go on.
@@ -83,9 +97,11 @@ test('installing writes the unit, and keeps settings that are there', async () =
     ...planService(request),
     unitFile: join(folder, 'a/catnap.service'),
     settingsFile: join(folder, 'b/env'),
+    socket: { file: join(folder, 'a/catnap.socket'), text: '[Socket]\n' },
   };
   await installService(plan);
   expect(await readFile(plan.unitFile, 'utf8')).toBe(plan.text);
+  expect(await readFile(plan.socket.file, 'utf8')).toBe('[Socket]\n');
   expect((await stat(plan.settingsFile)).mode & 0o777).toBe(0o600);
   await writeFile(plan.settingsFile, 'CATNAP_HTTP_PORT=1\n');
   await installService(plan);

@@ -17,12 +17,22 @@ export interface ServiceFacts {
   readonly isOfMachine: boolean;
   /** A file with settings, one `NAME=value` a line. */
   readonly settingsFile: string;
+  /** Whether systemd keeps the ports open, by a unit of their own. */
+  readonly hasSockets?: boolean;
+}
+
+export interface ServicePorts {
+  readonly bind: string;
+  readonly httpPort: number;
+  readonly pgPort: number;
 }
 
 export interface ServicePlan {
   readonly unitFile: string;
   readonly settingsFile: string;
   readonly text: string;
+  /** The unit of the ports; null where Catnap opens them itself. */
+  readonly socket: { readonly file: string; readonly text: string } | null;
   /** What to do next, as commands. */
   readonly next: readonly string[];
   /** What does not work here, as sentences. */
@@ -30,6 +40,7 @@ export interface ServicePlan {
 }
 
 export const serviceName = 'catnap.service';
+const socketName = 'catnap.socket';
 
 /** Systemd gives a service a group below the delegated one from this version on. */
 const subgroupVersion = 254;
@@ -40,9 +51,11 @@ export interface ServiceRequest {
   readonly isRoot: boolean;
   /** Null where there is no systemd. */
   readonly systemdVersion: number | null;
+  /** The ports that systemd is to keep open; undefined for none. */
+  readonly ports?: ServicePorts | undefined;
 }
 
-export function planService({ account, entry, isRoot, systemdVersion }: ServiceRequest): ServicePlan {
+export function planService({ account, entry, isRoot, systemdVersion, ports }: ServiceRequest): ServicePlan {
   if (!isRoot && account !== undefined) throw new Error('--user needs root: only root can name the account');
   const isNamed = account !== undefined && account !== 'root';
   if (isNamed && !/^[a-z_][a-z0-9_-]{0,31}$/i.test(account)) throw new Error(`--user ${account} is not an account`);
@@ -53,15 +66,18 @@ export function planService({ account, entry, isRoot, systemdVersion }: ServiceR
     account: isNamed ? account : null,
     isOfMachine: isRoot,
     settingsFile: join(folder, isRoot ? 'catnap.env' : 'catnap/settings.env'),
+    hasSockets: ports !== undefined,
   };
+  const units = join(folder, isRoot ? 'systemd/system' : 'systemd/user');
   const control = isRoot ? 'systemctl' : 'systemctl --user';
   return {
-    unitFile: join(folder, isRoot ? 'systemd/system' : 'systemd/user', serviceName),
+    unitFile: join(units, serviceName),
     settingsFile: facts.settingsFile,
     text: renderUnit(facts),
+    socket: ports === undefined ? null : { file: join(units, socketName), text: renderSocketUnit(ports) },
     next: [
       `${control} daemon-reload`,
-      `${control} enable --now catnap`,
+      `${control} enable --now ${ports === undefined ? '' : `${socketName} `}catnap`,
       ...(isRoot ? [] : ['loginctl enable-linger   # so that it runs while you are not logged in']),
       `journalctl ${isRoot ? '' : '--user '}-u catnap -f   # its log`,
     ],
@@ -82,13 +98,14 @@ function notesOn(entry: string, systemdVersion: number | null, isAsRoot: boolean
   return notes;
 }
 
-export function renderUnit({ node, entry, account, isOfMachine, settingsFile }: ServiceFacts): string {
+export function renderUnit({ node, entry, account, isOfMachine, settingsFile, hasSockets }: ServiceFacts): string {
   const isAsRoot = isOfMachine && account === null;
   const lines = [
     '# Written by `catnap service install`. Settings belong into the file that EnvironmentFile names.',
     '[Unit]',
     'Description=Catnap, serverless Postgres',
     ...(isOfMachine ? ['Wants=network-online.target', 'After=network-online.target'] : []),
+    ...(hasSockets ? [`Requires=${socketName}`, `After=${socketName}`] : []),
     '',
     '[Service]',
     'Type=exec',
@@ -120,6 +137,25 @@ export function renderUnit({ node, entry, account, isOfMachine, settingsFile }: 
   return `${lines.join('\n')}\n`;
 }
 
+/** Clients that connect while Catnap is replaced wait in the kernel's queue, which is as long as Catnap's own. */
+export function renderSocketUnit({ bind, httpPort, pgPort }: ServicePorts): string {
+  const host = bind.includes(':') ? `[${bind}]` : bind;
+  const lines = [
+    '# Written by `catnap service install --sockets`. The ports are those of CATNAP_HTTP_PORT and CATNAP_PG_PORT.',
+    '[Unit]',
+    'Description=Ports of Catnap, which stay open while it is replaced',
+    '',
+    '[Socket]',
+    ...[httpPort, pgPort].map((port) => `ListenStream=${host}:${port}`),
+    'Backlog=4096',
+    ...(bind.includes(':') ? ['BindIPv6Only=both'] : []),
+    '',
+    '[Install]',
+    'WantedBy=sockets.target',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
 /** As a word of a command line in a unit: blanks, quotes, and signs that systemd would replace. */
 function word(text: string): string {
   const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$');
@@ -133,9 +169,10 @@ export async function findSystemdVersion(): Promise<number | null> {
   return version === undefined ? null : Number(version);
 }
 
-export async function installService({ unitFile, settingsFile, text }: ServicePlan): Promise<void> {
+export async function installService({ unitFile, settingsFile, text, socket }: ServicePlan): Promise<void> {
   await mkdir(dirname(unitFile), { recursive: true });
   await writeFile(unitFile, text, { mode: 0o644 });
+  if (socket !== null) await writeFile(socket.file, socket.text, { mode: 0o644 });
   await mkdir(dirname(settingsFile), { recursive: true });
   // Keys may be in it. One that is there stays as it is.
   const empty = '# Settings of Catnap, one a line, such as CATNAP_HTTP_PORT=7070. The README lists them.\n';

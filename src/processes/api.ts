@@ -14,12 +14,15 @@ import { drainOf } from '../lib/drain.ts';
 import { ProcessRegistry } from '../lib/process-metrics.ts';
 import { makeProviders } from './auth-clients.ts';
 import { authProviderParts } from './auth-provider.ts';
+import { holdProgram } from './cached-modules.ts';
 import { driverChannel } from './channel/driver-channel.ts';
 import type { ProcessParts, RunningProcess } from './parts.ts';
 
 const keyUseFlushMs = 10_000;
 /** Read while loading, because the process drops its privileges before it begins. */
 const consoleFiles = readConsoleFiles(new URL('../console/', import.meta.url));
+/** Opened while loading for the same reason, and loaded by the first agent: most installations have none. */
+const agents = holdProgram<typeof import('../cli/mcp/served.ts')>('cli/mcp/served');
 
 export async function startApi({ core, log, init, channel }: ProcessParts): Promise<RunningProcess> {
   const { clock } = core;
@@ -47,6 +50,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     readLog: (ref, limit) => driver.readLog(ref, limit),
     sessions: { read: readSessions, signal: signalSession },
     dumpSchema: makeSchemaReader(core, waker, makeDump(config)),
+    answerAgent: (message) => agents().answerMessage(message),
     authProvider,
     proxySockets,
     consoleFiles,

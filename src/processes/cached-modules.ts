@@ -3,7 +3,7 @@
  * processor time that a start takes, and V8 can keep the result: `scripts/make-code-caches.mjs` writes one file for
  * each that it was made from. V8 refuses a cache of another version or of other flags, and then compiles as usual.
  */
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -42,9 +42,49 @@ export function loadProgram(name: string): unknown {
   return createLoader()(name);
 }
 
+/**
+ * For what a process may need once it has given up the right to read the program: opens its file now, and returns a
+ * function that loads the module. The file needs no other of the program (`apart` in `scripts/build.mjs`).
+ */
+export function holdProgram<Module>(name: string): () => Module {
+  const path = join(root, `program/${name}.js`);
+  const files = { text: openSync(path, 'r'), cache: openCache(path) };
+  let exports: Module | undefined;
+  return () => {
+    exports ??= loadHeld<Module>(path, files);
+    return exports;
+  };
+}
+
+interface HeldFiles {
+  readonly text: number;
+  readonly cache: number | undefined;
+}
+
+function loadHeld<Module>(path: string, { text, cache }: HeldFiles): Module {
+  const cached = cache === undefined ? undefined : readFileSync(cache);
+  const script = compileText(path, readFileSync(text, 'utf8'), cached);
+  closeSync(text);
+  if (cache !== undefined) closeSync(cache);
+  const module = { exports: {} };
+  const outside = createRequire(join(root, 'bin.js'));
+  script.runInThisContext()(module.exports, outside, module, path, dirname(path));
+  return module.exports as Module;
+}
+
+function openCache(path: string): number | undefined {
+  try {
+    return openSync(cachePathOf(path), 'r');
+  } catch {
+    return undefined;
+  }
+}
+
 function compile(path: string): Script {
-  const text = readFileSync(path, 'utf8');
-  const cachedData = readCache(path);
+  return compileText(path, readFileSync(path, 'utf8'), readCache(path));
+}
+
+function compileText(path: string, text: string, cachedData: Buffer | undefined): Script {
   return new Script(`(function (exports, require, module, __filename, __dirname) {${text}\n})`, {
     filename: path,
     ...(cachedData !== undefined && { cachedData }),

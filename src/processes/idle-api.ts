@@ -47,6 +47,7 @@ export async function buildIdleApi(): Promise<App> {
     readLog: nothing,
     sessions: { read: nothing, signal: nothing },
     dumpSchema: nothing,
+    answerAgent: nothing,
     awaitOperation: nothing,
     providers: makeProviders({ ...secrets, config }),
   });

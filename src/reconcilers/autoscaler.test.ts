@@ -114,7 +114,7 @@ describe('the autoscaler', () => {
     expect(resizes()).toBe(before + 3);
   });
 
-  test('out of memory, it grows at once; with nothing to be had, the kernel is let to choose', async () => {
+  test('out of memory, it grows at once; where there is no more memory, the kernel chooses what to end', async () => {
     const { driver, endpoint, machine, turn, row, limits } = await stage();
     await turn();
     driver.usage.set(endpoint.id, { usedBytes: 0.98 * gib, isPaused: true });

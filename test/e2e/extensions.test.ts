@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { locateEmbedded } from '../../src/compute/local/host/postgres/builds.ts';
 import { whyNotLoadable } from '../../src/compute/local/host/postgres/library-check.ts';
-import { placesOf } from '../../src/compute/local/host/postgres/machine-extensions.ts';
+import { extensionFoldersOf } from '../../src/compute/local/host/postgres/machine-extensions.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -14,7 +14,7 @@ const patienceMs = 600_000;
 
 const majors = await Promise.all(
   [17, 18].map(async (major) => {
-    const files = placesOf(major, { roots: {} }).map(({ libraries }) => join(libraries, 'vector.so'));
+    const files = extensionFoldersOf(major, { roots: {} }).map(({ libraries }) => join(libraries, 'vector.so'));
     const library = files.find((file) => existsSync(file));
     if (library === undefined) return { major, isHere: false };
     return { major, isHere: (await whyNotLoadable(join(locateEmbedded(major), 'bin/postgres'), library)) === null };

@@ -1,6 +1,4 @@
 /** The MCP server, driven by the client of the official SDK: over standard input and output, and what it refuses. */
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -10,9 +8,9 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../src/cli/kit/client.ts';
 import type { AccessLevel } from '../../src/cli/mcp/access.ts';
-import { listenForMcp } from '../../src/cli/mcp/http.ts';
 import { readKey } from '../../src/cli/mcp/key.ts';
 import { createMcpServer } from '../../src/cli/mcp/server.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -255,36 +253,44 @@ test('a key of limited scope gets the tools that make sense with it, and is held
 });
 
 describe('over HTTP', () => {
-  let server: Server;
-  let address: URL;
-
-  beforeAll(async () => {
-    const clientFor = (key: string) => createClient({ url: url(), apiKey: async () => key });
-    server = await listenForMcp({ host: '127.0.0.1', port: 0, version: '1.2.3', access: 'read', clientFor });
-    address = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
-  });
-  afterAll(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-
-  test('serves whoever has a key, with the rights of that key', async () => {
-    const headers = { authorization: `Bearer ${await program.apiKey()}` };
+  async function connectOver(query: string, key: string): Promise<Client> {
+    const headers = { authorization: `Bearer ${key}` };
     const client = new Client({ name: 'test', version: '1' });
+    const address = new URL(`/mcp${query}`, url());
     await client.connect(new StreamableHTTPClientTransport(address, { requestInit: { headers } }) as Transport);
     open.push(client);
+    return client;
+  }
+
+  test('the API serves whoever has a key, with the rights of that key', async () => {
+    const client = await connectOver('', await program.apiKey());
     expect(await namesOf(client)).toContain('run_sql');
     expect(await namesOf(client)).not.toContain('execute_sql');
     expect((await call(client, 'run_sql', { sql: 'SELECT 6 * 7 AS n' })).data.rows).toEqual([[42]]);
+    const refused = await call(client, 'run_sql', { sql: 'DELETE FROM cats' });
+    expect(refused).toMatchObject({ isError: true, text: expect.stringContaining('read-only transaction') });
   });
 
-  test('tells nothing to anybody else', async () => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
-    const ask = async (path: string, init: RequestInit) => (await fetch(new URL(path, address), init)).status;
-    const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-    expect(await ask('/mcp', { method: 'POST', body, headers: json })).toBe(401);
-    expect(await ask('/mcp', { method: 'POST', body, headers: { ...json, authorization: 'Bearer wrong' } })).toBe(401);
-    expect(await ask('/mcp', { method: 'GET' })).toBe(405);
-    expect(await ask('/', { method: 'POST', body, headers: json })).toBe(404);
+  test('an agent makes a branch and works there, in the project that the address names', async () => {
+    const { key } = (await program.api('POST', '/api_keys', { key_name: 'remote', scope: 'branches' })).body;
+    const client = await connectOver(`?access=branch&project=${projectId}`, key);
+    expect((await call(client, 'create_branch', { name: 'remote' })).data).toMatchObject({ state: 'ready' });
+    const place = { branch: 'remote' };
+    expect((await call(client, 'execute_sql', { ...place, sql: 'DELETE FROM cats' })).data.command).toBe('DELETE 2');
+    expect((await call(client, 'delete_branch', place)).isError).toBe(false);
+    expect(await ask(uri, 'SELECT count(*) FROM cats')).toBe('2');
+  });
+
+  test('a project that lets certain addresses in lets no agent in from another', async () => {
+    const path = `/projects/${projectId}`;
+    const allow = (ips: readonly string[]) =>
+      program.api('PATCH', path, { project: { settings: { allowed_ips: { ips, protected_branches_only: false } } } });
+    const client = await connectOver('', await program.apiKey());
+    await allow(['192.0.2.1']);
+    await eventually(async () => {
+      const { text } = await call(client, 'run_sql', { sql: 'SELECT 1' });
+      expect(text).toContain('not allowed');
+    });
+    await allow([]);
   });
 });

@@ -3,7 +3,17 @@
  * of other packages.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +22,7 @@ import type { freshBranch as declared } from '../../bin/testing.mjs';
 import { renderLicenses } from '../../scripts/render-licenses.mjs';
 import { describePackages, installedFolders, readLock } from '../../scripts/third-party.mjs';
 import { freshBranch } from '../../src/processes/testing.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -85,6 +96,16 @@ test('runs without compiler, bundler and sources, and says which commit it is', 
   expect(await ask(body.connection_uris[0].connection_uri, 'SELECT 6 * 7')).toBe('42');
   const page = await fetch(`http://127.0.0.1:${program.httpPort}/`);
   expect(await page.text()).toContain('<script type="module"');
+});
+
+test('is not restarted by SIGUSR2 when another program has taken its place on the disk', async () => {
+  const pids = await program?.processPids('api');
+  const child = join(unpacked, 'dist/processes/child.js');
+  copyFileSync(child, `${child}.new`);
+  renameSync(`${child}.new`, child);
+  process.kill(program?.pid ?? 0, 'SIGUSR2');
+  await eventually(() => expect(program?.output).toContain('the program on the disk is another one now'));
+  expect(await program?.processPids('api')).toEqual(pids);
 });
 
 test('gives tests of other packages a fresh branch', async () => {

@@ -96,6 +96,7 @@ export async function makeAuthProvider(
     authProvider: parts,
     providers: testProviders(),
     dumpSchema: async () => '',
+    answerAgent: async () => ({ status: 202, headers: {}, body: '' }),
     awaitOperation: async () => ({ status: 'gone', error: null }),
   });
   const call: Call = async (method, path, headers = {}, body) => {

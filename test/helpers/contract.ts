@@ -143,6 +143,7 @@ export async function makeApi(
     version: '0.0.0-test',
     consoleFiles: noConsole,
     dumpSchema: async ({ branchName, database }) => `-- ${database}\nCREATE TABLE ${branchName} ();\n`,
+    answerAgent: async (message) => (await import('../../src/cli/mcp/served.ts')).answerMessage(message),
     keyUses: { record: () => {} },
     authProvider: makeAuthProviderParts(core),
     proxySockets: ['/nonexistent/proxy'],

@@ -74,3 +74,31 @@ export async function makeLoopDisk(kind: DiskKind, bytes: number): Promise<LoopD
     },
   };
 }
+
+const mebibyte = 1024 ** 2;
+
+/**
+ * A disk whose writes fail: it claims more room than there is behind it. Files can be written all the same, and only a
+ * sync reports that their data did not reach the disk.
+ */
+export async function makeFailingDisk(): Promise<Pick<LoopDisk, 'path' | 'remove'>> {
+  const place = await mkdtemp(join(tmpdir(), 'cd-'));
+  const [behind, path] = [join(place, 'b'), join(place, 'd')];
+  for (const folder of [behind, path]) await mkdir(folder);
+  await runProgram('mount', ['-t', 'tmpfs', '-o', `size=${24 * mebibyte}`, 'tmpfs', behind]);
+  const image = join(behind, 'image');
+  const handle = await open(image, 'wx', 0o600);
+  await handle.truncate(200 * mebibyte);
+  await handle.close();
+  // With a journal the filesystem would end all writes at the first failure.
+  const [maker = '', ...args] = makers.ext4;
+  await runProgram(maker, [...args, '-O', '^has_journal', image]);
+  await runProgram('mount', ['-t', 'ext4', '-o', 'loop,noatime,errors=continue', image, path]);
+  return {
+    path,
+    remove: async () => {
+      await unmountUnder(place);
+      await rm(place, { recursive: true, force: true });
+    },
+  };
+}

@@ -6,19 +6,38 @@ import { chown, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
+import { bindSharedPort, type SharedPort } from '../../src/processes/parent/shared-port.ts';
 import { validateReply } from './contract.ts';
 import { eventually, usualDeadlineMs } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import { takeSystem } from './prepared-system.ts';
+import { noteEnd, noteStart } from './running-programs.ts';
 import { makeTempHome, type TempHome } from './temp-home.ts';
 
 const builtHere = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 const startMsMax = 180_000;
+/** Of the log, after a failure. */
+const lastWords = 6_000;
+const describeMsMax = 5_000;
+
+const ended = ['finished', 'error', 'cancelled', 'skipped'];
 
 export interface Reply {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: tests read what they expect, and the contract is checked before.
   readonly body: any;
+}
+
+interface Place {
+  /** A folder on the filesystem that the home is to be on. */
+  readonly under?: string;
+  readonly ownBuilds?: boolean;
+  /** An ordinary user who runs it, and who needs builds of their own. */
+  readonly uid?: number;
+  /** Another copy of the program. */
+  readonly entry?: string;
+  /** Opens the ports here and passes them on, as a service manager does. */
+  readonly passesPorts?: boolean;
 }
 
 /** One data home and its ports; the program in it may be started, killed and started again. */
@@ -29,6 +48,7 @@ export class Program {
   readonly #env: Readonly<Record<string, string>>;
   readonly #uid: number | undefined;
   readonly #entry: string;
+  readonly #passed: readonly SharedPort[];
   #child: ChildProcess | undefined;
   output = '';
 
@@ -36,7 +56,7 @@ export class Program {
     home: TempHome,
     ports: readonly [number, number],
     env: Readonly<Record<string, string>>,
-    { uid, entry = builtHere }: { readonly uid?: number; readonly entry?: string },
+    { uid, entry = builtHere, passesPorts }: Pick<Place, 'uid' | 'entry' | 'passesPorts'>,
   ) {
     this.home = home;
     this.#uid = uid;
@@ -44,21 +64,10 @@ export class Program {
     this.httpPort = ports[0];
     this.pgPort = ports[1];
     this.#env = env;
+    this.#passed = passesPorts === true ? ports.flatMap((port) => bindSharedPort('127.0.0.1', port) ?? []) : [];
   }
 
-  /**
-   * `under` is a folder on the filesystem that the home shall be on. `uid` is an ordinary user who runs it, and who
-   * needs builds of their own. `entry` is another copy of the program.
-   */
-  static async create(
-    env: Readonly<Record<string, string>> = {},
-    place: {
-      readonly under?: string;
-      readonly ownBuilds?: boolean;
-      readonly uid?: number;
-      readonly entry?: string;
-    } = {},
-  ): Promise<Program> {
+  static async create(env: Readonly<Record<string, string>> = {}, place: Place = {}): Promise<Program> {
     const shared = inject('sharedBuildsHome');
     const home = await makeTempHome({ share: shared, ...place });
     if (place.ownBuilds !== true) await takeSystem(shared, home.path);
@@ -71,26 +80,43 @@ export class Program {
     return this.#child?.pid ?? 0;
   }
 
-  /** Resolves when the banner is printed. */
-  async start(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<void> {
+  /** For this program, and for commands beside it. */
+  get environment(): Readonly<Record<string, string | undefined>> {
+    return {
+      PATH: process.env.PATH,
+      HOME: this.home.path,
+      CATNAP_HOME: this.home.path,
+      CATNAP_HTTP_PORT: String(this.httpPort),
+      CATNAP_PG_PORT: String(this.pgPort),
+      CATNAP_LOG_LEVEL: 'warn',
+      // The same on every machine, unless a test says otherwise.
+      CATNAP_PROXIES: '1',
+      CATNAP_EXTENSIONS_17: 'off',
+      CATNAP_EXTENSIONS_18: 'off',
+      CATNAP_PROXY_RUNTIME: process.env.CATNAP_TEST_PROXY_RUNTIME ?? 'auto',
+      ...this.#env,
+    };
+  }
+
+  /** Resolves when the banner is printed. `entry` is another program on the same home. */
+  async start(
+    args: readonly string[] = [],
+    env: Readonly<Record<string, string>> = {},
+    entry = this.#entry,
+  ): Promise<void> {
     this.output = '';
-    const child = spawn(process.execPath, [this.#entry, 'up', ...args], {
+    noteStart(this);
+    const words = [process.execPath, entry, 'up', ...args];
+    // The variable names the process that the sockets are for, whose number only the process itself knows before.
+    const passing = ['/bin/sh', '-c', 'LISTEN_PID=$$ exec "$@"', 'sh', ...words];
+    const [program = '', ...rest] = this.#passed.length === 0 ? words : passing;
+    const child = spawn(program, rest, {
       env: {
-        PATH: process.env.PATH,
-        HOME: this.home.path,
-        CATNAP_HOME: this.home.path,
-        CATNAP_HTTP_PORT: String(this.httpPort),
-        CATNAP_PG_PORT: String(this.pgPort),
-        CATNAP_LOG_LEVEL: 'warn',
-        // The same on every machine, unless a test says otherwise.
-        CATNAP_PROXIES: '1',
-        CATNAP_EXTENSIONS_17: 'off',
-        CATNAP_EXTENSIONS_18: 'off',
-        CATNAP_PROXY_RUNTIME: process.env.CATNAP_TEST_PROXY_RUNTIME ?? 'node',
-        ...this.#env,
+        ...this.environment,
+        ...(this.#passed.length > 0 && { LISTEN_FDS: String(this.#passed.length) }),
         ...env,
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', ...this.#passed.map(({ fd }) => fd)],
       ...(this.#uid !== undefined && { uid: this.#uid, gid: this.#uid }),
     });
     this.#child = child;
@@ -129,7 +155,9 @@ export class Program {
 
   /** Ends everything that belongs to the home, tenants' servers too, and removes it. */
   async destroy(): Promise<void> {
+    noteEnd(this);
     await this.killHard();
+    for (const port of this.#passed) port.close();
     const told = new Set<number>();
     // Looked for again and again: one may have been about to start when the program was killed.
     await eventually(async () => {
@@ -178,13 +206,29 @@ export class Program {
     await eventually(
       async () => {
         const { body } = await this.api('GET', `/projects/${projectId}/operations?limit=1000`);
-        const open = body.operations.filter(
-          (operation: { status: string }) => !['finished', 'error', 'cancelled', 'skipped'].includes(operation.status),
-        );
+        const open = body.operations.filter(({ status }: { status: string }) => !ended.includes(status));
         if (open.length > 0) throw new Error(`operations are not finished: ${JSON.stringify(open)}`);
       },
       { deadlineMs },
     );
+  }
+
+  /** The end of its log, and operations that have not ended. */
+  async describe(): Promise<string> {
+    const reading = this.#unfinished().catch((error: Error) => error.message);
+    const late = new Promise<string>((resolve) => {
+      setTimeout(() => resolve('the API does not answer'), describeMsMax).unref();
+    });
+    return `${await Promise.race([reading, late])}\n${this.output.slice(-lastWords)}`;
+  }
+
+  async #unfinished(): Promise<string> {
+    const { body } = await this.api('GET', '/projects?limit=10');
+    const lists = await Promise.all(
+      body.projects.map(({ id }: { id: string }) => this.api('GET', `/projects/${id}/operations?limit=20`)),
+    );
+    const isOpen = ({ status }: { status: string }) => !ended.includes(status);
+    return JSON.stringify(lists.flatMap((reply: Reply) => reply.body.operations.filter(isOpen)));
   }
 
   /** Postgres servers that run on this home's directories, found by their command lines. */
@@ -198,12 +242,12 @@ export class Program {
   }
 
   /** Child processes of this program, by the name that they were started with. */
-  async processPids(role: string): Promise<number[]> {
+  async processPids(name: string): Promise<number[]> {
     const parent = String(this.pid);
     // On Bun, options stand before it.
     const candidates = findProcesses((words) => {
-      const place = words.findIndex((word) => word.endsWith('/child.js'));
-      return place > 0 && words[place + 1] === role;
+      const index = words.findIndex((word) => word.endsWith('/child.js'));
+      return index > 0 && words[index + 1] === name;
     });
     const isOurs = async (pid: number) =>
       (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1] === parent;

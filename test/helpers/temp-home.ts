@@ -19,7 +19,7 @@ export interface TempHome {
 /**
  * `share` names a home whose binaries and templates are used in place: `inject('sharedBuildsHome')` saves each test
  * file a copy of 60 MB and an initdb. `ownBuilds` is for a test that changes them. `under` is a folder on the
- * filesystem that the home shall be on.
+ * filesystem that the home is to be on.
  */
 export async function makeTempHome(
   options: { share?: string; ownBuilds?: boolean; under?: string | undefined } = {},

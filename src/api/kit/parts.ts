@@ -11,6 +11,7 @@ import type { Config } from '../../lib/config.ts';
 import type { EndpointId, ProjectId } from '../../lib/ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { ExtensionFacts, LogEntry } from '../../lib/model.ts';
+import type { AnswerAgent } from './agents.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
 /** The settings, and what the parent found out about the machine. */
@@ -63,6 +64,8 @@ export interface ApiParts {
   readonly providers: Providers;
   /** Wakes the compute and reads the schema of a database as SQL. */
   readonly dumpSchema: (source: SchemaSource) => Promise<string>;
+  /** Answers what agents send to `/mcp`; loads what it needs for that with the first message. */
+  readonly answerAgent: AnswerAgent;
   /** Called at each use of a key, and must not block; core's `KeyUseRecorder` is one. */
   readonly keyUses: { record(keyId: number, from: string): void };
 }

@@ -21,7 +21,10 @@ export function write<T extends object>(
   work: (scope: CommandScope, caller: Caller) => Promise<T>,
 ): Promise<T> {
   const caller = callerOf(request);
-  return runCommand(parts.core, idempotencyOf(request, caller), (scope) => work(scope, caller));
+  return runCommand(parts.core, idempotencyOf(request, caller), async (scope) => {
+    await request.requireOwnBranch?.(scope);
+    return work(scope, caller);
+  });
 }
 
 /** For work that calls an outside service: it opens its own transactions, and none is open while it waits. */

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
 import { drain } from '../../../test/helpers/drain.ts';
+import { eventually } from '../../../test/helpers/eventually.ts';
 import { FakeDriver } from '../../compute/fake/fake-driver.ts';
+import { lockProject } from '../../db/projects.ts';
 import { dayMs } from '../../lib/clock.ts';
+import { asProjectId } from '../../lib/ids.ts';
 import { openOperations } from '../kit/key-needs.ts';
 
 let api: TestApi;
@@ -257,4 +260,27 @@ test('a console that was signed in to with a limited key lets nobody in by a lin
     return (await api.app.inject({ url: '/metrics', headers: forwarded })).statusCode;
   };
   expect([await metricsWith('read_only'), await metricsWith('sql')]).toEqual([200, 403]);
+});
+
+test('a branch that becomes protected while a limited key changes it is left alone', async () => {
+  const agent = await holderOf('branches');
+  const made = (await agent('POST', `${project}/branches`, { branch: { name: 'raced' } })).body.branch;
+  await drain(api.core, driver);
+  const { sql } = api.core.database;
+  const rename = async (name: string) => agent('PATCH', `${project}/branches/${made.id}`, { branch: { name } });
+  expect((await rename('raced again')).status).toBe(200);
+  let renaming: ReturnType<typeof rename> | undefined;
+  await api.core.database.transaction(async (tx) => {
+    await lockProject(tx, asProjectId(made.project_id));
+    // It has been let through, and waits for the project.
+    renaming = rename('too late');
+    await eventually(async () => {
+      const waiting = await sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(waiting).toHaveLength(1);
+    });
+    await tx`update branches set protected = true where id = ${made.id}`;
+  });
+  expect(await renaming).toMatchObject({ status: 403, body: { message: expect.stringContaining('scope branches') } });
+  expect((await agent('GET', `${project}/branches/${made.id}`)).body.branch.name).toBe('raced again');
 });

@@ -53,13 +53,13 @@ export interface PassOptions {
   readonly signal: AbortSignal;
 }
 
-export interface UploadPlace extends Sealed {
+export interface UploadTarget extends Sealed {
   /** For tests: base images of a few files that have several parts. */
   readonly partBytesMax?: number;
 }
 
 export class HistoryUpload {
-  readonly #at: UploadPlace;
+  readonly #at: UploadTarget;
   readonly #ref: HistoryRef;
   readonly #objects = new Map<string, StoredObject>();
   /** Bytes of each log file, before sealing, that the store has. */
@@ -80,7 +80,7 @@ export class HistoryUpload {
   #sending: { readonly name: string; bytesDone: number } | null = null;
 
   /** `document` is null where the store has none that can be trusted. */
-  constructor(at: UploadPlace, ref: HistoryRef, objects: readonly StoredObject[], document: HistoryDocument | null) {
+  constructor(at: UploadTarget, ref: HistoryRef, objects: readonly StoredObject[], document: HistoryDocument | null) {
     this.#at = at;
     this.#ref = ref;
     for (const object of objects) this.#remember(object);

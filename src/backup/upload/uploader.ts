@@ -13,7 +13,7 @@ import { type HistoryRef, homeKey, parseKey, systemProject } from '../layout.ts'
 import { SealBrokenError, seal } from '../seal/seal.ts';
 import { isFull, type StoredObject, StoreError } from '../store/object-store.ts';
 import { packFiles, type SmallFile } from '../tar.ts';
-import { type HistoryReport, HistoryUpload, type UploadPlace } from './history-upload.ts';
+import { type HistoryReport, HistoryUpload, type UploadTarget } from './history-upload.ts';
 import { type LocalHistory, listLocalHistories, readLocalHistory } from './local-tree.ts';
 import { SourceGoneError } from './source.ts';
 
@@ -37,7 +37,7 @@ export interface UploadReport {
   readonly now: Date;
 }
 
-export interface UploaderParts extends UploadPlace {
+export interface UploaderParts extends UploadTarget {
   /** Where the driver keeps histories. */
   readonly root: string;
   readonly claimant: Claimant;

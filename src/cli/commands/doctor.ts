@@ -10,15 +10,24 @@ export function addDoctor(program: Command, run: RunCommand): void {
     .action(() => run(showChecks));
 }
 
-async function showChecks({ parts, writer }: Session): Promise<number> {
-  const checks = await parts.doctor();
+async function showChecks(session: Session): Promise<number> {
+  return printChecks(session, await session.parts.doctor(), {
+    good: 'Catnap can run here.',
+    bad: (failed) => `Catnap cannot run here yet: ${failed} of these must be put right.`,
+  });
+}
+
+/** Prints each check, then what to do, then a verdict; returns the exit code. */
+export function printChecks(
+  { writer }: Session,
+  checks: readonly Check[],
+  verdict: { readonly good: string; readonly bad: (failed: number) => string },
+): number {
   writer.list(checks, { status: 'status', name: 'check', detail: 'found' }, 'There is nothing to check.');
   const advised = checks.filter((check) => check.status !== 'ok' && check.advice !== undefined);
   if (advised.length > 0) writer.remark(['', ...advised.map(adviceLine)].join('\n'));
   const failed = checks.filter((check) => check.status === 'fail').length;
-  writer.remark(
-    failed === 0 ? '\nCatnap can run here.' : `\nCatnap cannot run here yet: ${failed} of these must be put right.`,
-  );
+  writer.remark(`\n${failed === 0 ? verdict.good : verdict.bad(failed)}`);
   return failed === 0 ? 0 : 1;
 }
 

@@ -1,6 +1,6 @@
-/** `catnap mcp`: the MCP server, on standard input and output for a program to start, or over HTTP. */
+/** `catnap mcp`: the MCP server on standard input and output, for a program to start; the API serves it over HTTP. */
 import { once } from 'node:events';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { projectOption } from '../kit/options.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
 import { findProject } from '../kit/targets.ts';
@@ -9,23 +9,19 @@ import { type AccessLevel, accessLevels } from '../mcp/access.ts';
 interface Options {
   readonly access: AccessLevel;
   readonly project?: string;
-  readonly listen?: { readonly host: string; readonly port: number };
 }
 
 export function addMcp(program: Command, run: RunCommand): void {
   program
     .command('mcp')
-    .description('serve the Model Context Protocol to agents, on standard input and output or over HTTP')
+    .description('serve the Model Context Protocol to agents on standard input and output; over HTTP it is at /mcp')
     .option(...projectOption)
     .addOption(
       new Option('--access <level>', 'what the tools may do: read; branch, also other branches than the default; write')
         .choices(accessLevels)
         .default('read'),
     )
-    .option('--listen <port>', 'serve HTTP at this port, or address:port; each caller brings a key', parseListen)
-    .action((options: Options) =>
-      run((session) => (options.listen ? listen(session, options) : serve(session, options))),
-    );
+    .action((options: Options) => run((session) => serve(session, options)));
 }
 
 async function serve(session: Session, { access, project }: Options): Promise<undefined> {
@@ -44,21 +40,4 @@ async function serve(session: Session, { access, project }: Options): Promise<un
   await server.connect(new StdioServerTransport(parts.stdin, parts.stdout));
   await ended;
   await server.close();
-}
-
-async function listen(session: Session, { access, project, listen: place }: Options): Promise<undefined> {
-  if (place === undefined) return;
-  const { parts, withKey, writer } = session;
-  const { listenForMcp, mcpPath } = await import('../mcp/http.ts');
-  const server = await listenForMcp({ ...place, version: parts.version, access, project, clientFor: withKey });
-  writer.remark(`Agents are served at http://${place.host}:${place.port}${mcpPath}; Ctrl-C ends it.`);
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
-  server.close();
-  server.closeAllConnections();
-}
-
-function parseListen(text: string): { readonly host: string; readonly port: number } {
-  const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? [];
-  if (port === '' || Number(port) > 65_535) throw new InvalidArgumentError('Allowed: a port, or address:port.');
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
 }

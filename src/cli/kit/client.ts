@@ -8,7 +8,11 @@ export interface ClientOptions {
   /** Called only when a request needs it. */
   readonly apiKey: () => Promise<string>;
   readonly timeoutMs?: number;
+  /** How requests are sent, where it is not over the network. */
+  readonly fetch?: Fetch;
 }
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface ApiClient {
   readonly url: string;
@@ -57,6 +61,8 @@ const sqlTimeoutMs = 3_600_000;
 export function createClient(options: ClientOptions): ApiClient {
   const url = baseUrl(options.url);
   const timeoutMs = options.timeoutMs ?? 30_000;
+  const request = <Reply>(to: string, init: RequestInit, limitMs: number) =>
+    send<Reply>(options.fetch ?? fetch, to, init, limitMs);
   const callBeside = async <Reply>(method: string, path: string, body?: object): Promise<Reply> => {
     const headers = { authorization: `Bearer ${await options.apiKey()}`, ...(body && jsonBody) };
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
@@ -115,8 +121,8 @@ async function listProjects(get: ApiClient['get']): Promise<readonly ProjectList
   }
 }
 
-async function request<Reply>(url: string, init: RequestInit, timeoutMs: number): Promise<Reply> {
-  const reply = await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
+async function send<Reply>(via: Fetch, url: string, init: RequestInit, timeoutMs: number): Promise<Reply> {
+  const reply = await via(url, { ...init, signal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
     throw unreachable(new URL(url).origin, error, timeoutMs);
   });
   const text = await reply.text();

@@ -1,9 +1,9 @@
 /** Waits for work that a request has queued, and shows a person how it goes on. */
-import type { Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ApiClient } from './client.ts';
 import { CliFailure } from './failure.ts';
 import type { GetProjectOperationReply, Operation } from './generated.ts';
+import { progressLine } from './progress-line.ts';
 import type { Session } from './session.ts';
 
 const final: readonly Operation['status'][] = ['finished', 'error', 'cancelled', 'skipped'];
@@ -14,7 +14,7 @@ const longestPauseMs = 1_000;
 export async function waitFor({ client, parts }: Session, operations: readonly Operation[]): Promise<void> {
   const line = progressLine(parts.stderr);
   try {
-    await untilDone(client, operations, line.show);
+    await untilDone(client, operations, (at, count, now) => line.show(describeNow(at, count, now)));
   } finally {
     line.clear();
   }
@@ -52,15 +52,7 @@ function describeEnd({ action, status, error, id }: Operation): string {
   return `${words(action)} ended as ${status}${error === undefined ? '' : `: ${error}`} (operation ${id})`;
 }
 
-/** One line that is written over; nothing for programs, and where nobody looks. */
-function progressLine(stderr: Writable) {
-  const isSeen = 'isTTY' in stderr && stderr.isTTY === true;
-  const write = (text: string) => (isSeen ? void stderr.write(`\r\u001b[2K${text}`) : undefined);
-  return {
-    show: (at: number, count: number, { action, status, failures_count: failures }: Operation) => {
-      const tries = failures > 0 ? `, try ${failures + 1}` : '';
-      write(`${words(action)} (${at + 1} of ${count}): ${status}${tries} …`);
-    },
-    clear: () => write(''),
-  };
+function describeNow(at: number, count: number, { action, status, failures_count: failures }: Operation): string {
+  const tries = failures > 0 ? `, try ${failures + 1}` : '';
+  return `${words(action)} (${at + 1} of ${count}): ${status}${tries} …`;
 }

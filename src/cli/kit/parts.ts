@@ -180,15 +180,80 @@ export interface ServicePlan {
   readonly unitFile: string;
   readonly settingsFile: string;
   readonly text: string;
+  readonly socket: { readonly file: string; readonly text: string } | null;
   readonly next: readonly string[];
   readonly notes: readonly string[];
 }
 
 /** What `catnap service` needs from the machine; failures are for people to read. */
 export interface ServiceParts {
-  /** `account` is whom it is to run as; undefined for the user who asks. */
-  readonly plan: (account: string | undefined) => Promise<ServicePlan>;
+  /** `account` is whom it is to run as; undefined for the user who asks. `keepsPorts`: systemd keeps the ports open. */
+  readonly plan: (account: string | undefined, keepsPorts: boolean) => Promise<ServicePlan>;
   readonly install: (plan: ServicePlan) => Promise<void>;
+}
+
+export interface EjectPlace {
+  readonly projectId: string;
+  readonly branchId: string;
+  readonly folder: string;
+  readonly account: string | undefined;
+}
+
+export interface Ejected {
+  readonly folder: string;
+  readonly program: string;
+  readonly superuser: string;
+  readonly password: string;
+  readonly account: string | null;
+}
+
+/** What `catnap eject` needs from the machine; failures are for people to read. */
+export interface EjectParts {
+  readonly check: (place: EjectPlace) => Promise<void>;
+  /** The compute is suspended. */
+  readonly copy: (
+    request: EjectPlace & { readonly endpointId: string; readonly pgVersion: number },
+  ) => Promise<Ejected>;
+}
+
+export interface ImportRequest {
+  /** Connection strings. */
+  readonly source: string;
+  readonly target: string;
+  readonly withoutLargeObjects: boolean;
+  /** `auto` follows the changes of the source where it permits that. */
+  readonly method: 'auto' | 'replication' | 'copy';
+  /** Called when the target has what the source has; changes are followed until it resolves. */
+  readonly whenCaughtUp: () => Promise<void>;
+}
+
+export interface ImportProgress {
+  readonly phase: 'check' | 'structure' | 'rows' | 'indexes' | 'changes' | 'views' | 'rules' | 'finish';
+  readonly name: string;
+  readonly done: number;
+  readonly of: number;
+  readonly bytes?: number;
+  readonly bytesOf?: number;
+}
+
+export interface ImportReport {
+  readonly tables: number;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly method: 'replication' | 'copy';
+  readonly isResumed: boolean;
+  /** What did not come along, or differs, as sentences. */
+  readonly notes: readonly string[];
+}
+
+/** What `catnap upgrade` needs from the machine; failures are for people to read. */
+export interface UpgradeParts {
+  readonly check: () => Promise<readonly Check[]>;
+  /** `to` is a version or a commit; undefined for the program before. */
+  readonly undo: (
+    to: string | undefined,
+    say: (line: string) => void,
+  ) => Promise<{ readonly release: string; readonly migrations: readonly string[] }>;
 }
 
 export interface CliParts {
@@ -212,6 +277,13 @@ export interface CliParts {
   readonly restore: RestoreParts;
   readonly backup: BackupParts;
   readonly service: ServiceParts;
+  readonly eject: EjectParts;
+  /** Copies a database between any two servers; failures are for people to read. */
+  readonly importDatabase: (
+    request: ImportRequest,
+    report: (progress: ImportProgress) => void,
+  ) => Promise<ImportReport>;
+  readonly upgrade: UpgradeParts;
   /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */
   readonly recoverKey: () => Promise<{ readonly key: string; readonly isNew: boolean }>;
   readonly stdin: Readable & { readonly isTTY?: boolean };

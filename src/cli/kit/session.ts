@@ -19,8 +19,6 @@ export interface Session {
   readonly writer: Writer;
   readonly format: OutputFormat;
   readonly client: ApiClient;
-  /** The same API with another key. */
-  readonly withKey: (key: string) => ApiClient;
   /** What the current folder is linked to. */
   readonly link: Link | null;
 }
@@ -30,7 +28,6 @@ export type RunCommand = (work: (session: Session) => Promise<number | undefined
 
 export function openSession(parts: CliParts, options: SharedOptions): Session {
   const format = options.json ? 'json' : options.output;
-  const url = options.apiUrl ?? parts.url;
   return {
     parts,
     format,
@@ -39,9 +36,8 @@ export function openSession(parts: CliParts, options: SharedOptions): Session {
       return readLink(parts.folder);
     },
     writer: createWriter(parts.stdout, format, parts.asCalledHere),
-    withKey: (key) => createClient({ url, apiKey: async () => key }),
     client: createClient({
-      url,
+      url: options.apiUrl ?? parts.url,
       apiKey: async () => options.apiKey ?? parts.apiKey ?? readKeyFile(parts.home),
     }),
   };

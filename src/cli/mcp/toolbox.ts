@@ -101,7 +101,7 @@ export class Toolbox {
     const which = branch.default ? 'the default branch' : 'a protected branch';
     throw new CliFailure(
       `${branch.name} is ${which}, and this server may change other branches only: make a branch of it, or have the ` +
-        'server started with --access write',
+        'server started with --access write (at /mcp: ?access=write)',
     );
   }
 }

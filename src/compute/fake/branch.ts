@@ -1,5 +1,6 @@
 /** The data of a branch in the fake driver: roles, databases and tables of users. */
 
+import { withDetails } from '../../lib/errors.ts';
 import type { ReplicationSlot, ServerCatalog } from '../../lib/model.ts';
 import type { ChangesAfter, UserChange, UsersTable } from '../../lib/users-sync.ts';
 import type { BranchReceipt, CatalogChange, DesiredRole } from '../interface/driver.ts';
@@ -48,7 +49,9 @@ export function applyChange(branch: FakeBranch, change: CatalogChange): void {
   for (const { name, renameFrom, ownerName } of change.databases) {
     if (!roles.has(ownerName)) throw new Error(`role "${ownerName}" does not exist`);
     if (renameFrom !== null && renameFrom !== name && databases.has(renameFrom)) {
-      if (databases.has(name)) throw new Error(`database already exists; database_name:"${name}"`);
+      if (databases.has(name)) {
+        throw new ServerRefusalError(withDetails('database already exists', { database_name: name }), '42P04');
+      }
       databases.delete(renameFrom);
     }
     databases.set(name, ownerName);

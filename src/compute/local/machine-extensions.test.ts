@@ -11,7 +11,7 @@ import { newBranchId, newEndpointId } from '../../lib/ids.ts';
 import { Bench, ownerAndDatabase } from '../contract/bench.ts';
 import { LocalDriver } from './driver/local-driver.ts';
 import { locateEmbedded } from './host/postgres/builds.ts';
-import { placeInTree, placesOf } from './host/postgres/machine-extensions.ts';
+import { extensionFoldersOf, foldersInTree } from './host/postgres/machine-extensions.ts';
 
 let root: string;
 let subject: LocalSubject;
@@ -31,16 +31,16 @@ afterAll(async () => {
 });
 
 async function addExtension(name: string, change: (library: string) => string = (library) => library): Promise<void> {
-  const [place] = placesOf(17, { roots: { 17: [root] } });
-  if (place === undefined) throw new Error('there is no place');
-  await mkdir(place.scripts, { recursive: true });
-  await mkdir(place.libraries, { recursive: true });
+  const [folders] = extensionFoldersOf(17, { roots: { 17: [root] } });
+  if (folders === undefined) throw new Error('there are no folders');
+  await mkdir(folders.scripts, { recursive: true });
+  await mkdir(folders.libraries, { recursive: true });
   const control = `default_version = '1.0'\nmodule_pathname = '$libdir/${name}'\n`;
-  await writeFile(join(place.scripts, `${name}.control`), control);
+  await writeFile(join(folders.scripts, `${name}.control`), control);
   const script = `CREATE FUNCTION ${name}_touch() RETURNS trigger AS 'MODULE_PATHNAME', 'moddatetime' LANGUAGE C;`;
-  await writeFile(join(place.scripts, `${name}--1.0.sql`), script);
-  const real = await readFile(join(placeInTree(locateEmbedded(17)).libraries, 'moddatetime.so'), 'latin1');
-  await writeFile(join(place.libraries, `${name}.so`), change(real), 'latin1');
+  await writeFile(join(folders.scripts, `${name}--1.0.sql`), script);
+  const real = await readFile(join(foldersInTree(locateEmbedded(17)).libraries, 'moddatetime.so'), 'latin1');
+  await writeFile(join(folders.libraries, `${name}.so`), change(real), 'latin1');
 }
 
 const touched = `INSERT INTO t VALUES (1, '2000-01-01'); UPDATE t SET n = 2`;

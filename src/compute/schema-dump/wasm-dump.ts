@@ -39,12 +39,20 @@ function findLibrary(): string {
 
 export const wasmMajor = program?.major ?? 0;
 
+/** A whole schema, and nothing else. */
+const schemaOnly = ['--schema-only'];
+
 export interface DumpLimits {
   readonly bytesMax: number;
   readonly timeoutMs: number;
 }
 
-export async function dumpByWasm({ socket, greeting }: WireSession, limits: DumpLimits): Promise<string> {
+/** `args` are those of pg_dump, as far as they are not about the connection. */
+export async function dumpByWasm(
+  { socket, greeting }: WireSession,
+  limits: DumpLimits,
+  args: readonly string[] = schemaOnly,
+): Promise<string> {
   if (program === null) throw new Error('the WebAssembly pg_dump is not installed');
   const { port1: ours, port2: theirs } = new MessageChannel();
   const signal = new SharedArrayBuffer(4);
@@ -59,7 +67,7 @@ export async function dumpByWasm({ socket, greeting }: WireSession, limits: Dump
     signal,
     port: theirs,
     bytesMax: limits.bytesMax,
-    args: ['--schema-only'],
+    args,
   };
   // The library uses the name of its own file to find others.
   const text = `const module = { exports: {} }, __filename = '/pg_dump.cjs';

@@ -1,9 +1,11 @@
 /**
- * A session of Postgres's wire protocol, logged in with SCRAM-SHA-256, whose socket stays open for the caller to use.
- * What the server sent about itself is kept, for the caller to repeat.
+ * A session of Postgres's wire protocol, logged in as the server asks for it, whose socket stays open for the caller to
+ * use. What the server sent about itself is kept, for the caller to repeat.
  */
-import { randomBytes } from 'node:crypto';
-import { connect, type Socket } from 'node:net';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { deriveKeys, hmac, sha256 } from '../../lib/scram-verifier.ts';
 import type { Login } from '../server/admin-session.ts';
 
@@ -15,10 +17,19 @@ export interface WireSession {
 
 const loginMsMax = 10_000;
 
-export async function openWireSession(path: string, login: Login, options: string): Promise<WireSession> {
-  const socket = connect({ path });
-  socket.setTimeout(loginMsMax, () => socket.destroy(new Error('the server does not answer')));
+/** A server elsewhere. Without `verify-full` its certificate is not checked, as libpq does it. */
+export interface WireAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: 'disable' | 'prefer' | 'require' | 'verify-full';
+}
+
+/** `to` is the path of a socket, or a server elsewhere; `options` as libpq has them. */
+export async function openWireSession(to: string | WireAddress, login: Login, options: string): Promise<WireSession> {
+  const plain = typeof to === 'string' ? connect({ path: to }) : connect({ host: to.host, port: to.port });
+  let socket = limited(plain);
   try {
+    if (typeof to !== 'string' && to.tls !== 'disable') socket = await secured(plain, to);
     const greeting = await logIn(socket, login, options);
     socket.setTimeout(0);
     return { socket, greeting };
@@ -28,6 +39,29 @@ export async function openWireSession(path: string, login: Login, options: strin
   }
 }
 
+function limited(socket: Socket): Socket {
+  return socket.setTimeout(loginMsMax, () => socket.destroy(new Error('the server does not answer')));
+}
+
+/** "SSLRequest"; the answer is one letter. */
+async function secured(socket: Socket, { host, tls }: WireAddress): Promise<Socket> {
+  socket.write(Buffer.concat([int32(8), int32(80_877_103)]));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.pause();
+  if (answer[0] !== code('S')) {
+    if (tls === 'prefer') return socket;
+    throw new Error('the server offers no TLS');
+  }
+  socket.removeAllListeners('timeout');
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  const encrypted = limited(connectTls({ socket, ...name, rejectUnauthorized: tls === 'verify-full' }));
+  await once(encrypted, 'secureConnect');
+  return encrypted;
+}
+
+/** Kinds of "authentication request". */
+const methods = { done: 0, clearText: 3, md5: 5, scram: 10 } as const;
+
 async function logIn(socket: Socket, login: Login, options: string): Promise<Buffer> {
   const messages = readMessages(socket);
   const next = async () => {
@@ -36,8 +70,36 @@ async function logIn(socket: Socket, login: Login, options: string): Promise<Buf
     if (value[0] === code('E')) throw new Error(`the server refused the login: ${errorText(value)}`);
     return value;
   };
-  socket.write(startup({ user: login.username, database: login.database, application_name: 'catnap', options }));
-  await next();
+  const about = { user: login.username, database: login.database, application_name: 'catnap' };
+  socket.write(startup(options === '' ? about : { ...about, options }));
+  const greeting = [await prove(socket, login, next)];
+  for (;;) {
+    const said = await next();
+    greeting.push(said);
+    if (said[0] === code('Z')) break;
+  }
+  await messages.return?.(undefined);
+  return Buffer.concat(greeting);
+}
+
+/** Returns the message that the login is accepted. */
+async function prove(socket: Socket, login: Login, next: () => Promise<Buffer>): Promise<Buffer> {
+  const asked = await next();
+  const method = asked.readUInt32BE(5);
+  if (method === methods.done) return asked;
+  if (method === methods.clearText) socket.write(message('p', cstring(login.password)));
+  else if (method === methods.md5) socket.write(message('p', cstring(md5Proof(login, asked.subarray(9, 13)))));
+  else if (method === methods.scram) return proveByScram(socket, login, next);
+  else throw new Error(`the server asks for a login of kind ${method}, which is not known here`);
+  return next();
+}
+
+function md5Proof({ username, password }: Login, salt: Buffer): string {
+  const md5 = (text: string | Buffer) => createHash('md5').update(text).digest('hex');
+  return `md5${md5(Buffer.concat([Buffer.from(md5(`${password}${username}`)), salt]))}`;
+}
+
+async function proveByScram(socket: Socket, login: Login, next: () => Promise<Buffer>): Promise<Buffer> {
   const nonce = randomBytes(18).toString('base64');
   const bare = `n=,r=${nonce}`;
   const first = Buffer.from(`n,,${bare}`);
@@ -50,15 +112,9 @@ async function logIn(socket: Socket, login: Login, options: string): Promise<Buf
   const signature = hmac(sha256(keys.clientKey), `${bare},${serverFirst},${final}`);
   const proof = Buffer.from(keys.clientKey.map((byte, at) => byte ^ (signature[at] ?? 0)));
   socket.write(message('p', Buffer.from(`${final},p=${proof.toString('base64')}`)));
+  // "SASL final" comes before it.
   await next();
-  const greeting: Buffer[] = [];
-  for (;;) {
-    const said = await next();
-    greeting.push(said);
-    if (said[0] === code('Z')) break;
-  }
-  await messages.return?.(undefined);
-  return Buffer.concat(greeting);
+  return next();
 }
 
 /** Yields whole messages; leaves the socket open and silent when its reader stops. */

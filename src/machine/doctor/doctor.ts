@@ -18,10 +18,10 @@ import {
 import { checkPorts } from './ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './postgres.ts';
 
-type NamedCheck = readonly [name: string, check: () => Promise<Check | readonly Check[]>];
+export type NamedCheck = readonly [name: string, check: () => Promise<Check | readonly Check[]>];
 
 export async function runChecks(config: Config): Promise<Check[]> {
-  const checks: readonly NamedCheck[] = [
+  return runEach([
     ['Node', async () => checkNode(process.versions.node)],
     ['platform', () => checkLibc()],
     ['proxy', () => checkProxyRuntime(config.proxyRuntime)],
@@ -37,7 +37,10 @@ export async function runChecks(config: Config): Promise<Check[]> {
     ['open files', () => checkOpenFiles()],
     ['system database', () => checkSystemDatabase(config.databaseUrl)],
     ['psql', () => checkPsql()],
-  ];
+  ]);
+}
+
+export async function runEach(checks: readonly NamedCheck[]): Promise<Check[]> {
   const results = await Promise.all(checks.map(run));
   return results.flat();
 }

@@ -84,7 +84,7 @@ function historiesOf({ tenants }: Inventory, branchId: string): StoredHistory[] 
   return own;
 }
 
-interface Place {
+interface RebuildPlan {
   readonly moment: Moment | null;
   readonly makeDirectory: () => Promise<string>;
   readonly server: Parameters<typeof rebuild>[0]['server'];
@@ -92,12 +92,12 @@ interface Place {
 }
 
 /** The newest history that has the moment: a branch that was reset has one for the data before and one for after. */
-async function rebuildNewest(backup: Backup, histories: readonly StoredHistory[], place: Place) {
+async function rebuildNewest(backup: Backup, histories: readonly StoredHistory[], plan: RebuildPlan) {
   const refusals: string[] = [];
   for (const history of histories) {
-    const directory = await place.makeDirectory();
+    const directory = await plan.makeDirectory();
     try {
-      const { moment, server, inspect } = place;
+      const { moment, server, inspect } = plan;
       const rebuilt = await rebuild({ backup, history, moment, directory, server, inspect });
       return { rebuilt, history, directory };
     } catch (error) {

@@ -60,7 +60,7 @@ test.skipIf(asRoot)('without root it says what to do, and changes nothing', asyn
 });
 
 describe.skipIf(problem !== null || (await detectCloneMethod('/tmp')) === 'reflink')('a storage image', () => {
-  test('takes everything in, is where the data are from then on, and can share blocks', async () => {
+  test('takes everything in, is where the data is from then on, and can share blocks', async () => {
     await makeData();
     expect(await planStorage(place.config, bytes)).toMatchObject({ bytes, projects: 1 });
     expect(await storageStatus(place.config)).toMatchObject({ method: 'copy', purgeBytes: null });

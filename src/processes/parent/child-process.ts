@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { delay } from '../../lib/clock.ts';
 import { environmentWith } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
@@ -140,6 +141,14 @@ const inheritedFd = 4;
 const bunWords = ['--no-env-file', '--no-install', '--config=/dev/null'];
 const bunEnvironment = { BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0', DO_NOT_TRACK: '1' };
 
+const childProgram = new URL('../child.js', import.meta.url);
+
+/** Differs once the program was replaced, as an upgrade does: its processes would not understand this one. */
+export function programIdentity(): string {
+  const found = statSync(childProgram, { throwIfNoEntry: false });
+  return found === undefined ? 'none' : [found.dev, found.ino, found.ctimeMs].join(' ');
+}
+
 /** The process loads its code, and waits for `beginIn` to say what it works with. */
 export function forkChild(
   { name, number }: ChildName,
@@ -148,7 +157,7 @@ export function forkChild(
 ): ChildProcess {
   const words = [name, String(number)];
   const onBun = { execPath: program ?? '', execArgv: bunWords, env: environmentWith(bunEnvironment) };
-  const child = fork(new URL('../child.js', import.meta.url), words, {
+  const child = fork(childProgram, words, {
     ...(program !== null && onBun),
     stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...(port === null ? [] : [port.fd])],
   });

@@ -15,7 +15,7 @@ import { endDuties } from '../../db/duties.ts';
 import { expireLeases } from '../../db/leases.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { commandName } from '../../lib/command-name.ts';
-import { type Config, ConfigError } from '../../lib/config.ts';
+import { type Config, ConfigError, passedDescriptors } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { readVersion } from '../../lib/version.ts';
@@ -31,9 +31,10 @@ import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { countOf } from '../parts.ts';
 import { renderBanner } from './banner.ts';
-import { forkChild, type KeptChild, keepChildRunning } from './child-process.ts';
+import { forkChild, type KeptChild, keepChildRunning, programIdentity } from './child-process.ts';
 import { takeDatabaseLock } from './database-lock.ts';
 import { notesOnMachine } from './notes.ts';
+import { takePassedPorts } from './passed-ports.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
 import { startSystem } from './system.ts';
@@ -88,12 +89,20 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   // Without a store there is nothing for it to do.
   const processes = options.processes.filter((name) => name !== 'backup' || given.backup !== undefined);
   const runs = (name: ProcessName) => processes.includes(name);
-  const chosen = await choosePorts(given, { http: runs('api'), pg: runs('proxy') });
+  const passed = await takePassedPorts(passedDescriptors(), given);
+  undo.push(async () => {
+    for (const port of passed.values()) port.close();
+  });
+  const isToBeFree = (name: ProcessName, port: number) => runs(name) && !passed.has(port);
+  const chosen = await choosePorts(given, {
+    http: isToBeFree('api', given.httpPort),
+    pg: isToBeFree('proxy', given.pgPort),
+  });
   const config = readableOnTerminal(chosen.config);
   const log = createLogger({ level: config.logLevel, format: config.logFormat, process: 'parent' });
   const ports = {
-    proxy: runs('proxy') ? openPort(config, config.pgPort, 'proxy') : null,
-    api: runs('api') ? openPort(config, config.httpPort, 'api') : null,
+    proxy: runs('proxy') ? (passed.get(config.pgPort) ?? openPort(config, config.pgPort, 'proxy')) : null,
+    api: runs('api') ? (passed.get(config.httpPort) ?? openPort(config, config.httpPort, 'api')) : null,
   };
   const portOf = (name: ProcessName) => (name === 'proxy' || name === 'api' ? ports[name] : null);
   const proxyRuntime = await chooseProxyRuntime(runs('proxy') ? config.proxyRuntime : 'node');
@@ -259,12 +268,17 @@ async function stopChildren(started: readonly StartedChild[], names: readonly Pr
 
 /** Never returns. At each SIGUSR2 every child is restarted, one after the other, so that the others go on serving. */
 async function restartOnSignal(started: readonly StartedChild[], log: Logger): Promise<never> {
+  const own = programIdentity();
   let asked = () => {};
   process.on('SIGUSR2', () => asked());
   for (;;) {
     await new Promise<void>((resolve) => {
       asked = resolve;
     });
+    if (programIdentity() !== own) {
+      log.error('not restarted: the program on the disk is another one now, so stop Catnap and start it again');
+      continue;
+    }
     for (const name of restartOrder) {
       for (const { child } of started.filter((one) => one.name === name)) await child.restart();
     }

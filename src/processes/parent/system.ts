@@ -13,7 +13,9 @@ import type { Logger } from '../../lib/log.ts';
 import { createSecretBox } from '../../lib/secrets.ts';
 import { ensureSecretKey, ensureStackSecret, writeApiKey } from '../../machine/key-files.ts';
 import { startSystemDatabase } from '../../machine/system-database.ts';
+import { recordRelease, requireNoNewerRelease } from '../../machine/upgrade/release-record.ts';
 import { loadAllMigrations } from '../migrations.ts';
+import { thisRelease } from './upgrade.ts';
 
 export interface System {
   readonly core: Core;
@@ -28,6 +30,9 @@ export interface System {
 }
 
 export async function startSystem(config: Config, log: Logger, progress: (line: string) => void): Promise<System> {
+  const sets = await loadAllMigrations();
+  const program = thisRelease(sets);
+  await requireNoNewerRelease(config.home, program);
   const embedded = config.databaseUrl === undefined ? await startSystemDatabase(config, log, progress) : null;
   const options: DatabaseOptions = embedded === null ? { url: config.databaseUrl ?? '' } : embedded.connection;
   const database = openDatabase(options, { poolSize: 2, name: 'catnap-parent' });
@@ -36,7 +41,8 @@ export async function startSystem(config: Config, log: Logger, progress: (line: 
     await embedded?.stop();
   };
   try {
-    await migrate(options, await loadAllMigrations());
+    const { before } = await migrate(options, sets);
+    await recordRelease(config.home, program, before);
     const secretKey = await ensureSecretKey(config, !(await hasAccount(database.sql)));
     await requireSameKey(database.sql, secretKey);
     const core: Core = { database, box: createSecretBox(Buffer.from(secretKey, 'base64')), clock: systemClock, config };

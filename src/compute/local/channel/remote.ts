@@ -44,7 +44,7 @@ export function remoteHost(parent: DriverChannel): HostCalls {
   const pending = new Map<number, Pending>();
   let last = 0;
   parent.on('message', (message) => {
-    if (isReply(message)) settle(pending, message);
+    if (isReply(message)) conclude(pending, message);
   });
   parent.on('disconnect', () => {
     for (const { reject } of pending.values()) reject(new Error('the parent process is gone'));
@@ -72,7 +72,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-function settle(pending: Map<number, Pending>, reply: Reply): void {
+function conclude(pending: Map<number, Pending>, reply: Reply): void {
   const call = pending.get(reply.hostReply);
   if (!call) return;
   pending.delete(reply.hostReply);

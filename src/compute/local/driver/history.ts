@@ -23,7 +23,7 @@ export async function keepHistory(
   ref: BranchRef,
   policy: HistoryPolicy,
 ): Promise<BranchHistory | null> {
-  if (policy.retentionSeconds > 0) await bringInParent(host, ref);
+  if (policy.retentionSeconds > 0) await bringInSource(host, ref);
   const turn = await host.turnHistory(ref, policy);
   if (turn?.keepsLog) await onServer(host, ref, (sql) => dropSlot(sql, historySlot));
   if (!turn?.wantsLog) return turn?.history ?? null;
@@ -39,14 +39,14 @@ export async function keepHistory(
 }
 
 /** A history that has not begun continues that of the branch that it was copied from. */
-async function bringInParent(host: HostCalls, ref: BranchRef): Promise<void> {
+async function bringInSource(host: HostCalls, ref: BranchRef): Promise<void> {
   const branchId = await host.historyWaitsFor(ref);
   if (branchId !== null) await copyWholeLog(host, { ...ref, branchId });
 }
 
 /** Copies all that is committed by now, with a commit after it, for a recovery to any moment until now. */
 export async function copyWholeLog(host: HostCalls, ref: BranchRef): Promise<void> {
-  await bringInParent(host, ref);
+  await bringInSource(host, ref);
   await onServer(host, ref, async (sql) => {
     await writeCommit(sql);
     await copyLog(host, ref, sql);

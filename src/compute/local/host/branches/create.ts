@@ -12,10 +12,10 @@ import { branchLock } from '../home/lock-names.ts';
 import {
   type BranchPast,
   type BranchRecord,
-  type ParentPast,
   readBranchRecord,
   readFirstSecret,
   recordFiles,
+  type SourcePast,
   writeBranchRecord,
   writeFirstSecret,
 } from '../home/records.ts';
@@ -162,9 +162,9 @@ export async function removeUnfinished(folder: string, branchId: string): Promis
   }
 }
 
-export const newPast = (template: string | null, parent: ParentPast | null): BranchPast => ({
+export const newPast = (template: string | null, source: SourcePast | null): BranchPast => ({
   historyId: randomBytes(8).toString('hex'),
   madeAt: new Date().toISOString(),
   template,
-  ...(parent !== null && { parent }),
+  ...(source !== null && { parent: source }),
 });

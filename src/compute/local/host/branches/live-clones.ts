@@ -14,7 +14,7 @@ import type { BackupEnd, LiveClone } from '../../channel/host-calls.ts';
 import { type CopyResult, syncTree } from '../copy/tree.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import { branchLock, endpointLock } from '../home/lock-names.ts';
-import { type ParentPast, readBranchRecord, readEndpointRecord } from '../home/records.ts';
+import { readBranchRecord, readEndpointRecord, type SourcePast } from '../home/records.ts';
 import { dataHome } from '../home/server-data.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findHolder } from '../postgres/holder.ts';
@@ -88,7 +88,7 @@ export class LiveClones {
         const { wal, ...added } = await addBackupFiles(this.#paths(clone, directory), end, signal);
         const receipt = receiptOf([copied, wal], { lsn: end.lsn, started: startedAt });
         const written = receipt.bytesShared < receipt.bytes ? null : added.written;
-        const past = newPast(null, await this.#parentOf(clone, end));
+        const past = newPast(null, await this.#sourcePast(clone, end));
         const record = { pgVersion: clone.pgVersion, receipt, past };
         const home = this.#home(clone);
         if (clone.replica) await discard(home, this.#parts.layout);
@@ -151,7 +151,7 @@ export class LiveClones {
   }
 
   /** The end of a backup fills its segment, so the copy has all of the source's log up to there. */
-  async #parentOf({ projectId, sourceId, replica }: LiveClone, end: BackupEnd): Promise<ParentPast | null> {
+  async #sourcePast({ projectId, sourceId, replica }: LiveClone, end: BackupEnd): Promise<SourcePast | null> {
     const past = (await readBranchRecord(this.#parts.layout.branch(projectId, sourceId)))?.past;
     if (replica !== null || past === undefined) return null;
     const { timeline, at } = parseSegment(end.lastSegment);

@@ -62,13 +62,13 @@ export async function openPrivateServer(parts: PrivateServerParts, ref: PrivateS
     if ((await readBranchRecord(home))?.pgVersion !== ref.pgVersion)
       throw new Error(`branch ${ref.branchId} has no data`);
     if ((await readFirstSecret(home)) !== null) return null;
-    if (ref.purpose === 'empty') await forgetParent(home);
+    if (ref.purpose === 'empty') await forgetSource(home);
     return startPrivateServer(parts, { ...ref, home, settings: 'work', arguments: [] });
   });
 }
 
 /** What is taken out of a copy must not be found in a past that it shares with its source. */
-async function forgetParent(home: string): Promise<void> {
+async function forgetSource(home: string): Promise<void> {
   const record = await readBranchRecord(home);
   if (!record?.past?.parent) return;
   const { parent: _, ...past } = record.past;

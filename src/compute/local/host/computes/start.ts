@@ -17,7 +17,7 @@ import type { TenantDirectories } from '../home/tenant-directories.ts';
 import type { Networks } from '../network/networks.ts';
 import type { Build } from '../postgres/builds.ts';
 import { findHolder } from '../postgres/holder.ts';
-import { placeInTree } from '../postgres/machine-extensions.ts';
+import { foldersInTree } from '../postgres/machine-extensions.ts';
 import type { Majors } from '../postgres/majors.ts';
 import { type StartedPostmaster, startPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
 import { keepRelationCaches } from '../postgres/relation-caches.ts';
@@ -175,7 +175,7 @@ async function startWithDisk(
 function requirePreloaded({ base, bin }: Build, { settings, pgVersion }: ComputeSpec): void {
   // Where given binaries have their libraries, only they know.
   if (base === null) return;
-  const { libraries } = placeInTree(dirname(bin));
+  const { libraries } = foldersInTree(dirname(bin));
   const names = (settings.shared_preload_libraries ?? '').split(',').filter((name) => name !== '');
   const missing = names.find((name) => !existsSync(join(libraries, `${name}.so`)));
   if (missing === undefined) return;

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { makeLoopDisk, whyNoLoopDisk } from '../../../../../test/helpers/loop-disk.ts';
+import { makeFailingDisk, makeLoopDisk, whyNoLoopDisk } from '../../../../../test/helpers/loop-disk.ts';
 import { isTransient } from '../branches/clone.ts';
 import { chownTree, copyTree, renameDurably, syncChanges, syncTree } from './tree.ts';
 
@@ -164,3 +164,22 @@ test('syncChanges takes a tree of which only a few files were written', async ()
   await syncChanges(source, [join(source, 'one')]);
   expect(await readFile(join(source, 'one'), 'utf8')).toBe('first');
 });
+
+test.skipIf((await whyNoLoopDisk('ext4')) !== null)(
+  'a tree that did not reach the disk is refused, and one beside it that did is not',
+  async () => {
+    const disk = await makeFailingDisk();
+    try {
+      const [lost, kept] = [join(disk.path, 'lost'), join(disk.path, 'kept')];
+      for (const tree of [lost, kept]) await mkdir(tree);
+      await writeFile(join(kept, 'file'), 'small');
+      await syncTree(kept);
+      await writeFile(join(lost, 'file'), Buffer.alloc(64 * 1024 ** 2, 1));
+      await expect(syncTree(lost)).rejects.toMatchObject({ code: 'EIO' });
+      await syncTree(kept);
+      expect(await readFile(join(kept, 'file'), 'utf8')).toBe('small');
+    } finally {
+      await disk.remove();
+    }
+  },
+);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { BranchId } from '../../../../lib/ids.ts';
 import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
-import type { BranchRecord, ParentPast } from '../home/records.ts';
+import type { BranchRecord, SourcePast } from '../home/records.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import {
   type EndedTimeline,
@@ -31,10 +31,10 @@ export interface Beginning {
   readonly layout: Layout;
   readonly group: number | null;
   /** Null where there is none any more. */
-  readonly parent: ParentHistory | null;
+  readonly source: SourceHistory | null;
 }
 
-export interface ParentHistory {
+export interface SourceHistory {
   readonly paths: HistoryPaths;
   readonly state: HistoryState;
   /** Oldest first. */
@@ -49,7 +49,7 @@ type Start = Pick<HistoryState, 'timeline' | 'copied'>;
 export async function beginHistory(beginning: Beginning): Promise<void> {
   const { branchId, paths, record, group } = beginning;
   for (const name of await readdir(paths.bases)) await rm(join(paths.bases, name), { recursive: true, force: true });
-  const start = (await beginWithTemplate(beginning)) ?? (await beginWithParent(beginning));
+  const start = (await beginWithTemplate(beginning)) ?? (await beginWithSource(beginning));
   const blank = { branchId, pgVersion: record.pgVersion, timeline: 1, copied: null, gaps: [], lostSince: null };
   writeState(paths, { ...blank, ...start }, group);
 }
@@ -73,18 +73,18 @@ async function beginWithTemplate({ paths, record, data, layout, group }: Beginni
   return { timeline, copied: { at: base.at, lsn: start } };
 }
 
-async function beginWithParent({ paths, record, parent, group }: Beginning): Promise<Start | null> {
+async function beginWithSource({ paths, record, source, group }: Beginning): Promise<Start | null> {
   const { past } = record;
-  if (!past?.parent || parent === null) return null;
-  const base = baseFor(parent, past.parent);
+  if (!past?.parent || source === null) return null;
+  const base = baseFor(source, past.parent);
   if (base === null) return null;
   const until = lsnBytes(past.parent.until);
   const whole = (until / segmentBytes) * segmentBytes;
-  const names = segmentsFor(parent, base, whole);
-  if (!(await linkLog(parent.paths.log, paths.log, names, group))) return null;
-  const from = join(parent.paths.bases, base.name);
+  const names = segmentsFor(source, base, whole);
+  if (!(await linkLog(source.paths.log, paths.log, names, group))) return null;
+  const from = join(source.paths.bases, base.name);
   const { timeline, start, bytes, bytesShared, isLive } = base;
-  // A moment on an earlier timeline is one of the parent.
+  // A moment on an earlier timeline is one of the source.
   const lsn = timeline === past.parent.timeline ? base.lsn : past.parent.until;
   await makeLinkedBase(paths, {
     data: dataDirectory(from),
@@ -95,8 +95,8 @@ async function beginWithParent({ paths, record, parent, group }: Beginning): Pro
   return { timeline: past.parent.timeline, copied: { at: past.madeAt, lsn: lsnText(whole) } };
 }
 
-/** The newest base image of the parent from which its log leads to the copy; null when there is none. */
-function baseFor({ state, bases }: ParentHistory, { timeline, until }: ParentPast): BaseRecord | null {
+/** The newest base image of the source from which its log leads to the copy; null when there is none. */
+function baseFor({ state, bases }: SourceHistory, { timeline, until }: SourcePast): BaseRecord | null {
   const [end, reached] = [state.copied ?? state.lostSince, lsnBytes(until)];
   const isComplete = end !== null && lsnBytes(end.lsn) >= (reached / segmentBytes) * segmentBytes;
   if (state.timeline !== timeline || !isComplete) return null;
@@ -107,7 +107,7 @@ function baseFor({ state, bases }: ParentHistory, { timeline, until }: ParentPas
   return base === undefined || isLost ? null : base;
 }
 
-function segmentsFor({ state, ended }: ParentHistory, { timeline, start }: BaseRecord, whole: bigint): string[] {
+function segmentsFor({ state, ended }: SourceHistory, { timeline, start }: BaseRecord, whole: bigint): string[] {
   const from = lsnBytes(start);
   if (whole <= from) return [];
   return segmentsAcross({ timeline, from, to: whole - 1n, lastTimeline: state.timeline, ended });

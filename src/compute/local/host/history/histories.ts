@@ -15,7 +15,7 @@ import type { BranchRef, HistoryPolicy } from '../../../interface/driver.ts';
 import type { BackupEnd, HistoryTurn, LogEnd } from '../../channel/host-calls.ts';
 import { detectCloneMethod } from '../copy/method.ts';
 import type { Layout } from '../home/layout.ts';
-import type { ParentPast } from '../home/records.ts';
+import type { SourcePast } from '../home/records.ts';
 import { discard, type TenantDirectories } from '../home/tenant-directories.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
 import {
@@ -27,7 +27,7 @@ import {
   finishLiveBase,
   hasLogOf,
 } from './bases.ts';
-import { beginHistory, type ParentHistory } from './begin.ts';
+import { beginHistory, type SourceHistory } from './begin.ts';
 import { requireLogEnd } from './copy-log.ts';
 import {
   type BaseRecord,
@@ -142,14 +142,14 @@ export class Histories {
     await discard(join(kept.paths.bases, unused.name), this.#parts.layout);
   }
 
-  /** A running parent, whose log has to be copied up to where this one's begins before this history can continue it. */
+  /** A running source, whose log has to be copied up to where this one's begins before this history can continue it. */
   async waitsFor(ref: BranchRef): Promise<BranchId | null> {
     const kept = await this.find(ref);
     const of = kept?.record.past?.parent;
     if (!kept || of === undefined || (await readState(kept.paths)) !== null) return null;
-    const parent = await this.find({ ...ref, branchId: of.branchId });
-    if (parent?.historyId !== of.historyId || !(await findPostmaster(parent.data, ref.tenantUid))) return null;
-    const state = await readState(parent.paths);
+    const source = await this.find({ ...ref, branchId: of.branchId });
+    if (source?.historyId !== of.historyId || !(await findPostmaster(source.data, ref.tenantUid))) return null;
+    const state = await readState(source.paths);
     if (state === null) return of.branchId;
     const isBehind = state.copied !== null && lsnBytes(state.copied.lsn) < lsnBytes(of.until);
     return isBehind ? of.branchId : null;
@@ -261,20 +261,20 @@ export class Histories {
       makeHistoryFolder(folder, group);
     }
     const of = record.past?.parent;
-    const begin = (parent: ParentHistory | null) =>
-      beginHistory({ branchId: ref.branchId, paths, record, data, layout, group, parent });
+    const begin = (source: SourceHistory | null) =>
+      beginHistory({ branchId: ref.branchId, paths, record, data, layout, group, source });
     if (of === undefined) return begin(null);
-    return this.reading(of.historyId, async () => begin(await this.#parentHistory(ref, of)));
+    return this.reading(of.historyId, async () => begin(await this.#sourceHistory(ref, of)));
   }
 
-  /** As far as it reaches by now; that of a parent that is asleep is brought up to its end first. */
-  async #parentHistory(ref: BranchRef, of: ParentPast): Promise<ParentHistory | null> {
-    const parentRef = { ...ref, branchId: of.branchId };
-    const kept = await this.find(parentRef);
+  /** As far as it reaches by now; that of a source that is asleep is brought up to its end first. */
+  async #sourceHistory(ref: BranchRef, of: SourcePast): Promise<SourceHistory | null> {
+    const sourceRef = { ...ref, branchId: of.branchId };
+    const kept = await this.find(sourceRef);
     if (kept?.historyId === of.historyId) {
       await this.#locked(of.historyId, async () => {
-        await this.#begin(parentRef, kept);
-        if (!(await findPostmaster(kept.data, ref.tenantUid))) await copyAsleep(this.#logOf(parentRef, kept));
+        await this.#begin(sourceRef, kept);
+        if (!(await findPostmaster(kept.data, ref.tenantUid))) await copyAsleep(this.#logOf(sourceRef, kept));
       });
     }
     const paths = historyPaths(this.#parts.layout.history(ref.projectId, of.historyId));

@@ -16,7 +16,7 @@ import { clearOldLog, type PrivateServerParts, startPrivateServer } from '../bra
 import { requireRoom } from '../copy/room.ts';
 import { dataDirectory } from '../home/layout.ts';
 import { branchLock } from '../home/lock-names.ts';
-import { type ParentPast, readBranchRecord } from '../home/records.ts';
+import { readBranchRecord, type SourcePast } from '../home/records.ts';
 import { discard } from '../home/tenant-directories.ts';
 import { readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster, stopPostmaster } from '../postgres/postmaster.ts';
@@ -143,8 +143,8 @@ export class Recoveries {
       if (!this.#pending.delete(token)) throw new Error('the recovery is gone: another attempt has taken its place');
       const data = dataDirectory(directory);
       await stopPostmaster(data, spec.tenantUid);
-      const parent = await parentOf(data, spec.tenantUid, { branchId: spec.sourceId, historyId });
-      await clearOldLog(data, parent === null ? null : lsnBytes(parent.until));
+      const source = await sourcePast(data, spec.tenantUid, { branchId: spec.sourceId, historyId });
+      await clearOldLog(data, source === null ? null : lsnBytes(source.until));
       await discard(layout.replicationDirectory(spec.branchId), layout);
       await rm(join(directory, 'private'), { recursive: true, force: true });
       // Left by the private server; without it, the data counts as never started.
@@ -153,7 +153,7 @@ export class Recoveries {
       await publishData({
         directory,
         home: layout.branch(spec.projectId, spec.branchId),
-        record: { pgVersion: spec.pgVersion, receipt, past: newPast(null, parent) },
+        record: { pgVersion: spec.pgVersion, receipt, past: newPast(null, source) },
         firstSecret: reached.hasFirstSecret ? firstSecret : null,
         tenantUid: spec.tenantUid,
       });
@@ -180,11 +180,11 @@ export class Recoveries {
 }
 
 /** The log of the recovered data parts from its source's where recovery ended. */
-async function parentOf(
+async function sourcePast(
   data: string,
   owner: number | null,
-  of: Pick<ParentPast, 'branchId' | 'historyId'>,
-): Promise<ParentPast | null> {
+  of: Pick<SourcePast, 'branchId' | 'historyId'>,
+): Promise<SourcePast | null> {
   const { timeline } = await readControlFile(data);
   const last = (await readEndedTimelines(join(data, 'pg_wal'), timeline, owner)).at(-1);
   return last === undefined ? null : { ...of, timeline: last.timeline, until: lsnText(last.end) };

@@ -18,16 +18,19 @@ export interface BranchPast {
   readonly madeAt: string;
   /** The build whose template this is a copy of; null for a copy of another branch. */
   readonly template: string | null;
-  /** Missing where the data has no past before itself, or an older version made it. */
-  readonly parent?: ParentPast;
+  /**
+   * What the data was copied from; missing where it has no past before itself, or an older version made it. Records on
+   * disks have this name for it.
+   */
+  readonly parent?: SourcePast;
 }
 
 /** The history that the data continues: with it, every moment since the copy can be given without copying anything. */
-export interface ParentPast {
+export interface SourcePast {
   readonly branchId: BranchId;
   readonly historyId: string;
   readonly timeline: number;
-  /** The log up to here is the parent's. */
+  /** The log up to here is the source's. */
   readonly until: string;
 }
 

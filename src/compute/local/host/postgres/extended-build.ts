@@ -30,7 +30,7 @@ import { type Build, ensureBuild, locateEmbedded } from './builds.ts';
 import { judgeExtensions, type Verdict } from './extension-verdicts.ts';
 import { trusted } from './extensions.ts';
 import { givenExtensions } from './given-extensions.ts';
-import { type FoundExtension, findExtensions, placeInTree, placesOf } from './machine-extensions.ts';
+import { extensionFoldersOf, type FoundExtension, findExtensions, foldersInTree } from './machine-extensions.ts';
 
 export interface ExtendedBuild {
   readonly build: Build;
@@ -43,7 +43,7 @@ const origin = 'Catnap';
 export async function mayBeExtended(major: number, settings: ExtensionSettings, layout: Layout): Promise<boolean> {
   if (settings.allowed.length > 0) return true;
   const known = await rememberedNames(noteFileOf(major, layout));
-  return known.length > 0 || (await findExtensions(placesOf(major, settings))).length > 0;
+  return known.length > 0 || (await findExtensions(extensionFoldersOf(major, settings))).length > 0;
 }
 
 /** The build that tenants' servers start from, and what it offers. */
@@ -90,11 +90,11 @@ interface Judged {
 
 /** Also what the embedded Postgres has and Catnap's copy of it does not. */
 async function judge(base: Build, settings: ExtensionSettings, known: readonly string[]): Promise<Judged> {
-  const own = await findExtensions([placeInTree(dirname(base.bin))]);
+  const own = await findExtensions([foldersInTree(dirname(base.bin))]);
   const ownNames = own.map(({ name }) => name);
-  const embedded = placeInTree(locateEmbedded(base.major));
-  const places = [...placesOf(base.major, settings), embedded];
-  const found = (await findExtensions(places)).filter(({ name }) => !ownNames.includes(name));
+  const embedded = foldersInTree(locateEmbedded(base.major));
+  const searched = [...extensionFoldersOf(base.major, settings), embedded];
+  const found = (await findExtensions(searched)).filter(({ name }) => !ownNames.includes(name));
   const program = join(base.bin, 'postgres');
   const verdicts = await judgeExtensions(found, { program, ownNames, allowed: settings.allowed, known });
   return { own, verdicts, embedded: embedded.scripts };
@@ -102,7 +102,7 @@ async function judge(base: Build, settings: ExtensionSettings, known: readonly s
 
 function factsOf({ own, verdicts, embedded }: Judged): ExtensionFacts {
   const factOf = ({ name, found, reason }: Verdict): ExtensionFact => {
-    const from = found?.place.scripts ?? 'the machine';
+    const from = found?.folders.scripts ?? 'the machine';
     const { version = null, comment = '' } = found ?? {};
     return { name, version, comment, origin: from === embedded ? origin : from, isOffered: reason === null, reason };
   };
@@ -144,16 +144,16 @@ async function identityOf({ name, found, reason }: Verdict): Promise<unknown> {
   return [name, found.control, stats.map(({ size, mtimeMs }, index) => [paths[index], size, mtimeMs])];
 }
 
-function filesOf({ place, scripts, libraries }: NonNullable<Verdict['found']>) {
+function filesOf({ folders, scripts, libraries }: NonNullable<Verdict['found']>) {
   return [
-    ...scripts.map((file) => ({ from: join(place.scripts, file), kind: 'scripts' as const, file })),
-    ...libraries.map((file) => ({ from: join(place.libraries, file), kind: 'libraries' as const, file })),
+    ...scripts.map((file) => ({ from: join(folders.scripts, file), kind: 'scripts' as const, file })),
+    ...libraries.map((file) => ({ from: join(folders.libraries, file), kind: 'libraries' as const, file })),
   ];
 }
 
 async function addExtension(verdict: Verdict, tree: string): Promise<void> {
   const { name, found, reason } = verdict;
-  const to = placeInTree(tree);
+  const to = foldersInTree(tree);
   if (found === null || reason !== null) return writePlaceholder(name, reason ?? '', to.scripts);
   for (const { from, kind, file } of filesOf(found)) {
     const path = join(to[kind], file);

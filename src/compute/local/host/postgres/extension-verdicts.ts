@@ -34,16 +34,16 @@ export async function judgeExtensions(found: readonly FoundExtension[], bench: B
 }
 
 async function judge(found: FoundExtension, { program, allowed }: Bench): Promise<Verdict> {
-  const { name, scripts, libraries, place } = found;
+  const { name, scripts, libraries, folders } = found;
   const isWanted = allowed.includes(name) || name in machineExtensions || isHarmless(found);
   if (!isWanted) return { name, found, reason: whyWithheld(name), isWanted };
   return { name, found, reason: await problemOf(), isWanted };
 
   async function problemOf(): Promise<string | null> {
-    if (scripts.length === 0) return `there is no script of it in ${place.scripts}`;
-    const missing = libraries.find((file) => !existsSync(join(place.libraries, file)));
-    if (missing !== undefined) return `its library ${missing} is not in ${place.libraries}`;
-    const reasons = await Promise.all(libraries.map((file) => whyNotLoadable(program, join(place.libraries, file))));
+    if (scripts.length === 0) return `there is no script of it in ${folders.scripts}`;
+    const missing = libraries.find((file) => !existsSync(join(folders.libraries, file)));
+    if (missing !== undefined) return `its library ${missing} is not in ${folders.libraries}`;
+    const reasons = await Promise.all(libraries.map((file) => whyNotLoadable(program, join(folders.libraries, file))));
     return reasons.find((reason) => reason !== null) ?? null;
   }
 }

@@ -9,13 +9,13 @@ import type { Layout } from '../home/layout.ts';
 import { type Build, ensureBuild, removeUnusedBuilds } from './builds.ts';
 import { extendBuild, mayBeExtended } from './extended-build.ts';
 import { complaint } from './library-check.ts';
-import { controlValue, type ExtensionPlace, placeInTree, placesOf } from './machine-extensions.ts';
+import { controlValue, type ExtensionFolders, extensionFoldersOf, foldersInTree } from './machine-extensions.ts';
 
 let home: TempHome;
 let layout: Layout;
 let base: Build;
 let root: string;
-let place: ExtensionPlace;
+let folders: ExtensionFolders;
 beforeAll(async () => {
   home = await makeTempHome();
   layout = await ensureHome(home.config);
@@ -27,20 +27,20 @@ beforeEach(async () => {
   // What other tests have offered is not missed here.
   await rm(join(layout.builds, '17.extensions.json'), { force: true });
   root = join(home.path, `root-${Math.random().toString(36).slice(2)}`);
-  const [first] = placesOf(17, { roots: { 17: [root] } });
-  if (first === undefined) throw new Error('there is no place');
-  place = first;
-  await mkdir(place.scripts, { recursive: true });
-  await mkdir(place.libraries, { recursive: true });
+  const [first] = extensionFoldersOf(17, { roots: { 17: [root] } });
+  if (first === undefined) throw new Error('there are no folders');
+  folders = first;
+  await mkdir(folders.scripts, { recursive: true });
+  await mkdir(folders.libraries, { recursive: true });
 });
 
 /** An extension whose library is a real one, with some of its bytes replaced. */
 async function addExtension(name: string, lines = '', change: (library: string) => string = (text) => text) {
   const control = `comment = 'it''s ${name}'\ndefault_version = '1.0'\nmodule_pathname = '$libdir/${name}'\n${lines}`;
-  await writeFile(join(place.scripts, `${name}.control`), control);
-  await writeFile(join(place.scripts, `${name}--1.0.sql`), '');
-  const real = await readFile(join(placeInTree(dirname(base.bin)).libraries, 'moddatetime.so'), 'latin1');
-  await writeFile(join(place.libraries, `${name}.so`), change(real), 'latin1');
+  await writeFile(join(folders.scripts, `${name}.control`), control);
+  await writeFile(join(folders.scripts, `${name}--1.0.sql`), '');
+  const real = await readFile(join(foldersInTree(dirname(base.bin)).libraries, 'moddatetime.so'), 'latin1');
+  await writeFile(join(folders.libraries, `${name}.so`), change(real), 'latin1');
 }
 
 const lines: string[] = [];
@@ -51,7 +51,7 @@ async function extend(allowed: readonly string[] = []) {
   );
   const facts = await listExtensions();
   const fact = (name: string) => facts.extensions.find((one) => one.name === name);
-  const tree = placeInTree(dirname(build.bin));
+  const tree = foldersInTree(dirname(build.bin));
   const read = (file: string) => readFile(join(tree.scripts, file), 'utf8');
   return { build, fact, read, tree };
 }
@@ -74,19 +74,19 @@ describe('extensions of the machine', () => {
       name: 'vector',
       version: '1.0',
       comment: "it's vector",
-      origin: place.scripts,
+      origin: folders.scripts,
       isOffered: true,
       reason: null,
     });
     expect((await read('vector.control')).match(/^trusted.*/gm)).toEqual(['trusted = true']);
     expect(existsSync(join(tree.libraries, 'vector.so'))).toBe(true);
     // The embedded build stays as it is, and its files take no room twice.
-    expect(existsSync(join(placeInTree(dirname(base.bin)).scripts, 'vector.control'))).toBe(false);
+    expect(existsSync(join(foldersInTree(dirname(base.bin)).scripts, 'vector.control'))).toBe(false);
     expect((await stat(join(build.bin, 'postgres'))).ino).toBe((await stat(join(base.bin, 'postgres'))).ino);
     expect((await extend()).build.name).toBe(build.name);
     await removeUnusedBuilds(build, layout);
     expect([existsSync(build.bin), existsSync(base.bin)]).toEqual([true, true]);
-    await copyFile(join(place.scripts, 'vector--1.0.sql'), join(place.scripts, 'vector--1.0--1.1.sql'));
+    await copyFile(join(folders.scripts, 'vector--1.0.sql'), join(folders.scripts, 'vector--1.0--1.1.sql'));
     expect((await extend()).build.name).not.toBe(build.name);
   });
 
@@ -145,10 +145,10 @@ describe('extensions of the machine', () => {
   });
 });
 
-test('the usual places are those of Debian and of PGDG', () => {
-  const scripts = placesOf(18, { roots: {} }).map((one) => one.scripts);
+test('the usual folders are those of Debian and of PGDG', () => {
+  const scripts = extensionFoldersOf(18, { roots: {} }).map((one) => one.scripts);
   expect(scripts).toEqual(['/usr/share/postgresql/18/extension', '/usr/pgsql-18/share/extension']);
-  expect(placesOf(18, { roots: { 18: [] } })).toEqual([]);
+  expect(extensionFoldersOf(18, { roots: { 18: [] } })).toEqual([]);
 });
 
 test('values of control files are read as Postgres reads them', () => {

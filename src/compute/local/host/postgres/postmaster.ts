@@ -58,6 +58,10 @@ const readyMsMax = 1_000;
 /** What the server logs while a killed predecessor, or backends of it, still hold its lock or its shared memory. */
 const predecessorLives = /pre-existing shared memory block|is another postmaster/i;
 
+/** Further lines only say that the server ends. */
+const namesCause = /\b(FATAL|PANIC): |terminated by signal|exited with exit code/;
+const refusesClient = /the database system is /;
+
 /** The server that runs on this data directory, if its pid file, its command line and its uid all agree. */
 export async function findPostmaster(dataDirectory: string, uid: number | null): Promise<Postmaster | null> {
   const lines = await readPidFile(dataDirectory);
@@ -239,11 +243,13 @@ function spawnServer(spec: PostmasterSpec, logFd: number): ChildProcess {
   }
 }
 
-/** The error message that the server left in its log, for the operation's error. */
+/** What the server left in its log, for the operation's error: the lines around why it ended, or else its last ones. */
 async function lastWords(logFile: string, from: number, fallback: string): Promise<string> {
   const text = (await readFile(logFile).catch(() => Buffer.alloc(0))).subarray(from).toString('utf8');
   const lines = text.split('\n').filter((line) => line !== '');
-  return lines.length > 0 ? lines.slice(-3).join(' | ') : fallback;
+  const cause = lines.findIndex((line) => namesCause.test(line) && !refusesClient.test(line));
+  const words = cause < 0 ? lines.slice(-3) : lines.slice(Math.max(0, cause - 1), cause + 3);
+  return words.length > 0 ? words.join(' | ') : fallback;
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {

@@ -1,0 +1,22 @@
+/** A copy that cannot begin or go on, with a sentence for people. Never holds a password. */
+import postgres from 'postgres';
+
+export class CopyFailure extends Error {
+  override name = 'CopyFailure';
+}
+
+/** What Postgres said, with the hint that it gave. */
+export function wordsOf(error: unknown): string {
+  if (error instanceof postgres.PostgresError) {
+    const more = [error.detail, error.hint].filter((line) => line !== undefined && line !== '');
+    return [`${error.message} (SQLSTATE ${error.code})`, ...more].join('; ');
+  }
+  if (!(error instanceof Error)) return String(error);
+  // A host with several addresses, none of which answers, has a code and no message.
+  return error.message === '' && 'code' in error ? String(error.code) : error.message;
+}
+
+export const isDenied = (error: unknown) => error instanceof postgres.PostgresError && error.code === '42501';
+
+/** A sequence of a column has the owner of its table, and needs no statement of its own. */
+export const isLinked = (error: unknown) => error instanceof postgres.PostgresError && error.code === '0A000';

@@ -1,0 +1,1 @@
+alter table roles drop column held_verifier;

@@ -1,0 +1,4 @@
+/** Run by vitest before each file of tests. */
+import { describeAfterFailures } from './running-programs.ts';
+
+describeAfterFailures();
