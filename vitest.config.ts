@@ -57,15 +57,15 @@ const longest = [
   '/src/backup/upload/uploader.test.ts',
   '/test/e2e/auth.test.ts',
 ];
-const placeOf = ({ moduleId }: TestSpecification) => {
-  const place = longest.findIndex((path) => moduleId.endsWith(path));
-  return place < 0 ? longest.length : place;
+const turnOf = ({ moduleId }: TestSpecification) => {
+  const turn = longest.findIndex((path) => moduleId.endsWith(path));
+  return turn < 0 ? longest.length : turn;
 };
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.sort((one, other) => placeOf(one) - placeOf(other));
+    return sorted.sort((one, other) => turnOf(one) - turnOf(other));
   }
 }
 
@@ -89,6 +89,7 @@ export default defineConfig(({ mode }) => ({
     isolate: false,
     sequence: { sequencer: LongestFirst },
     globalSetup: mode === 'unit' ? [] : ['test/helpers/postgres-global.ts'],
+    setupFiles: ['test/helpers/after-failures.ts'],
     include: filesOf(mode),
     testTimeout: mode === 'proof' ? proofMs : usualTestMs,
     expect: { poll: { timeout: usualDeadlineMs } },

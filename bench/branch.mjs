@@ -9,7 +9,7 @@ import { rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { selectOne, withCatnapOn } from './catnap.mjs';
+import { runCatnap, selectOne, withCatnapOn } from './catnap.mjs';
 import { keep } from './measures.mjs';
 import { printTable, summarize, timed } from './stats.mjs';
 

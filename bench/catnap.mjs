@@ -53,6 +53,7 @@ export async function startCatnap(env = {}, onLog = null) {
   const key = (await readFile(join(home, 'api-key'), 'utf8')).trim();
   return {
     home,
+    key,
     httpPort,
     pid: child.pid,
     api: (method, path, body) => callApi(`http://127.0.0.1:${httpPort}/api/v2${path}`, key, method, body),

@@ -15,6 +15,7 @@ import { benchCrowd } from './crowd.mjs';
 import { benchDrill } from './drill.mjs';
 import { benchHistory } from './history.mjs';
 import { benchIdle } from './idle.mjs';
+import { benchKubernetes } from './kubernetes.mjs';
 import { compareWithLedger, takeKept, writeLedger } from './measures.mjs';
 import { benchMoments } from './moments.mjs';
 import { benchNeighbours } from './neighbours.mjs';
@@ -36,6 +37,7 @@ const benchmarks = {
   drill: benchDrill,
   history: benchHistory,
   idle: benchIdle,
+  kubernetes: benchKubernetes,
   moments: benchMoments,
   proxy: benchProxy,
   recovery: benchRecovery,

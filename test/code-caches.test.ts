@@ -1,6 +1,6 @@
-/** The code caches of the built program: used by the processes of a start, and never needed by them. */
+/** How the built program is loaded: with code caches, which are never needed, and some of it only when it is used. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -40,4 +40,37 @@ test('a damaged cache, or none, changes nothing', () => {
   expect(new Set(damaged.rejected)).toEqual(new Set([true]));
   expect(none.exports).toEqual(damaged.exports);
   expect(new Set(none.rejected)).toEqual(new Set([null]));
+});
+
+test('the API process holds what agents need, and loads it when it could no longer find it', () => {
+  const folder = join(copy, 'held');
+  mkdirSync(`${folder}/program/cli/mcp`, { recursive: true });
+  for (const name of ['processes', 'chunks', 'cli/mcp']) {
+    cpSync(`${dist}/program/${name}`, `${folder}/program/${name}`, { recursive: true });
+  }
+  cpSync(`${dist}/package.json`, `${folder}/package.json`);
+  const script = `
+    const { holdProgram } = require(${JSON.stringify(`${folder}/program/processes/cached-modules.js`)});
+    const load = holdProgram('cli/mcp/served');
+    require('node:fs').rmSync(${JSON.stringify(folder)}, { recursive: true });
+    console.log(JSON.stringify([Object.keys(load()), load() === load()]));`;
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toEqual([['answerMessage'], true]);
+});
+
+test('no process loads the protocol of agents at its start', () => {
+  const marks = /modelcontextprotocol|StreamableHTTP/;
+  const script = `
+    const { createLoader } = require(${JSON.stringify(`${dist}/program/processes/cached-modules.js`)});
+    const paths = [];
+    const load = createLoader((path) => paths.push(path));
+    for (const name of process.argv.slice(1)) load(name);
+    console.log(JSON.stringify(paths));`;
+  const names = ['processes/api', 'processes/worker', 'processes/proxy', 'processes/backup'];
+  const { stdout } = spawnSync(process.execPath, ['-e', script, ...names], { encoding: 'utf8' });
+  const paths: string[] = JSON.parse(stdout);
+  expect(paths.length).toBeGreaterThan(10);
+  expect(paths.filter((path) => marks.test(readFileSync(path, 'utf8')))).toEqual([]);
+  expect(readFileSync(`${dist}/program/cli/mcp/served.js`, 'utf8')).toMatch(marks);
 });

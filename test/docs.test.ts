@@ -180,6 +180,13 @@ test('every setting that is documented is read, and bad values name it', () => {
   }
 });
 
+test('CONTRIBUTING.md names every variable that tests read', () => {
+  const named = readSources(['src', 'test']).flatMap(({ text }) => [...text.matchAll(/\benv\.(CATNAP_\w+)/g)]);
+  const variables = [...new Set(named.map(([, name = '']) => name))].filter((name) => /_(TEST|SOAK)_/.test(name));
+  expect(variables.length).toBeGreaterThan(15);
+  expect(variables.filter((name) => !read('CONTRIBUTING.md').includes(name))).toEqual([]);
+});
+
 test('docs/errors.md is the table of errors', () => {
   expect(read('docs/errors.md')).toBe(renderErrors(errorKinds));
 });

@@ -1,5 +1,6 @@
 /** The house rules, as far as a test can see them: who may import whom, sizes, and words that are not used. */
-import { dirname } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { usualDeadlineMs } from './helpers/eventually.ts';
 import { blankOut, importsOf, readSources, type SourceFile } from './helpers/source-files.ts';
@@ -30,6 +31,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   api: ['core', 'auth-client', 'auth-provider', 'lib'],
   proxy: ['lib'],
   backup: ['lib'],
+  copier: ['compute', 'lib'],
   machine: ['backup', 'compute', 'db', 'lib'],
   // Knows the wire only: not even the leaves.
   cli: [],
@@ -38,7 +40,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** Narrower than the rooms: the worker's half and the parent's half of the local driver meet in their channel alone. */
 const walls: readonly { readonly from: RegExp; readonly to: RegExp; readonly why: string }[] = [
   {
-    from: /^src\/(api|auth-\w+|cli|core|db|operations|processes|proxy|reconcilers)\//,
+    from: /^src\/(api|auth-\w+|cli|copier|core|db|operations|processes|proxy|reconcilers)\//,
     to: /^src\/compute\/(?!(interface|server|schema-dump)\/|open-driver)/,
     why: 'which driver there is stays unknown above it',
   },
@@ -171,6 +173,21 @@ describe('imports', () => {
     expect(unused).toEqual([]);
   });
 
+  test('leave no export of the product without a use', () => {
+    const shipped = [...product, ...consoleFiles].filter((file) => !file.path.endsWith('/generated.ts'));
+    const times = new Map<string, number>();
+    // Scripts and benchmarks load some by name.
+    for (const text of [...all.map((file) => file.text), ...readScripts(['scripts', 'bench'])]) {
+      for (const word of text.match(/\w+/g) ?? []) times.set(word, (times.get(word) ?? 0) + 1);
+    }
+    const exported = /^export (?:async )?(?:function|const|class|interface|type) (\w+)/gm;
+    const unused = shipped.flatMap(({ path, code }) =>
+      [...code.matchAll(exported)].flatMap(([, name = '']) => (times.get(name) === 1 ? [`${path}: ${name}`] : [])),
+    );
+    expect(unused).toEqual([]);
+    expect(times.get('usualDeadlineMs')).toBeGreaterThan(1);
+  });
+
   test('are seen in every form they have', () => {
     const text = `import a from './a.ts';\nimport {\n  b,\n} from "../b.ts";\nimport 'c';\nexport { d } from './d.ts';
       const e = await ${'import'}('./e.ts');\nimport type { F } from './f.ts';\nimport { type G } from 'node:g';`;
@@ -244,6 +261,12 @@ describe('words', () => {
   test('notes to self are kept elsewhere', () => {
     const found = linesOf(all, (file) => file.text).filter(({ line }) => /\b(TO[D]O|FIX[M]E|X[X]X)\b/.test(line));
     expect(found.map(({ place }) => place)).toEqual([]);
+  });
+
+  test('texts say it as a native speaker would', () => {
+    const stilted = /\b(sh[a]ll|to be h[a]d|for want o[f]|(is|are) let t[o])\b/i;
+    const found = linesOf(all, (file) => file.text).filter(({ line }) => stilted.test(line));
+    expect(found.map(({ place, line }) => `${place}: ${line.trim()}`)).toEqual([]);
   });
 
   test('tests do not compare a field with a pattern by accident', () => {
@@ -347,6 +370,14 @@ describe('tests', () => {
     ]);
   });
 });
+
+function readScripts(folders: readonly string[]): string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.mjs'))
+      .map((name) => readFileSync(join(folder, name), 'utf8')),
+  );
+}
 
 function linesOf(files: readonly SourceFile[], read: (file: SourceFile) => string) {
   return files.flatMap((file) =>
