@@ -1,6 +1,7 @@
 /** How long the API, a direct and a pooled client are without an answer after a process was killed, by kind. */
 import { rm } from 'node:fs/promises';
 import { freePort, makeHome, selectOne, startCatnap } from './catnap.mjs';
+import { keep } from './measures.mjs';
 import { listProcesses } from './processes.mjs';
 import { summarize } from './stats.mjs';
 
@@ -12,6 +13,8 @@ const kinds = (process.env.BENCH_RECOVERY_KINDS ?? 'worker,api,proxy,tenant,syst
 const tryMs = 2_000;
 const giveUpMs = 120_000;
 const probes = ['API', 'direct', 'pooled'];
+const apiMsMax = 2_000;
+const allMsMax = 10_000;
 
 export async function benchRecovery() {
   const place = {
@@ -28,7 +31,15 @@ export async function benchRecovery() {
     run.endpointId = made.endpoints[0].id;
     run.uris = { direct: uri, pooled: uri.replace(run.endpointId, `${run.endpointId}-pooler`) };
     await untilAll(run);
-    print(await measure(run));
+    const found = await measure(run);
+    print(found);
+    for (const [kind, samples] of found) {
+      for (const probe of probes) {
+        const ours = samples.map((sample) => sample[probe]);
+        const atMost = probe === 'API' ? apiMsMax : allMsMax;
+        keep({ what: `${probe} after kill -9 of ${kind}`, unit: 'ms', ours, atMost });
+      }
+    }
   } finally {
     await run.catnap.stop();
     await rm(place.CATNAP_HOME, { recursive: true, force: true });
