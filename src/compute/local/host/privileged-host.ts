@@ -288,7 +288,7 @@ export class PrivilegedHost implements HostCalls {
       const directory = this.#layout.endpoint(ref.projectId, ref.endpointId);
       const record = await readEndpointRecord(directory);
       if (record) await this.#stopOwn(ref, record);
-      await this.#disks.whenReleased();
+      await this.#disks.forget(ref.tenantUid);
       await discard(this.#layout.socketDirectory(ref.endpointId), this.#layout);
       await discard(directory, this.#layout);
     });

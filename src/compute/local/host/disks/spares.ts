@@ -1,9 +1,11 @@
 /**
- * Disks for temporary files, made and mounted ahead of time: making and mounting one takes as much CPU as half a start
- * of Postgres, just when a client waits for that start. Taking one renames the folder that it is mounted in. Disks of
- * the size requested last are kept ready; before the first request there are none.
+ * Disks for temporary files that are mounted before they are needed: making and mounting one takes as much CPU as half a
+ * start of Postgres, just when a client waits for that start. Taking one renames the folder that it is mounted in. Some
+ * of the size requested last are made ahead of time; before the first request there are none. The disk of a compute that
+ * falls asleep is kept for a while, for the same tenant alone, so that computes which wake together all find theirs.
  */
-import { chownSync, renameSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, lstatSync, readdirSync, realpathSync, renameSync } from 'node:fs';
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeDiskImage, mountDiskImage } from './image.ts';
@@ -17,15 +19,22 @@ export const spareDiskPrefix = '.spare-disk-';
 /** By then the server that took one has started and served its first client. */
 const usualDelayMs = 1_000;
 
+/** An empty disk takes a loop device, and 0.3 MB of the machine's disk. */
+const usualLimits = { mostKept: 64, keptMs: 300_000 };
+
 interface SpareDisk {
   readonly folder: string;
   readonly bytes: number;
+  /** The tenant that had it; null for one that is new. */
+  readonly uid: number | null;
+  readonly expiry?: NodeJS.Timeout;
 }
 
 export class SpareDisks {
   readonly #folder: string;
   readonly #count: number;
   readonly #refillDelayMs: number;
+  readonly #limits: typeof usualLimits;
   readonly #ready: SpareDisk[] = [];
   /** Those that are ready, and the one that is being made. Disks left by a killed Catnap are not included. */
   readonly #folders = new Set<string>();
@@ -35,10 +44,11 @@ export class SpareDisks {
   #closed = false;
 
   /** No tenant can enter `folder`, which is on the filesystem that disks are moved to. A count of 0 keeps no disks. */
-  constructor(folder: string, count: number, refillDelayMs = usualDelayMs) {
+  constructor(folder: string, count: number, refillDelayMs = usualDelayMs, limits = usualLimits) {
     this.#folder = folder;
     this.#count = count;
     this.#refillDelayMs = refillDelayMs;
+    this.#limits = limits;
   }
 
   /** Moves one to `target`, which must not exist, and gives it to `uid`; false when there is none of that size. */
@@ -47,19 +57,50 @@ export class SpareDisks {
     this.#wantedBytes = bytes;
     // A later start does not postpone it: with a start every half second no disk would ever be made.
     this.#timer ??= setTimeout(() => this.#refill(), this.#refillDelayMs).unref();
-    const index = this.#ready.findIndex((disk) => disk.bytes === bytes);
-    const [disk] = index < 0 ? [] : this.#ready.splice(index, 1);
+    const fits = (owner: number | null) => (disk: SpareDisk) => disk.uid === owner && disk.bytes === bytes;
+    const disk = this.#ready.find(fits(uid)) ?? this.#ready.find(fits(null));
     if (disk === undefined) return false;
+    this.#withdraw(disk);
     try {
-      this.#folders.delete(disk.folder);
-      // The mount moves with the folder above it. Both steps come before the tenant can reach the disk.
+      // The mount moves with the folder above it. All steps come before the tenant can reach the disk.
       chownSync(join(disk.folder, pointName), uid, uid);
+      chmodSync(join(disk.folder, pointName), 0o700);
       renameSync(disk.folder, target);
+      this.#folders.delete(disk.folder);
       return true;
     } catch {
-      this.#work = this.#work.then(() => this.#discard(disk));
+      this.#drop(disk);
       return false;
     }
+  }
+
+  /** Keeps the disk in `folder` for the tenant whose server had it and has ended. False, with nothing done, if not. */
+  keep(folder: string): boolean {
+    if (this.#count === 0 || this.#closed) return false;
+    try {
+      const point = lstatSync(join(folder, pointName));
+      const isMounted = point.dev !== lstatSync(folder).dev;
+      // What a server that crashed has left there is not worth sorting out.
+      if (!isMounted || readdirSync(join(folder, pointName)).length > 0) return false;
+      const bytes = lstatSync(join(folder, imageName)).size;
+      const kept = join(realpathSync(this.#folder), `${spareDiskPrefix}${randomBytes(6).toString('hex')}`);
+      renameSync(folder, kept);
+      this.#folders.add(kept);
+      const expiry = setTimeout(() => this.#drop(disk), this.#limits.keptMs).unref();
+      const disk: SpareDisk = { folder: kept, bytes, uid: point.uid, expiry };
+      this.#ready.push(disk);
+    } catch {
+      return false;
+    }
+    const ofTenants = this.#ready.filter(({ uid }) => uid !== null);
+    for (const oldest of ofTenants.slice(0, -this.#limits.mostKept)) this.#drop(oldest);
+    return true;
+  }
+
+  /** Nothing that a tenant had is kept for the next one that gets its uid. Resolves when it is gone. */
+  async forget(tenant: number): Promise<void> {
+    for (const disk of this.#ready.filter(({ uid }) => uid === tenant)) this.#drop(disk);
+    await this.#work;
   }
 
   /** Whether a mount belongs to a disk that is kept here, or is being made. */
@@ -71,7 +112,8 @@ export class SpareDisks {
     this.#closed = true;
     clearTimeout(this.#timer);
     await this.#work;
-    for (const disk of this.#ready.splice(0)) await this.#discard(disk);
+    for (const disk of [...this.#ready]) this.#drop(disk);
+    await this.#work;
   }
 
   /** Makes one at a time. A failure is retried after the next start, which makes its own disk and logs the reason. */
@@ -79,12 +121,12 @@ export class SpareDisks {
     this.#timer = undefined;
     const bytes = this.#wantedBytes;
     this.#work = this.#work.then(async () => {
-      const others = this.#ready.filter((disk) => disk.bytes !== bytes);
-      for (const disk of others) {
-        this.#ready.splice(this.#ready.indexOf(disk), 1);
+      const news = () => this.#ready.filter(({ uid }) => uid === null);
+      for (const disk of news().filter((one) => one.bytes !== bytes)) {
+        this.#withdraw(disk);
         await this.#discard(disk);
       }
-      while (!this.#closed && this.#ready.length < this.#count) {
+      while (!this.#closed && news().length < this.#count) {
         const disk = await this.#make(bytes);
         if (disk === null) return;
         this.#ready.push(disk);
@@ -105,15 +147,25 @@ export class SpareDisks {
       await chmod(folder, 0o711);
       await makeDiskImage({ file, bytes, uid: 0 });
       await mountDiskImage(file, join(folder, pointName));
-      return { folder, bytes };
+      return { folder, bytes, uid: null };
     } catch {
-      await this.#discard({ folder, bytes });
+      await this.#discard({ folder });
       return null;
     }
   }
 
+  #withdraw(disk: SpareDisk): void {
+    clearTimeout(disk.expiry);
+    this.#ready.splice(this.#ready.indexOf(disk), 1);
+  }
+
+  #drop(disk: SpareDisk): void {
+    if (this.#ready.includes(disk)) this.#withdraw(disk);
+    this.#work = this.#work.then(() => this.#discard(disk));
+  }
+
   /** If the disk is stuck, the next start of Catnap clears it away. */
-  async #discard({ folder }: SpareDisk): Promise<void> {
+  async #discard({ folder }: Pick<SpareDisk, 'folder'>): Promise<void> {
     await unmountUnder(folder)
       .then(() => rm(folder, { recursive: true, force: true }))
       .catch(() => undefined);

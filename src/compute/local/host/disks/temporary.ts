@@ -2,8 +2,8 @@
  * The disk for a compute's temporary files while it is awake, so that a query that spills too much fails alone
  * (SQLSTATE 53100). The disk is mounted in the endpoint's directory, which the tenant cannot change, and the server's
  * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could redirect, and code that
- * copies or removes a data directory cannot stray into the disk. Each start gets a new disk, which is removed when the
- * compute sleeps. Where disks cannot be made, `temp_file_limit` applies, which Postgres enforces for each session.
+ * copies or removes a data directory cannot stray into the disk. Each start gets an empty disk, new or its own from before
+ * a short sleep. Where disks cannot be made, `temp_file_limit` applies, which Postgres enforces for each session.
  */
 
 import {
@@ -125,17 +125,20 @@ export class TemporaryDisks {
   }
 
   /**
-   * For a compute that falls asleep: its disk leaves the endpoint's directory now, and is unmounted and removed behind
-   * the back of the caller, which takes longer than the stop of a server.
+   * For a compute that falls asleep: its disk leaves the endpoint's directory now. It is kept for a while, or unmounted
+   * and removed behind the back of the caller, which takes longer than the stop of a server.
    */
   async release({ directory, dataDirectory }: DiskLocation): Promise<void> {
-    if (!this.#released.take(join(directory, folderName))) return this.detach({ directory, dataDirectory });
+    const folder = join(directory, folderName);
+    const isGone = this.#spares.keep(folder) || this.#released.take(folder);
+    if (!isGone) return this.detach({ directory, dataDirectory });
     await this.unlink({ directory, dataDirectory });
   }
 
-  /** Resolves when no released disk is left. */
-  whenReleased(): Promise<void> {
-    return this.#released.whenGone();
+  /** Resolves when no disk of the tenant is left but those of its running servers. */
+  async forget(uid: number | null): Promise<void> {
+    if (uid !== null) await this.#spares.forget(uid);
+    await this.#released.whenGone();
   }
 
   /** Also clears what an earlier Catnap, or a server that died, left behind. */
