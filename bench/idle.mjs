@@ -12,8 +12,11 @@ import { addProjects, withSystemSql } from './system-rows.mjs';
 
 const asleep = Number(process.env.BENCH_ASLEEP ?? 1_000);
 const seconds = Number(process.env.BENCH_IDLE_SECONDS ?? 60);
-/** Pools close what they have not used for half a minute. */
-const settleSeconds = Number(process.env.BENCH_SETTLE_SECONDS ?? 45);
+/**
+ * Pools close what they have not used for half a minute, one session after the other. The kernel counts what a session
+ * has used in its life when it ends, so those of the start must be gone.
+ */
+const settleSeconds = Number(process.env.BENCH_SETTLE_SECONDS ?? 150);
 const starts = Number(process.env.BENCH_STARTS ?? 5);
 const realMax = 3;
 const giveUpMs = 60_000;
