@@ -10,6 +10,7 @@ import { benchApi } from './api.mjs';
 import { benchAutoscale } from './autoscale.mjs';
 import { benchBranch } from './branch.mjs';
 import { besideOtherWork } from './busy.mjs';
+import { benchConsole } from './console.mjs';
 import { benchCreate } from './create.mjs';
 import { benchCrowd } from './crowd.mjs';
 import { benchDrill } from './drill.mjs';
@@ -32,6 +33,7 @@ const benchmarks = {
   autoscale: benchAutoscale,
   neighbours: benchNeighbours,
   branch: benchBranch,
+  console: benchConsole,
   create: benchCreate,
   crowd: benchCrowd,
   drill: benchDrill,

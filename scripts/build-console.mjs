@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, constants } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { packageFoldersOf } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -46,15 +46,15 @@ export async function buildConsole(target, previous) {
       rolldownOptions: { output: { codeSplitting: { groups: [libraries, editorLibraries] } } },
     },
   });
-  for (const file of filesBelow(join(target, 'assets'))) writeFileSync(`${file}.br`, compress(readFileSync(file)));
+  for (const file of filesBelow(join(target, 'assets'))) {
+    const content = readFileSync(file);
+    writeFileSync(`${file}.br`, brotliCompressSync(content));
+    writeFileSync(`${file}.gz`, gzipSync(content, { level: 9 }));
+  }
   const packages = packageFoldersOf(output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : [])));
   writeFileSync(join(target, packagesName), JSON.stringify(packages));
   writeFileSync(join(target, fingerprintName), fingerprint);
   return packages;
-}
-
-function compress(content) {
-  return brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
 }
 
 function fingerprintOf(files) {

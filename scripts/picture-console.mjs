@@ -29,11 +29,13 @@ const usage = `npm run pictures -- [FOLDER] [--docs] [--own] [--only WORDS]
   --browser  path of a Chromium (default: /usr/bin/chromium)`;
 
 const wide = { width: 1440, height: 900 };
+/** High enough for all branches of the shop. */
+const high = { width: 1440, height: 1060 };
 const phone = { width: 390, height: 844 };
 const themes = ['light', 'dark'];
 const docs = [
-  { file: 'console.png', place: 'dashboard', shape: wide, theme: 'light' },
-  { file: 'console-dark.png', place: 'dashboard', shape: wide, theme: 'dark' },
+  { file: 'console.png', place: 'dashboard', shape: high, theme: 'light' },
+  { file: 'console-dark.png', place: 'dashboard', shape: high, theme: 'dark' },
   { file: 'console-phone.png', place: 'dashboard', shape: phone, theme: 'light' },
   { file: 'console-sql.png', place: 'sql', shape: wide, theme: 'light' },
   { file: 'console-monitoring.png', place: 'monitoring', shape: wide, theme: 'light' },

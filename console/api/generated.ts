@@ -790,6 +790,12 @@ export interface ProjectListItem {
   readonly history_retention_seconds?: number;
   /** Name of the organization. */
   readonly org_name?: string;
+  /** Branches that it has; not in a list of recoverable projects, as the next two. */
+  readonly branches_count?: number;
+  /** Computes of all its branches, replicas included. */
+  readonly endpoints_count?: number;
+  /** Of those, computes that are awake. */
+  readonly active_endpoints_count?: number;
   /** When it was deleted; only in a list of recoverable projects, as the next one. */
   readonly deleted_at?: string;
   /** When it is removed for good. */

@@ -10,7 +10,7 @@ import { Button } from '../ui/button.tsx';
 import { TextField } from '../ui/field.tsx';
 import { bytes, count, duration } from '../ui/format.ts';
 import { Loaded } from '../ui/states.tsx';
-import { marksOf } from './marks.ts';
+import { marksOf, secondsOf } from './marks.ts';
 import { BranchAt, RestoreTo } from './moment-dialogs.tsx';
 import { TimeLine } from './time-line.tsx';
 
@@ -57,13 +57,14 @@ const backs = [
 function Moments({ branch, branches, history, span }: MomentsProps) {
   const snapshots = useQuery(snapshotsQuery(branch.project_id)).data ?? [];
   const [from, until] = span;
+  const [first, last] = secondsOf(span);
   // Until somebody picks one, it is the latest that there is.
   const [picked, setPicked] = useState<string | null>(null);
   const [dialog, setDialog] = useState<'branch' | 'restore' | null>(null);
   const text = picked ?? localText(until);
   const moment = momentOf(text);
   const at = Date.parse(moment.timestamp ?? '');
-  const value = Number.isNaN(at) ? until : Math.max(from, Math.min(until, at));
+  const value = Number.isNaN(at) ? last : Math.max(first, Math.min(last, at));
   const pick = (next: number) => setPicked(localText(next));
   const isEmpty = text.trim() === '';
   const close = () => setDialog(null);

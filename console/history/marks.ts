@@ -34,3 +34,14 @@ export function marksOf(
 /** Where a moment is on the line, in percent. */
 export const placeOf = (at: number, [from, until]: readonly [number, number]) =>
   until <= from ? 100 : Math.max(0, Math.min(100, (100 * (at - from)) / (until - from)));
+
+export const secondMs = 1_000;
+
+/**
+ * The first and the last whole second of a span. A moment is written to the second, so the handle of the line has to
+ * stand on such ones: from steps in between, a key could lead back to the second that it came from.
+ */
+export function secondsOf([from, until]: readonly [number, number]): readonly [number, number] {
+  const last = Math.floor(until / secondMs) * secondMs;
+  return [Math.min(last, Math.ceil(from / secondMs) * secondMs), last];
+}

@@ -1,6 +1,6 @@
 /** The time of a branch as a line: what is kept, what is lost, what happened; a handle picks a moment. */
 import { count, duration, fullTime } from '../ui/format.ts';
-import { type Mark, placeOf } from './marks.ts';
+import { type Mark, placeOf, secondMs, secondsOf } from './marks.ts';
 
 interface TimeLineProps {
   /** Beginning and end of what is kept, in milliseconds. */
@@ -11,10 +11,9 @@ interface TimeLineProps {
   readonly onChange: (at: number) => void;
 }
 
-const secondMs = 1_000;
-
 export function TimeLine({ span, gaps, marks, value, onChange }: TimeLineProps) {
   const [from, until] = span;
+  const [first, last] = secondsOf(span);
   return (
     <div className="time-line">
       <div className="time-track">
@@ -30,12 +29,16 @@ export function TimeLine({ span, gaps, marks, value, onChange }: TimeLineProps) 
         <input
           type="range"
           aria-label="Moment on the time line"
-          min={from}
-          max={until}
+          min={first}
+          max={last}
           step={secondMs}
           value={value}
           aria-valuetext={fullTime(new Date(value).toISOString())}
           onChange={(event) => onChange(Number(event.target.value))}
+          onKeyDown={({ key }) => {
+            // At the end already, the browser reports no change, and the end would go on with the clock.
+            if (key === 'End') onChange(last);
+          }}
         />
       </div>
       <div className="time-marks">

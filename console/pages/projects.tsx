@@ -6,6 +6,7 @@ import { organizationsQuery, projectsOfPage, projectsQuery, sessionQuery } from 
 import { Ago, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
+import { count } from '../ui/format.ts';
 import { Icon } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { CreateProject } from './create-project.tsx';
@@ -95,6 +96,7 @@ function ProjectCards({ projects }: { readonly projects: readonly ProjectListIte
           <Link className="project-card" to="/projects/$projectId" params={{ projectId: project.id }}>
             <strong>{project.name}</strong>
             <code className="soft">{project.id}</code>
+            <ProjectState project={project} />
             <span className="meta">
               <span>Postgres {project.pg_version}</span>
               {project.compute_last_active_at === undefined ? (
@@ -109,5 +111,19 @@ function ProjectCards({ projects }: { readonly projects: readonly ProjectListIte
         </li>
       ))}
     </ul>
+  );
+}
+
+/** How many branches it has, and whether somebody is at work in it. */
+function ProjectState({ project }: { readonly project: ProjectListItem }) {
+  const { branches_count: branches = 0, endpoints_count: computes = 0, active_endpoints_count: active = 0 } = project;
+  return (
+    <span className="meta">
+      <span>{count(branches, 'branch', 'branches')}</span>
+      <span className="state">
+        <span className={`dot ${active > 0 ? 'active' : 'idle'}`} />
+        {computes === 0 ? 'no compute' : `${active} of ${count(computes, 'compute')} active`}
+      </span>
+    </span>
   );
 }

@@ -40,6 +40,6 @@ export function fullTime(iso: string): string {
   return moment.format(new Date(iso));
 }
 
-export function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+export function count(number: number, noun: string, many = `${noun}s`): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? noun : many}`;
 }

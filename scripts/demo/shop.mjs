@@ -1,5 +1,5 @@
 /**
- * The project `shop`: 13 branches in a tree, tables that refer to each other, one of 10,000 rows and 51 columns, saved
+ * The project `shop`: 20 branches in a tree, tables that refer to each other, one of 10,000 rows and 51 columns, saved
  * queries, snapshots, a branch that was deleted, one that deletes itself, and operations that have failed.
  */
 import { schema, seed } from './shop-tables.mjs';
@@ -10,12 +10,19 @@ const tree = [
   ['production-mirror', 'main', false],
   ['dev/ada', 'main', true],
   ['dev/grace', 'main', false],
+  ['dev/margaret', 'main', false],
+  ['release/2026-11', 'main', true],
   ['preview/pr-1038-new-checkout', 'staging', false],
   ['preview/pr-1041-faster-search', 'staging', false],
   ['preview/pr-1042', 'staging', false],
   ['preview/pr-1044-invoices-as-pdf-with-a-rather-long-name-of-a-branch', 'staging', false],
+  ['preview/pr-1045', 'staging', false],
+  ['preview/pr-1047-coupons', 'staging', false],
+  ['preview/pr-1049-guest-orders', 'staging', true],
   ['experiment/partitioned-orders', 'dev/ada', false],
   ['experiment/row-security', 'dev/ada', false],
+  ['experiment/vector-search', 'dev/ada', false],
+  ['hotfix/rounding', 'release/2026-11', false],
   ['support/case-5521', 'production-mirror', false],
   ['qa/nightly', 'staging', false],
 ];

@@ -4,14 +4,16 @@ import { type OrganizationRow, selectOrganization, selectUser } from '../db/acco
 import { notifyKeysChanged } from '../db/api-keys.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
 import { periodBounds, usageAt } from '../db/consumption.ts';
-import { selectEndpoints, selectLastActiveOf } from '../db/endpoints.ts';
+import { selectEndpoints } from '../db/endpoints.ts';
 import { notifyAccessChanged } from '../db/logins.ts';
 import {
   type DefaultEndpointSettings,
   lockProject,
   markProject,
+  type ProjectContents,
   type ProjectRow,
   type ProjectSettings,
+  selectProjectContents,
   selectProjects,
   updateProject,
 } from '../db/projects.ts';
@@ -62,7 +64,7 @@ export async function listProjects(
 ): Promise<{
   readonly projects: Project[];
   readonly organizations: ReadonlyMap<OrganizationId, OrganizationRow>;
-  readonly lastActive: ReadonlyMap<ProjectId, Date>;
+  readonly contents: ReadonlyMap<ProjectId, ProjectContents>;
 }> {
   const organizations =
     page.organizationId === null
@@ -82,7 +84,7 @@ export async function listProjects(
   return {
     projects,
     organizations: new Map(organizations.map((organization) => [organization.id, organization])),
-    lastActive: await selectLastActiveOf(
+    contents: await selectProjectContents(
       scope.sql,
       projects.map(({ id }) => id),
     ),
@@ -97,14 +99,14 @@ export async function getProject(
   readonly project: Project;
   readonly owner: User;
   readonly organization: OrganizationRow;
-  readonly lastActive: Date | undefined;
+  readonly contents: ProjectContents | undefined;
 }> {
   const project = await requireProject(scope, caller, id);
   const owner = await selectUser(scope.sql, project.ownerId);
   const organization = await selectOrganization(scope.sql, project.organizationId);
   if (owner === undefined || organization === undefined) throw notFound('project');
-  const lastActive = (await selectLastActiveOf(scope.sql, [id])).get(id);
-  return { project, owner, organization, lastActive };
+  const contents = (await selectProjectContents(scope.sql, [id])).get(id);
+  return { project, owner, organization, contents };
 }
 
 export interface ProjectChangeInput {

@@ -273,18 +273,6 @@ export async function lockEndpoint(tx: Tx, id: EndpointId): Promise<EndpointRow 
   return first(await tx<EndpointRow[]>`select * from endpoints where id = ${id} and deleting_at is null for update`);
 }
 
-/** When a client last used a compute of each project; unused ones are left out. */
-export async function selectLastActiveOf(
-  sql: Sql,
-  projectIds: readonly ProjectId[],
-): Promise<ReadonlyMap<ProjectId, Date>> {
-  const rows = await sql<{ projectId: ProjectId; at: Date }[]>`
-    select project_id, max(last_active) as at from endpoints
-    where project_id = any(${[...projectIds]}) and last_active is not null and deleting_at is null
-    group by project_id`;
-  return new Map(rows.map(({ projectId, at }) => [projectId, at]));
-}
-
 /** Later activity wins, so that batches may arrive in any order. */
 export async function updateLastActive(sql: Sql, activity: ReadonlyMap<string, Date>): Promise<void> {
   const ids = [...activity.keys()];

@@ -149,6 +149,30 @@ export async function selectProjects(sql: Sql, query: ProjectQuery): Promise<Pro
     order by id limit ${query.limit}`;
 }
 
+/** What lists show of a project besides its row. */
+export interface ProjectContents {
+  readonly branches: number;
+  readonly endpoints: number;
+  /** Of those, the computes that are awake. */
+  readonly active: number;
+  readonly lastActive: Date | null;
+}
+
+/** By project; counts only what has not been deleted. */
+export async function selectProjectContents(
+  sql: Sql,
+  ids: readonly ProjectId[],
+): Promise<ReadonlyMap<ProjectId, ProjectContents>> {
+  const rows = await sql<(ProjectContents & { projectId: ProjectId })[]>`
+    select p.id as project_id, e.endpoints, e.active, e.last_active, (
+        select count(*)::int from branches b where b.project_id = p.id and b.deleting_at is null) as branches
+    from unnest(${[...ids]}::text[]) as p (id) cross join lateral (
+      select count(*)::int as endpoints, max(last_active) as last_active,
+        count(*) filter (where current_state = 'active')::int as active
+      from endpoints where project_id = p.id and deleting_at is null) e`;
+  return new Map(rows.map(({ projectId, ...contents }) => [projectId, contents]));
+}
+
 /** Those with a limit of any kind. */
 export async function selectProjectIdsWithQuota(sql: Sql): Promise<ProjectId[]> {
   const rows = await sql<{ id: ProjectId }[]>`

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Branch, Endpoint, Operation, Snapshot } from '../../console/api/generated.ts';
 import { type TreeWish, treeRows } from '../../console/branches/tree-rows.ts';
-import { marksOf, placeOf } from '../../console/history/marks.ts';
+import { marksOf, placeOf, secondsOf } from '../../console/history/marks.ts';
 import { matching } from '../../console/monitoring/log-filter.ts';
 import { sleepSpans } from '../../console/monitoring/sleep.ts';
 import { consequenceOf, subjectOf, titleOf } from '../../console/operations/words.ts';
@@ -90,6 +90,13 @@ describe('moments', () => {
     expect([at.searchParams.get('sslmode'), at.username, at.search.includes('+')]).toEqual(['require', 'o', false]);
     const bare = new URL(uriAt('postgresql://o:p@ep-x.localhost/db', '0/1DE2850'));
     expect(bare.searchParams.get('options')).toBe('neon_lsn:0/1DE2850');
+  });
+
+  test('on the line are whole seconds of what is kept', () => {
+    expect(secondsOf([10_700, 20_900])).toEqual([11_000, 20_000]);
+    expect(secondsOf([10_000, 20_000])).toEqual([10_000, 20_000]);
+    // Less than a second is kept, and no whole one of it.
+    expect(secondsOf([10_100, 10_900])).toEqual([10_000, 10_000]);
   });
 
   test('are marked with what happened, as far as it is kept', () => {

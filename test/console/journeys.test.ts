@@ -9,6 +9,7 @@ import { auth } from './journeys/auth.ts';
 import { branches } from './journeys/branches.ts';
 import { computes } from './journeys/computes.ts';
 import { data } from './journeys/data.ts';
+import { dialogs } from './journeys/dialogs.ts';
 import { everyPage } from './journeys/every-page.ts';
 import { finding } from './journeys/finding.ts';
 import { firstQuery } from './journeys/first-query.ts';
@@ -61,6 +62,7 @@ describe('accounts', account);
 describe('auth', auth);
 describe('logins without a password', psqlLogin);
 describe('every page', everyPage);
+describe('dialogs', dialogs);
 describe('when something is wrong', trouble);
 
 test('a project is deleted with its name typed, once no branch is protected, brought back, and purged', async () => {

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 export interface ConsoleFile {
   readonly type: string;
   readonly body: Buffer;
-  /** The same, compressed by the build. */
-  readonly brotli: Buffer | null;
+  /** The same, compressed by the build; by the name of the encoding, the smallest first. */
+  readonly encoded: readonly (readonly [encoding: string, body: Buffer])[];
 }
 
 export interface ConsoleFiles {
@@ -31,6 +31,12 @@ const types: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
+/** Browsers take the first one over https and from this machine alone, and the other one from everywhere. */
+const encodings = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const;
+
 export function readConsoleFiles(directory: URL): ConsoleFiles {
   try {
     const page = readFileSync(new URL('index.html', directory), 'utf8');
@@ -39,8 +45,11 @@ export function readConsoleFiles(directory: URL): ConsoleFiles {
     const assets = names.flatMap((name) => {
       const type = types[name.split('.').at(-1) ?? ''];
       if (type === undefined) return [];
-      const brotli = names.includes(`${name}.br`) ? readFileSync(new URL(`${name}.br`, folder)) : null;
-      return [[name, { type, body: readFileSync(new URL(name, folder)), brotli }] as const];
+      const read = (file: string) => readFileSync(new URL(file, folder));
+      const encoded = encodings
+        .filter(([, ending]) => names.includes(name + ending))
+        .map(([encoding, ending]) => [encoding, read(name + ending)] as const);
+      return [[name, { type, body: read(name), encoded }] as const];
     });
     return { page, assets: new Map(assets) };
   } catch (error) {

@@ -22,9 +22,10 @@ export function consolePages(app: App, files: ConsoleFiles): void {
       .type(file.type)
       .header('cache-control', 'public, max-age=31536000, immutable')
       .header('vary', 'accept-encoding');
-    const takesBrotli = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''));
-    if (file.brotli === null || !takesBrotli) return reply.send(file.body);
-    return reply.header('content-encoding', 'br').send(file.brotli);
+    const taken = String(request.headers['accept-encoding'] ?? '').split(/[\s,;]+/);
+    const [encoding, body] = file.encoded.find(([name]) => taken.includes(name)) ?? [];
+    if (encoding === undefined) return reply.send(file.body);
+    return reply.header('content-encoding', encoding).send(body);
   });
 }
 

@@ -243,3 +243,18 @@ test('a project says when one of its computes was last used, once it was', async
   const { projects } = (await api.call('GET', `${base}?search=${id}`)).json();
   expect(projects).toEqual([expect.objectContaining({ compute_last_active_at: '2026-01-02T03:04:05Z' })]);
 });
+
+test('a list counts the branches and computes of a project, and the computes that are awake', async () => {
+  const { id } = (await create()).json().project;
+  const listed = async (query = '') => (await api.call('GET', `${base}?search=${id}${query}`)).json().projects[0];
+  const counts = { branches_count: 1, endpoints_count: 1, active_endpoints_count: 0 };
+  expect(await listed()).toMatchObject(counts);
+  await api.core.database.sql`update endpoints set current_state = 'active' where project_id = ${id}`;
+  expect(await listed()).toMatchObject({ ...counts, active_endpoints_count: 1 });
+  await api.core.database.sql`update endpoints set deleting_at = now() where project_id = ${id}`;
+  expect(await listed()).toMatchObject({ ...counts, endpoints_count: 0 });
+  await api.call('DELETE', `${base}/${id}`);
+  const deleted = await listed('&recoverable=true');
+  expect(deleted.id).toBe(id);
+  expect(Object.keys(deleted)).not.toContain('branches_count');
+});

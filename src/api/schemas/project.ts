@@ -84,6 +84,11 @@ export const ProjectListItem = Type.Object(
     active_time: count('Seconds that computes were awake.'),
     history_retention_seconds: Type.Optional(historyRetention),
     org_name: Type.Optional(Type.String({ description: 'Name of the organization.' })),
+    branches_count: Type.Optional(
+      count('Branches that it has; not in a list of recoverable projects, as the next two.'),
+    ),
+    endpoints_count: Type.Optional(count('Computes of all its branches, replicas included.')),
+    active_endpoints_count: Type.Optional(count('Of those, computes that are awake.')),
     deleted_at: Type.Optional(time('When it was deleted; only in a list of recoverable projects, as the next one.')),
     recoverable_until: Type.Optional(time('When it is removed for good.')),
   },

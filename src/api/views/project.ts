@@ -99,7 +99,7 @@ export function ownedProjectView(
   const plan = planOf(found.organization.plan);
   return {
     ...projectView(config, found.project, now),
-    ...lastActiveView(found.lastActive),
+    ...lastActiveView(found.contents),
     owner: {
       email: found.owner.email,
       name: found.owner.name,
@@ -109,7 +109,20 @@ export function ownedProjectView(
   };
 }
 
-const lastActiveView = (at: Date | undefined) => (at === undefined ? {} : { compute_last_active_at: time(at) });
+type Contents = NonNullable<Awaited<ReturnType<typeof getProject>>['contents']>;
+
+const lastActiveView = (contents: Contents | undefined) =>
+  present({ compute_last_active_at: optionalTime(contents?.lastActive ?? null) });
+
+/** What a deleted project had is deleted with it, and not counted. */
+const countsView = (contents: Contents | undefined, { deletingAt }: Project) =>
+  contents === undefined || deletingAt !== null
+    ? {}
+    : {
+        branches_count: contents.branches,
+        endpoints_count: contents.endpoints,
+        active_endpoints_count: contents.active,
+      };
 
 export function projectsView(
   config: ApiConfig,
@@ -118,7 +131,8 @@ export function projectsView(
   const projects: Static<typeof ProjectListItem>[] = list.projects.map((row) => ({
     ...sharedView(config, row),
     active_time: whole(row.usage.active),
-    ...lastActiveView(list.lastActive.get(row.id)),
+    ...lastActiveView(list.contents.get(row.id)),
+    ...countsView(list.contents.get(row.id), row),
     history_retention_seconds: row.historyRetentionSeconds,
     ...present({
       org_name: list.organizations.get(row.organizationId)?.name,
