@@ -25,6 +25,8 @@ beforeAll(async () => {
   uri = body.connection_uris[0].connection_uri;
   pooledUri = uri.replace(endpointId, `${endpointId}-pooler`);
   await program.settle(projectId);
+  // Catnap is ready with the first proxy; on a busy machine the other one comes later.
+  await eventually(() => connectOnBoth(uri, 1));
 });
 afterEach(() => Promise.all(clients.splice(0).map((client) => client.end().catch(() => {}))));
 afterAll(() => program.destroy());
