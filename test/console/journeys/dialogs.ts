@@ -62,7 +62,14 @@ const ofAccount = (): Opening[] => [
 
 const ofBranches = ({ main, feature, leaf, restored }: Places): Opening[] => [
   ['New branch', at(), press('New branch')],
-  ['Connect', at('?connect=default'), () => dialog().getByText(/^psql '/).waitFor()],
+  [
+    'Connect',
+    at('?connect=default'),
+    () =>
+      dialog()
+        .getByText(/^psql '/)
+        .waitFor(),
+  ],
   ['Add a read replica to main', at(), ...ofMain('Add read replica')],
   ['Add a primary compute to leaf', at(), press('Actions of leaf'), item('Add compute')],
   ['Edit compute', at(), ...ofMain('Edit compute')],
