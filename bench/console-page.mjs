@@ -1,6 +1,7 @@
 /** What the benchmark of the console asks of a page: when it can be used, what it has loaded, and how it scrolls. */
 
 const quietMs = 300;
+const readyMsMax = 60_000;
 const scrollMs = 3_000;
 const bigRows = 100_000;
 const bigColumns = 50;
@@ -42,14 +43,16 @@ export async function watchPage(page, path, ready) {
       .observe({ type: 'longtask', buffered: true });
   })()`);
   await page.goto(path, { waitUntil: 'commit' });
+  const missing = JSON.stringify(`${path} has no ${ready}`);
   return page.evaluate(
-    `new Promise((resolve) => {
+    `new Promise((resolve, reject) => {
       let readyAt;
       const endOf = ({ startTime, duration }) => startTime + duration;
       const look = () => {
         const now = performance.now();
         const isReady = document.querySelector(${JSON.stringify(ready)}) && !document.querySelector('.skeleton');
         readyAt = isReady ? (readyAt ?? now) : undefined;
+        if (readyAt === undefined && now > ${readyMsMax}) return reject(new Error(${missing}));
         const interactive = Math.max(readyAt ?? now, ...longTasks.map(endOf));
         if (now - interactive < ${quietMs}) return requestAnimationFrame(look);
         const scripts = performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js'));

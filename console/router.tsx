@@ -4,7 +4,6 @@ import { loadScript } from './api/load-script.ts';
 import { type MonitoringSearch, views } from './monitoring/views.ts';
 import { type AuthSearch, authViews } from './pages/auth-view.ts';
 import type { ConnectSearch } from './pages/connect-dialog.tsx';
-import { DashboardPage } from './pages/dashboard.tsx';
 import { ProjectsPage } from './pages/projects.tsx';
 import type { DiffSearch } from './pages/schema-diff.tsx';
 import { Layout } from './shell/layout.tsx';
@@ -98,7 +97,7 @@ const project = createRoute({ getParentRoute: () => root, path: '/projects/$proj
 const dashboard = createRoute({
   getParentRoute: () => project,
   path: '/',
-  component: DashboardPage,
+  component: lazyPage(() => import('./pages/dashboard.tsx'), 'DashboardPage'),
   validateSearch: (search: Search): ConnectSearch => ({
     create: flag(search.create),
     connect: text(search.connect),

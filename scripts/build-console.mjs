@@ -14,6 +14,8 @@ const source = join(root, 'console');
 const fingerprintName = '.built-from';
 const packagesName = '.packages.json';
 
+/** What pages with long lists need. */
+const virtualLists = { name: 'virtual-lists', test: /node_modules\/@tanstack\/(react-virtual|virtual-core)\// };
 /** What every page needs, apart from our own script: it changes less often and stays in the browser's cache. */
 const libraries = { name: 'libraries', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// };
 /** What the SQL editor and what runs its text both need; no other page loads it. */
@@ -43,7 +45,7 @@ export async function buildConsole(target, previous) {
       target: 'es2022',
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
-      rolldownOptions: { output: { codeSplitting: { groups: [libraries, editorLibraries] } } },
+      rolldownOptions: { output: { codeSplitting: { groups: [virtualLists, libraries, editorLibraries] } } },
     },
   });
   for (const file of filesBelow(join(target, 'assets'))) {

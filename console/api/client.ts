@@ -85,8 +85,11 @@ function parseJson(text: string): unknown {
 
 function toError(status: number, body: unknown): ApiError {
   const { message, request_id } = body as { message?: string; request_id?: string };
-  return new ApiError(status, message ?? `the server answered with status ${status}`, request_id);
+  return new ApiError(status, begun(message ?? `the server answered with status ${status}`), request_id);
 }
+
+/** The API's sentences have no capital at their beginning; a name that one begins with stays as it is. */
+const begun = (text: string) => text.replace(/^[a-z](?=[a-z’']*[ ,;:]+[a-z])/, (letter) => letter.toUpperCase());
 
 /** A path with each value made safe: `at\`/projects/${id}\``. */
 export function at(strings: TemplateStringsArray, ...values: readonly string[]): string {

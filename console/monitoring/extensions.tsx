@@ -110,7 +110,7 @@ interface ExtensionTableProps {
 function ExtensionTable({ extensions, onChange }: ExtensionTableProps) {
   return (
     <div className="card dense">
-      <Table label="Extensions" columns={['Name', 'Version', 'Schema', 'Purpose']} hasActions>
+      <Table label="Extensions" columns={['Name', 'Version', 'Schema', 'Purpose']} numbers={['Version']} hasActions>
         {extensions.map((extension) => {
           const { name, installed, available, schema, comment } = extension;
           const isOld = installed !== null && installed !== available;
@@ -155,7 +155,7 @@ function ExtensionTable({ extensions, onChange }: ExtensionTableProps) {
 function WithheldTable({ extensions }: { readonly extensions: readonly Withheld[] }) {
   return (
     <Card title="Not offered">
-      <Table label="Extensions that are not offered" columns={['Name', 'Version', 'Why']}>
+      <Table label="Extensions that are not offered" columns={['Name', 'Version', 'Why']} numbers={['Version']}>
         {extensions.map(({ name, version, reason }) => (
           <tr key={name}>
             <td>

@@ -89,7 +89,7 @@ function SessionTable({ endpoint, sessions, reply }: SessionTableProps) {
   const now = Date.parse(reply.read_at);
   return (
     <div className="card dense">
-      <Table label="Sessions" columns={['Pid', 'State', 'For', 'Who', 'Statement']} hasActions>
+      <Table label="Sessions" columns={['Pid', 'State', 'For', 'Who', 'Statement']} numbers={['For']} hasActions>
         {sessions.map((session) => (
           <tr key={session.id}>
             <td>

@@ -145,6 +145,7 @@ function QueryTable({ statistics: { queries, total } }: { readonly statistics: S
       <Table
         label="Top queries"
         columns={['Statement', 'Share', 'Total', 'Calls', 'Mean', 'Rows', 'Cache hits', 'Role']}
+        numbers={['Total', 'Calls', 'Mean', 'Rows', 'Cache hits']}
       >
         {queries.map((query, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: those of other roles have no id.

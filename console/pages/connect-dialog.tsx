@@ -8,7 +8,7 @@ import { Button } from '../ui/button.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField } from '../ui/field.tsx';
 import { Icon } from '../ui/icons.tsx';
-import { Empty, Loaded } from '../ui/states.tsx';
+import { Empty, Loaded, Loading } from '../ui/states.tsx';
 import { hidePassword, snippetsFor } from './snippets.ts';
 
 /** What is chosen, as the address holds it. The password never is in there. */
@@ -58,11 +58,15 @@ interface ChoicesProps extends Pick<ConnectDialogProps, 'projectId' | 'search' |
 
 /** What can be chosen depends on the branch; a choice that is gone falls back to the first. */
 function Choices({ projectId, branchId, search, onChange }: ChoicesProps) {
-  const endpoints = (useQuery(endpointsQuery(projectId)).data ?? []).filter(({ branch_id }) => branch_id === branchId);
-  const databases = useQuery(databasesQuery(projectId, branchId)).data ?? [];
-  const roles = (useQuery(rolesQuery(projectId, branchId)).data ?? []).filter(
-    ({ authentication_method }) => authentication_method !== 'no_login',
-  );
+  const all = {
+    endpoints: useQuery(endpointsQuery(projectId)),
+    databases: useQuery(databasesQuery(projectId, branchId)),
+    roles: useQuery(rolesQuery(projectId, branchId)),
+  };
+  const isLoading = Object.values(all).some(({ isPending }) => isPending);
+  const endpoints = (all.endpoints.data ?? []).filter(({ branch_id }) => branch_id === branchId);
+  const databases = all.databases.data ?? [];
+  const roles = (all.roles.data ?? []).filter(({ authentication_method }) => authentication_method !== 'no_login');
   const endpointId = (endpoints.find(({ id }) => id === search.compute) ?? endpoints[0])?.id;
   const chosen = databases.find(({ name }) => name === search.database) ?? databases[0];
   const owner = roles.find(({ name }) => name === chosen?.owner_name);
@@ -100,18 +104,19 @@ function Choices({ projectId, branchId, search, onChange }: ChoicesProps) {
         />
       </div>
       <div className="whole">
-        {endpointId === undefined ? (
+        {isLoading ? (
+          <Loading lines={3} />
+        ) : endpointId === undefined ? (
           <Empty title="This branch has no compute: add one to connect." />
+        ) : chosen === undefined || roleName === undefined ? (
+          <Empty title="This branch has no database whose owner can log in." />
         ) : (
-          chosen !== undefined &&
-          roleName !== undefined && (
-            <Uri
-              projectId={projectId}
-              of={{ branchId, endpointId, database: chosen.name, role: roleName, pooled: isPooled }}
-              client={search.client}
-              onClient={(client) => onChange({ ...search, client })}
-            />
-          )
+          <Uri
+            projectId={projectId}
+            of={{ branchId, endpointId, database: chosen.name, role: roleName, pooled: isPooled }}
+            client={search.client}
+            onClient={(client) => onChange({ ...search, client })}
+          />
         )}
       </div>
     </>

@@ -1,22 +1,33 @@
 /** What a compute did and does: graphs, sessions, statements, locks, its log, and the extensions of its databases. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import type { Branch, Endpoint } from '../api/generated.ts';
+import { loadScript } from '../api/load-script.ts';
 import { branchesQuery, endpointsQuery } from '../api/queries.ts';
-import { Extensions } from '../monitoring/extensions.tsx';
 import { Graphs } from '../monitoring/graphs.tsx';
-import { Locks } from '../monitoring/locks.tsx';
 import { OnDatabase } from '../monitoring/on-database.tsx';
 import { ranges } from '../monitoring/samples.ts';
-import { ServerLog } from '../monitoring/server-log.tsx';
-import { Sessions } from '../monitoring/sessions.tsx';
-import { TopQueries } from '../monitoring/top-queries.tsx';
 import { type MonitoringSearch, type MonitoringView, views } from '../monitoring/views.ts';
 import { PageHead } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
-import { Empty, Loaded } from '../ui/states.tsx';
+import { Empty, Loaded, Loading } from '../ui/states.tsx';
 import { Tabs } from '../ui/tabs.tsx';
+
+/** Each is loaded when it is first looked at; the graphs are what the page opens with. */
+const Extensions = lazy(async () => ({
+  default: (await loadScript(() => import('../monitoring/extensions.tsx'))).Extensions,
+}));
+const Locks = lazy(async () => ({ default: (await loadScript(() => import('../monitoring/locks.tsx'))).Locks }));
+const ServerLog = lazy(async () => ({
+  default: (await loadScript(() => import('../monitoring/server-log.tsx'))).ServerLog,
+}));
+const Sessions = lazy(async () => ({
+  default: (await loadScript(() => import('../monitoring/sessions.tsx'))).Sessions,
+}));
+const TopQueries = lazy(async () => ({
+  default: (await loadScript(() => import('../monitoring/top-queries.tsx'))).TopQueries,
+}));
 
 export function MonitoringPage() {
   const { projectId } = useParams({ from: '/projects/$projectId/monitoring' });
@@ -50,9 +61,11 @@ export function MonitoringPage() {
                 chosen={view}
                 onChoose={(id) => change({ view: id === 'graphs' ? undefined : (id as MonitoringView) })}
               >
-                <View key={endpoint.id} view={view} endpoint={endpoint} search={search} onSearch={change}>
-                  {found}
-                </View>
+                <Suspense fallback={<Loading lines={8} />}>
+                  <View key={endpoint.id} view={view} endpoint={endpoint} search={search} onSearch={change}>
+                    {found}
+                  </View>
+                </Suspense>
               </Tabs>
             </>
           );

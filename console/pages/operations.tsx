@@ -70,7 +70,7 @@ interface OperationTableProps {
 function OperationTable({ operations, named }: OperationTableProps) {
   if (operations.length === 0) return <Empty title="There is none of these." />;
   return (
-    <Table label="Operations" columns={['What', 'Status', 'When', 'Took']}>
+    <Table label="Operations" columns={['What', 'Status', 'When', 'Took']} numbers={['Took']}>
       {operations.map((operation) => (
         <tr key={operation.id}>
           <td>

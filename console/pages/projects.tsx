@@ -122,7 +122,7 @@ function ProjectState({ project }: { readonly project: ProjectListItem }) {
       <span>{count(branches, 'branch', 'branches')}</span>
       <span className="state">
         <span className={`dot ${active > 0 ? 'active' : 'idle'}`} />
-        {computes === 0 ? 'no compute' : `${active} of ${count(computes, 'compute')} active`}
+        {computes === 0 ? 'no compute' : `${active} of ${count(computes, 'compute')} awake`}
       </span>
     </span>
   );

@@ -8,6 +8,7 @@ import { Card } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { SelectField } from '../ui/field.tsx';
 import { Empty, Loaded } from '../ui/states.tsx';
+import { diffLines } from './diff-lines.ts';
 
 /** What is compared, as the address holds it. */
 export interface DiffSearch {
@@ -101,7 +102,7 @@ function DiffLines({ text }: { readonly text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must reach it.
     <pre className="code-block diff" tabIndex={0}>
-      {text.split('\n').map((line, index) => (
+      {diffLines(text).map((line, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name.
         <span key={index} className={kinds[line[0] ?? '']}>
           {line}

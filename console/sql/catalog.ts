@@ -10,6 +10,7 @@ export interface Table {
   readonly estimate: number | null;
 }
 
+/** Without what Catnap keeps beside the users of an auth integration. */
 const query = `
   select n.nspname, c.relname, c.relkind::text,
     coalesce(json_agg(a.attname order by a.attnum) filter (where a.attnum is not null), '[]')::text,
@@ -17,6 +18,7 @@ const query = `
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
   where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+    and (n.nspname, c.relname) <> ('neon_auth', 'users_sync_position')
   group by 1, 2, 3, c.reltuples order by n.nspname <> 'public', 1, 2 limit 5000`;
 
 const kinds: Readonly<Record<string, string>> = {

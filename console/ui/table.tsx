@@ -6,6 +6,8 @@ interface TableProps {
   /** What the table is of. */
   readonly label: string;
   readonly columns: readonly string[];
+  /** Those of them whose values end at the right, under their name. */
+  readonly numbers?: readonly string[];
   /** Whether rows end with `RowActions`. */
   readonly hasActions?: boolean;
   /** Rows: `tr` with a cell for each column. */
@@ -13,7 +15,7 @@ interface TableProps {
 }
 
 /** Wider than a phone, so it scrolls; the keyboard must be able to reach what scrolls. */
-export function Table({ label, columns, hasActions = false, children }: TableProps) {
+export function Table({ label, columns, numbers = [], hasActions = false, children }: TableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: as said above.
     <section className="table-wrap" tabIndex={0} aria-label={label}>
@@ -21,7 +23,7 @@ export function Table({ label, columns, hasActions = false, children }: TablePro
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column} scope="col">
+              <th key={column} scope="col" className={numbers.includes(column) ? 'number' : undefined}>
                 {column}
               </th>
             ))}

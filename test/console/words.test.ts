@@ -1,6 +1,7 @@
 /** The parts of the console that are plain functions. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { diffLines } from '../../console/pages/diff-lines.ts';
 import { createProjectRequest, hidePassword, jdbcUrl, snippetsFor } from '../../console/pages/snippets.ts';
 import { groupTransactions, splitStatements } from '../../console/sql/split.ts';
 import { bytes, duration, milliseconds, relative } from '../../console/ui/format.ts';
@@ -133,4 +134,12 @@ test('the sizes that are offered are those that the API takes', () => {
   expect(offered).toEqual(sizes);
   expect(sizesUpTo(2)).toEqual([0.25, 0.5, 1, 2]);
   expect(sizesUpTo(0)).toEqual(sizes);
+});
+
+test('a schema diff is shown without the headings of pg_dump', () => {
+  const text = ['--- main', '+++ feature-x', '@@ -1,3 +1,9 @@', ' ', '+--', '+-- Name: t; Type: TABLE', '+--', '+', '+']
+    .concat('+CREATE TABLE t ();', '+', '+', '-ALTER TABLE u ADD x int;', ' -- a heading', '+a -- b')
+    .join('\n');
+  const expected = ['@@ -1,3 +1,9 @@', ' ', '+CREATE TABLE t ();', '+', '-ALTER TABLE u ADD x int;', '+a -- b'];
+  expect(diffLines(text)).toEqual(expected);
 });

@@ -84,7 +84,7 @@ export function auth(): void {
       .waitFor();
     await button('Add', dialog()).click();
     await dialog()
-      .getByText(/shared keys belong to the hosted service/)
+      .getByText(/shared keys belong to the hosted service/i)
       .waitFor();
     await dialog().getByLabel('Client id').fill('our-client');
     await dialog().getByLabel('Client secret').fill('our-secret');

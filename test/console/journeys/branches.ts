@@ -1,4 +1,5 @@
 /** Branches: made, changed, compared, restored, protected, deleted. */
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { eventually } from '../../helpers/eventually.ts';
@@ -15,6 +16,7 @@ import {
   photograph,
   runSql,
   story,
+  uriOf,
   walkTo,
 } from './story.ts';
 
@@ -129,9 +131,11 @@ export function branches(): void {
     const { page, program, project } = story();
     const branchId = await branchIdOf('main');
     const history = async () => (await program.api('GET', at(`/branches/${branchId}/history`))).body.history;
+    // The history is a moment behind the branch, and the table has to be in it.
+    const made = await walPosition();
     const before = await eventually(async () => {
       const found = await history();
-      expect(found.until_lsn).toBeDefined();
+      expect(placeOf(found.until_lsn ?? '0/0')).toBeGreaterThanOrEqual(placeOf(made));
       return found;
     });
     await open(at(`/sql?branch=${branchId}`));
@@ -236,6 +240,20 @@ export function branches(): void {
     await branchNode('short').waitFor({ state: 'detached' });
   });
 }
+
+/** How far the log of `main` has come. */
+async function walPosition(): Promise<string> {
+  const client = new pg.Client({ connectionString: await uriOf('main') });
+  await client.connect();
+  const { rows } = await client.query('select pg_current_wal_lsn()::text as lsn');
+  await client.end();
+  return rows[0].lsn;
+}
+
+const placeOf = (lsn: string) => {
+  const [high = 0, low = 0] = lsn.split('/').map((part) => Number.parseInt(part, 16));
+  return high * 2 ** 32 + low;
+};
 
 /** The page asks for the history again, as it does twice a minute, and hears that three more seconds are kept. */
 async function laterHistory(branchId: string): Promise<void> {

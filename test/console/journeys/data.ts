@@ -77,7 +77,7 @@ export function data(): void {
     await dialog().getByLabel(/^Type/).fill('reader');
     await button('Delete role').click();
     await dialog()
-      .getByText(/role owns databases/)
+      .getByText(/role owns databases/i)
       .waitFor();
     await confirm('Cancel');
     await row(/reports/, databases)

@@ -59,7 +59,7 @@ export function psqlLogin(): void {
     await refused.closed;
     expect(refused.text()).toContain('FATAL:  the login was refused in the console');
     await page.goto(`/psql#${'x'.repeat(43)}`);
-    await page.getByText(/this link was used before/).waitFor();
+    await page.getByText(/this link was used before/i).waitFor();
     await visitor.close();
   });
 }
