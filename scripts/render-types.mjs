@@ -53,6 +53,8 @@ const cliTypes = [
   'GetProjectOperationReply',
   'GetAuthDetailsReply',
   'ResetProjectBranchRolePasswordReply',
+  'ListProjectBranchRoleVerifiersReply',
+  'UpdateProjectBranchDatabaseReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

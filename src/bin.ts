@@ -7,6 +7,7 @@ import { runCli } from './cli/program.ts';
 import { asCalledHere, commandName } from './lib/command-name.ts';
 import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
+import { isPasswordOf } from './lib/scram-verifier.ts';
 import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { checkEject, eject } from './machine/eject.ts';
@@ -73,6 +74,16 @@ function run(config: Config): Promise<number> {
     },
     eject: { check: (place) => checkEject(config, place), copy: (request) => eject(config, request) },
     importDatabase: async (request, report) => (await import('./copier/copy.ts')).copyDatabase(request, report),
+    move: {
+      inspect: async (source) => (await import('./copier/moving.ts')).inspectDatabase(source),
+      isPasswordOf: async (verifier, password) => isPasswordOf(verifier, password),
+      readRoles: async (source, names) => (await import('./copier/moving.ts')).readMovedRoles(source, names),
+      makeRoles: async (target, roles) => (await import('./copier/moving.ts')).makeMovedRoles(target, roles),
+      makeSettings: async (target, all) => (await import('./copier/moving.ts')).makeMovedSettings(target, all),
+      copy: async (request, report) => (await import('./copier/moving.ts')).copyForMove(request, report),
+      forget: async (target) => (await import('./copier/copy.ts')).forgetCopy(target),
+      abandon: async (source) => (await import('./copier/moving.ts')).abandonCopy(source),
+    },
     upgrade: {
       check: () => checkUpgradeHere(config),
       undo: (to, say) => undoUpgradeHere(config, to, say),

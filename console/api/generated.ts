@@ -1599,6 +1599,15 @@ export interface ResetProjectBranchRolePasswordReply {
   readonly operations: readonly Operation[];
 }
 
+export interface ListProjectBranchRoleVerifiersReply {
+  readonly roles: readonly {
+    /** Name of the role. */
+    readonly name: string;
+    /** SCRAM-SHA-256 verifier of its password; absent when it cannot log in. */
+    readonly verifier?: string;
+  }[];
+}
+
 export interface ListProjectOperationsReply {
   readonly operations: readonly Operation[];
   readonly pagination?: Pagination;

@@ -35,6 +35,7 @@ test('building the application and answering requests reads no file of the progr
     listExtensions: async () => ({ extensions: [], note: null }),
     readLog: async () => [],
     sessions: { read: async () => [], signal: async () => false },
+    readVerifiers: async () => [],
     dumpSchema: async () => '',
     answerAgent: async () => ({ status: 202, headers: {}, body: '' }),
     authProvider: makeAuthProviderParts(core),

@@ -12,6 +12,7 @@ import { addKeys } from './commands/keys.ts';
 import { addKubernetes } from './commands/kubernetes.ts';
 import { addLink, addOpen } from './commands/link.ts';
 import { addMcp } from './commands/mcp.ts';
+import { addMove } from './commands/move.ts';
 import { addOperations } from './commands/operations.ts';
 import { addOutbox } from './commands/outbox.ts';
 import { addPlan } from './commands/plan.ts';
@@ -43,6 +44,7 @@ const commands = [
   addOperations,
   addConnections,
   addImport,
+  addMove,
   addEject,
   addSnapshots,
   addRecovery,

@@ -32,7 +32,7 @@ const oldestMajor = 12;
 export async function checkDatabases(
   source: Side,
   target: Side,
-  { withoutLargeObjects = false }: { readonly withoutLargeObjects?: boolean },
+  { withoutLargeObjects = false, knownAs }: { readonly withoutLargeObjects?: boolean; readonly knownAs?: string },
 ): Promise<Facts> {
   const [from, to] = await Promise.all([readServer(source), readServer(target)]);
   const [sourceMajor, targetMajor] = [from, to].map(({ version }) => Math.floor(version / 10_000)) as [number, number];
@@ -58,7 +58,7 @@ export async function checkDatabases(
   const { largeObjects } = from;
   const { host, port, database } = source.place;
   return {
-    sourceId: `${host}:${port}/${database} ${from.id}`,
+    sourceId: `${host}:${port}/${knownAs ?? database} ${from.id}`,
     sourceMajor,
     largeObjects,
     targetUser: to.user,

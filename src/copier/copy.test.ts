@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type PlainPostgres, startPlainPostgres } from '../../test/helpers/plain-postgres.ts';
 import { ask } from '../../test/helpers/query.ts';
-import { copyDatabase } from './copy.ts';
+import { copyDatabase, forgetCopy } from './copy.ts';
 import type { CopyProgress } from './progress.ts';
 
 let source: PlainPostgres;
@@ -374,6 +374,28 @@ describe('where the source permits replication', () => {
     expect(await rowsOf(to, sum)).toEqual(await rowsOf(from, sum));
     expect(await ask(to, 'SELECT n FROM u')).toBe('3');
     expect(await leftInSource(from)).toEqual([]);
+  });
+
+  test('a table that is made meanwhile ends the copy: nobody would follow it', async () => {
+    const { from, to } = await makePair('madelater');
+    await run(from, 'CREATE TABLE t (id int PRIMARY KEY)');
+    const whenCaughtUp = () => run(from, 'CREATE TABLE later (id int PRIMARY KEY)', 'INSERT INTO later VALUES (1)');
+    const copying = copyDatabase({ source: from, target: to, whenCaughtUp });
+    await expect(copying).rejects.toThrow('is not followed: public.later (id)');
+    await run(from, 'DROP TABLE later');
+    expect(await copyDatabase({ source: from, target: to })).toMatchObject({ method: 'replication', isResumed: true });
+  });
+
+  test('a record that is kept answers for the copy until it is forgotten', async () => {
+    const { from, to } = await makePair('kept');
+    await run(from, 'CREATE TABLE t (id int PRIMARY KEY)', 'INSERT INTO t VALUES (1)');
+    const request = { source: from, target: to, keepsRecord: true };
+    const first = await copyDatabase(request);
+    await run(to, 'INSERT INTO t VALUES (2)');
+    expect(await copyDatabase(request)).toEqual({ ...first, isResumed: true });
+    expect(await ask(to, 'SELECT count(*) FROM t')).toBe('2');
+    await forgetCopy(to);
+    await expect(copyDatabase(request)).rejects.toThrow('the target is not empty');
   });
 
   test('a table without a key is copied all the same, and is a reason not to follow', async () => {

@@ -10,12 +10,20 @@ import { CopyFailure } from './failure.ts';
 import { finish } from './finish.ts';
 import { follow } from './follow.ts';
 import type { Report } from './progress.ts';
-import { type JobRecord, markFollowed, readJob, readTables } from './record.ts';
+import {
+  dropRecord,
+  type FinishedCopy,
+  type JobRecord,
+  markFollowed,
+  readJob,
+  readTables,
+  type TableRecord,
+} from './record.ts';
 import { beginReplication, dropReplication, laterMoment, slotNameOf, whyNotReplicated } from './replication.ts';
-import { holdTarget, openPlace, type Place, parsePlace, type Sql } from './session.ts';
+import { holdTarget, openPlace, type Place, parsePlace, reserve, type Sql } from './session.ts';
 import { openSnapshot, type Snapshot } from './snapshot.ts';
 import { runSteps } from './steps.ts';
-import { makeStructure } from './structure.ts';
+import { makeStructure, tablesOf } from './structure.ts';
 
 export const copyMethods = ['auto', 'replication', 'copy'] as const;
 
@@ -33,6 +41,12 @@ export interface CopyRequest {
    * any more. Without it the copy ends as soon as it has caught up.
    */
   readonly whenCaughtUp?: () => Promise<void>;
+  /** The name that the source database had when the copy began, if it has another one by now. */
+  readonly knownAs?: string;
+  /** The target has all roles already. */
+  readonly hasRoles?: boolean;
+  /** Leaves the record in the target, so that a call after the end gets the same report; `forgetCopy` removes it. */
+  readonly keepsRecord?: boolean;
 }
 
 export interface CopyReport {
@@ -75,6 +89,7 @@ async function copy(copying: Copying): Promise<CopyReport> {
   const found = await checkDatabases({ place: from, sql: source }, { place: to, sql: target }, request);
   const begun = await readJob(target);
   if (begun !== null) requireSameSource(begun, found);
+  if (begun !== null && begun.report !== null) return reportOf(begun, begun.report, true);
   const job = begun === null ? await begin(copying, found) : await goOn(copying, begun);
   const notes = [...job.notes];
   notes.push(...(await runSteps(target, to, 'indexes', report)));
@@ -83,9 +98,25 @@ async function copy(copying: Copying): Promise<CopyReport> {
   notes.push(...(await runSteps(target, to, 'rules', report)));
   report({ phase: 'finish', name: to.database, done: 0, of: 1 });
   if (job.slot !== null) await dropReplication(source, job.slot);
-  const { notes: last, ...totals } = await finish(source, target, to);
-  const method = job.slot === null ? 'copy' : 'replication';
-  return { ...totals, method, isResumed: begun !== null, notes: [...notes, ...last] };
+  const finished = await finish({ source, target, place: to, notes, keepsRecord: request.keepsRecord ?? false });
+  return reportOf(job, finished, begun !== null);
+}
+
+function reportOf({ slot }: JobRecord, finished: FinishedCopy, isResumed: boolean): CopyReport {
+  return { ...finished, method: slot === null ? 'copy' : 'replication', isResumed };
+}
+
+/** Removes the record of a copy that has kept it. Fine if there is none. */
+export async function forgetCopy(url: string): Promise<void> {
+  const place = parsePlace('target', url);
+  const target = openPlace(place);
+  try {
+    const session = await reserve(target, place);
+    await dropRecord(session);
+    session.release();
+  } finally {
+    await target.end({ timeout: 5 });
+  }
 }
 
 /** Structure and rows are of the same moment. */
@@ -94,7 +125,7 @@ async function begin(copying: Copying, found: Facts): Promise<JobRecord> {
   const slot = await chooseSlot(request, source, slotNameOf(found.sourceId, to));
   const snapshot = slot === null ? await openSnapshot(source, from) : await beginReplication(source, from, slot);
   report({ phase: 'structure', name: from.database, done: 0, of: 1 });
-  const asked = { source: from, target: to, snapshot, sql: target, found, slot };
+  const asked = { source: from, target: to, snapshot, sql: target, found, slot, hasRoles: request.hasRoles ?? false };
   const job = await makeStructure(asked).catch(async (error) => {
     await snapshot.close();
     // Nothing is left of the copy, and a slot that nobody reads would fill the disk of the source.
@@ -132,9 +163,25 @@ async function copyRows({ target, to, report }: Copying, snapshot: Snapshot): Pr
 }
 
 async function followChanges({ request, source, target, to, report }: Copying, name: string): Promise<void> {
-  const whenCaughtUp = request.whenCaughtUp ?? (async () => {});
+  const whenCaughtUp = async () => {
+    await requireSameTables(source, target);
+    await request.whenCaughtUp?.();
+  };
   await follow({ source, target, place: to, name, whenCaughtUp, report });
+  await requireSameTables(source, target);
   await markFollowed(target);
+}
+
+/** A table that was made meanwhile has nobody who would follow it: its rows would be missing without a word. */
+async function requireSameTables(source: Sql, target: Sql): Promise<void> {
+  const shape = ({ name, columns }: TableRecord) => `${name} (${columns.join(', ')})`;
+  const before = new Set((await readTables(target)).map(shape));
+  const now = new Set((await tablesOf(source)).map(shape));
+  const changed = [...now].filter((one) => !before.has(one)).concat([...before].filter((one) => !now.has(one)));
+  if (changed.length === 0) return;
+  throw new CopyFailure(
+    `tables were made, changed or dropped in the source since the copy began, which is not followed: ${changed[0]}`,
+  );
 }
 
 function requireSameSource({ sourceId, sourceName }: JobRecord, found: Facts): void {

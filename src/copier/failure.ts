@@ -5,6 +5,11 @@ export class CopyFailure extends Error {
   override name = 'CopyFailure';
 }
 
+/** For `whenCaughtUp`: the copy stops there, and a later call goes on with it. */
+export class CopyPaused extends CopyFailure {
+  override name = 'CopyPaused';
+}
+
 /** What Postgres said, with the hint that it gave. */
 export function wordsOf(error: unknown): string {
   if (error instanceof postgres.PostgresError) {

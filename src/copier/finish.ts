@@ -1,26 +1,37 @@
 /** The last transaction of a copy: sequences, owners, and the end of its record. */
 import { ownerOf } from './entries.ts';
 import { CopyFailure, isDenied, isLinked, wordsOf } from './failure.ts';
-import { readSteps, readTotals, recordSchema, type StepRecord } from './record.ts';
+import {
+  dropRecord,
+  type FinishedCopy,
+  readSteps,
+  readTotals,
+  recordSchema,
+  type StepRecord,
+  writeReport,
+} from './record.ts';
 import { type Place, reserve, type Session, type Sql } from './session.ts';
 
-export interface Finished {
-  readonly tables: number;
-  readonly rows: number;
-  readonly bytes: number;
+export interface FinishRequest {
+  readonly source: Sql;
+  readonly target: Sql;
+  readonly place: Place;
+  /** Notes of the earlier steps. */
   readonly notes: readonly string[];
+  readonly keepsRecord: boolean;
 }
 
-export async function finish(source: Sql, target: Sql, place: Place): Promise<Finished> {
+export async function finish({ source, target, place, notes, keepsRecord }: FinishRequest): Promise<FinishedCopy> {
   const session = await reserve(target, place);
   try {
     await session.unsafe('BEGIN');
     await setSequences(source, session);
-    const notes = await giveToOwners(session);
-    const totals = await readTotals(session);
-    await session.unsafe(`DROP SCHEMA ${recordSchema} CASCADE`);
+    const last = await giveToOwners(session);
+    const report = { ...(await readTotals(session)), notes: [...notes, ...last] };
+    if (keepsRecord) await writeReport(session, report);
+    else await dropRecord(session);
     await session.unsafe('COMMIT');
-    return { ...totals, notes };
+    return report;
   } catch (error) {
     await session.unsafe('ROLLBACK').catch(() => undefined);
     throw error instanceof CopyFailure ? error : new CopyFailure(`the copy cannot be finished: ${wordsOf(error)}`);

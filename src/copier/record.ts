@@ -15,6 +15,15 @@ export interface JobRecord {
   readonly slot: string | null;
   /** Whether the target has all changes, and the slot is not needed any more. */
   readonly isFollowed: boolean;
+  /** Of a copy that is finished and whose record is kept: what it had to say. Null before. */
+  readonly report: FinishedCopy | null;
+}
+
+export interface FinishedCopy {
+  readonly tables: number;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly notes: readonly string[];
 }
 
 export interface TableRecord {
@@ -44,17 +53,20 @@ export async function hasJob(sql: Sql | Session): Promise<boolean> {
 
 export async function readJob(sql: Sql): Promise<JobRecord | null> {
   if (!(await hasJob(sql))) return null;
-  const [row] = await sql<(Omit<JobRecord, 'notes'> & { notes: string })[]>`
-    SELECT source_id AS "sourceId", source_name AS "sourceName", notes, slot, is_followed AS "isFollowed"
-      FROM catnap_import.job`;
-  return row === undefined ? null : { ...row, notes: JSON.parse(row.notes) };
+  // A copy that an older Catnap began has no column for a report.
+  const [row] = await sql<(Omit<JobRecord, 'notes' | 'report'> & { notes: string; report: string | null })[]>`
+    SELECT source_id AS "sourceId", source_name AS "sourceName", notes, slot, is_followed AS "isFollowed",
+           to_jsonb(j) ->> 'report' AS report
+      FROM catnap_import.job j`;
+  if (row === undefined) return null;
+  return { ...row, notes: JSON.parse(row.notes), report: row.report === null ? null : JSON.parse(row.report) };
 }
 
 export async function createRecord(tx: Session, job: JobRecord): Promise<void> {
   await tx.unsafe(`
     CREATE SCHEMA catnap_import;
     CREATE TABLE catnap_import.job (source_id text, source_name text, notes text, slot text,
-      is_followed bool DEFAULT false, applied text DEFAULT '0/0');
+      is_followed bool DEFAULT false, applied text DEFAULT '0/0', report text);
     CREATE TABLE catnap_import.tables (id int PRIMARY KEY, name text, columns text, bytes bigint,
       is_copied bool DEFAULT false, copied_at text, copied_rows bigint DEFAULT 0, copied_bytes bigint DEFAULT 0);
     CREATE TABLE catnap_import.steps (id int PRIMARY KEY, stage text, kind text, name text, text text,
@@ -107,6 +119,11 @@ export async function readApplied(sql: Sql): Promise<string> {
 export const writeApplied = (tx: Session, lsn: string) => tx`UPDATE catnap_import.job SET applied = ${lsn}`;
 
 export const markFollowed = (sql: Sql) => sql`UPDATE catnap_import.job SET is_followed = true`;
+
+export const writeReport = (tx: Session, report: FinishedCopy) =>
+  tx`UPDATE catnap_import.job SET report = ${JSON.stringify(report)}`;
+
+export const dropRecord = (sql: Sql | Session) => sql.unsafe(`DROP SCHEMA IF EXISTS ${recordSchema} CASCADE`);
 
 export const readSteps = (sql: Sql | Session, stage: Stage): Promise<readonly (StepRecord & { isDone: boolean })[]> =>
   sql<(StepRecord & { isDone: boolean })[]>`

@@ -19,6 +19,11 @@ export async function whyNotReplicated(source: Sql): Promise<string | null> {
   if (!is.may) return 'the role has no REPLICATION attribute';
   if (!is.makes) return 'the role has no CREATE right in the database, and cannot make a publication';
   if (is.free < 2) return `it has ${is.free} free replication slots, and two are needed`;
+  return whyTablesNotReplicated(source);
+}
+
+/** Only what stands against it in the database itself. */
+export async function whyTablesNotReplicated(source: Sql): Promise<string | null> {
   const [bad] = await source<{ name: string; why: string }[]>`
     SELECT * FROM (
       SELECT c.oid::regclass::text AS name, CASE
@@ -36,8 +41,8 @@ export async function whyNotReplicated(source: Sql): Promise<string | null> {
 
 /** The same for the same two databases, so that what an earlier try has left can be found. */
 export function slotNameOf(sourceId: string, target: Place): string {
-  const { host, port, database } = target;
-  const hash = createHash('sha256').update(`${sourceId} ${host}:${port}/${database}`).digest('hex');
+  const { host, port, database, options = '' } = target;
+  const hash = createHash('sha256').update(`${sourceId} ${host}:${port}/${database} ${options}`).digest('hex');
   return `catnap_import_${hash.slice(0, 16)}`;
 }
 

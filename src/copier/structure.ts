@@ -40,11 +40,12 @@ export interface StructureRequest {
   readonly found: Facts;
   /** What follows the changes of the source, if anything does. */
   readonly slot: string | null;
+  readonly hasRoles: boolean;
 }
 
 export async function makeStructure(request: StructureRequest): Promise<JobRecord> {
   const { source, snapshot, found } = request;
-  const tables = await readTables(snapshot.session);
+  const tables = await tablesOf(snapshot.session);
   await lockTables(snapshot.session, tables);
   const plan = await readRoles(snapshot.session, found.targetUser);
   const before = entriesOf(await dumpSection(source, snapshot.id, 'pre-data')).map(takeOwner);
@@ -54,7 +55,7 @@ export async function makeStructure(request: StructureRequest): Promise<JobRecor
   const session = await reserve(request.sql, request.target);
   try {
     await session.unsafe(`BEGIN; ${scriptSettings}`);
-    const notes = await makeRoles(session, plan);
+    const notes = request.hasRoles ? [] : await makeRoles(session, plan);
     for (const { entry } of before) {
       const note = await runEntry(session, renamed(entry));
       if (note !== null) notes.push(note);
@@ -65,7 +66,14 @@ export async function makeStructure(request: StructureRequest): Promise<JobRecor
     ];
     if (found.largeObjects > 0) notes.push(`${found.largeObjects} large objects were left behind`);
     const { slot } = request;
-    const job = { sourceId: found.sourceId, sourceName: nameOf(source), notes, slot, isFollowed: false };
+    const job = {
+      sourceId: found.sourceId,
+      sourceName: nameOf(source),
+      notes,
+      slot,
+      isFollowed: false,
+      report: null,
+    };
     await record(session, job, tables, steps);
     await session.unsafe('COMMIT; RESET ALL');
     return job;
@@ -108,7 +116,7 @@ async function dumpSection(place: Place, snapshotId: string, section: 'pre-data'
   }
 }
 
-async function readTables(session: Session): Promise<readonly TableRecord[]> {
+export async function tablesOf(session: Sql | Session): Promise<readonly TableRecord[]> {
   const rows = await session<{ name: string; columns: string; bytes: string }[]>`
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name, pg_catalog.pg_table_size(c.oid) AS bytes,
            (SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY a.attnum), '[]')::text

@@ -13,7 +13,7 @@ import {
 import { askedFor } from '../db/taken-back.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import { type BranchId, newRolePassword, type ProjectId } from '../lib/ids.ts';
-import { buildVerifier } from '../lib/scram-verifier.ts';
+import { buildVerifier, parseVerifier } from '../lib/scram-verifier.ts';
 import { type Caller, requireBranch, requireProject, requireProjectLocked } from './access.ts';
 import { queueCatalogChange } from './catalog.ts';
 import type { CommandScope, Scope } from './context.ts';
@@ -23,6 +23,7 @@ export type Role = RoleRow;
 
 const nameBytesMax = 63;
 const rolesPerBranchMax = 500;
+const iterationsMax = 100_000;
 const reservedNames = new Set([
   'public',
   'none',
@@ -146,21 +147,51 @@ export async function resetRolePassword(
   scope: CommandScope,
   caller: Caller,
   address: RoleAddress,
+  given?: string | undefined,
 ): Promise<RoleChange> {
   const project = await requireProjectLocked(scope, caller, address.projectId);
   const branch = await requireBranch(scope, address.projectId, address.branchId);
   const role = await requireRole(scope, address);
   if (role.noLogin) throw new CatnapError('unprocessable', withDetails('role cannot log in', { role_name: role.name }));
-  const password = newRolePassword();
+  const { verifier, password } = given === undefined ? newPassword() : takePassword(given);
+  const seal = given === undefined ? sealPassword : sealGivenPassword;
   const changed = await updateRole(scope.tx, role.id, {
-    verifier: buildVerifier(password),
+    verifier,
     ...(role.applied && !role.pending && { heldVerifier: role.verifier }),
-    password: project.storePasswords ? sealPassword(scope, address, password) : null,
+    password: project.storePasswords && password !== null ? seal(scope, address, password) : null,
     pending: true,
     resetAt: scope.clock.now(),
   });
   await announceReset(scope.tx, branch.id);
   return { role: changed, password, operations: await queueCatalogChange(scope, branch) };
+}
+
+interface Password {
+  readonly verifier: string;
+  /** Null where nothing but the verifier is known. */
+  readonly password: string | null;
+}
+
+function newPassword(): Password {
+  const password = newRolePassword();
+  return { verifier: buildVerifier(password), password };
+}
+
+/** As Postgres takes it: a text of the form of a verifier is one, any other text is a password. */
+function takePassword(given: string): Password {
+  if (!/^(SCRAM-SHA-256\$|md5[0-9a-f]{32}$)/.test(given)) {
+    if (given.includes('\0')) throw invalid('invalid request: body.password must not contain a null character');
+    return { verifier: buildVerifier(given), password: given };
+  }
+  const iterations = parseVerifier(given)?.iterations;
+  // Each login takes the client as many rounds as this.
+  if (iterations === undefined || iterations > iterationsMax) {
+    throw invalid(
+      'invalid request: body.password must be a password, or a SCRAM-SHA-256 verifier ' +
+        `with at most ${iterationsMax} iterations`,
+    );
+  }
+  return { verifier: given, password: null };
 }
 
 export async function revealRolePassword(scope: Scope, caller: Caller, address: RoleAddress): Promise<string> {
@@ -206,6 +237,11 @@ async function requireRole(scope: Scope, address: RoleAddress): Promise<Role> {
 
 function sealPassword(scope: CommandScope, address: RoleAddress, password: string): Uint8Array {
   return scope.box.sealFindable(password, passwordSealContext(address.projectId, address.name));
+}
+
+/** Not findable: a password that somebody has chosen can be guessed, and a guess would be one at every branch. */
+function sealGivenPassword(scope: CommandScope, address: RoleAddress, password: string): Uint8Array {
+  return scope.box.seal(password, passwordSealContext(address.projectId, address.name));
 }
 
 /** Not bound to the branch: a child branch takes its parent's roles over as they are. */

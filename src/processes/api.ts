@@ -5,6 +5,7 @@ import { readConsoleFiles } from '../api/kit/console-files.ts';
 import { openDriver } from '../compute/open-driver.ts';
 import { makeDump } from '../compute/schema-dump/dump.ts';
 import { readSessions, signalSession } from '../compute/server/sessions.ts';
+import { readRoleVerifiers } from '../compute/server/verifiers.ts';
 import { KeyUseRecorder } from '../core/api-key.ts';
 import { createOperationFollower } from '../core/operation-wait.ts';
 import { makeSchemaReader } from '../core/schema-reader.ts';
@@ -49,6 +50,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
     listExtensions: (pgVersion) => driver.listExtensions(pgVersion),
     readLog: (ref, limit) => driver.readLog(ref, limit),
     sessions: { read: readSessions, signal: signalSession },
+    readVerifiers: readRoleVerifiers,
     dumpSchema: makeSchemaReader(core, waker, makeDump(config)),
     answerAgent: (message) => agents().answerMessage(message),
     authProvider,

@@ -46,6 +46,7 @@ export async function buildIdleApi(): Promise<App> {
     listExtensions: nothing,
     readLog: nothing,
     sessions: { read: nothing, signal: nothing },
+    readVerifiers: nothing,
     dumpSchema: nothing,
     answerAgent: nothing,
     awaitOperation: nothing,

@@ -93,6 +93,7 @@ export async function makeAuthProvider(
     listExtensions: async () => ({ extensions: [], note: null }),
     readLog: async () => [],
     sessions: { read: async () => [], signal: async () => false },
+    readVerifiers: async () => [],
     authProvider: parts,
     providers: testProviders(),
     dumpSchema: async () => '',

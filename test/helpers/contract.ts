@@ -33,6 +33,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/docs'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/set_as_primary'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
+  ['GET', '/projects/{project_id}/branches/{branch_id}/role_verifiers'],
   ['PATCH', '/organizations/{org_id}'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/logs'],
@@ -151,6 +152,7 @@ export async function makeApi(
     listExtensions: (pgVersion) => new FakeDriver().listExtensions(pgVersion),
     readLog: async () => [],
     sessions: { read: async () => [], signal: async () => false },
+    readVerifiers: async () => [],
     providers: testProviders(),
     awaitOperation: async () => {
       throw new Error('no worker runs in this test');

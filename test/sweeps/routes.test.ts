@@ -298,6 +298,7 @@ test('every route of ours is one of the published API, by path and method, or a 
     'GET /events',
     'GET /outbox',
     'GET /projects/{}/branches/{}/history',
+    'GET /projects/{}/branches/{}/role_verifiers',
     'GET /projects/{}/endpoints/{}/logs',
     'GET /projects/{}/endpoints/{}/metrics',
     'GET /projects/{}/endpoints/{}/sessions',

@@ -5,6 +5,7 @@ import type { AuthProviderParts } from '../../auth-provider/core/parts.ts';
 import type { SchemaSource } from '../../core/branch-schema.ts';
 import type { Core } from '../../core/context.ts';
 import type { AwaitOperation } from '../../core/operation-wait.ts';
+import type { ReadVerifiers } from '../../core/role-verifiers.ts';
 import type { SessionControl } from '../../core/session.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Config } from '../../lib/config.ts';
@@ -53,6 +54,8 @@ export interface ApiParts {
   ) => Promise<readonly LogEntry[]>;
   /** Asks a server for its sessions, or stops one. Whether the caller may is asked before. */
   readonly sessions: SessionControl;
+  /** Asks a server for the verifiers of its roles' passwords. Whether the caller may is asked before. */
+  readonly readVerifiers: ReadVerifiers;
   /** The embedded auth provider, which is served under `/stack`. */
   readonly authProvider: AuthProviderParts;
   /** Where the proxies take requests for SQL over HTTP. */

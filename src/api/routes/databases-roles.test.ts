@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeApi, type TestApi } from '../../../test/helpers/contract.ts';
+import { selectPrimariesByPassword } from '../../db/logins.ts';
+import { buildVerifier, isPasswordOf } from '../../lib/scram-verifier.ts';
 
 let api: TestApi;
 let branch: string;
@@ -73,6 +75,38 @@ describe('roles', () => {
     expect(role.authentication_method).toBe('no_login');
     expect((await api.call('GET', `${branch}/roles/group/reveal_password`)).statusCode).toBe(412);
     expect((await api.call('POST', `${branch}/roles/group/reset_password`)).statusCode).toBe(422);
+  });
+
+  test('a password can be given, or a verifier of one that is known to nobody here', async () => {
+    await createRole({ name: 'given' });
+    const path = `${branch}/roles/given`;
+    const reset = (password: string) => api.call('POST', `${path}/reset_password`, { body: { password } });
+    const reveal = async () => (await api.call('GET', `${path}/reveal_password`)).json();
+    const verifierOf = async (name: string) => {
+      const { roles } = (await api.call('GET', `${branch}/role_verifiers`)).json();
+      return roles.find((role: { name: string }) => role.name === name)?.verifier;
+    };
+    expect((await reset('chosen')).json().role.password).toBe('chosen');
+    expect(await reveal()).toEqual({ password: 'chosen' });
+    expect(await isPasswordOf(await verifierOf('given'), 'chosen')).toBe(true);
+    // A chosen one must not lead anybody to the branch by itself.
+    const mark = api.core.box.markOf('chosen');
+    expect(await selectPrimariesByPassword(api.core.database.sql, 'given', mark)).toEqual([]);
+    const verifier = buildVerifier('elsewhere');
+    const taken = await reset(verifier);
+    expect([taken.statusCode, taken.json().role.password]).toEqual([200, undefined]);
+    expect(await verifierOf('given')).toBe(verifier);
+    expect((await api.call('GET', `${path}/reveal_password`)).statusCode).toBe(412);
+    for (const bad of [
+      '',
+      'a\0b',
+      'SCRAM-SHA-256$4096:x$y:z',
+      `md5${'0'.repeat(32)}`,
+      buildVerifier('x', undefined, 1).replace('$1:', '$999999:'),
+    ]) {
+      expect([bad, (await reset(bad)).statusCode]).toEqual([bad, 400]);
+    }
+    expect((await api.call('POST', `${path}/reset_password`)).json().role.password).toMatch(/^npg_/);
   });
 
   test('errors', async () => {

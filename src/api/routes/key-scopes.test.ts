@@ -68,6 +68,7 @@ test('what is read and closed to them holds secrets or is about keys', () => {
     'listNeonAuthRedirectURIWhitelistDomains',
     'listOrgApiKeys',
     'listOutbox',
+    'listProjectBranchRoleVerifiers',
     'listProjectWebhookDeliveries',
     'listProjectWebhooks',
   ]);

@@ -1,4 +1,5 @@
 /** Roles of a branch, and their passwords. */
+
 import {
   createRole,
   deleteRole,
@@ -8,6 +9,7 @@ import {
   resetRolePassword,
   revealRolePassword,
 } from '../../core/role.ts';
+import { listRoleVerifiers } from '../../core/role-verifiers.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
 import { BranchParams } from '../schemas/common.ts';
@@ -18,8 +20,11 @@ import {
   RoleParams,
   RolePasswordReply,
   RoleReply,
+  RoleResetBody,
   RolesReply,
+  RoleVerifiersReply,
 } from '../schemas/role.ts';
+import { present } from '../views/common.ts';
 import { operationViews } from '../views/operation.ts';
 import { branchAddress, roleAddress } from '../views/params.ts';
 import { roleInput, roleView } from '../views/role.ts';
@@ -89,6 +94,7 @@ export function roleRoutes(app: App, parts: ApiParts): void {
     ),
   );
   passwordRoutes(app, parts);
+  verifierRoute(app, parts);
 }
 
 function passwordRoutes(app: App, parts: ApiParts): void {
@@ -122,14 +128,35 @@ function passwordRoutes(app: App, parts: ApiParts): void {
     tags,
     operationId: 'resetProjectBranchRolePassword',
     summary: 'Give a role a new password',
-    description: 'The reply has it. New connections need it at once; open ones stay.',
+    description: 'The reply has it, unless a verifier was given. It logs the role out everywhere.',
     params: RoleParams,
+    body: RoleResetBody,
     response: { 200: RoleOperationsReply, ...errorReply },
   };
   app.post(`${member}/reset_password`, { schema: reset }, (request) =>
     write(parts, request, async (scope, caller) =>
-      changeView(await resetRolePassword(scope, caller, roleAddress(request.params))),
+      changeView(await resetRolePassword(scope, caller, roleAddress(request.params), request.body?.password)),
     ),
+  );
+}
+
+function verifierRoute(app: App, parts: ApiParts): void {
+  const list = {
+    tags,
+    operationId: 'listProjectBranchRoleVerifiers',
+    summary: 'List the verifiers of passwords',
+    description:
+      'With one, reset_password elsewhere gives a role the password that it has here, whether or not that is stored. ' +
+      'An addition of Catnap.',
+    params: BranchParams,
+    response: { 200: RoleVerifiersReply, ...errorReply },
+  };
+  app.get('/projects/:project_id/branches/:branch_id/role_verifiers', { schema: list }, (request) =>
+    ask(parts, request, async (scope, caller) => {
+      const { projectId, branchId } = branchAddress(request.params);
+      const found = await listRoleVerifiers(scope, caller, { projectId, branchId }, parts.readVerifiers);
+      return { roles: found.map(({ name, verifier }) => ({ name, ...present({ verifier }) })) };
+    }),
   );
 }
 

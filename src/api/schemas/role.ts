@@ -38,6 +38,32 @@ export const RoleCreateBody = Type.Object(
   closed,
 );
 
+export const RoleResetBody = Type.Object(
+  {
+    password: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 1000,
+        description:
+          'The new password, or a SCRAM-SHA-256 verifier of it, as Postgres takes both; made by Catnap when left out. ' +
+          'An addition of Catnap.',
+      }),
+    ),
+  },
+  closed,
+);
+
+export const RoleVerifiersReply = Type.Object({
+  roles: Type.Array(
+    Type.Object({
+      name: Type.String({ description: 'Name of the role.' }),
+      verifier: Type.Optional(
+        Type.String({ description: 'SCRAM-SHA-256 verifier of its password; absent when it cannot log in.' }),
+      ),
+    }),
+  ),
+});
+
 export const RoleParams = Type.Object({
   project_id: idOf('project'),
   branch_id: idOf('branch'),

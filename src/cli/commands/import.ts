@@ -2,13 +2,13 @@
 import { once } from 'node:events';
 import { text as readAll } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
+import type { ImportReport } from '../kit/copy-parts.ts';
+import { describeCopy } from '../kit/copy-progress.ts';
 import { CliFailure } from '../kit/failure.ts';
 import { asRole, onBranch } from '../kit/options.ts';
-import type { ImportProgress, ImportReport } from '../kit/parts.ts';
 import { progressLine } from '../kit/progress-line.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
 import { type AsRole, connectionOf, findCompute } from '../kit/targets.ts';
-import { inUnits } from '../kit/units.ts';
 
 const methods = ['auto', 'replication', 'copy'] as const;
 
@@ -54,7 +54,7 @@ async function importInto(session: Session, given: string, options: Options): Pr
     },
   };
   const report = await parts
-    .importDatabase(request, (progress) => line.show(describe(progress)))
+    .importDatabase(request, (progress) => line.show(describeCopy(progress)))
     .catch((error: unknown) => {
       throw new CliFailure(error instanceof Error ? error.message : String(error));
     })
@@ -72,20 +72,3 @@ const titles = { tables: 'tables', rows: 'rows', bytes: 'bytes', method: 'method
 const fromSeveralMoments =
   'Note: the copy was made in several runs, each from its own moment of the source: what was written there in between ' +
   'is in the tables of the later ones only.';
-
-const words: Readonly<Record<ImportProgress['phase'], string>> = {
-  check: 'looking at',
-  structure: 'making the schema of',
-  rows: 'copying',
-  indexes: 'making',
-  changes: 'bringing changes up to',
-  views: 'filling',
-  rules: 'making',
-  finish: 'finishing',
-};
-
-function describe({ phase, name, done, of, bytes, bytesOf }: ImportProgress): string {
-  const place = of > 1 ? ` (${done + 1} of ${of})` : '';
-  const volume = bytes === undefined || bytesOf === undefined ? '' : `, ${inUnits(bytes)} of about ${inUnits(bytesOf)}`;
-  return `${words[phase]} ${name}${place}${volume} …`;
-}

@@ -19,7 +19,8 @@ export interface ApiClient {
   get<Reply>(path: string, query?: Query): Promise<Reply>;
   /** Null for what is not there, or is not for this key. */
   find<Reply>(path: string): Promise<Reply | null>;
-  post<Reply>(path: string, body: object, query?: Query): Promise<Reply>;
+  /** With a key, a repeat of the same request within a day does nothing and gets the first reply. */
+  post<Reply>(path: string, body: object, query?: Query, idempotencyKey?: string): Promise<Reply>;
   patch<Reply>(path: string, body: object): Promise<Reply>;
   put<Reply>(path: string, body: object): Promise<Reply>;
   delete<Reply>(path: string): Promise<Reply>;
@@ -63,19 +64,23 @@ export function createClient(options: ClientOptions): ApiClient {
   const timeoutMs = options.timeoutMs ?? 30_000;
   const request = <Reply>(to: string, init: RequestInit, limitMs: number) =>
     send<Reply>(options.fetch ?? fetch, to, init, limitMs);
-  const callBeside = async <Reply>(method: string, path: string, body?: object): Promise<Reply> => {
-    const headers = { authorization: `Bearer ${await options.apiKey()}`, ...(body && jsonBody) };
+  const callBeside = async <Reply>(method: string, path: string, body?: object, key?: string): Promise<Reply> => {
+    const headers = {
+      authorization: `Bearer ${await options.apiKey()}`,
+      ...(body && jsonBody),
+      ...(key !== undefined && { 'idempotency-key': key }),
+    };
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     return request<Reply>(`${url}${path}`, init, timeoutMs);
   };
-  const call = <Reply>(method: string, path: string, body?: object) =>
-    callBeside<Reply>(method, `${apiPath}${path}`, body);
+  const call = <Reply>(method: string, path: string, body?: object, key?: string) =>
+    callBeside<Reply>(method, `${apiPath}${path}`, body, key);
   const get = <Reply>(path: string, query: Query = {}) => call<Reply>('GET', `${path}${queryText(query)}`);
   return {
     url,
     get,
     find: <Reply>(path: string) => get<Reply>(path).catch(nullIfMissing),
-    post: (path, body, query = {}) => call('POST', `${path}${queryText(query)}`, body),
+    post: (path, body, query = {}, key) => call('POST', `${path}${queryText(query)}`, body, key),
     patch: (path, body) => call('PATCH', path, body),
     put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),

@@ -985,6 +985,12 @@ export interface CreateProjectBranchDatabaseReply {
   readonly operations: readonly Operation[];
 }
 
+export interface UpdateProjectBranchDatabaseReply {
+  readonly database: Database;
+  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
+  readonly operations: readonly Operation[];
+}
+
 export interface ListProjectBranchRolesReply {
   readonly roles: readonly Role[];
 }
@@ -1004,6 +1010,15 @@ export interface ResetProjectBranchRolePasswordReply {
   readonly role: Role;
   /** Work that the request queued, in order; the resource is ready when the last one is finished. */
   readonly operations: readonly Operation[];
+}
+
+export interface ListProjectBranchRoleVerifiersReply {
+  readonly roles: readonly {
+    /** Name of the role. */
+    readonly name: string;
+    /** SCRAM-SHA-256 verifier of its password; absent when it cannot log in. */
+    readonly verifier?: string;
+  }[];
 }
 
 export interface ListProjectOperationsReply {

@@ -1,5 +1,6 @@
 /** What `bin.ts` passes to the commands. The command line knows the API and no other part of Catnap. */
 import type { Readable, Writable } from 'node:stream';
+import type { ImportProgress, ImportReport, ImportRequest, MoveParts } from './copy-parts.ts';
 
 export interface UpOptions {
   readonly processes: readonly string[];
@@ -216,36 +217,6 @@ export interface EjectParts {
   ) => Promise<Ejected>;
 }
 
-export interface ImportRequest {
-  /** Connection strings. */
-  readonly source: string;
-  readonly target: string;
-  readonly withoutLargeObjects: boolean;
-  /** `auto` follows the changes of the source where it permits that. */
-  readonly method: 'auto' | 'replication' | 'copy';
-  /** Called when the target has what the source has; changes are followed until it resolves. */
-  readonly whenCaughtUp: () => Promise<void>;
-}
-
-export interface ImportProgress {
-  readonly phase: 'check' | 'structure' | 'rows' | 'indexes' | 'changes' | 'views' | 'rules' | 'finish';
-  readonly name: string;
-  readonly done: number;
-  readonly of: number;
-  readonly bytes?: number;
-  readonly bytesOf?: number;
-}
-
-export interface ImportReport {
-  readonly tables: number;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly method: 'replication' | 'copy';
-  readonly isResumed: boolean;
-  /** What did not come along, or differs, as sentences. */
-  readonly notes: readonly string[];
-}
-
 /** What `catnap upgrade` needs from the machine; failures are for people to read. */
 export interface UpgradeParts {
   readonly check: () => Promise<readonly Check[]>;
@@ -283,6 +254,7 @@ export interface CliParts {
     request: ImportRequest,
     report: (progress: ImportProgress) => void,
   ) => Promise<ImportReport>;
+  readonly move: MoveParts;
   readonly upgrade: UpgradeParts;
   /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */
   readonly recoverKey: () => Promise<{ readonly key: string; readonly isNew: boolean }>;

@@ -5,9 +5,9 @@
  */
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { delay } from '../../lib/clock.ts';
-import type { ComputeAddress } from '../../lib/model.ts';
-import { adminLogin, openSession, type Session } from './admin-session.ts';
-import { readVerifier } from './configure.ts';
+import type { ComputeAddress, ServerCatalog } from '../../lib/model.ts';
+import { adminLogin, openSession, type Session, withSession } from './admin-session.ts';
+import { readCatalog, readVerifier } from './configure.ts';
 
 export interface ServerVerifiers {
   /** Null when the role cannot log in; undefined when the server does not answer in time. */
@@ -83,4 +83,13 @@ export function createServerVerifiers(options: VerifierOptions = {}): ServerVeri
       await Promise.all([...sessions.values()].map((session) => session.end({ timeout: 1 }).catch(() => {})));
     },
   };
+}
+
+/** Of all roles of the tenant's, for somebody who waits for the answer. */
+export async function readRoleVerifiers(server: {
+  readonly address: ComputeAddress;
+  readonly adminSecret: string;
+}): Promise<ServerCatalog['roles']> {
+  const limits = { connectSeconds: 5, statementMs: 5_000 };
+  return (await withSession(server.address, adminLogin(server.adminSecret), readCatalog, limits)).roles;
 }
