@@ -53,6 +53,7 @@ const cliTypes = [
   'GetProjectOperationReply',
   'GetAuthDetailsReply',
   'ResetProjectBranchRolePasswordReply',
+  'CopyProjectBranchPasswordsReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

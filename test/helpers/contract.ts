@@ -33,6 +33,7 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/docs'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/set_as_primary'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
+  ['POST', '/projects/{project_id}/branches/{branch_id}/copy_passwords'],
   ['PATCH', '/organizations/{org_id}'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/logs'],

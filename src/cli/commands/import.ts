@@ -54,7 +54,7 @@ async function importInto(session: Session, given: string, options: Options): Pr
     },
   };
   const report = await parts
-    .importDatabase(request, (progress) => line.show(describe(progress)))
+    .importDatabase(request, (progress) => line.show(describeProgress(progress)))
     .catch((error: unknown) => {
       throw new CliFailure(error instanceof Error ? error.message : String(error));
     })
@@ -84,7 +84,7 @@ const words: Readonly<Record<ImportProgress['phase'], string>> = {
   finish: 'finishing',
 };
 
-function describe({ phase, name, done, of, bytes, bytesOf }: ImportProgress): string {
+export function describeProgress({ phase, name, done, of, bytes, bytesOf }: ImportProgress): string {
   const place = of > 1 ? ` (${done + 1} of ${of})` : '';
   const volume = bytes === undefined || bytesOf === undefined ? '' : `, ${inUnits(bytes)} of about ${inUnits(bytesOf)}`;
   return `${words[phase]} ${name}${place}${volume} …`;
