@@ -25,7 +25,7 @@ export interface CopyRequest {
   readonly target: string;
   /** Copies a database that has large objects, and leaves those behind. */
   readonly withoutLargeObjects?: boolean;
-  /** Roles of the same name stand for each other, and the caller takes care of their passwords: no note about either. */
+  /** Roles of the same name stand for each other, and the caller sees to their passwords: no note about either. */
   readonly sharesRoles?: boolean;
   /** A copy that fails is not taken up again: it leaves nothing in the source. */
   readonly isSingleTry?: boolean;

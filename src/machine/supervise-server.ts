@@ -1,4 +1,4 @@
-/** Starts the server of the system database again when it ends by itself, and keeps its log from growing without end. */
+/** Starts the server of the system database again when it ends by itself, and cuts its log when that has grown. */
 import { findPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { cutLog } from '../compute/local/host/postgres/server-log.ts';
 import { delay } from '../lib/clock.ts';
