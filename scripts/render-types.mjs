@@ -55,6 +55,7 @@ const cliTypes = [
   'ResetProjectBranchRolePasswordReply',
   'ListProjectBranchRoleVerifiersReply',
   'UpdateProjectBranchDatabaseReply',
+  'CopyProjectBranchPasswordsReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

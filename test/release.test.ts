@@ -4,12 +4,15 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Ajv, type ValidateFunction } from 'ajv';
+import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { changesIn, releasePending } from '../scripts/changelog.mjs';
 import { renderSbom } from '../scripts/render-sbom.mjs';
 import { describePackages, installedFolders, readLock } from '../scripts/third-party.mjs';
 
 const script = fileURLToPath(new URL('../scripts/release.mjs', import.meta.url));
+const modules = fileURLToPath(new URL('../node_modules', import.meta.url));
 const integrity = `sha512-${Buffer.alloc(64, 7).toString('base64')}`;
 
 describe('the changelog', () => {
@@ -31,7 +34,7 @@ describe('the bill of materials', () => {
   const installed = describePackages(installedFolders(lock), lock);
   const bundled = describePackages(['node_modules/fastify', 'node_modules/@fastify/swagger'], lock);
   const manifest = { name: 'catnap', version: '9.8.7', license: 'Apache-2.0' };
-  const given = { manifest, lock, bundled, installed, sha256: 'ab', at: '2026-11-18T00:00:00.000Z' };
+  const given = { manifest, lock, bundled, installed, sha256: 'ab'.repeat(32), at: '2026-11-18T00:00:00.000Z' };
   const bom = JSON.parse(renderSbom(given));
   const refs: string[] = bom.components.map((one: Record<string, string>) => one['bom-ref']);
 
@@ -66,11 +69,35 @@ describe('the bill of materials', () => {
     expect(binaries.map((ref) => /@(18|17)\./.exec(ref)?.[1])).toEqual(['18', '18']);
   });
 
+  test('follows the schema of CycloneDX 1.6, which refuses what it does not know', () => {
+    const validate = cycloneDx();
+    expect([validate(bom), validate.errors]).toEqual([true, null]);
+    const [first] = bom.components;
+    for (const wrong of [{ madeUp: 1 }, { components: [{ ...first, scope: 'perhaps' }] }, { version: 'one' }]) {
+      expect(validate({ ...bom, ...wrong })).toBe(false);
+    }
+  });
+
   test('is the same for the same release', () => {
     expect(renderSbom(given)).toBe(renderSbom(given));
-    expect(JSON.parse(renderSbom({ ...given, sha256: 'cd' })).serialNumber).not.toBe(bom.serialNumber);
+    expect(JSON.parse(renderSbom({ ...given, sha256: 'cd'.repeat(32) })).serialNumber).not.toBe(bom.serialNumber);
   });
 });
+
+/** The published schema, with the two that it refers to. */
+function cycloneDx(): ValidateFunction {
+  const fileOf = (name: string) => `${name}.SNAPSHOT.schema.json`;
+  const folder = join(modules, '@cyclonedx/cyclonedx-library/res/schema');
+  const read = (name: string) => JSON.parse(readFileSync(join(folder, fileOf(name)), 'utf8'));
+  const ajv = new Ajv({ strict: false });
+  addFormats.default(ajv);
+  // Names of hosts in other scripts than Latin: nothing of the kind is in a bill.
+  for (const format of ['iri-reference', 'idn-email']) ajv.addFormat(format, true);
+  for (const name of ['spdx', 'jsf-0.82']) {
+    ajv.addSchema(read(name), `http://cyclonedx.org/schema/${fileOf(name)}`);
+  }
+  return ajv.compile(read('bom-1.6'));
+}
 
 describe('npm run release', () => {
   const place = mkdtempSync(join(tmpdir(), 'catnap-release-'));

@@ -33,6 +33,10 @@ export interface CopyRequest {
   readonly target: string;
   /** Copies a database that has large objects, and leaves those behind. */
   readonly withoutLargeObjects?: boolean;
+  /** Roles of the same name stand for each other, and the caller sees to their passwords: no note about either. */
+  readonly sharesRoles?: boolean;
+  /** A copy that fails is not taken up again: it leaves nothing in the source. */
+  readonly isSingleTry?: boolean;
   /** Whether changes are followed; `auto`, the default: where the source permits it. A resumed copy keeps its own. */
   readonly method?: (typeof copyMethods)[number];
   /**
@@ -77,7 +81,12 @@ export async function copyDatabase(request: CopyRequest, report: Report = () => 
   const target = openPlace(to);
   try {
     const letGo = await holdTarget(target, to);
-    return await copy({ request, from, to, source, target, report }).finally(letGo);
+    return await copy({ request, from, to, source, target, report })
+      .catch(async (error) => {
+        if (request.isSingleTry) await giveUp(source, target);
+        throw error;
+      })
+      .finally(letGo);
   } finally {
     await Promise.all([source.end({ timeout: 5 }), target.end({ timeout: 5 })]);
   }
@@ -119,13 +128,20 @@ export async function forgetCopy(url: string): Promise<void> {
   }
 }
 
+/** A slot that nobody reads would fill the disk of the source. */
+async function giveUp(source: Sql, target: Sql): Promise<void> {
+  const job = await readJob(target).catch(() => null);
+  if (job !== null && job.slot !== null) await dropReplication(source, job.slot).catch(() => undefined);
+}
+
 /** Structure and rows are of the same moment. */
 async function begin(copying: Copying, found: Facts): Promise<JobRecord> {
   const { request, from, to, source, target, report } = copying;
   const slot = await chooseSlot(request, source, slotNameOf(found.sourceId, to));
   const snapshot = slot === null ? await openSnapshot(source, from) : await beginReplication(source, from, slot);
   report({ phase: 'structure', name: from.database, done: 0, of: 1 });
-  const asked = { source: from, target: to, snapshot, sql: target, found, slot, hasRoles: request.hasRoles ?? false };
+  const { hasRoles = false, sharesRoles = false } = request;
+  const asked = { source: from, target: to, snapshot, sql: target, found, slot, hasRoles, sharesRoles };
   const job = await makeStructure(asked).catch(async (error) => {
     await snapshot.close();
     // Nothing is left of the copy, and a slot that nobody reads would fill the disk of the source.

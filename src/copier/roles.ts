@@ -2,7 +2,7 @@
  * The roles that a database needs: owners, those with rights or policies in it, and members of these. Superusers, and
  * the role that copies, become the role that copies in the target: what was theirs belongs to whoever runs the copy.
  */
-import { isDenied } from './failure.ts';
+import { isDenied, wordsOf } from './failure.ts';
 import type { Session } from './session.ts';
 
 export interface SourceRole {
@@ -73,7 +73,8 @@ async function readVerifiers(source: Session): Promise<ReadonlyMap<string, strin
 }
 
 /** In the transaction of the target. Returns sentences about what differs. */
-export async function makeRoles(tx: Session, { roles, memberships, verifiers }: RolePlan): Promise<string[]> {
+export async function makeRoles(tx: Session, plan: RolePlan, sharesRoles: boolean): Promise<string[]> {
+  const { roles, memberships, verifiers } = plan;
   const notes: string[] = [];
   const there = await tx<{ quoted: string }[]>`SELECT quote_ident(rolname) AS quoted FROM pg_catalog.pg_roles`;
   const known = new Set(there.map(({ quoted }) => quoted));
@@ -82,7 +83,7 @@ export async function makeRoles(tx: Session, { roles, memberships, verifiers }: 
            rolreplication OR rolsuper AS replicates FROM pg_catalog.pg_roles WHERE rolname = current_user`;
   for (const role of roles) {
     if (known.has(role.quoted)) {
-      notes.push(`role ${role.quoted} was there already, and was left as it is`);
+      if (!sharesRoles) notes.push(`role ${role.quoted} was there already, and was left as it is`);
       continue;
     }
     const verifier = verifiers?.get(role.quoted);
@@ -99,11 +100,24 @@ export async function makeRoles(tx: Session, { roles, memberships, verifiers }: 
     await tx.unsafe(`CREATE ROLE ${role.quoted} ${attributes.join(' ')}`);
     // To give it what it owns.
     await tx.unsafe(`GRANT ${role.quoted} TO CURRENT_USER`);
-    if (role.canLogin && usable === undefined)
+    if (role.canLogin && usable === undefined && !sharesRoles)
       notes.push(`role ${role.quoted} has no password yet: ${whyNone(verifier)}`);
   }
-  for (const { role, member } of memberships) await tx.unsafe(`GRANT ${role} TO ${member}`);
+  for (const link of memberships) notes.push(...(await makeMember(tx, link)));
   return notes;
+}
+
+/** Roles that the target had before may not be for the role that copies to grant. */
+async function makeMember(tx: Session, { role, member }: RolePlan['memberships'][number]): Promise<string[]> {
+  await tx.unsafe('SAVEPOINT member');
+  try {
+    await tx.unsafe(`GRANT ${role} TO ${member}`);
+    return [];
+  } catch (error) {
+    if (!isDenied(error)) throw error;
+    await tx.unsafe('ROLLBACK TO SAVEPOINT member');
+    return [`role ${member} was not made a member of ${role}: ${wordsOf(error)}`];
+  }
 }
 
 const whyNone = (verifier: string | undefined) =>

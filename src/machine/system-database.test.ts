@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chown, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import postgres from 'postgres';
@@ -61,6 +61,19 @@ describe('the embedded system database', () => {
 
     const again = await started(place);
     expect(await query(again.connection, (sql) => sql`SELECT n FROM kept`)).toEqual([{ n: 42 }]);
+  });
+
+  test('its log is cut while it runs, and goes on', async () => {
+    const place = await home();
+    const system = await started(place);
+    const logFile = join(createLayout(place.path).system, 'server.log');
+    await appendFile(logFile, 'a line that nobody needs any more\n'.repeat(150_000));
+    await eventually(async () => expect(await readFile(logFile, 'utf8')).toContain('the log had grown by 5'));
+    expect((await stat(`${logFile}.1`)).size).toBeLessThanOrEqual(256 * 1024);
+    const wrong = { ...system.connection, password: 'wrong' };
+    await expect(query(wrong, (sql) => sql`SELECT 1`)).rejects.toThrow('password authentication failed');
+    await eventually(async () => expect(await readFile(logFile, 'utf8')).toContain('password authentication failed'));
+    expect((await stat(logFile)).size).toBeLessThan(10_000);
   });
 
   test('its login owns the database and is no superuser', async () => {

@@ -90,7 +90,7 @@ export async function startSystemDatabase(
   const supervision = new AbortController();
   const startAgain = () => start(parts, () => undefined, supervision.signal);
   const supervised = Promise.all([
-    superviseServer({ ...parts, startAgain }, supervision.signal),
+    superviseServer({ ...parts, logDirectory: layout.system, startAgain }, supervision.signal),
     keepSpareLog(parts, supervision.signal),
   ]);
   let history: SystemHistory | null = null;

@@ -1,9 +1,10 @@
-/** `catnap upgrade`: what a newer program would change on this machine, and the way back to the one before. */
+/** `catnap upgrade`: what a newer program would change here, the way back, and newer majors of Postgres. */
 import type { Command } from 'commander';
 import { confirm } from '../kit/confirm.ts';
 import { CliFailure } from '../kit/failure.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
 import { printChecks } from './doctor.ts';
+import { addUpgradeMajor } from './upgrade-major.ts';
 
 interface UndoOptions {
   readonly to?: string;
@@ -11,7 +12,7 @@ interface UndoOptions {
 }
 
 export function addUpgrade(program: Command, run: RunCommand): void {
-  const upgrade = program.command('upgrade').description('prepare an upgrade of Catnap, or undo one');
+  const upgrade = program.command('upgrade').description('upgrade Catnap, or undo that; a newer major of Postgres');
   upgrade
     .command('check')
     .description('with the newer program, while the older one runs: say what a start would change; changes nothing')
@@ -22,6 +23,7 @@ export function addUpgrade(program: Command, run: RunCommand): void {
     .option('--to <version>', 'an earlier program, by its version or commit (default: the one before)')
     .option('--yes', 'do not ask')
     .action((options: UndoOptions) => run((session) => undo(session, options)));
+  addUpgradeMajor(upgrade, run);
 }
 
 async function check(session: Session): Promise<number> {

@@ -9,6 +9,10 @@ export interface ImportRequest {
   readonly method: 'auto' | 'replication' | 'copy';
   /** Called when the target has what the source has; changes are followed until it resolves. */
   readonly whenCaughtUp: () => Promise<void>;
+  /** Roles of the same name stand for each other, and the caller takes care of their passwords. */
+  readonly sharesRoles?: boolean;
+  /** A copy that fails is not taken up again, and leaves nothing in the source. */
+  readonly isSingleTry?: boolean;
 }
 
 export interface ImportProgress {
