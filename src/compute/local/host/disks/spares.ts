@@ -1,8 +1,9 @@
 /**
- * Disks for temporary files that are mounted before they are needed: making and mounting one takes as much CPU as half a
- * start of Postgres, just when a client waits for that start. Taking one renames the folder that it is mounted in. Some
- * of the size requested last are made ahead of time; before the first request there are none. The disk of a compute that
- * falls asleep is kept for a while, for the same tenant alone, so that computes which wake together all find theirs.
+ * Disks for temporary files that are mounted before they are needed: making and mounting one takes as much CPU as half
+ * a start of Postgres, just when a client waits for that start. Taking one renames the folder that it is mounted in.
+ * Some of the size requested last are made ahead of time; before the first request there are none. The disk of a
+ * compute that falls asleep is kept for a while, for the same tenant alone, so that computes which wake together all
+ * find theirs.
  */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, lstatSync, readdirSync, realpathSync, renameSync } from 'node:fs';
