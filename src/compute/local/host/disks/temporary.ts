@@ -3,7 +3,8 @@
  * (SQLSTATE 53100). The disk is mounted in the endpoint's directory, which the tenant cannot change, and the server's
  * `base/pgsql_tmp` is a link to it: the parent never mounts on a path that a tenant could redirect, and code that
  * copies or removes a data directory cannot stray into the disk. Each start gets an empty disk, new or its own from
- * before a short sleep. Where disks cannot be made, `temp_file_limit` applies, which Postgres enforces for each session.
+ * before a short sleep. Where disks cannot be made, `temp_file_limit` applies, which Postgres enforces for each
+ * session.
  */
 
 import {
