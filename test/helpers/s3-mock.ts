@@ -11,7 +11,7 @@ import { foreignModules } from './foreign.ts';
 import { freePort } from './free-ports.ts';
 
 const library = join(foreignModules, 's3rver');
-const program = fileURLToPath(new URL('./s3-server.mjs', import.meta.url));
+const program = fileURLToPath(new URL('../../container/store/server.mjs', import.meta.url));
 const secret = 'S3RVER';
 
 export const hasS3Mock = existsSync(library);

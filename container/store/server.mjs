@@ -1,7 +1,9 @@
 /**
  * The S3 server from npm, except that an object appears whole, as in a real one: its own way is to write objects in
  * place and to answer before their last bytes are on disk, so that a reader sees half an object.
- * Arguments: the folder of the server from npm, the folder of the buckets, the port.
+ * Arguments: the folder of the server from npm, the folder of the buckets, the port, and to serve other machines the
+ * address. With an address there is a bucket `catnap`, and keys are those of the environment; without one, tests make
+ * their buckets, and the key is the server's own.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -11,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-const [, , library = '', directory = '', port = ''] = process.argv;
+const [, , library = '', directory = '', port = '', address] = process.argv;
 const require = createRequire(import.meta.url);
 const S3rver = require(library);
 const FilesystemStore = require(join(library, 'lib', 'stores', 'filesystem.js'));
@@ -47,4 +49,15 @@ async function place(making, target) {
   }
 }
 
-await new S3rver({ directory, port: Number(port), address: '127.0.0.1', silent: true }).run();
+if (address === undefined) {
+  await new S3rver({ directory, port: Number(port), address: '127.0.0.1', silent: true }).run();
+} else {
+  const { CATNAP_STORE_KEY: key, CATNAP_STORE_SECRET: secret } = process.env;
+  if (!key || !secret) throw new Error('CATNAP_STORE_KEY and CATNAP_STORE_SECRET must be set');
+  const { DUMMY_ACCOUNT: account } = require(join(library, 'lib', 'models', 'account.js'));
+  account.createKeyPair(key, secret);
+  account.revokeAccessKey('S3RVER');
+  // Otherwise the name of the host is taken for a bucket.
+  const buckets = { vhostBuckets: false, configureBuckets: [{ name: 'catnap' }] };
+  await new S3rver({ directory, port: Number(port), address, silent: true, ...buckets }).run();
+}
