@@ -236,6 +236,8 @@ async function makeOccasions(): Promise<Places & { readonly end: () => Promise<v
   const client = new pg.Client({ connectionString: await uriOf('main'), application_name: 'lingerer' });
   client.on('error', () => {});
   await client.connect();
+  // One that is merely idle is not listed.
+  await client.query('begin');
   const pathOf = (id: string) => at(`/branches/${id}`);
   return {
     main: pathOf(mainId),
