@@ -48,6 +48,9 @@ async function copyTable(
     const to = await target.unsafe(`COPY ${name} ${list} FROM STDIN`).writable();
     const from = await snapshot.session.unsafe(`COPY ${name} ${list} TO STDOUT`).readable();
     await pipeline(from, meter, to);
+    // Where the last rows filled the stream, the library has paused its socket, and only a read would end that: the
+    // session would never hear another answer.
+    from._read(0);
     await markCopied(target, id, { rows: meter.rows, bytes: meter.bytes, at: snapshot.lsn });
     await target.unsafe('COMMIT');
   } catch (error) {
