@@ -35,16 +35,20 @@ export async function untilDone(
 
 async function untilFinal(client: ApiClient, queued: Operation, onLook: (now: Operation) => void): Promise<Operation> {
   const path = `/projects/${encodeURIComponent(queued.project_id)}/operations/${queued.id}`;
-  for (let pauseMs = firstPauseMs, now = queued; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
+  const startedAt = performance.now();
+  for (let now = queued; ; ) {
     if (final.includes(now.status)) return now;
     onLook(now);
-    await pause(pauseMs);
+    await pause(pauseAfter(performance.now() - startedAt));
     // With its project, the operation of a deletion is gone in the end.
     const found = await client.find<GetProjectOperationReply>(path);
     if (found === null) return { ...now, status: 'finished' };
     now = found.operation;
   }
 }
+
+/** The end is seen at most a tenth later than it came, by a number of requests that grows with the logarithm of it. */
+const pauseAfter = (waitedMs: number) => Math.min(Math.max(firstPauseMs, waitedMs / 10), longestPauseMs);
 
 const words = (action: string) => action.replaceAll('_', ' ');
 
