@@ -1,5 +1,5 @@
 /** The rows: table by table, as the text that COPY writes and reads, each table in a transaction of the target. */
-import { Transform, type TransformCallback } from 'node:stream';
+import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CopyFailure, wordsOf } from './failure.ts';
 import type { Report } from './progress.ts';
@@ -47,10 +47,7 @@ async function copyTable(
   try {
     const to = await target.unsafe(`COPY ${name} ${list} FROM STDIN`).writable();
     const from = await snapshot.session.unsafe(`COPY ${name} ${list} TO STDOUT`).readable();
-    await pipeline(from, meter, to);
-    // Where the last rows filled the stream, the library has paused its socket, and only a read would end that: the
-    // session would never hear another answer.
-    from._read(0);
+    await pipeline(from, meter, to).finally(() => letGo(from));
     await markCopied(target, id, { rows: meter.rows, bytes: meter.bytes, at: snapshot.lsn });
     await target.unsafe('COMMIT');
   } catch (error) {
@@ -58,6 +55,15 @@ async function copyTable(
     throw error;
   }
   return meter.bytes;
+}
+
+/**
+ * The library pauses its socket when rows fill the stream, and only a read ends that. Once nobody reads any more, at
+ * the end or after a failure, the session would never hear another answer: what is still to come is thrown away.
+ */
+function letGo(rows: Readable): void {
+  rows.push = () => true;
+  rows._read(0);
 }
 
 /** Counts, and joins the many small messages. */
