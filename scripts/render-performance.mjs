@@ -28,6 +28,10 @@ const chapters = {
     'A dropped table, from the request to restore the branch until it answers; and what it costs to keep a history.',
   ],
   drill: ['The drill', 'A home is deleted under load, and restored from the store on an empty one.'],
+  kubernetes: [
+    'Kubernetes',
+    'Computes on a cluster, beside the bare operator of CloudNativePG: [what is real there](kubernetes.md#what-ran-where).',
+  ],
   recovery: ['Recovery', 'After `kill -9`, until the API, a direct and a pooled client have an answer again.'],
   scale: [
     'Size of the installation',

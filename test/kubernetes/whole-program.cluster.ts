@@ -2,9 +2,6 @@
  * The whole program with computes on the cluster that KUBECONFIG names: a project from its first query to nothing left
  * of it, with a pod and the operator killed in between. Each test goes on where the one before it ended.
  */
-import { chmod, chown, copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { labelsOfProject } from '../../src/compute/kubernetes/manifests/labels.ts';
 import { wantedDepth } from '../../src/compute/kubernetes/manifests/sleep.ts';
@@ -12,15 +9,13 @@ import { clusters, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
 import { asProjectId } from '../../src/lib/ids.ts';
 import { eventually, usualTestMs } from '../helpers/eventually.ts';
 import { type ChosenCluster, openChosenCluster } from '../helpers/kubernetes-cluster/chosen-cluster.ts';
-import { Program } from '../helpers/program.ts';
+import { killOperator, type LentProgram, startProgramOn } from '../helpers/kubernetes-cluster/lent-program.ts';
+import type { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
-/** As the operator's own manifest installs it. */
-const operator = { namespace: 'cnpg-system', labels: { 'app.kubernetes.io/name': 'cloudnative-pg' } };
-
 let cluster: ChosenCluster;
+let lent: LentProgram;
 let program: Program;
-let folder: string;
 let projectId: string;
 let branchId: string;
 let path: string;
@@ -28,29 +23,13 @@ let uri: string;
 
 beforeAll(async () => {
   cluster = await openChosenCluster();
-  folder = await mkdtemp(join(tmpdir(), 'catnap-kube-'));
-  const kubeconfig = join(folder, 'kubeconfig');
-  program = await Program.create({
-    ...cluster.environment,
-    CATNAP_KUBERNETES_CONFIG: kubeconfig,
-    CATNAP_KUBERNETES_DEEP_SLEEP_SECONDS: '0',
-  });
-  await lend(cluster.kubeconfig, kubeconfig, program.home.config.uids?.service);
-  await program.start();
+  lent = await startProgramOn(cluster);
+  program = lent.program;
 });
 afterAll(async () => {
-  await program.destroy();
+  await lent.remove();
   cluster.close();
-  await rm(folder, { recursive: true, force: true });
 });
-
-/** A copy for the program, whose processes run under a uid of their own, and for nobody else. */
-async function lend(from: string, to: string, uid: number | undefined): Promise<void> {
-  await copyFile(from, to);
-  await chmod(folder, 0o711);
-  await chmod(to, 0o400);
-  if (uid !== undefined) await chown(to, uid, uid);
-}
 
 const labels = () => labelsOfProject({ projectId: asProjectId(projectId) });
 const depths = async () => (await cluster.client.list(clusters, labels())).items.map(wantedDepth).sort();
@@ -141,10 +120,7 @@ describe('a project on a cluster', () => {
 
   test('is woken although the operator was killed while it napped', async () => {
     await suspend();
-    const theirs = await cluster.clientIn(operator.namespace);
-    const { items } = await theirs.list(pods, operator.labels);
-    expect(items).not.toEqual([]);
-    for (const { metadata } of items) await theirs.remove(pods, metadata.name);
+    await killOperator(cluster);
     await eventually(async () => expect(await ask(uri, 'select n from t')).toBe('7'));
   });
 
