@@ -17,7 +17,7 @@ const probe = (name) =>
     .concat('exec.command')
     .map((field) => `${name}.${field}`);
 const container = [
-  ...['name', 'image', 'command', 'env.name', 'env.value', 'ports.name', 'ports.containerPort'],
+  ...['name', 'image', 'args', 'env.name', 'env.value', 'ports.name', 'ports.containerPort'],
   ...['env.valueFrom.secretKeyRef.name', 'env.valueFrom.secretKeyRef.key', 'lifecycle.preStop.sleep.seconds'],
   ...['resources.requests', 'resources.limits', 'securityContext.allowPrivilegeEscalation'],
   ...['securityContext.readOnlyRootFilesystem', 'securityContext.capabilities.drop'],

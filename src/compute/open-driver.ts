@@ -3,7 +3,7 @@
  * and one in `open-driver-host.ts`, its half in the parent: two files, so that no child loads what only root can do.
  */
 import type { Config } from '../lib/config.ts';
-import type { ComputeDriver } from './interface/driver.ts';
+import type { ComputeDriver, DriverAdvice } from './interface/driver.ts';
 import type { DriverChannel } from './interface/driver-host.ts';
 import { remoteHost } from './local/channel/remote.ts';
 import { LocalDriver } from './local/driver/local-driver.ts';
@@ -17,4 +17,15 @@ export async function openDriver(
   if (kubernetes === undefined) return new LocalDriver(host);
   const { openKubernetesDriver } = await import('./kubernetes/open-driver.ts');
   return openKubernetesDriver(kubernetes, host.checkSettings);
+}
+
+/** For a process that touches no compute: on Kubernetes it needs no credentials. */
+export async function openAdvice(
+  { kubernetes }: Pick<Config, 'kubernetes'>,
+  channel: DriverChannel,
+): Promise<DriverAdvice> {
+  const host = remoteHost(channel);
+  if (kubernetes === undefined) return new LocalDriver(host);
+  const { adviceOn } = await import('./kubernetes/driver/advice.ts');
+  return adviceOn(kubernetes.images, host.checkSettings);
 }

@@ -2,7 +2,7 @@
 import { buildApp } from '../api/app.ts';
 import type { App } from '../api/kit/app-type.ts';
 import { readConsoleFiles } from '../api/kit/console-files.ts';
-import { openDriver } from '../compute/open-driver.ts';
+import { openAdvice } from '../compute/open-driver.ts';
 import { makeDump } from '../compute/schema-dump/dump.ts';
 import { readSessions, signalSession } from '../compute/server/sessions.ts';
 import { readRoleVerifiers } from '../compute/server/verifiers.ts';
@@ -30,7 +30,7 @@ export async function startApi({ core, log, init, channel }: ProcessParts): Prom
   const { temporaryDiskEnforcement, storageMethod, limitsProblem, releases, version, proxySockets } = init;
   const { networkProblem, outsideProblem } = init;
   const found = { temporaryDiskEnforcement, storageMethod, limitsEnforced: limitsProblem === null, releases };
-  const driver = await openDriver(core.config, driverChannel(channel));
+  const driver = await openAdvice(core.config, driverChannel(channel));
   const config = { ...core.config, ...found, networkProblem, outsideProblem, cannot: driver.cannot ?? {} };
   const keyUses = new KeyUseRecorder(core);
   const metrics = new ProcessRegistry();

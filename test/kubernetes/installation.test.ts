@@ -136,13 +136,13 @@ describe('rights', () => {
     }
   });
 
-  test('a proxy has no credentials to ask with', () => {
+  test('no pod but a worker has credentials to ask with', () => {
     const mounts = of('Deployment').map(({ metadata, spec }) => [
       metadata.name,
       spec.template.spec.automountServiceAccountToken,
     ]);
     expect(mounts).toEqual([
-      ['catnap-api', true],
+      ['catnap-api', false],
       ['catnap-worker', true],
       ['catnap-proxy', false],
     ]);

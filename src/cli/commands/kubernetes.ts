@@ -9,7 +9,7 @@ export function addKubernetes(program: Command, run: RunCommand): void {
   kubernetes
     .command('manifests')
     .description('print the manifests of an installation, for `kubectl apply -f -`')
-    .requiredOption('--image <image>', 'image with a built Catnap in its working directory')
+    .requiredOption('--image <image>', 'image of Catnap, made from container/Containerfile')
     .requiredOption('--host <name>', 'where the API and the console are found')
     .requiredOption('--domain <name>', 'domain of the endpoints’ host names')
     .requiredOption('--postgres-images <images>', 'images of CloudNativePG, 17=…:17.6 and the like', parseImages)

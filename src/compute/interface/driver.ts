@@ -333,3 +333,6 @@ export interface ComputeDriver {
   /** Every compute that has a process, for the reconcilers. */
   list(): Promise<ComputeObservation[]>;
 }
+
+/** What an API asks of a driver itself. None of it touches a compute, or whatever runs computes. */
+export type DriverAdvice = Pick<ComputeDriver, 'cannot' | 'checkSettings' | 'listExtensions' | 'readLog'>;

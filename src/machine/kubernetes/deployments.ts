@@ -2,10 +2,12 @@
 import { labelsOf, type Manifest, nameOf, type Piece, pieces, ports } from './manifest.ts';
 import type { InstallationOptions } from './options.ts';
 
-const home = '/var/lib/catnap';
+/** An empty volume belongs to root, and a home must belong to Catnap, which makes it in there. */
+const homeVolume = '/var/lib/catnap';
+const home = `${homeVolume}/home`;
 const tlsFolder = '/tls';
-/** An id that no image gives to anybody. */
-const uid = 10_001;
+/** That of Catnap's image (`container/Containerfile`), which knows its name: `initdb` wants one. */
+const uid = 1_000;
 /** Until the load balancer and the ingress have taken a pod out, which is told to them and to the pod at once. */
 const unlistedSeconds = 5;
 /** Beyond what clients may take to finish. */
@@ -18,9 +20,9 @@ const stopSeconds = 30;
 const processesOf: Readonly<Record<Piece, string>> = { api: 'api,proxy', worker: 'worker', proxy: 'api,proxy' };
 /** A worker does the most work, of copying and of checking settings with a Postgres of its own. */
 const resourcesOf: Readonly<Record<Piece, object>> = {
-  api: { requests: { cpu: '250m', memory: '384Mi' }, limits: { memory: '1Gi' } },
-  worker: { requests: { cpu: '250m', memory: '384Mi' }, limits: { memory: '1Gi' } },
-  proxy: { requests: { cpu: '500m', memory: '512Mi' }, limits: { memory: '2Gi' } },
+  api: { requests: { cpu: '100m', memory: '384Mi' }, limits: { memory: '1Gi' } },
+  worker: { requests: { cpu: '100m', memory: '384Mi' }, limits: { memory: '1Gi' } },
+  proxy: { requests: { cpu: '250m', memory: '512Mi' }, limits: { memory: '2Gi' } },
 };
 
 export function deployments(options: InstallationOptions): Manifest[] {
@@ -45,7 +47,7 @@ function deployment(options: InstallationOptions, piece: Piece): Manifest {
         metadata: { labels },
         spec: {
           serviceAccountName: nameOf(piece),
-          automountServiceAccountToken: piece !== 'proxy',
+          automountServiceAccountToken: piece === 'worker',
           enableServiceLinks: false,
           terminationGracePeriodSeconds: unlistedSeconds + drainSeconds + stopSeconds,
           securityContext: {
@@ -90,7 +92,7 @@ function container(options: InstallationOptions, piece: Piece): object {
   return {
     name: 'catnap',
     image: options.image,
-    command: ['node', 'dist/bin.js', 'up', '--processes', processesOf[piece]],
+    args: ['up', '--processes', processesOf[piece]],
     env: environment(options, piece),
     resources: resourcesOf[piece],
     securityContext: {
@@ -99,7 +101,7 @@ function container(options: InstallationOptions, piece: Piece): object {
       capabilities: { drop: ['ALL'] },
     },
     volumeMounts: [
-      { name: 'home', mountPath: home },
+      { name: 'home', mountPath: homeVolume },
       { name: 'tmp', mountPath: '/tmp' },
       ...(isWorker ? [] : [{ name: 'tls', mountPath: tlsFolder, readOnly: true }]),
     ],

@@ -21,7 +21,7 @@ export function installationManifests(options: InstallationOptions): Manifest[] 
 }
 
 export function renderManifests(manifests: readonly Manifest[]): string {
-  return manifests.map((manifest) => stringify(manifest, { lineWidth: 0 })).join('---\n');
+  return manifests.map((manifest) => stringify(manifest, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n');
 }
 
 const security = (mode: string, level: string) => ({ [`pod-security.kubernetes.io/${mode}`]: level });

@@ -1,7 +1,7 @@
 /** What an operator says about an installation on Kubernetes, and what of it is wrong. */
 
 export interface InstallationOptions {
-  /** An image with a built Catnap in its working directory. */
+  /** An image that `container/Containerfile` makes. */
   readonly image: string;
   /** Of Catnap's own processes, and of computes. */
   readonly namespace: string;

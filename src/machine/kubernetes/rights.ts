@@ -1,7 +1,4 @@
-/**
- * Who may do what in the cluster. Only the worker touches computes. The API reads its own credentials when it starts
- * and asks for nothing with them; the proxies have none.
- */
+/** Who may do what in the cluster. Only the worker touches computes, and only its pods have credentials. */
 import { type Manifest, nameOf, pieces } from './manifest.ts';
 import type { InstallationOptions } from './options.ts';
 

@@ -37,6 +37,7 @@ import { notesOnMachine } from './notes.ts';
 import { takePassedPorts } from './passed-ports.ts';
 import { createPermitBrokerage, type PermitBrokerage } from './permit-brokerage.ts';
 import { bindSharedPort, type SharedPort } from './shared-port.ts';
+import { startTogether } from './start-together.ts';
 import { startSystem } from './system.ts';
 import { startVerifying } from './verify-schedule.ts';
 
@@ -179,7 +180,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   };
   undo.push(stopRequests);
   const parentId = randomBytes(6).toString('hex');
-  await Promise.all(
+  // Those that a failed start does not know of would be kept running for ever.
+  await startTogether(
     forked.map(async ({ name, number, child }) => {
       const workerId = `${parentId}${number.toString(16).padStart(4, '0')}`;
       const init = { ...shared, name, number, workerId, ...(name === 'backup' && { backup }) };

@@ -1,5 +1,4 @@
 /** What the Kubernetes driver does not do, in the sentences that people read. `docs/kubernetes.md` lists them. */
-import type { ExtensionFacts } from '../../../lib/model.ts';
 import type { Inabilities } from '../../interface/abilities.ts';
 
 export const inabilities = {
@@ -10,9 +9,3 @@ export const inabilities = {
   room: 'on Kubernetes each branch has a volume of its own',
   last_state: 'on Kubernetes nobody can tell what was written between the last look and the end of a server',
 } as const satisfies Inabilities;
-
-/** Nothing here can look into an image. Owners may create what its control files mark as trusted. */
-export function extensionsOf(image: string | undefined): ExtensionFacts {
-  const where = image === undefined ? 'an image of the cluster' : `the image ${image}`;
-  return { extensions: [], note: `extensions come with ${where}; pg_available_extensions lists them in a database` };
-}

@@ -3,7 +3,7 @@
  * that must outlive this process is in the objects themselves. Reads go to the API server, which knows the newest
  * state; a cache that lags behind a write of one's own would call a compute awake that was just put to sleep.
  */
-import type { BranchHistory, ComputeLimits, LogEntry, ReplicationSlot, ServerCatalog } from '../../../lib/model.ts';
+import type { BranchHistory, ComputeLimits, ReplicationSlot, ServerCatalog } from '../../../lib/model.ts';
 import type { ChangesAfter, UsersTable } from '../../../lib/users-sync.ts';
 import { notSupported } from '../../interface/abilities.ts';
 import {
@@ -39,16 +39,17 @@ import { endWriters, readSize, readWork } from '../../server/work.ts';
 import type { KubernetesClient } from '../client/client.ts';
 import type { Platform } from '../manifests/cluster.ts';
 import { labelsOfBranch, labelsOfProject } from '../manifests/labels.ts';
-import { settingsFor, settingsProblem } from '../manifests/settings.ts';
+import { settingsFor } from '../manifests/settings.ts';
 import { wantedDepth } from '../manifests/sleep.ts';
 import type { Cluster } from '../objects/kinds.ts';
+import { adviceOn } from './advice.ts';
 import { AwakeServers } from './awake-servers.ts';
 import { BranchClusters } from './branch-clusters.ts';
 import { BranchData } from './branch-data.ts';
 import { ComputeRecords } from './compute-records.ts';
 import { ComputeServers, type FoundServer, NotRunningError, serverIn } from './compute-servers.ts';
 import { isReplica, isReplicaOf } from './find-replica.ts';
-import { extensionsOf, inabilities } from './inabilities.ts';
+import { inabilities } from './inabilities.ts';
 import { checkpointMsMax, settleServer, writeOut } from './last-words.ts';
 import { absent, majorOf, observation } from './observation.ts';
 import { podOf } from './pod-address.ts';
@@ -75,7 +76,8 @@ export interface KubernetesParts {
 export class KubernetesDriver implements ComputeDriver {
   readonly cannot = inabilities;
   readonly checkSettings: ComputeDriver['checkSettings'];
-  readonly listExtensions: ComputeDriver['listExtensions'] = async (v) => extensionsOf(this.#platform.images[v]);
+  readonly listExtensions: ComputeDriver['listExtensions'];
+  readonly readLog: ComputeDriver['readLog'];
   readonly #client: KubernetesClient;
   readonly #platform: Platform;
   readonly #branches: BranchClusters;
@@ -87,7 +89,10 @@ export class KubernetesDriver implements ComputeDriver {
   readonly #awake: AwakeServers;
 
   constructor({ client, platform, checkSettings }: KubernetesParts) {
-    this.checkSettings = async (major, given) => settingsProblem(given) ?? checkSettings(major, given);
+    const advice = adviceOn(platform.images, checkSettings);
+    this.checkSettings = advice.checkSettings;
+    this.listExtensions = advice.listExtensions;
+    this.readLog = advice.readLog;
     this.#client = client;
     this.#platform = platform;
     this.#branches = new BranchClusters(client, platform);
@@ -244,10 +249,6 @@ export class KubernetesDriver implements ComputeDriver {
 
   async endWriters(ref: ComputeRef): Promise<number> {
     return (await this.#servers.ifRunning(ref, endWriters)) ?? 0;
-  }
-
-  async readLog(): Promise<readonly LogEntry[]> {
-    throw notSupported(inabilities.logs);
   }
 
   async observeRoom(): Promise<null> {

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { startTogether } from './start-together.ts';
+
+test('a start that fails is told when the others have ended, with the failure that came first', async () => {
+  let letGo = () => {};
+  const slow = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const running: string[] = [];
+  const slower = slow.then(() => running.push('proxy')).then(() => Promise.reject(new Error('the second')));
+  const together = startTogether([slower, Promise.reject(new Error('the first'))]);
+  const told = together.then(
+    () => 'started',
+    (error: Error) => `${error.message} with ${running.join()}`,
+  );
+  // Everything that could be told too early has been by now.
+  await new Promise((resolve) => setImmediate(resolve));
+  letGo();
+  expect(await told).toBe('the first with proxy');
+});
+
+test('nothing that fails is no failure', async () => {
+  await startTogether([Promise.resolve(), Promise.resolve()]);
+});
