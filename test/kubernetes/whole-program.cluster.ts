@@ -85,7 +85,9 @@ describe('a project on a cluster', () => {
     await program.settle(projectId, usualTestMs);
     expect(await ask(body.connection_uris[0].connection_uri, 'update t set n = 8 returning n')).toBe('8');
     expect(await ask(uri, 'select n from t')).toBe('7');
-    expect((await program.api('DELETE', `/projects/${projectId}/branches/${body.branch.id}`)).status).toBe(200);
+    // For good: one that can be recovered keeps its Cluster.
+    const gone = `/projects/${projectId}/branches/${body.branch.id}?hard_delete=true`;
+    expect((await program.api('DELETE', gone)).status).toBe(200);
     await program.settle(projectId, usualTestMs);
   });
 

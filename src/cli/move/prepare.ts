@@ -8,8 +8,10 @@ import type {
   CreateProjectBranchRoleReply,
   CreateProjectReply,
   Endpoint,
+  GetProjectReply,
   ListProjectEndpointsReply,
   Operation,
+  Project,
   ResetProjectBranchRolePasswordReply,
   UpdateProjectEndpointReply,
 } from '../kit/generated.ts';
@@ -68,7 +70,8 @@ export async function prepareTarget(preparation: Preparation): Promise<Prepared>
     ...plan.roles,
     verifiers: plan.verifiers,
   });
-  return { target, notes: await takeSettingsOver(session, target, plan) };
+  const notes = [...(await noteOnNetwork(target, plan)), ...(await takeSettingsOver(session, target, plan))];
+  return { target, notes };
 }
 
 async function makeProject(preparation: Preparation): Promise<MovePlace> {
@@ -102,7 +105,20 @@ async function makeProject(preparation: Preparation): Promise<MovePlace> {
 
 /** Logical replication may just have been turned on in the source; the way back needs it too. */
 function settingsOf({ plan: { project }, replicates }: Preparation): object {
-  return { ...project.settings, ...(replicates && { enable_logical_replication: true }) };
+  const { allow_outbound_connections: isOutbound, ...others } = project.settings ?? {};
+  return {
+    ...others,
+    ...(replicates && { enable_logical_replication: true }),
+    // What is closed is closed there too, if that can be done there; where it cannot, asking for it is an error.
+    ...(isOutbound === true && { allow_outbound_connections: true }),
+  };
+}
+
+async function noteOnNetwork(target: MovePlace, { project }: MovePlan): Promise<readonly string[]> {
+  const there = (await target.client.get<GetProjectReply>(projectPath(target))).project;
+  const isOutbound = ({ settings }: Project) => settings?.allow_outbound_connections === true;
+  if (isOutbound(project) || !isOutbound(there)) return [];
+  return ['SQL in computes may open connections to the outside at the target, which cannot keep it from doing so'];
 }
 
 /** What a compute has beside its size. */

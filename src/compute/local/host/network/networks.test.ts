@@ -84,5 +84,8 @@ test('what the operator lists is taken out of what is closed', () => {
   expect(some).not.toContain('route add unreachable 192.168.0.0/16');
   expect(some).toContain('route replace 10.20.0.0/16 via 192.0.0.2 dev tap0');
   expect(some).toContain('route replace 10.0.0.53/32 via 192.0.0.2 dev tap0');
+  // `ip` refuses a route that is there already.
+  const twice = routesFor([], { resolvers: [], own: ['203.0.113.7', '203.0.113.7'] });
+  expect(twice).toEqual(closed);
   expect(routesFor(['0.0.0.0/0'], { resolvers: [], own: ['203.0.113.7'] })).toEqual([]);
 });

@@ -113,7 +113,8 @@ export function routesFor(allowed: readonly string[], { resolvers, own }: Machin
     (one) => !ranges.some((other) => isBlockWithin(one, other)),
   );
   return [
-    ...closed.map((one) => `route add unreachable ${one}`),
+    // Several devices may have the same address, as those of containers often do.
+    ...[...new Set(closed)].map((one) => `route add unreachable ${one}`),
     ...[...ranges, ...resolvers.map((address) => `${address}/32`)]
       .filter((one) => one !== '0.0.0.0/0')
       .map((one) => `route replace ${one} via ${gateway} dev ${device}`),
