@@ -68,6 +68,11 @@ function Moments({ branch, branches, history, span }: MomentsProps) {
   const pick = (next: number) => setPicked(localText(next));
   const isEmpty = text.trim() === '';
   const close = () => setDialog(null);
+  const look = {
+    className: isEmpty ? 'button disabled' : 'button',
+    params: { projectId: branch.project_id },
+    search: { branch: branch.id, at: momentWord(moment) },
+  };
   return (
     <div className="stack">
       <TimeLine
@@ -89,13 +94,11 @@ function Moments({ branch, branches, history, span }: MomentsProps) {
             ))}
         </span>
         <span className="row moment-actions">
-          <Link
-            className={isEmpty ? 'button disabled' : 'button'}
-            to="/projects/$projectId/tables"
-            params={{ projectId: branch.project_id }}
-            search={{ branch: branch.id, at: momentWord(moment) }}
-          >
+          <Link to="/projects/$projectId/tables" {...look}>
             Look at it
+          </Link>
+          <Link to="/projects/$projectId/sql" {...look}>
+            Query it
           </Link>
           <Button disabled={isEmpty} onClick={() => setDialog('branch')}>
             Branch from it

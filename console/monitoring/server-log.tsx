@@ -61,7 +61,7 @@ export function ServerLog({ endpoint }: { readonly endpoint: Endpoint }) {
             <>
               <p className="hint log-count" role="status">
                 {shown.length === entries.length
-                  ? count(entries.length, 'entry').replace('entrys', 'entries')
+                  ? count(entries.length, 'entry', 'entries')
                   : `${shown.length.toLocaleString('en')} of ${entries.length.toLocaleString('en')} entries`}
                 {entries.length === entriesMax && ', the last ones'}. The newest is on top; reading wakes nothing.
               </p>

@@ -154,7 +154,7 @@ function Waits({
       {whom.length > 0 && (
         <span className="warn">
           Waits for {whom.join(', ')}
-          {session.waiting_since !== undefined && ` since ${secondsText(session.waiting_since, now)}`}
+          {session.waiting_since !== undefined && `, for ${secondsText(session.waiting_since, now)}`}
           {session.lock !== undefined && `: ${session.lock}`}
         </span>
       )}

@@ -208,7 +208,14 @@ function CreateUser({ projectId, onMade, onClose }: CreateUserProps) {
       disabled={form.values.email.trim() === ''}
       onClose={onClose}
     >
-      <TextField label="Email" type="email" {...form.field('email')} autoFocus required />
+      <TextField
+        label="Email"
+        type="email"
+        hint="There is no password at first: “Forgot password” in your app mails a link to set one."
+        {...form.field('email')}
+        autoFocus
+        required
+      />
       <TextField label="Name" {...form.field('name')} maxLength={255} />
     </FormDialog>
   );

@@ -2,11 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { backupQuery } from '../api/queries.ts';
 import { Ago, Badge, Card } from '../ui/bits.tsx';
-import { bytes } from '../ui/format.ts';
+import { bytes, count } from '../ui/format.ts';
 
 const tones = { off: 'plain', ok: 'good', behind: 'warn', failing: 'bad' } as const;
-
-const counted = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`;
 
 export function BackupCard() {
   const { data: backup } = useQuery(backupQuery);
@@ -35,8 +33,8 @@ export function BackupCard() {
             </dd>
             <dt>In the store</dt>
             <dd>
-              {bytes(backup.stored_bytes)}: {counted(branches.length, 'branch', 'branches')},{' '}
-              {counted(snapshots.length, 'snapshot', 'snapshots')}
+              {bytes(backup.stored_bytes)}: {count(branches.length, 'branch', 'branches')},{' '}
+              {count(snapshots.length, 'snapshot')}
             </dd>
             <dt>Last verified</dt>
             <dd>

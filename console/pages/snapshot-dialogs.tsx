@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { api, at, withQuery } from '../api/client.ts';
 import type { Branch, RestoreSnapshotReply, Snapshot } from '../api/generated.ts';
 import { useConfirm, useForm } from '../forms/use-form.ts';
+import { momentOf } from '../target/moment.ts';
 import { ConfirmDialog, FormDialog } from '../ui/dialog.tsx';
 import { CheckField, SelectField, TextField } from '../ui/field.tsx';
 import { expiryChoices, expiryOf } from './create-branch.tsx';
@@ -20,11 +21,9 @@ export function TakeSnapshot({ branch, onClose }: DialogProps) {
   const form = useForm({
     initial: { name: '', moment: '', days: '' },
     send: ({ name, moment, days }) => {
-      const trimmed = moment.trim();
       const query = {
         name: name.trim() || undefined,
-        timestamp: trimmed.includes('/') ? undefined : trimmed || undefined,
-        lsn: trimmed.includes('/') ? trimmed : undefined,
+        ...(moment.trim() === '' ? {} : momentOf(moment)),
         expires_at: days === '' ? undefined : expiryOf(days),
       };
       return api<object>('POST', withQuery(`${branchPath(branch)}/snapshot`, query));
@@ -39,7 +38,7 @@ export function TakeSnapshot({ branch, onClose }: DialogProps) {
       <TextField label="Name" {...form.field('name')} maxLength={256} placeholder="before the migration" autoFocus />
       <TextField
         label="At"
-        hint="A time such as 2026-01-31T12:00:00Z or an LSN within the history of the branch. Empty: now."
+        hint="A time of this browser such as 2026-01-31 12:00:00, or an LSN, within the history of the branch. Empty: now."
         {...form.field('moment')}
         maxLength={64}
       />

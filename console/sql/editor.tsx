@@ -2,10 +2,11 @@
 import { PostgreSQL, sql } from '@codemirror/lang-sql';
 import { type Diagnostic, forEachDiagnostic, setDiagnostics } from '@codemirror/lint';
 import { Compartment, type EditorState, Prec } from '@codemirror/state';
-import { keymap, placeholder, tooltips, type ViewUpdate } from '@codemirror/view';
+import { keymap, placeholder, type ViewUpdate } from '@codemirror/view';
 import { basicSetup, EditorView } from 'codemirror';
 import { useEffect, useRef } from 'react';
 import type { Table } from './catalog.ts';
+import { completionsIn } from './completions.ts';
 import { sqlColours } from './highlight.ts';
 import { type Statement, splitStatements } from './split.ts';
 
@@ -24,6 +25,7 @@ export interface EditorProps {
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 
 export function Editor(props: EditorProps) {
+  const frame = useRef<HTMLDivElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const latest = useRef(props);
@@ -31,7 +33,7 @@ export function Editor(props: EditorProps) {
   const language = useRef(new Compartment());
 
   useEffect(() => {
-    if (host.current === null) return;
+    if (frame.current === null || host.current === null) return;
     const run = (editor: EditorView) => {
       latest.current.onRun(selectionOf(editor.state));
       return true;
@@ -60,8 +62,7 @@ export function Editor(props: EditorProps) {
         ),
         sqlColours,
         basicSetup,
-        // Outside the card, which would cut them off.
-        tooltips({ parent: document.body }),
+        completionsIn(frame.current),
         placeholder('Write SQL here'),
         language.current.of(languageOf(latest.current.tables)),
         EditorView.contentAttributes.of({ 'aria-label': 'SQL' }),
@@ -94,7 +95,11 @@ export function Editor(props: EditorProps) {
     if (editor !== null) editor.dispatch(setDiagnostics(editor.state, marks(props.error, editor.state.doc.toString())));
   }, [props.error]);
 
-  return <div className="editor" ref={host} />;
+  return (
+    <div className="editor" ref={frame}>
+      <div className="editor-text" ref={host} />
+    </div>
+  );
 }
 
 function selectionOf(state: EditorState): Statement | null {

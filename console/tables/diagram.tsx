@@ -5,17 +5,14 @@ import type { Table as TableName } from '../sql/catalog.ts';
 import { Empty, Loaded } from '../ui/states.tsx';
 import { Table } from '../ui/table.tsx';
 import { boxWidth, layOut, type Reference } from './diagram-layout.ts';
+import { columnNames } from './table-facts.ts';
 import { nameOf } from './table-list.tsx';
-
-const names = (numbers: string, of: string) => `
-  (select json_agg(a.attname order by k.place) from unnest(${numbers}) with ordinality k (number, place)
-   join pg_attribute a on a.attrelid = ${of} and a.attnum = k.number)`;
 
 /** Those of partitions are those of their parent, once more. */
 const query = `
   select coalesce(json_agg(json_build_object('from', n.nspname || '.' || c.relname,
-    'to', fn.nspname || '.' || fc.relname, 'columns', ${names('f.conkey', 'f.conrelid')},
-    'references', ${names('f.confkey', 'f.confrelid')}) order by n.nspname, c.relname, f.conname), '[]')::text
+    'to', fn.nspname || '.' || fc.relname, 'columns', ${columnNames('f.conkey', 'f.conrelid')},
+    'references', ${columnNames('f.confkey', 'f.confrelid')}) order by n.nspname, c.relname, f.conname), '[]')::text
   from pg_constraint f join pg_class c on c.oid = f.conrelid join pg_namespace n on n.oid = c.relnamespace
   join pg_class fc on fc.oid = f.confrelid join pg_namespace fn on fn.oid = fc.relnamespace
   where f.contype = 'f' and f.conparentid = 0`;

@@ -1,5 +1,5 @@
 /** What a table is made of: columns, indexes, constraints, policies, triggers, and its size. */
-import type { ReactNode } from 'react';
+import { Card } from '../ui/bits.tsx';
 import { bytes } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import type { TableFacts } from './table-facts.ts';
@@ -11,7 +11,7 @@ export function Structure({ facts }: { readonly facts: TableFacts }) {
         {bytes(facts.table_bytes)} of data, {bytes(facts.total_bytes - facts.table_bytes)} of indexes
         {facts.row_security && ', row security is on'}
       </p>
-      <Part title="Columns">
+      <Card title="Columns">
         <Table label="Columns" columns={['Name', 'Type', 'Null', 'Default', 'Comment']}>
           {facts.columns.map((column) => (
             <tr key={column.name}>
@@ -28,7 +28,7 @@ export function Structure({ facts }: { readonly facts: TableFacts }) {
             </tr>
           ))}
         </Table>
-      </Part>
+      </Card>
       <Definitions
         title="Indexes"
         list={facts.indexes.map(({ name, definition, bytes: size }) => ({
@@ -43,17 +43,6 @@ export function Structure({ facts }: { readonly facts: TableFacts }) {
   );
 }
 
-function Part({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <section className="card">
-      <header className="card-head">
-        <h2>{title}</h2>
-      </header>
-      {children}
-    </section>
-  );
-}
-
 interface DefinitionsProps {
   readonly title: string;
   readonly list: readonly { readonly name: string; readonly definition: string }[];
@@ -62,7 +51,7 @@ interface DefinitionsProps {
 function Definitions({ title, list }: DefinitionsProps) {
   if (list.length === 0) return null;
   return (
-    <Part title={title}>
+    <Card title={title}>
       <dl className="definitions">
         {list.map(({ name, definition }) => (
           <div key={name}>
@@ -73,6 +62,6 @@ function Definitions({ title, list }: DefinitionsProps) {
           </div>
         ))}
       </dl>
-    </Part>
+    </Card>
   );
 }

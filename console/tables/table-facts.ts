@@ -47,17 +47,18 @@ const columns = `
   from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
   where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped`;
 
-const names = (numbers: string, of: string) => `
+/** SQL for the names of a table's columns, as a list in the order of their numbers in an array. */
+export const columnNames = (numbers: string, of: string) => `
   (select json_agg(a.attname order by k.place) from unnest(${numbers}) with ordinality k (number, place)
    join pg_attribute a on a.attrelid = ${of} and a.attnum = k.number)`;
 
 const query = `
   select json_build_object(
     'columns', (${columns}),
-    'primary_key', coalesce((select ${names('p.conkey', 'c.oid')} from pg_constraint p
+    'primary_key', coalesce((select ${columnNames('p.conkey', 'c.oid')} from pg_constraint p
       where p.conrelid = c.oid and p.contype = 'p'), '[]'),
-    'foreign_keys', coalesce((select json_agg(json_build_object('columns', ${names('f.conkey', 'f.conrelid')},
-      'schema', fn.nspname, 'table', fc.relname, 'references', ${names('f.confkey', 'f.confrelid')}))
+    'foreign_keys', coalesce((select json_agg(json_build_object('columns', ${columnNames('f.conkey', 'f.conrelid')},
+      'schema', fn.nspname, 'table', fc.relname, 'references', ${columnNames('f.confkey', 'f.confrelid')}))
       from pg_constraint f join pg_class fc on fc.oid = f.confrelid join pg_namespace fn on fn.oid = fc.relnamespace
       where f.conrelid = c.oid and f.contype = 'f'), '[]'),
     'indexes', coalesce((select json_agg(json_build_object('name', ic.relname, 'definition', pg_get_indexdef(ic.oid),

@@ -37,6 +37,46 @@ export function auth(): void {
     await cell('ada@example.com').waitFor();
   });
 
+  test('makes users without a password, who set one by mail and sign in with it', async () => {
+    const { page, program } = story();
+    await ownProject({ auth: true });
+    const order = { auth_provider: 'stack', project_id: story().project.id };
+    const { body: keys } = await program.api('POST', '/projects/auth/keys', order);
+    const askProvider = async (path: string, body: object) => {
+      const headers = {
+        'content-type': 'application/json',
+        'x-stack-access-type': 'client',
+        'x-stack-project-id': keys.auth_provider_project_id,
+        'x-stack-publishable-client-key': keys.pub_client_key,
+      };
+      const reply = await fetch(`${keys.base_url}/api/v1${path}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
+      return { status: reply.status, body: JSON.parse(await reply.text()) };
+    };
+    const login = { email: 'ada@example.com', password: 'correct horse' };
+    await open(at('/auth'));
+    await button('New user').click();
+    await dialog()
+      .getByText(/^There is no password at first/)
+      .waitFor();
+    await page.getByLabel('Email').fill(login.email);
+    await confirm('Create user');
+    await cell(login.email).waitFor();
+    const early = await askProvider('/auth/password/sign-in', login);
+    expect([early.status, early.body.code]).toEqual([400, 'EMAIL_PASSWORD_MISMATCH']);
+    const forgotten = { email: login.email, callback_url: 'http://localhost:3000/reset' };
+    expect((await askProvider('/auth/password/send-reset-code', forgotten)).status).toBe(200);
+    await page.getByRole('tab', { name: 'Mails' }).click();
+    await page.getByText(`to ${login.email}`).click();
+    const link = /http:\S+reset\?code=\S+/.exec(await page.locator('details[open] pre').innerText())?.[0] ?? '';
+    const code = new URL(link).searchParams.get('code');
+    expect((await askProvider('/auth/password/reset', { code, password: login.password })).status).toBe(200);
+    expect((await askProvider('/auth/password/sign-in', login)).status).toBe(200);
+  });
+
   test('says what keeps users from being copied, until it is put right', async () => {
     const { page, program } = story();
     await ownProject({ auth: true });

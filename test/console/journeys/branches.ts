@@ -152,14 +152,23 @@ export function branches(): void {
     await photograph(page, 'a look into the past');
     await button('Back to now').click();
     await page.getByText('This database has no table yet.').waitFor();
-    await walkTo(at(`/sql?branch=${branchId}&at=${encodeURIComponent(before.until_lsn)}`));
+    await walkTo(at(`/branches/${branchId}`));
+    await page.getByLabel('Moment', { exact: true }).fill(before.until_lsn);
+    await page.getByRole('link', { name: 'Query it' }).click();
+    await page.getByText(`main as it was at ${before.until_lsn}, read only`).waitFor();
+    await runSql('select customer from invoices');
+    await page.getByRole('gridcell', { name: 'Ada', exact: true }).waitFor();
     await runSql('delete from invoices');
     await page
       .getByRole('alert')
       .getByText(/cannot execute DELETE in a read-only transaction|during recovery/)
       .waitFor();
-    await walkTo(at(`/branches/${branchId}`));
     // By the keyboard, from the end of the line a second back and forth, although the end goes on with the clock.
+    await eventually(async () => {
+      const { from, until } = await history();
+      expect(Date.parse(until) - Date.parse(from)).toBeGreaterThan(3_000);
+    });
+    await open(at(`/branches/${branchId}`));
     const line = page.getByLabel('Moment on the time line');
     const written = page.getByLabel('Moment', { exact: true });
     await line.press('End');
@@ -171,6 +180,11 @@ export function branches(): void {
     await line.press('ArrowRight');
     expect(await written.inputValue()).toBe(last);
     expect(await violationsInBothThemes(page)).toEqual([]);
+    // A snapshot takes the moment as it is written there.
+    await button('Take a snapshot').click();
+    await dialog().getByLabel('At', { exact: true }).fill(last);
+    await confirm('Take snapshot');
+    await program.settle(project.id);
     await page.getByLabel('Moment', { exact: true }).fill(before.until_lsn);
     await button('Restore to it').click();
     await dialog()

@@ -144,6 +144,7 @@ const ofSettings = ({ feature }: Places): Opening[] => [
 
 /** No dialogs, but above the page as well: their names, and where they are seen. */
 const above = (): (readonly [selector: string, path: string, ...steps: Step[]])[] => [
+  ['.cm-tooltip-autocomplete', at('/sql'), run('select * from no'), key('Control+Space')],
   ['[role=menu]', at('/sql'), run('select 42 as id'), pick('42'), press('Copy cell')],
   ['[role=combobox]', at(), () => button('Switch project').waitFor(), key('Control+k')],
   ['[popover]:popover-open', at(), press('Switch project')],

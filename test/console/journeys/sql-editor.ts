@@ -1,5 +1,6 @@
 /** The SQL editor as a place to work in: tabs that the server keeps, several results, limits, plans, the keyboard. */
 import { readFile } from 'node:fs/promises';
+import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import { eventually } from '../../helpers/eventually.ts';
@@ -21,6 +22,18 @@ const tab = (name: string | RegExp) => story().page.getByRole('tab', { name, exa
 const gridcell = (name: string) => story().page.getByRole('gridcell', { name, exact: true });
 const menuItem = (name: string) => story().page.getByRole('menuitem', { name, exact: true });
 const editor = () => story().page.locator('.query-pane:not([hidden])').getByLabel('SQL', { exact: true });
+const focused = () => story().page.evaluate<string>("document.activeElement?.ariaLabel ?? ''");
+const endOf = async (one: Locator) => {
+  const { y = 0, height = 0 } = (await one.boundingBox()) ?? {};
+  return y + height;
+};
+/** Whether a click near the lower edge of a list of completions would reach it. */
+const isListOnTop = () =>
+  story().page.evaluate<boolean>(`(() => {
+    const list = document.querySelector('[role=listbox]');
+    const { left, bottom } = list.getBoundingClientRect();
+    return list.contains(document.elementFromPoint(left + 8, bottom - 8));
+  })()`);
 const savedQueries = async () => (await story().program.api('GET', at('/saved_queries'))).body.saved_queries;
 
 export function sqlEditor(): void {
@@ -96,6 +109,42 @@ export function sqlEditor(): void {
     await eventually(async () => expect((await editor().innerText()).split('\n').length).toBeGreaterThan(2));
     await page.keyboard.press('Control+Enter');
     await gridcell('2').waitFor();
+  });
+
+  test('completes names from a list that the keyboard reaches, and that no pane cuts off', async () => {
+    const { page } = story();
+    await ownProject();
+    await open(at('/sql'));
+    await editor().waitFor();
+    await page.getByRole('separator', { name: 'Height of the editor' }).press('Home');
+    await editor().click();
+    await page.keyboard.type('select * from no', { delay: 60 });
+    const pane = page.getByRole('region', { name: 'Editor' });
+    const list = pane.getByRole('listbox', { name: 'Completions' });
+    await list.waitFor();
+    await eventually(async () => expect(await endOf(list)).toBeGreaterThan(await endOf(pane)));
+    await eventually(async () => expect(await isListOnTop()).toBe(true));
+    await photograph(page, 'completions');
+    const names = await list.getByRole('option').allInnerTexts();
+    const chosen = () => list.getByRole('option', { selected: true }).innerText();
+    expect(await chosen()).toBe(names[0]);
+    // Tab leads into the list; the next key is the editor's again, whichever it is.
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Completions');
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).toBe('SQL');
+    expect(await chosen()).toBe(names[1]);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('t');
+    await eventually(async () => expect(await editor().innerText()).toBe('select * from not'));
+    await list.waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Escape');
+    await list.waitFor({ state: 'detached' });
+    expect(await focused()).toBe('SQL');
+    await page.keyboard.press('Tab');
+    expect(await focused()).not.toBe('SQL');
+    await page.getByRole('separator', { name: 'Height of the editor' }).dblclick();
   });
 
   test('says that it wakes the compute before it runs', async () => {
