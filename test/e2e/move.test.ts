@@ -14,19 +14,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MoveParts } from '../../src/cli/kit/copy-parts.ts';
 import { forgetCopy } from '../../src/copier/copy.ts';
 import * as moving from '../../src/copier/moving.ts';
-import { isPasswordOf } from '../../src/lib/scram-verifier.ts';
 import { eventually, thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
-import { catnapCommand } from '../helpers/run-cli.ts';
+import { catnapCommand, realRoles } from '../helpers/run-cli.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 const real: MoveParts = {
   inspect: moving.inspectDatabase,
-  isPasswordOf,
-  readRoles: moving.readMovedRoles,
-  makeRoles: moving.makeMovedRoles,
-  makeSettings: moving.makeMovedSettings,
   copy: moving.copyForMove,
   forget: forgetCopy,
   abandon: moving.abandonCopy,
@@ -51,7 +46,14 @@ const urlOf = (program: Program) => `http://127.0.0.1:${program.httpPort}`;
 async function catnapAt(program: Program, args: readonly string[], move: MoveParts = real) {
   const stdin = new PassThrough();
   stdin.end();
-  return catnapCommand(args, { url: urlOf(program), apiKey: await program.apiKey(), folder, stdin, move });
+  return catnapCommand(args, {
+    url: urlOf(program),
+    apiKey: await program.apiKey(),
+    folder,
+    stdin,
+    roles: realRoles,
+    move,
+  });
 }
 
 async function moveWords(project: string, to: Program, ...more: readonly string[]): Promise<string[]> {
