@@ -210,15 +210,30 @@ test('a kill between the end of the copy and the state file is made good by the 
   expect([rows, await ask(connections[0].new, 'SELECT count(*) FROM ticks')]).toEqual([50, '50']);
 });
 
-test('by copy, the databases are closed first', async () => {
+test('by copy, the databases are closed first, and passwords that change meanwhile are taken', async () => {
   const made = await makeProject(here, 'plain');
   await ask(made.uri, 'CREATE TABLE ticks (n int)');
+  await ask(made.uri, `CREATE ROLE clerk LOGIN CREATEDB PASSWORD 'clerk secret'`);
+  await ask(made.uri, 'CREATE ROLE readers NOLOGIN');
+  await ask(made.uri, 'GRANT readers TO clerk WITH INHERIT FALSE');
   const writer = writeUntilClosed(made.uri);
   await eventually(() => expect(writer.confirmed.length).toBeGreaterThan(10));
-  const moved = await catnapAt(here, [...(await moveWords('plain', there, '--method', 'copy')), '--json']);
+  const changing: MoveParts = {
+    ...real,
+    copy: async (request, report) => {
+      await ask(request.source, `ALTER ROLE clerk PASSWORD 'newer secret'`);
+      return real.copy(request, report);
+    },
+  };
+  const words = [...(await moveWords('plain', there, '--method', 'copy')), '--json'];
+  const moved = await catnapAt(here, words, changing);
   expect(moved).toMatchObject({ code: 0, err: '' });
   await writer.ended;
   const { connections, method } = JSON.parse(moved.out);
+  const clerk = as(connections[0].new, 'clerk', 'newer secret');
+  const rights = `rolcreatedb, rolcreaterole, pg_has_role('readers', 'MEMBER'), pg_has_role('readers', 'USAGE')`;
+  const asked = `SELECT concat_ws(' ', ${rights}) FROM pg_roles WHERE rolname = current_user`;
+  expect(await ask(clerk, asked)).toBe('t f t f');
   const arrived = await numbersIn(connections[0].new);
   expect([method, arrived.slice(0, writer.confirmed.length)]).toEqual(['copy', writer.confirmed]);
 });
