@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { databasesOf, type Place, projectPath, uriOf } from '../catalog/place.ts';
 import { type ApiClient, ApiRefusal, createClient } from '../kit/client.ts';
 import type { ImportReport } from '../kit/copy-parts.ts';
-import { CliFailure } from '../kit/failure.ts';
+import { CliFailure, sentence } from '../kit/failure.ts';
 import type { GetProjectReply, ListProjectEndpointsReply, UpdateProjectReply } from '../kit/generated.ts';
 import { waitFor } from '../kit/operations.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
@@ -73,14 +73,6 @@ async function move(session: Session, given: string, options: Options): Promise<
   const carried = await sentence(carry({ ...carrying, untilCutOver: () => untilAsked(session, options) }));
   const notes = [...prepared.notes, ...carried.reports.flatMap((report) => report.notes), ...carried.notes];
   return conclude(session, target, state, { ...totalsOf(carried.reports), notes, not_moved: plan.notMoved });
-}
-
-/** Failures of the servers are for people to read. */
-async function sentence<T>(work: Promise<T>): Promise<T> {
-  return work.catch((error: unknown) => {
-    if (error instanceof CliFailure) throw error;
-    throw new CliFailure(error instanceof Error ? error.message : String(error));
-  });
 }
 
 async function readPlan(session: Session, target: ApiClient, state: StateFile, options: Options): Promise<MovePlan> {

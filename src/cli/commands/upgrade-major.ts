@@ -26,7 +26,7 @@ import {
 } from '../catalog/roles.ts';
 import { resetOwnersPasswords } from '../kit/branch-passwords.ts';
 import { describeCopy } from '../kit/copy-progress.ts';
-import { CliFailure, usageExitCode } from '../kit/failure.ts';
+import { CliFailure, sentence, usageExitCode } from '../kit/failure.ts';
 import type {
   Branch,
   CreateProjectBranchReply,
@@ -63,8 +63,6 @@ interface Upgrade extends Asked, Catalog {
   /** The branch itself, or one that was made of it. */
   readonly source: Place;
   readonly target: Place;
-  /** Sentences about what roles and databases could not take along. */
-  readonly notes: readonly string[];
 }
 
 interface Outcome {
@@ -172,11 +170,14 @@ async function carryOut(
     const target = placeOf(session, made);
     const uri = target.known.uri.replaceAll(target.endpoint, place.endpoint);
     const source = { ...place, known: { uri, passwords } };
-    const catalog = { ...asked, roles: await readRoles(session, source, databases) };
-    const upgrade = { ...catalog, source, target, notes: await makeCatalog(session, target, catalog) };
-    const outcomes = await copyAll(session, upgrade);
-    const given = await takePasswords(session, origin, target, catalog);
-    if (dryRun) return report(session, upgrade, outcomes);
+    const catalog = { ...asked, roles: await sentence(readRoles(session, source, databases)) };
+    const left = await sentence(makeCatalog(session, target, catalog));
+    const upgrade = { ...catalog, source, target };
+    const copied = await copyAll(session, upgrade);
+    // Roles and settings belong to no database, so their notes are with the first one.
+    const outcomes = copied.map((one, at) => (at === 0 ? { ...one, notes: [...left, ...one.notes] } : one));
+    const given = await sentence(takePasswords(session, origin, target, catalog));
+    if (dryRun) return report(session, outcomes, options);
     const failed = outcomes.find(({ outcome }) => outcome === 'failed');
     if (failed !== undefined) {
       throw new CliFailure(`database ${failed.database}: ${failed.problem}; the new project was removed again`);
@@ -258,9 +259,9 @@ async function copyOne(
 
 function conclude(session: Session, made: CreateProjectReply, upgrade: Upgrade, outcomes: readonly Outcome[]): number {
   const { id, name } = made.project;
-  const record = { id, name, uri: finalUri(upgrade), databases: outcomes, notes: upgrade.notes };
+  const record = { id, name, uri: finalUri(upgrade), databases: outcomes };
   session.writer.record(record, { id: 'project', name: 'name', uri: 'connection string' });
-  printNotes(session, upgrade, outcomes);
+  printNotes(session, outcomes);
   session.writer.remark(`Project ${upgrade.project.id} is as it was. Delete it once the applications use the new one.`);
   return 0;
 }
@@ -278,14 +279,13 @@ async function removeForGood(session: Session, projectId: string): Promise<void>
   await session.client.post(`/projects/${projectId}/purge`, {});
 }
 
-function report(session: Session, upgrade: Upgrade, outcomes: readonly Outcome[]): number {
+function report(session: Session, outcomes: readonly Outcome[], { to }: Options): number {
   const { writer } = session;
-  const { to } = upgrade.options;
   const columns = { database: 'database', outcome: 'outcome', tables: 'tables', rows: 'rows', method: 'method' };
   writer.list(outcomes, columns, '');
   const failed = outcomes.filter(({ outcome }) => outcome === 'failed');
   for (const { database, problem } of failed) writer.remark(`Database ${database} failed: ${problem}.`);
-  printNotes(session, upgrade, outcomes);
+  printNotes(session, outcomes);
   writer.remark(
     failed.length === 0
       ? `Everything was copied to Postgres ${to} and removed again. Run your tests on the new project before you switch.`
@@ -294,8 +294,7 @@ function report(session: Session, upgrade: Upgrade, outcomes: readonly Outcome[]
   return failed.length === 0 ? 0 : 1;
 }
 
-function printNotes({ writer }: Session, upgrade: Upgrade, outcomes: readonly Outcome[]): void {
-  for (const note of upgrade.notes) writer.remark(`Note: ${note}.`);
+function printNotes({ writer }: Session, outcomes: readonly Outcome[]): void {
   for (const { database, notes } of outcomes) {
     for (const note of notes) writer.remark(`Note on ${database}: ${note}.`);
   }
