@@ -55,7 +55,6 @@ const cliTypes = [
   'ResetProjectBranchRolePasswordReply',
   'ListProjectBranchRoleVerifiersReply',
   'UpdateProjectBranchDatabaseReply',
-  'CopyProjectBranchPasswordsReply',
 ];
 
 /** All of it: nearly every operation is called, and types cost browsers nothing. */

@@ -74,12 +74,14 @@ function run(config: Config): Promise<number> {
     },
     eject: { check: (place) => checkEject(config, place), copy: (request) => eject(config, request) },
     importDatabase: async (request, report) => (await import('./copier/copy.ts')).copyDatabase(request, report),
+    roles: {
+      isPasswordOf: async (verifier, password) => isPasswordOf(verifier, password),
+      read: async (source, names) => (await import('./copier/server-roles.ts')).readServerRoles(source, names),
+      make: async (target, roles) => (await import('./copier/server-roles.ts')).makeServerRoles(target, roles),
+      makeSettings: async (target, all) => (await import('./copier/server-roles.ts')).makeServerSettings(target, all),
+    },
     move: {
       inspect: async (source) => (await import('./copier/moving.ts')).inspectDatabase(source),
-      isPasswordOf: async (verifier, password) => isPasswordOf(verifier, password),
-      readRoles: async (source, names) => (await import('./copier/moving.ts')).readMovedRoles(source, names),
-      makeRoles: async (target, roles) => (await import('./copier/moving.ts')).makeMovedRoles(target, roles),
-      makeSettings: async (target, all) => (await import('./copier/moving.ts')).makeMovedSettings(target, all),
       copy: async (request, report) => (await import('./copier/moving.ts')).copyForMove(request, report),
       forget: async (target) => (await import('./copier/copy.ts')).forgetCopy(target),
       abandon: async (source) => (await import('./copier/moving.ts')).abandonCopy(source),

@@ -1599,12 +1599,6 @@ export interface ResetProjectBranchRolePasswordReply {
   readonly operations: readonly Operation[];
 }
 
-export interface CopyProjectBranchPasswordsReply {
-  readonly roles: readonly Role[];
-  /** Work that the request queued, in order; the resource is ready when the last one is finished. */
-  readonly operations: readonly Operation[];
-}
-
 export interface ListProjectBranchRoleVerifiersReply {
   readonly roles: readonly {
     /** Name of the role. */

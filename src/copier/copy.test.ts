@@ -5,6 +5,7 @@ import { type PlainPostgres, startPlainPostgres } from '../../test/helpers/plain
 import { ask } from '../../test/helpers/query.ts';
 import { copyDatabase, forgetCopy } from './copy.ts';
 import type { CopyProgress } from './progress.ts';
+import { makeServerSettings } from './server-roles.ts';
 
 let source: PlainPostgres;
 let target: PlainPostgres;
@@ -407,4 +408,16 @@ describe('where the source permits replication', () => {
     expect(await copyDatabase({ source: from, target: to })).toMatchObject({ method: 'copy', rows: 3 });
     expect(await leftInSource(from)).toEqual([]);
   });
+});
+
+test('settings that the target does not take are left out, with a note', async () => {
+  const { to } = await makePair('settings');
+  const texts = ['no_such_setting=1', 'work_mem=7MB', 'default_toast_compression=none', 'log_statement=all'];
+  const all = texts.map((text) => ({ database: 'settings', role: null, text }));
+  expect(await makeServerSettings(to, all)).toEqual([
+    expect.stringMatching(/^the setting no_such_setting of settings was left out: unrecognized/),
+    expect.stringMatching(/^the setting default_toast_compression of settings was left out: invalid value/),
+    expect.stringMatching(/^the setting log_statement of settings was left out: permission denied/),
+  ]);
+  expect(await ask(to, 'SHOW work_mem')).toBe('7MB');
 });

@@ -33,8 +33,6 @@ export interface CopyRequest {
   readonly target: string;
   /** Copies a database that has large objects, and leaves those behind. */
   readonly withoutLargeObjects?: boolean;
-  /** Roles of the same name stand for each other, and the caller sees to their passwords: no note about either. */
-  readonly sharesRoles?: boolean;
   /** A copy that fails is not taken up again: it leaves nothing in the source. */
   readonly isSingleTry?: boolean;
   /** Whether changes are followed; `auto`, the default: where the source permits it. A resumed copy keeps its own. */
@@ -140,8 +138,8 @@ async function begin(copying: Copying, found: Facts): Promise<JobRecord> {
   const slot = await chooseSlot(request, source, slotNameOf(found.sourceId, to));
   const snapshot = slot === null ? await openSnapshot(source, from) : await beginReplication(source, from, slot);
   report({ phase: 'structure', name: from.database, done: 0, of: 1 });
-  const { hasRoles = false, sharesRoles = false } = request;
-  const asked = { source: from, target: to, snapshot, sql: target, found, slot, hasRoles, sharesRoles };
+  const { hasRoles = false } = request;
+  const asked = { source: from, target: to, snapshot, sql: target, found, slot, hasRoles };
   const job = await makeStructure(asked).catch(async (error) => {
     await snapshot.close();
     // Nothing is left of the copy, and a slot that nobody reads would fill the disk of the source.

@@ -23,5 +23,9 @@ export function wordsOf(error: unknown): string {
 
 export const isDenied = (error: unknown) => error instanceof postgres.PostgresError && error.code === '42501';
 
+/** A setting that this major has no more, or a value that it does not take. */
+export const isUnknown = (error: unknown) =>
+  error instanceof postgres.PostgresError && ['42704', '22023'].includes(error.code);
+
 /** A sequence of a column has the owner of its table, and needs no statement of its own. */
 export const isLinked = (error: unknown) => error instanceof postgres.PostgresError && error.code === '0A000';

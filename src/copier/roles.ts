@@ -2,20 +2,24 @@
  * The roles that a database needs: owners, those with rights or policies in it, and members of these. Superusers, and
  * the role that copies, become the role that copies in the target: what was theirs belongs to whoever runs the copy.
  */
+import { quoteLiteral } from '../compute/server/sql-text.ts';
 import { isDenied, wordsOf } from './failure.ts';
 import type { Session } from './session.ts';
 
-export interface SourceRole {
-  /** As pg_dump writes it: quoted where that is needed. */
-  readonly quoted: string;
-  readonly isSuperuser: boolean;
-  readonly isCopying: boolean;
+export interface RoleAttributes {
   readonly canLogin: boolean;
   readonly inherits: boolean;
   readonly connectionLimit: number;
   readonly createsDatabases: boolean;
   readonly createsRoles: boolean;
   readonly replicates: boolean;
+}
+
+interface SourceRole extends RoleAttributes {
+  /** As pg_dump writes it: quoted where that is needed. */
+  readonly quoted: string;
+  readonly isSuperuser: boolean;
+  readonly isCopying: boolean;
 }
 
 export interface RolePlan {
@@ -73,38 +77,55 @@ async function readVerifiers(source: Session): Promise<ReadonlyMap<string, strin
 }
 
 /** In the transaction of the target. Returns sentences about what differs. */
-export async function makeRoles(tx: Session, plan: RolePlan, sharesRoles: boolean): Promise<string[]> {
+export async function makeRoles(tx: Session, plan: RolePlan): Promise<string[]> {
   const { roles, memberships, verifiers } = plan;
   const notes: string[] = [];
   const there = await tx<{ quoted: string }[]>`SELECT quote_ident(rolname) AS quoted FROM pg_catalog.pg_roles`;
   const known = new Set(there.map(({ quoted }) => quoted));
-  const [own] = await tx<{ databases: boolean; roles: boolean; replicates: boolean }[]>`
-    SELECT rolcreatedb OR rolsuper AS databases, rolcreaterole OR rolsuper AS roles,
-           rolreplication OR rolsuper AS replicates FROM pg_catalog.pg_roles WHERE rolname = current_user`;
+  const own = await readOwnRights(tx);
   for (const role of roles) {
     if (known.has(role.quoted)) {
-      if (!sharesRoles) notes.push(`role ${role.quoted} was there already, and was left as it is`);
+      notes.push(`role ${role.quoted} was there already, and was left as it is`);
       continue;
     }
     const verifier = verifiers?.get(role.quoted);
     const usable = verifier?.startsWith('SCRAM-SHA-256$') ? verifier : undefined;
-    const attributes = [
-      role.canLogin ? 'LOGIN' : 'NOLOGIN',
-      role.inherits ? 'INHERIT' : 'NOINHERIT',
-      `CONNECTION LIMIT ${role.connectionLimit}`,
-      role.createsDatabases && own?.databases ? 'CREATEDB' : '',
-      role.createsRoles && own?.roles ? 'CREATEROLE' : '',
-      role.replicates && own?.replicates ? 'REPLICATION' : '',
-      usable === undefined ? '' : `PASSWORD '${usable}'`,
-    ];
-    await tx.unsafe(`CREATE ROLE ${role.quoted} ${attributes.join(' ')}`);
+    await tx.unsafe(`CREATE ROLE ${role.quoted} ${attributesOf(role, own, usable)}`);
     // To give it what it owns.
     await tx.unsafe(`GRANT ${role.quoted} TO CURRENT_USER`);
-    if (role.canLogin && usable === undefined && !sharesRoles)
+    if (role.canLogin && usable === undefined)
       notes.push(`role ${role.quoted} has no password yet: ${whyNone(verifier)}`);
   }
   for (const link of memberships) notes.push(...(await makeMember(tx, link)));
   return notes;
+}
+
+interface OwnRights {
+  readonly name: string;
+  readonly databases: boolean;
+  readonly roles: boolean;
+  readonly replicates: boolean;
+}
+
+/** A role gives others no attribute that it has not. */
+export async function readOwnRights(session: Session): Promise<OwnRights> {
+  const [own] = await session<OwnRights[]>`
+    SELECT rolname AS name, rolcreatedb OR rolsuper AS databases, rolcreaterole OR rolsuper AS roles,
+           rolreplication OR rolsuper AS replicates FROM pg_catalog.pg_roles WHERE rolname = current_user`;
+  if (own === undefined) throw new Error('BUG: a session without a role');
+  return own;
+}
+
+export function attributesOf(role: RoleAttributes, own: OwnRights, verifier: string | undefined): string {
+  return [
+    role.canLogin ? 'LOGIN' : 'NOLOGIN',
+    role.inherits ? 'INHERIT' : 'NOINHERIT',
+    `CONNECTION LIMIT ${role.connectionLimit}`,
+    role.createsDatabases && own.databases ? 'CREATEDB' : '',
+    role.createsRoles && own.roles ? 'CREATEROLE' : '',
+    role.replicates && own.replicates ? 'REPLICATION' : '',
+    verifier === undefined ? '' : `PASSWORD ${quoteLiteral(verifier)}`,
+  ].join(' ');
 }
 
 /** Roles that the target had before may not be for the role that copies to grant. */

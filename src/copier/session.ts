@@ -89,6 +89,28 @@ export async function reserve(sql: Sql, { side }: Pick<Place, 'side'>): Promise<
   return session;
 }
 
+/** Work in one database. Throws `CopyFailure` whatever the server says. */
+export async function inPlace<T>(
+  side: Side,
+  url: string,
+  work: (session: Session, sql: Sql) => Promise<T>,
+): Promise<T> {
+  const place = parsePlace(side, url);
+  const sql = openPlace(place);
+  try {
+    const session = await reserve(sql, place);
+    try {
+      return await work(session, sql);
+    } finally {
+      session.release();
+    }
+  } catch (error) {
+    throw error instanceof CopyFailure ? error : new CopyFailure(`the ${side} refuses: ${wordsOf(error)}`);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
 /** Any number that nobody else has. */
 const copyKey = 7_070_005;
 

@@ -41,8 +41,6 @@ export interface StructureRequest {
   /** What follows the changes of the source, if anything does. */
   readonly slot: string | null;
   readonly hasRoles: boolean;
-  /** Whether roles that are there already stand for those of the source. */
-  readonly sharesRoles: boolean;
 }
 
 export async function makeStructure(request: StructureRequest): Promise<JobRecord> {
@@ -57,7 +55,7 @@ export async function makeStructure(request: StructureRequest): Promise<JobRecor
   const session = await reserve(request.sql, request.target);
   try {
     await session.unsafe(`BEGIN; ${scriptSettings}`);
-    const notes = request.hasRoles ? [] : await makeRoles(session, plan, request.sharesRoles);
+    const notes = request.hasRoles ? [] : await makeRoles(session, plan);
     for (const { entry } of before) {
       const note = await runEntry(session, renamed(entry));
       if (note !== null) notes.push(note);

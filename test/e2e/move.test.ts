@@ -14,19 +14,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MoveParts } from '../../src/cli/kit/copy-parts.ts';
 import { forgetCopy } from '../../src/copier/copy.ts';
 import * as moving from '../../src/copier/moving.ts';
-import { isPasswordOf } from '../../src/lib/scram-verifier.ts';
 import { eventually, thinkTime } from '../helpers/eventually.ts';
 import { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
-import { catnapCommand } from '../helpers/run-cli.ts';
+import { catnapCommand, realRoles } from '../helpers/run-cli.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 const real: MoveParts = {
   inspect: moving.inspectDatabase,
-  isPasswordOf,
-  readRoles: moving.readMovedRoles,
-  makeRoles: moving.makeMovedRoles,
-  makeSettings: moving.makeMovedSettings,
   copy: moving.copyForMove,
   forget: forgetCopy,
   abandon: moving.abandonCopy,
@@ -51,7 +46,14 @@ const urlOf = (program: Program) => `http://127.0.0.1:${program.httpPort}`;
 async function catnapAt(program: Program, args: readonly string[], move: MoveParts = real) {
   const stdin = new PassThrough();
   stdin.end();
-  return catnapCommand(args, { url: urlOf(program), apiKey: await program.apiKey(), folder, stdin, move });
+  return catnapCommand(args, {
+    url: urlOf(program),
+    apiKey: await program.apiKey(),
+    folder,
+    stdin,
+    roles: realRoles,
+    move,
+  });
 }
 
 async function moveWords(project: string, to: Program, ...more: readonly string[]): Promise<string[]> {
@@ -208,15 +210,30 @@ test('a kill between the end of the copy and the state file is made good by the 
   expect([rows, await ask(connections[0].new, 'SELECT count(*) FROM ticks')]).toEqual([50, '50']);
 });
 
-test('by copy, the databases are closed first', async () => {
+test('by copy, the databases are closed first, and passwords that change meanwhile are taken', async () => {
   const made = await makeProject(here, 'plain');
   await ask(made.uri, 'CREATE TABLE ticks (n int)');
+  await ask(made.uri, `CREATE ROLE clerk LOGIN CREATEDB PASSWORD 'clerk secret'`);
+  await ask(made.uri, 'CREATE ROLE readers NOLOGIN');
+  await ask(made.uri, 'GRANT readers TO clerk WITH INHERIT FALSE');
   const writer = writeUntilClosed(made.uri);
   await eventually(() => expect(writer.confirmed.length).toBeGreaterThan(10));
-  const moved = await catnapAt(here, [...(await moveWords('plain', there, '--method', 'copy')), '--json']);
+  const changing: MoveParts = {
+    ...real,
+    copy: async (request, report) => {
+      await ask(request.source, `ALTER ROLE clerk PASSWORD 'newer secret'`);
+      return real.copy(request, report);
+    },
+  };
+  const words = [...(await moveWords('plain', there, '--method', 'copy')), '--json'];
+  const moved = await catnapAt(here, words, changing);
   expect(moved).toMatchObject({ code: 0, err: '' });
   await writer.ended;
   const { connections, method } = JSON.parse(moved.out);
+  const clerk = as(connections[0].new, 'clerk', 'newer secret');
+  const rights = `rolcreatedb, rolcreaterole, pg_has_role('readers', 'MEMBER'), pg_has_role('readers', 'USAGE')`;
+  const asked = `SELECT concat_ws(' ', ${rights}) FROM pg_roles WHERE rolname = current_user`;
+  expect(await ask(clerk, asked)).toBe('t f t f');
   const arrived = await numbersIn(connections[0].new);
   expect([method, arrived.slice(0, writer.confirmed.length)]).toEqual(['copy', writer.confirmed]);
 });

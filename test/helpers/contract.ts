@@ -34,7 +34,6 @@ const additions: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/projects/{project_id}/branches/{branch_id}/set_as_primary'],
   ['POST', '/projects/{project_id}/branches/{branch_id}/roles/{role_name}/reveal_password'],
   ['GET', '/projects/{project_id}/branches/{branch_id}/role_verifiers'],
-  ['POST', '/projects/{project_id}/branches/{branch_id}/copy_passwords'],
   ['PATCH', '/organizations/{org_id}'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/metrics'],
   ['GET', '/projects/{project_id}/endpoints/{endpoint_id}/logs'],

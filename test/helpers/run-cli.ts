@@ -1,13 +1,24 @@
 /** The command line in this process, against any API; what it would do to the machine itself is left out. */
 import { PassThrough } from 'node:stream';
+import type { RoleParts } from '../../src/cli/kit/copy-parts.ts';
 import type { CliParts } from '../../src/cli/kit/parts.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { makeServerRoles, makeServerSettings, readServerRoles } from '../../src/copier/server-roles.ts';
+import { isPasswordOf } from '../../src/lib/scram-verifier.ts';
 
 export interface CliOutcome {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
+
+/** Roles as the program itself reads and makes them. */
+export const realRoles: RoleParts = {
+  isPasswordOf,
+  read: readServerRoles,
+  make: makeServerRoles,
+  makeSettings: makeServerSettings,
+};
 
 const notHere = () => Promise.reject(new Error('not here'));
 
@@ -31,16 +42,8 @@ export async function catnapCommand(args: readonly string[], changes: Partial<Cl
     service: { plan: notHere, install: notHere },
     eject: { check: notHere, copy: notHere },
     importDatabase: notHere,
-    move: {
-      inspect: notHere,
-      isPasswordOf: notHere,
-      readRoles: notHere,
-      makeRoles: notHere,
-      makeSettings: notHere,
-      copy: notHere,
-      forget: notHere,
-      abandon: notHere,
-    },
+    roles: { isPasswordOf: notHere, read: notHere, make: notHere, makeSettings: notHere },
+    move: { inspect: notHere, copy: notHere, forget: notHere, abandon: notHere },
     upgrade: { check: notHere, undo: notHere },
     recoverKey: notHere,
     stdin: new PassThrough(),

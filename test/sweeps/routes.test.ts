@@ -309,7 +309,6 @@ test('every route of ours is one of the published API, by path and method, or a 
     'PATCH /organizations/{}',
     'PATCH /projects/{}/saved_queries/{}',
     'PATCH /projects/{}/webhooks/{}',
-    'POST /projects/{}/branches/{}/copy_passwords',
     'POST /projects/{}/branches/{}/purge',
     'POST /projects/{}/branches/{}/roles/{}/reveal_password',
     'POST /projects/{}/branches/{}/set_as_primary',

@@ -109,33 +109,6 @@ describe('roles', () => {
     expect((await api.call('POST', `${path}/reset_password`)).json().role.password).toMatch(/^npg_/);
   });
 
-  test('passwords are copied to a branch of another project, and are not in the reply', async () => {
-    const { role } = (await createRole({ name: 'clerk' })).json();
-    await createRole({ name: 'group without login', no_login: true });
-    const owner = (await api.call('GET', `${branch}/roles/neondb_owner/reveal_password`)).json();
-    const made = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
-    const other = `/api/v2/projects/${made.project.id}/branches/${made.branch.id}`;
-    const [, , , , projectId, , branchId] = branch.split('/');
-    const body = { source: { project_id: projectId, branch_id: branchId } };
-    const copied = await api.call('POST', `${other}/copy_passwords`, { body });
-    expect(copied.statusCode).toBe(200);
-    expect(copied.json().roles.map(({ name }: { name: string }) => name)).toEqual(
-      expect.arrayContaining(['neondb_owner', 'clerk']),
-    );
-    expect(copied.body).not.toMatch(/npg_|group without login/);
-    expect(copied.json().operations.map((o: { action: string }) => o.action)).toEqual(['apply_config']);
-    expect((await api.call('GET', `${other}/roles/clerk/reveal_password`)).json()).toEqual({ password: role.password });
-    expect((await api.call('GET', `${other}/roles/neondb_owner/reveal_password`)).json()).toEqual(owner);
-    const verifiers = await api.core.database
-      .sql`select count(*)::int, count(distinct verifier)::int as different from roles
-      where name = 'clerk'`;
-    expect(verifiers).toEqual([{ count: 2, different: 1 }]);
-    const same = await api.call('POST', `${branch}/copy_passwords`, { body });
-    expect([same.statusCode, same.json().message]).toEqual([400, expect.stringContaining('must be another branch')]);
-    const none = { source: { project_id: 'none-at-all-12345678', branch_id: 'br-none-12345678' } };
-    expect((await api.call('POST', `${other}/copy_passwords`, { body: none })).statusCode).toBe(404);
-  });
-
   test('errors', async () => {
     const taken = await createRole({ name: 'neondb_owner' });
     expect([taken.statusCode, taken.json().message]).toEqual([409, 'role already exists; role_name:"neondb_owner"']);

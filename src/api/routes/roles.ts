@@ -9,21 +9,18 @@ import {
   resetRolePassword,
   revealRolePassword,
 } from '../../core/role.ts';
-import { copyRolePasswords } from '../../core/role-copy.ts';
 import { listRoleVerifiers } from '../../core/role-verifiers.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
 import { BranchParams } from '../schemas/common.ts';
 import { errorReply } from '../schemas/error.ts';
 import {
-  PasswordsCopyBody,
   RoleCreateBody,
   RoleOperationsReply,
   RoleParams,
   RolePasswordReply,
   RoleReply,
   RoleResetBody,
-  RolesOperationsReply,
   RolesReply,
   RoleVerifiersReply,
 } from '../schemas/role.ts';
@@ -140,25 +137,6 @@ function passwordRoutes(app: App, parts: ApiParts): void {
     write(parts, request, async (scope, caller) =>
       changeView(await resetRolePassword(scope, caller, roleAddress(request.params), request.body?.password)),
     ),
-  );
-
-  const copy = {
-    tags,
-    operationId: 'copyProjectBranchPasswords',
-    summary: 'Give roles the passwords of another branch',
-    description:
-      'For a copy of its databases, in the same project or another: roles log in here as they do there. Roles that are ' +
-      'missing are made, without the right to make databases or roles. The reply has no passwords.',
-    params: BranchParams,
-    body: PasswordsCopyBody,
-    response: { 200: RolesOperationsReply, ...errorReply },
-  };
-  app.post('/projects/:project_id/branches/:branch_id/copy_passwords', { schema: copy }, (request) =>
-    write(parts, request, async (scope, caller) => {
-      const source = branchAddress(request.body.source);
-      const copied = await copyRolePasswords(scope, caller, branchAddress(request.params), source);
-      return { roles: copied.roles.map((role) => roleView(role)), operations: operationViews(copied.operations) };
-    }),
   );
 }
 

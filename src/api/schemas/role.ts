@@ -64,17 +64,6 @@ export const RoleVerifiersReply = Type.Object({
   ),
 });
 
-export const PasswordsCopyBody = Type.Object(
-  {
-    source: Type.Object(
-      { project_id: idOf('project that has the roles'), branch_id: idOf('branch that has the roles') },
-      closed,
-    ),
-  },
-  closed,
-);
-export const RolesOperationsReply = Type.Object({ roles: Type.Array(ref(Role)), operations: operationList });
-
 export const RoleParams = Type.Object({
   project_id: idOf('project'),
   branch_id: idOf('branch'),

@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
 import type { ImportReport } from '../kit/copy-parts.ts';
 import { describeCopy } from '../kit/copy-progress.ts';
-import { CliFailure } from '../kit/failure.ts';
+import { CliFailure, sentence } from '../kit/failure.ts';
 import { asRole, onBranch } from '../kit/options.ts';
 import { progressLine } from '../kit/progress-line.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
@@ -53,12 +53,8 @@ async function importInto(session: Session, given: string, options: Options): Pr
       await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
     },
   };
-  const report = await parts
-    .importDatabase(request, (progress) => line.show(describeCopy(progress)))
-    .catch((error: unknown) => {
-      throw new CliFailure(error instanceof Error ? error.message : String(error));
-    })
-    .finally(() => line.clear());
+  const importing = parts.importDatabase(request, (progress) => line.show(describeCopy(progress)));
+  const report = await sentence(importing).finally(() => line.clear());
   writer.record({ ...report, notes: format === 'json' ? report.notes : undefined }, titles);
   for (const note of report.notes) writer.remark(`Note: ${note}.`);
   if (report.isResumed && report.method === 'copy') writer.remark(fromSeveralMoments);

@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
+import { databasesOf, type Place, projectPath, uriOf } from '../catalog/place.ts';
 import { type ApiClient, ApiRefusal, createClient } from '../kit/client.ts';
 import type { ImportReport } from '../kit/copy-parts.ts';
-import { CliFailure } from '../kit/failure.ts';
+import { CliFailure, sentence } from '../kit/failure.ts';
 import type { GetProjectReply, ListProjectEndpointsReply, UpdateProjectReply } from '../kit/generated.ts';
 import { waitFor } from '../kit/operations.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
 import { branchOf, findProject, writerOf } from '../kit/targets.ts';
 import { inUnits } from '../kit/units.ts';
 import { carry, renameDatabases } from '../move/carry.ts';
-import { databasesOf, type MovePlace, projectPath, uriOf } from '../move/place.ts';
 import { type MoveOptions, type MovePlan, makePlan, whyNotTaken } from '../move/plan.ts';
 import { prepareTarget } from '../move/prepare.ts';
 import { openState, type StateFile } from '../move/state.ts';
@@ -73,14 +73,6 @@ async function move(session: Session, given: string, options: Options): Promise<
   const carried = await sentence(carry({ ...carrying, untilCutOver: () => untilAsked(session, options) }));
   const notes = [...prepared.notes, ...carried.reports.flatMap((report) => report.notes), ...carried.notes];
   return conclude(session, target, state, { ...totalsOf(carried.reports), notes, not_moved: plan.notMoved });
-}
-
-/** Failures of the servers are for people to read. */
-async function sentence<T>(work: Promise<T>): Promise<T> {
-  return work.catch((error: unknown) => {
-    if (error instanceof CliFailure) throw error;
-    throw new CliFailure(error instanceof Error ? error.message : String(error));
-  });
 }
 
 async function readPlan(session: Session, target: ApiClient, state: StateFile, options: Options): Promise<MovePlan> {
@@ -175,13 +167,13 @@ function named(uri: string, database: string): string {
   return url.href;
 }
 
-function targetOf(client: ApiClient, state: StateFile): MovePlace {
+function targetOf(client: ApiClient, state: StateFile): Place {
   const { project = '', branch = '', endpoint = '' } = state.read().to;
   return { client, project, branch, endpoint };
 }
 
 /** Null if the project is not there any more. */
-async function sourceOf(session: Session, state: StateFile): Promise<MovePlace | null> {
+async function sourceOf(session: Session, state: StateFile): Promise<Place | null> {
   const { project } = state.read().from;
   const path = projectPath({ project });
   if ((await session.client.find<GetProjectReply>(path)) === null) return null;

@@ -5,23 +5,41 @@
  */
 import { EventEmitter, once } from 'node:events';
 import type { Command } from 'commander';
+import {
+  type BranchPlace,
+  branchPath,
+  databasesOf,
+  type Place,
+  projectPath,
+  uriOf,
+  withLogin,
+} from '../catalog/place.ts';
+import {
+  type Catalog,
+  type CopiedDatabase,
+  makeCatalog,
+  projectLike,
+  readRoles,
+  readSecrets,
+  type Secrets,
+  takePasswords,
+} from '../catalog/roles.ts';
+import { resetOwnersPasswords } from '../kit/branch-passwords.ts';
 import { describeCopy } from '../kit/copy-progress.ts';
-import { CliFailure, usageExitCode } from '../kit/failure.ts';
+import { CliFailure, sentence, usageExitCode } from '../kit/failure.ts';
 import type {
-  CopyProjectBranchPasswordsReply,
+  Branch,
   CreateProjectBranchReply,
   CreateProjectReply,
-  Endpoint,
   GetProjectReply,
   ListProjectEndpointsReply,
   Project,
 } from '../kit/generated.ts';
-import { makeCatalog, readCatalog } from '../kit/major-catalog.ts';
 import { waitFor } from '../kit/operations.ts';
 import { wholeNumber } from '../kit/options.ts';
 import { progressLine } from '../kit/progress-line.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
-import { type BranchTarget, branchOf, connectionOf, findProject, writerOf } from '../kit/targets.ts';
+import { branchOf, findProject, writerOf } from '../kit/targets.ts';
 
 interface Options {
   readonly to: number;
@@ -32,15 +50,19 @@ interface Options {
   readonly largeObjects: boolean;
 }
 
-interface Upgrade {
+/** What is asked for, and what is known before anything is made. */
+interface Asked extends Secrets {
   readonly options: Options;
   readonly project: Project;
-  /** The branch itself, or for a dry run the one that was made of it, and its compute. */
-  readonly source: BranchTarget;
-  readonly from: Endpoint;
-  readonly made: CreateProjectReply;
-  readonly into: Endpoint;
-  readonly databases: readonly string[];
+  readonly branch: Branch;
+  readonly origin: BranchPlace;
+  readonly databases: readonly CopiedDatabase[];
+}
+
+interface Upgrade extends Asked, Catalog {
+  /** The branch itself, or one that was made of it. */
+  readonly source: Place;
+  readonly target: Place;
 }
 
 interface Outcome {
@@ -68,8 +90,10 @@ export function addUpgradeMajor(upgrade: Command, run: RunCommand): void {
 }
 
 async function upgradeMajor(session: Session, given: string, options: Options): Promise<number> {
-  const target = await branchOf(session, await findProject(session, { project: given }), options.branch);
-  const { project } = await session.client.get<GetProjectReply>(target.project.path);
+  const { client } = session;
+  const found = await findProject(session, { project: given });
+  const { branch } = await branchOf(session, found, options.branch);
+  const { project } = await client.get<GetProjectReply>(found.path);
   if (options.to <= project.pg_version) {
     throw new CliFailure(
       `project ${project.name} has Postgres ${project.pg_version}; --to must be newer`,
@@ -77,108 +101,127 @@ async function upgradeMajor(session: Session, given: string, options: Options): 
     );
   }
   if (options.dryRun && options.follow) throw new CliFailure('a dry run follows nothing: leave --follow out', 2);
-  return options.dryRun ? tryIt(session, target, project, options) : carryOut(session, target, project, options);
+  const origin = { client, project: project.id, branch: branch.id };
+  const databases = (await databasesOf(origin)).map(({ name, owner_name }) => ({
+    name,
+    owner: owner_name,
+    sourceName: name,
+  }));
+  const asked = { options, project, branch, origin, databases, ...(await readSecrets(session, origin)) };
+  const isHidden = requireOwners(asked);
+  if (options.dryRun || isHidden) return onBranch(session, asked);
+  const { endpoints } = await client.get<ListProjectEndpointsReply>(`${found.path}/endpoints`);
+  return carryOut(session, asked, { ...origin, endpoint: writerOf(branch, endpoints).id });
 }
 
-async function tryIt(session: Session, target: BranchTarget, project: Project, options: Options): Promise<number> {
+/** Databases are copied as their owners. Returns whether the password of one of them is not known. */
+function requireOwners({ options, branch, databases, secrets, verifiers }: Asked): boolean {
+  if (databases.length === 0) throw new CliFailure(`branch ${branch.name} has no databases`);
+  const locked = databases.find(({ owner }) => !secrets.has(owner));
+  if (locked !== undefined) {
+    throw new CliFailure(`database ${locked.name} cannot be copied: its owner ${locked.owner} cannot log in`);
+  }
+  const hidden = databases.find(({ owner }) => secrets.get(owner) === verifiers.get(owner));
+  if (options.follow && hidden !== undefined) {
+    throw new CliFailure(`--follow needs the password of ${hidden.owner}, which is not stored: leave --follow out`, 2);
+  }
+  return hidden !== undefined;
+}
+
+const trialName = ({ to }: Options) => `trial of Postgres ${to} ${Date.now()}`;
+
+/** From a branch made for it, whose owners get passwords with which it can be read. */
+async function onBranch(session: Session, asked: Asked): Promise<number> {
   const { client } = session;
-  const name = `trial of Postgres ${options.to} ${Date.now()}`;
-  const copy = await client.post<CreateProjectBranchReply>(`${target.project.path}/branches`, {
-    branch: { parent_id: target.branch.id, name },
+  const { options, origin } = asked;
+  const copy = await client.post<CreateProjectBranchReply>(`${projectPath(origin)}/branches`, {
+    branch: { parent_id: origin.branch, name: trialName(options) },
     endpoints: [{ type: 'read_write' }],
   });
-  const source = { ...target, branch: copy.branch, path: `${target.project.path}/branches/${copy.branch.id}` };
+  const source = { ...origin, branch: copy.branch.id, endpoint: writerOf(copy.branch, copy.endpoints).id };
   try {
     await waitFor(session, copy.operations);
-    const from = writerOf(copy.branch, copy.endpoints);
-    const upgrade = await begin(session, { options: { ...options, name }, project, source, from });
-    try {
-      const outcomes = await copyAll(session, upgrade);
-      await copyPasswords(session, upgrade);
-      return report(session, outcomes, options);
-    } finally {
-      await removeForGood(session, upgrade.made.project.id);
-    }
+    return await carryOut(session, asked, source, await resetOwnersPasswords(client, branchPath(source)));
   } finally {
-    await client.delete(`${source.path}?hard_delete=true`);
+    await client.delete(`${branchPath(source)}?hard_delete=true`);
   }
 }
 
-async function carryOut(session: Session, source: BranchTarget, project: Project, options: Options): Promise<number> {
-  const path = `${source.project.path}/endpoints`;
-  const from = writerOf(source.branch, (await session.client.get<ListProjectEndpointsReply>(path)).endpoints);
-  const upgrade = await begin(session, { options, project, source, from });
-  const outcomes = await copyAll(session, upgrade);
-  const failed = outcomes.find(({ outcome }) => outcome === 'failed');
-  if (failed !== undefined) {
-    await removeForGood(session, upgrade.made.project.id);
-    throw new CliFailure(`database ${failed.database}: ${failed.problem}; the new project was removed again`);
-  }
-  await copyPasswords(session, upgrade);
-  const { id, name } = upgrade.made.project;
-  const uri = await connectionOf({ client: session.client, link: null }, upgrade.into, {});
-  const made = { id, name, uri, databases: outcomes };
-  session.writer.record(made, { id: 'project', name: 'name', uri: 'connection string' });
-  printNotes(session, outcomes);
-  session.writer.remark(`Project ${project.id} is as it was. Delete it once the applications use the new one.`);
-  return 0;
-}
-
-/** The new project, with the roles and empty databases of the source. */
-async function begin(session: Session, asked: Omit<Upgrade, 'made' | 'into' | 'databases'>): Promise<Upgrade> {
-  const { project, options, source } = asked;
-  const catalog = await readCatalog(session.client, source.path);
-  const [first] = catalog.databases;
-  if (first === undefined) throw new CliFailure(`branch ${source.branch.name} has no databases`);
+/** `passwords` are those of the source that may not be stored. */
+async function carryOut(
+  session: Session,
+  asked: Asked,
+  place: Place,
+  passwords = new Map<string, string>(),
+): Promise<number> {
+  const { options, project, branch, origin, databases } = asked;
+  const { dryRun, to } = options;
   const made = await session.client.post<CreateProjectReply>('/projects', {
     project: {
-      name: options.name ?? `${project.name} on Postgres ${options.to}`,
-      pg_version: options.to,
+      ...projectLike(project, dryRun ? undefined : branch.name, databases),
+      name: dryRun ? trialName(options) : (options.name ?? `${project.name} on Postgres ${to}`),
+      pg_version: to,
       org_id: project.org_id,
-      store_passwords: project.store_passwords,
-      history_retention_seconds: project.history_retention_seconds,
-      settings: project.settings,
-      default_endpoint_settings: project.default_endpoint_settings,
-      branch: {
-        name: options.dryRun ? undefined : source.branch.name,
-        database_name: first.name,
-        role_name: first.owner,
-      },
     },
   });
+  let isKept = false;
   try {
     await waitFor(session, made.operations);
-    await makeCatalog(session, `/projects/${made.project.id}/branches/${made.branch.id}`, catalog);
-    const databases = catalog.databases.map(({ name }) => name);
-    return { ...asked, made, into: writerOf(made.branch, made.endpoints), databases };
-  } catch (error) {
-    await removeForGood(session, made.project.id);
-    throw error;
+    const target = placeOf(session, made);
+    const uri = target.known.uri.replaceAll(target.endpoint, place.endpoint);
+    const source = { ...place, known: { uri, passwords } };
+    const catalog = { ...asked, roles: await sentence(readRoles(session, source, databases)) };
+    const left = await sentence(makeCatalog(session, target, catalog));
+    const upgrade = { ...catalog, source, target };
+    const copied = await copyAll(session, upgrade);
+    // Roles and settings belong to no database, so their notes are with the first one.
+    const outcomes = copied.map((one, at) => (at === 0 ? { ...one, notes: [...left, ...one.notes] } : one));
+    const given = await sentence(takePasswords(session, origin, target, catalog));
+    if (dryRun) return report(session, outcomes, options);
+    const failed = outcomes.find(({ outcome }) => outcome === 'failed');
+    if (failed !== undefined) {
+      throw new CliFailure(`database ${failed.database}: ${failed.problem}; the new project was removed again`);
+    }
+    isKept = true;
+    return conclude(session, made, { ...upgrade, ...given }, outcomes);
+  } finally {
+    if (!isKept) await removeForGood(session, made.project.id);
   }
+}
+
+function placeOf(
+  { client }: Session,
+  { project, branch, endpoints, roles, connection_uris: uris }: CreateProjectReply,
+) {
+  const passwords = new Map(roles.map(({ name, password = '' }) => [name, password]));
+  const known = { uri: uris[0]?.connection_uri ?? '', passwords };
+  return { client, project: project.id, branch: branch.id, endpoint: writerOf(branch, endpoints).id, known };
 }
 
 async function copyAll(session: Session, upgrade: Upgrade): Promise<readonly Outcome[]> {
-  const { databases, options } = upgrade;
-  if (options.follow) return followAll(session, upgrade);
-  return inTurn(databases, (name) => copyOne(session, upgrade, name, async () => {}));
+  if (upgrade.options.follow) return followAll(session, upgrade);
+  const outcomes: Outcome[] = [];
+  for (const one of upgrade.databases) outcomes.push(await copyOne(session, upgrade, one, async () => {}));
+  return outcomes;
 }
 
 /** Until the same moment; the first that fails ends the others. */
 async function followAll(session: Session, upgrade: Upgrade): Promise<readonly Outcome[]> {
   const moments = new EventEmitter();
   const end = once(moments, 'end');
-  let behind = upgrade.databases.length;
+  const { databases } = upgrade;
+  let behind = databases.length;
   const whenCaughtUp = async () => {
     behind -= 1;
     if (behind === 0) void untilAsked(session).then(() => moments.emit('end'));
     await end;
   };
-  const follow = async (name: string) => {
-    const outcome = await copyOne(session, upgrade, name, whenCaughtUp);
+  const follow = async (database: CopiedDatabase) => {
+    const outcome = await copyOne(session, upgrade, database, whenCaughtUp);
     if (outcome.outcome === 'failed') moments.emit('end');
     return outcome;
   };
-  return Promise.all(upgrade.databases.map(follow));
+  return Promise.all(databases.map(follow));
 }
 
 async function untilAsked({ parts }: Session): Promise<void> {
@@ -186,27 +229,20 @@ async function untilAsked({ parts }: Session): Promise<void> {
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
 }
 
-async function inTurn<From, To>(items: readonly From[], work: (item: From) => Promise<To>): Promise<To[]> {
-  const results: To[] = [];
-  for (const item of items) results.push(await work(item));
-  return results;
-}
-
 async function copyOne(
   session: Session,
-  { options, from, into }: Upgrade,
-  database: string,
+  { options, source, target }: Upgrade,
+  { name: database, owner }: CopiedDatabase,
   whenCaughtUp: () => Promise<void>,
 ): Promise<Outcome> {
-  const reach = { client: session.client, link: null };
   const line = progressLine(session.parts.stderr);
   const request = {
-    source: await connectionOf(reach, from, { database }),
-    target: await connectionOf(reach, into, { database }),
+    source: await uriOf(source, database, owner),
+    target: await uriOf(target, database, owner),
     withoutLargeObjects: !options.largeObjects,
     method: options.follow ? ('replication' as const) : ('auto' as const),
     whenCaughtUp,
-    sharesRoles: true,
+    hasRoles: true,
     isSingleTry: true,
   };
   try {
@@ -221,11 +257,21 @@ async function copyOne(
   }
 }
 
-async function copyPasswords(session: Session, { made, source }: Upgrade): Promise<void> {
-  const path = `/projects/${made.project.id}/branches/${made.branch.id}/copy_passwords`;
-  const body = { source: { project_id: source.project.id, branch_id: source.branch.id } };
-  const { operations } = await session.client.post<CopyProjectBranchPasswordsReply>(path, body);
-  await waitFor(session, operations);
+function conclude(session: Session, made: CreateProjectReply, upgrade: Upgrade, outcomes: readonly Outcome[]): number {
+  const { id, name } = made.project;
+  const record = { id, name, uri: finalUri(upgrade), databases: outcomes };
+  session.writer.record(record, { id: 'project', name: 'name', uri: 'connection string' });
+  printNotes(session, outcomes);
+  session.writer.remark(`Project ${upgrade.project.id} is as it was. Delete it once the applications use the new one.`);
+  return 0;
+}
+
+/** Of the first database. Without the password where Catnap does not know it. */
+function finalUri({ target, databases: [first], secrets, verifiers }: Upgrade): string {
+  const { name: database = '', owner: role = '' } = first ?? {};
+  const secret = secrets.get(role) ?? '';
+  const password = secret === verifiers.get(role) ? '' : secret;
+  return withLogin(target.known?.uri ?? '', { database, role, password });
 }
 
 async function removeForGood(session: Session, projectId: string): Promise<void> {

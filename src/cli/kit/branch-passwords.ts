@@ -5,13 +5,16 @@ import { untilDone } from './operations.ts';
 
 /**
  * A branch begins with the passwords of its parent, which a key of scope `branches` does not get. Gives those roles
- * that own its databases new ones. `path` is that of the branch.
+ * that own its databases new ones, which it returns by role. `path` is that of the branch.
  */
-export async function resetOwnersPasswords(client: ApiClient, path: string): Promise<void> {
+export async function resetOwnersPasswords(client: ApiClient, path: string): Promise<Map<string, string>> {
+  const passwords = new Map<string, string>();
   const { databases } = await client.get<ListProjectBranchDatabasesReply>(`${path}/databases`);
   for (const owner of new Set(databases.map(({ owner_name: name }) => name))) {
     const role = `${path}/roles/${encodeURIComponent(owner)}`;
-    const { operations } = await client.post<ResetProjectBranchRolePasswordReply>(`${role}/reset_password`, {});
-    await untilDone(client, operations);
+    const reset = await client.post<ResetProjectBranchRolePasswordReply>(`${role}/reset_password`, {});
+    await untilDone(client, reset.operations);
+    passwords.set(owner, reset.role.password ?? '');
   }
+  return passwords;
 }

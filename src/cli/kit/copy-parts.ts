@@ -1,4 +1,4 @@
-/** What `catnap import` and `catnap move` need of servers, by SQL; failures are for people to read. */
+/** What `catnap import`, `move` and `upgrade major` need of servers, by SQL; failures are for people to read. */
 
 export interface ImportRequest {
   /** Connection strings. */
@@ -9,8 +9,8 @@ export interface ImportRequest {
   readonly method: 'auto' | 'replication' | 'copy';
   /** Called when the target has what the source has; changes are followed until it resolves. */
   readonly whenCaughtUp: () => Promise<void>;
-  /** Roles of the same name stand for each other, and the caller takes care of their passwords. */
-  readonly sharesRoles?: boolean;
+  /** The target has all roles already. */
+  readonly hasRoles?: boolean;
   /** A copy that fails is not taken up again, and leaves nothing in the source. */
   readonly isSingleTry?: boolean;
 }
@@ -47,27 +47,50 @@ export interface MoveFacts {
   readonly slots: readonly string[];
 }
 
-export interface MovedRole {
+export interface ServerRole {
   readonly name: string;
   readonly canLogin: boolean;
   readonly inherits: boolean;
   readonly connectionLimit: number;
+  readonly createsDatabases: boolean;
+  readonly createsRoles: boolean;
   readonly replicates: boolean;
-  /** Has the rights of roles that are made over the API. */
+  /** Is made over the API: it has the rights that such roles have, or owns a database. */
   readonly isOfApi: boolean;
 }
 
+interface Membership {
+  readonly role: string;
+  readonly member: string;
+  readonly isAdmin: boolean;
+  readonly inherits: boolean;
+  readonly canSet: boolean;
+}
+
 /** Of a database, of a role, or of a role in a database. */
-export interface MovedSetting {
+export interface ServerSetting {
   readonly database: string | null;
   readonly role: string | null;
   readonly text: string;
 }
 
-export interface MovedRoles {
-  readonly roles: readonly MovedRole[];
-  readonly memberships: readonly { readonly role: string; readonly member: string; readonly isAdmin: boolean }[];
-  readonly settings: readonly MovedSetting[];
+export interface ServerRoles {
+  readonly roles: readonly ServerRole[];
+  readonly memberships: readonly Membership[];
+  readonly settings: readonly ServerSetting[];
+}
+
+/** URLs are connection strings. */
+export interface RoleParts {
+  readonly isPasswordOf: (verifier: string, password: string) => Promise<boolean>;
+  readonly read: (source: string, names: readonly string[]) => Promise<ServerRoles>;
+  /** Makes those that the API does not make. Can be repeated. */
+  readonly make: (
+    target: string,
+    roles: Pick<ServerRoles, 'roles' | 'memberships'> & { readonly verifiers: ReadonlyMap<string, string> },
+  ) => Promise<void>;
+  /** Returns sentences about those that could not be made. */
+  readonly makeSettings: (target: string, settings: readonly ServerSetting[]) => Promise<readonly string[]>;
 }
 
 export interface MoveCopyRequest {
@@ -84,15 +107,6 @@ export interface MoveCopyRequest {
 /** URLs are connection strings. */
 export interface MoveParts {
   readonly inspect: (source: string) => Promise<MoveFacts>;
-  readonly isPasswordOf: (verifier: string, password: string) => Promise<boolean>;
-  readonly readRoles: (source: string, names: readonly string[]) => Promise<MovedRoles>;
-  /** Makes those that the API does not make. */
-  readonly makeRoles: (
-    target: string,
-    roles: Pick<MovedRoles, 'roles' | 'memberships'> & { readonly verifiers: ReadonlyMap<string, string> },
-  ) => Promise<void>;
-  /** Returns sentences about those that could not be made. */
-  readonly makeSettings: (target: string, settings: readonly MovedSetting[]) => Promise<readonly string[]>;
   /** Null where it has paused. A copy that is finished can be asked for again, until `forget`. */
   readonly copy: (request: MoveCopyRequest, report: (progress: ImportProgress) => void) => Promise<ImportReport | null>;
   readonly forget: (target: string) => Promise<void>;

@@ -10,5 +10,13 @@ export class CliFailure extends Error {
   }
 }
 
+/** For work on servers, whose failures are for people to read. */
+export async function sentence<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (error instanceof CliFailure) throw error;
+    throw new CliFailure(error instanceof Error ? error.message : String(error));
+  });
+}
+
 /** For a command line that cannot be parsed; most tools use this code. */
 export const usageExitCode = 2;

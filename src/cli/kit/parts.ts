@@ -1,6 +1,6 @@
 /** What `bin.ts` passes to the commands. The command line knows the API and no other part of Catnap. */
 import type { Readable, Writable } from 'node:stream';
-import type { ImportProgress, ImportReport, ImportRequest, MoveParts } from './copy-parts.ts';
+import type { ImportProgress, ImportReport, ImportRequest, MoveParts, RoleParts } from './copy-parts.ts';
 
 export interface UpOptions {
   readonly processes: readonly string[];
@@ -254,6 +254,7 @@ export interface CliParts {
     request: ImportRequest,
     report: (progress: ImportProgress) => void,
   ) => Promise<ImportReport>;
+  readonly roles: RoleParts;
   readonly move: MoveParts;
   readonly upgrade: UpgradeParts;
   /** Makes a personal key without the API and leaves it in the data home, unless the one there works. */

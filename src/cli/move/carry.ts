@@ -4,6 +4,8 @@
  * does not know the new name. What was written last follows, and the copies are finished. A run after a kill finds
  * closed databases closed, and goes on.
  */
+import { branchPath, databasesOf, type Place, untilQuiet, uriOf, verifiersOf } from '../catalog/place.ts';
+import { takePasswords } from '../catalog/roles.ts';
 import type { ImportReport } from '../kit/copy-parts.ts';
 import { describeCopy } from '../kit/copy-progress.ts';
 import { CliFailure } from '../kit/failure.ts';
@@ -11,15 +13,13 @@ import type { UpdateProjectBranchDatabaseReply } from '../kit/generated.ts';
 import { untilDone } from '../kit/operations.ts';
 import { progressLine } from '../kit/progress-line.ts';
 import type { Session } from '../kit/session.ts';
-import { branchPath, databasesOf, type MovePlace, untilQuiet, uriOf, verifiersOf } from './place.ts';
-import { type MoveOptions, type MovePlan, type PlannedDatabase, readSecrets } from './plan.ts';
-import { givePasswords } from './prepare.ts';
+import type { MoveOptions, MovePlan, PlannedDatabase } from './plan.ts';
 import type { StateFile } from './state.ts';
 
 export interface Carrying {
   readonly session: Session;
   readonly plan: MovePlan;
-  readonly target: MovePlace;
+  readonly target: Place;
   readonly state: StateFile;
   readonly options: MoveOptions;
   /** Resolves when the databases may be closed. */
@@ -58,7 +58,7 @@ export async function carry(carrying: Carrying): Promise<Carried> {
 async function takeNewPasswords({ session, plan, target }: Carrying): Promise<void> {
   const now = await verifiersOf(plan.source);
   if ([...plan.verifiers].every(([name, verifier]) => now.get(name) === verifier)) return;
-  await givePasswords(session, target, { ...plan, ...(await readSecrets(session, plan.source)) });
+  await takePasswords(session, plan.source, target, plan);
 }
 
 /** Whether an earlier run has begun to close the databases. */
@@ -186,7 +186,7 @@ function fitting(name: string, suffix: string): string {
 
 /** From the first name of each pair to the second, unless that is done. Returns when the server has done it. */
 export async function renameDatabases(
-  place: MovePlace,
+  place: Place,
   pairs: readonly (readonly [from: string, to: string])[],
 ): Promise<void> {
   const there = new Set((await databasesOf(place)).map(({ name }) => name));

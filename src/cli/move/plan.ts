@@ -1,5 +1,7 @@
 /** What a move would take along, what stays behind, and what stands against it. Nothing is changed. */
-import type { MovedRoles, MoveFacts } from '../kit/copy-parts.ts';
+import { databasesOf, type Place, passwordOf, projectPath, uriOf } from '../catalog/place.ts';
+import { type Catalog, type CopiedDatabase, readRoles, readSecrets } from '../catalog/roles.ts';
+import type { MoveFacts } from '../kit/copy-parts.ts';
 import type {
   Branch,
   Endpoint,
@@ -11,7 +13,6 @@ import type {
 } from '../kit/generated.ts';
 import type { Session } from '../kit/session.ts';
 import { writerOf } from '../kit/targets.ts';
-import { databasesOf, type MovePlace, passwordOf, projectPath, uriOf, verifiersOf } from './place.ts';
 import type { MoveState } from './state.ts';
 
 export interface MoveOptions {
@@ -20,23 +21,15 @@ export interface MoveOptions {
   readonly enableReplication?: boolean;
 }
 
-export interface PlannedDatabase extends MoveFacts {
-  readonly name: string;
-  readonly owner: string;
-  /** What it is called in the source now: another name once it is closed. */
-  readonly sourceName: string;
-}
+/** Its name in the source is another one once it is closed. */
+export interface PlannedDatabase extends MoveFacts, CopiedDatabase {}
 
-export interface MovePlan {
-  readonly source: MovePlace;
+export interface MovePlan extends Catalog {
+  readonly source: Place;
   readonly project: Project;
   readonly branch: Branch;
   readonly endpoint: Endpoint;
   readonly databases: readonly PlannedDatabase[];
-  readonly roles: MovedRoles;
-  /** By role: its password, or a verifier of it where that is all there is. */
-  readonly secrets: ReadonlyMap<string, string>;
-  readonly verifiers: ReadonlyMap<string, string>;
   /** Sentences without a full stop; nothing is moved while there is one. */
   readonly refused: readonly string[];
   readonly notMoved: readonly string[];
@@ -62,13 +55,7 @@ export async function makePlan(session: Session, state: MoveState, options: Move
     const facts = await parts.move.inspect(await uriOf(source, sourceName, owner));
     databases.push({ ...facts, sourceName, owner, name: nameBefore(state, sourceName) });
   }
-  const [first] = databases;
-  if (first === undefined) refused.push('the branch has no database that can be read');
-  const names = [...(await verifiersOf(source)).keys()];
-  const roles =
-    first === undefined
-      ? { roles: [], memberships: [], settings: [] }
-      : await parts.move.readRoles(await uriOf(source, first.sourceName, first.owner), names);
+  if (databases.length === 0) refused.push('the branch has no database that can be read');
   refused.push(...problemsOf(project, databases, options));
   return {
     source,
@@ -76,7 +63,7 @@ export async function makePlan(session: Session, state: MoveState, options: Move
     branch,
     endpoint,
     databases,
-    roles,
+    roles: await readRoles(session, source, databases),
     ...(await readSecrets(session, source)),
     refused,
     notMoved: [...(await leftBehind(session, path, branch, branches, endpoints)), ...unfollowed(databases)],
@@ -85,23 +72,6 @@ export async function makePlan(session: Session, state: MoveState, options: Move
 
 function nameBefore({ closedAs = {} }: MoveState, sourceName: string): string {
   return Object.entries(closedAs).find(([, closed]) => closed === sourceName)?.[0] ?? sourceName;
-}
-
-/** A stored password is older than that of the server if somebody has changed it by SQL just now. */
-export async function readSecrets(
-  { parts }: Session,
-  source: MovePlace,
-): Promise<Pick<MovePlan, 'secrets' | 'verifiers'>> {
-  const secrets = new Map<string, string>();
-  const verifiers = new Map<string, string>();
-  for (const [name, verifier] of await verifiersOf(source)) {
-    if (verifier === undefined) continue;
-    const stored = await passwordOf(source, name);
-    const isCurrent = stored !== undefined && (await parts.move.isPasswordOf(verifier, stored));
-    secrets.set(name, isCurrent ? stored : verifier);
-    verifiers.set(name, verifier);
-  }
-  return { secrets, verifiers };
 }
 
 function problemsOf(project: Project, databases: readonly PlannedDatabase[], options: MoveOptions): string[] {
