@@ -30,17 +30,17 @@ const day = 86_400_000;
 
 test('a compute that naps keeps its pod and requests next to nothing, until it wakes', async () => {
   await b.started();
+  const size = { requests: { cpu: '500m', memory: '512Mi' }, limits: { cpu: '2', memory: '1Gi' } };
+  // A size follows the start that it would slow down.
+  const untilSized = () => eventually(async () => expect(resourcesIn(await podOf())).toEqual(size));
+  await untilSized();
   const awake = await podOf();
-  expect(resourcesIn(awake)).toEqual({
-    requests: { cpu: '500m', memory: '512Mi' },
-    limits: { cpu: '2', memory: '1Gi' },
-  });
   await b.driver.suspend(b.ref, 1);
   const napping = await podOf();
   expect(napping?.metadata.uid).toBe(awake?.metadata.uid);
   expect(resourcesIn(napping)?.requests).toEqual({ cpu: '10m', memory: '64Mi' });
   await b.start(2);
-  expect(resourcesIn(await podOf())).toEqual(resourcesIn(awake));
+  await untilSized();
 });
 
 test('a nap that lasts becomes deep sleep, from which a start brings the data back, and then the size', async () => {
@@ -166,8 +166,10 @@ test('a replica follows its primary to another pod, sleeps deeply by itself, and
   await b.driver.suspend(ref, 1);
   expect(wantedDepth((await clusterOf(replica.endpointId)) as Cluster)).toBe('nap');
   const running = await b.start(1, replica);
-  const podOfReplica = await client().find(pods, `${replica.endpointId}-1`);
-  expect(resourcesIn(podOfReplica)?.limits).toEqual({ cpu: '2', memory: '1Gi' });
+  await eventually(async () => {
+    const podOfReplica = await client().find(pods, `${replica.endpointId}-1`);
+    expect(resourcesIn(podOfReplica)?.limits).toEqual({ cpu: '2', memory: '1Gi' });
+  });
   expect((await b.driver.sample([ref, b.ref])).map(({ endpointId }) => endpointId).sort()).toEqual(
     [replica.endpointId, b.ref.endpointId].sort(),
   );

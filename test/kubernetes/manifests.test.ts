@@ -275,12 +275,11 @@ describe('a size', () => {
     }
   });
 
-  test('of a nap keeps its limits', () => {
-    const napping = napResources(resourcesOf({ cpus: 2, memoryBytes: 8 * gib }));
-    expect(napping).toEqual({
-      requests: { cpu: '10m', memory: '64Mi' },
-      limits: { cpu: '2000m', memory: '8192Mi' },
-    });
+  test('of a nap keeps its limits, and has a core for the next start at least', () => {
+    const [small, large] = [0.25, 2].map((cpus) => napResources(resourcesOf({ cpus, memoryBytes: cpus * 4 * gib })));
+    const requests = { cpu: '10m', memory: '64Mi' };
+    expect(small).toEqual({ requests, limits: { cpu: '1', memory: '1024Mi' } });
+    expect(large).toEqual({ requests, limits: { cpu: '2000m', memory: '8192Mi' } });
   });
 
   test('is read in any form that a server writes', () => {

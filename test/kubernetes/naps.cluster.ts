@@ -73,5 +73,5 @@ test('a client that wakes a compute from a nap is served, whatever the operator 
   expect(failures).toEqual([]);
   expect(times).toHaveLength(computeCount * napsOfEach);
   for (const { projectId } of nappers) await lent.program.removeProject(projectId);
-  expect(await cluster.newcomers()).toEqual([]);
+  await eventually(async () => expect(await cluster.newcomers()).toEqual([]));
 }, 3_600_000);

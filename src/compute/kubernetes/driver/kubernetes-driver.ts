@@ -53,7 +53,7 @@ import { inabilities } from './inabilities.ts';
 import { checkpointMsMax, settleServer, writeOut } from './last-words.ts';
 import { absent, majorOf, observation } from './observation.ts';
 import { podOf } from './pod-address.ts';
-import { lowerRequests, sizeThis } from './pod-sizes.ts';
+import { lowerRequests, sizeSoon, sizeThis } from './pod-sizes.ts';
 import { ReplicaClusters } from './replica-clusters.ts';
 import { Samples } from './samples.ts';
 import { isServedBy, servedBy } from './serving.ts';
@@ -154,12 +154,15 @@ export class KubernetesDriver implements ComputeDriver {
     const find = spec.readOnly ? () => this.#replicas.find(spec) : undefined;
     const cluster = await this.#branches.wake(serving, find);
     const found = serverIn(cluster, await podOf(this.#client, cluster));
-    // Together with the start, which takes longer. A size that there is no room for is asked for again by the
-    // reconciler that compares sizes with samples.
-    const sizing = found.pod && sizeThis(this.#client, found.pod, spec.limits).catch(() => 'postponed' as const);
-    const [began] = await Promise.all([this.#beganAt(spec, found, adminSecret, startWaitMs), sizing]);
+    const began = await this.#beganAt(spec, found, adminSecret, startWaitMs);
     // A newer generation may have taken over meanwhile, and answered.
-    const isMine = began !== null && (await this.#servers.find(spec))?.generation === generation;
+    const findMine = async () => {
+      const now = await this.#servers.find(spec);
+      return now?.generation === generation ? now : null;
+    };
+    const isMine = began !== null && (await findMine()) !== null;
+    const findPod = async () => (await findMine())?.pod ?? null;
+    void sizeSoon(this.#client, findPod, spec.limits).then(() => this.#awake.forget());
     this.#awake.forget();
     return isMine ? observation(spec, found, began) : null;
   }

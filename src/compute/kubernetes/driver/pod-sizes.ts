@@ -13,6 +13,8 @@ import { type ContainerResources, type Pod, pods } from '../objects/kinds.ts';
 /** A kubelet that can do it needs a tenth of a second. */
 const waitMsMax = 2_000;
 const lookMs = 50;
+/** By then the client that a start was for has its first answers. */
+const sizeAfterMs = 1_000;
 
 /**
  * `postponed` when the node has not enough room now, or ever, and when more memory is in use than the new size has: the
@@ -45,6 +47,17 @@ export async function resizePod(
 export async function sizeThis(client: KubernetesClient, pod: Pod, limits: ComputeLimits): Promise<ResizeOutcome> {
   const wanted = resourcesOf(limits);
   return isInForce(pod, wanted) ? 'applied' : resizePod(client, pod.metadata.name, wanted);
+}
+
+/**
+ * After a start, which a small size would slow down, as would the change itself those who wait for it. Nobody waits for
+ * this: a size that is not given, or that there is no room for, is asked for again by the reconciler that compares
+ * sizes with samples.
+ */
+export async function sizeSoon(client: KubernetesClient, find: () => Promise<Pod | null>, limits: ComputeLimits) {
+  await delay(sizeAfterMs);
+  const pod = await find().catch(() => null);
+  if (pod !== null) await sizeThis(client, pod, limits).catch(() => undefined);
 }
 
 /** Of a compute that naps. Nobody waits for it, and one that fails costs no more than room on its node. */

@@ -53,8 +53,14 @@ export function resizePatch(resources: ContainerResources): MergePatch {
   };
 }
 
-/** Keeps the limits: lowering those of a pod in use can stay undone for ever, and the way back would cost time. */
-export const napResources = ({ limits }: ContainerResources): ContainerResources => ({ requests: napRequests, limits });
+/**
+ * Of a compute that naps. Its limits stay, since lowering them can stay undone for ever and the way back would cost
+ * time, except that the next start has as much of the processor as the first one had.
+ */
+export function napResources({ limits }: ContainerResources): ContainerResources {
+  const isSmall = coresIn(limits.cpu) < coresIn(startResources.limits.cpu);
+  return { requests: napRequests, limits: { ...limits, ...(isSmall && { cpu: startResources.limits.cpu }) } };
+}
 
 const cores = (millicores: number) => `${millicores}m`;
 const mebibytes = (bytes: number) => `${Math.max(1, Math.floor(bytes / mib))}Mi`;
