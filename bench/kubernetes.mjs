@@ -1,8 +1,9 @@
 /**
  * Computes on the Kubernetes cluster that KUBECONFIG names: create, nap, wake from a nap and from deep sleep, branch
  * and resize, through Catnap's API and proxy, each beside the bare operator doing the same in the same turn
- * (`bare-cluster.mjs`). The namespace should hold nothing else. BENCH_KUBERNETES_NAPS (10), BENCH_KUBERNETES_DEEP (5)
- * and BENCH_KUBERNETES_COPIES (3) choose how often.
+ * (`bare-cluster.mjs`). The kubeconfig must be readable by Catnap's processes, which are not root's, and the namespace
+ * should hold nothing else. BENCH_KUBERNETES_NAPS (10), BENCH_KUBERNETES_DEEP (5) and BENCH_KUBERNETES_COPIES (3) choose
+ * how often.
  *
  * A nap begins BENCH_KUBERNETES_REST_SECONDS (30) after the wake before it, because the operator carries out no fence
  * in the first 25 seconds.
