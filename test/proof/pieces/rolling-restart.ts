@@ -7,6 +7,7 @@ import type { World } from '../chaos/world.ts';
 import type { PooledLoad } from './pooled-load.ts';
 
 const roles = ['api', 'worker', 'proxy'];
+const ofEach = 2;
 
 export function rollingRestart(load: PooledLoad): Fault {
   return { name: 'rolling restart', weight: 1, isPossible: always, strike: (world) => restartAll(world, load) };
@@ -15,7 +16,12 @@ export function rollingRestart(load: PooledLoad): Fault {
 async function restartAll(world: World, load: PooledLoad): Promise<number> {
   await load.untilServed();
   const before = { brokenCalls: world.brokenCalls, brokenOff: load.brokenOff };
-  const old = roles.map((role) => pidsOf(world, role));
+  // One that was killed a moment ago is not back yet, and would be taken for one that is new.
+  const old = await eventually(() => {
+    const all = roles.map((role) => pidsOf(world, role));
+    if (all.some((pids) => pids.length !== ofEach)) throw new Error(`not two of each: ${JSON.stringify(all)}`);
+    return all;
+  });
   sendSignal(world.program.pid, 'SIGUSR2');
   await eventually(() => {
     const now = roles.map((role) => pidsOf(world, role));
