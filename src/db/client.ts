@@ -52,6 +52,8 @@ export interface PoolSettings {
   readonly keepsOne?: boolean;
   /** Without it a crash of the database may lose its latest commits. */
   readonly waitForDisk?: boolean;
+  /** Called when any of its connections has ended. */
+  readonly onClose?: () => void;
 }
 
 const usualIdleSeconds = 30;
@@ -88,7 +90,7 @@ export function connect(
   name: string,
   more: Omit<PoolSettings, 'poolSize' | 'name' | 'keepsOne'> = {},
 ) {
-  const { idleSeconds = usualIdleSeconds, lifeSeconds, waitForDisk = true } = more;
+  const { idleSeconds = usualIdleSeconds, lifeSeconds, waitForDisk = true, onClose } = more;
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
     max: poolSize,
     ...(idleSeconds > 0 && { idle_timeout: idleSeconds }),
@@ -96,6 +98,7 @@ export function connect(
     connect_timeout: 10,
     backoff,
     onnotice: () => {},
+    ...(onClose !== undefined && { onclose: onClose }),
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
     // Sequences and sizes here stay far below 2^53.
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },

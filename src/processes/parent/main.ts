@@ -68,7 +68,7 @@ export async function runCatnap(config: Config, options: RunOptions): Promise<nu
   try {
     const running = await start(config, options, undo);
     say(running.banner);
-    await Promise.race([stopSignal, running.restartWhenAsked()]);
+    await Promise.race([stopSignal, running.restartWhenAsked(), running.lostDatabase]);
     say('Stopping Catnap …');
     if (options.stopComputes) await stopComputes(running);
     return 0;
@@ -128,11 +128,17 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const system = await startSystem(config, log, say);
   undo.push(() => system.stop());
   const facts = await findingOut;
+  let lostDatabase = new Promise<never>(() => {});
   if (runs('worker')) {
     // The embedded one can only be reached from this home, which has a lock of its own.
     if (facts.dataIsHere && config.databaseUrl !== undefined) {
-      const databaseLock = await takeDatabaseLock(system.database, log);
+      const databaseLock = await takeDatabaseLock(system.database);
       undo.push(() => databaseLock.release());
+      lostDatabase = databaseLock.lost.then((error) => {
+        throw error;
+      });
+      // A start that is under way fails by itself, and nobody waits for this one yet.
+      lostDatabase.catch(() => {});
     }
     // Whatever a worker holds, it was one of an earlier parent: there can be no other one.
     if (facts.dataIsHere) {
@@ -201,6 +207,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   return {
     system,
     stopRequests,
+    lostDatabase,
     restartWhenAsked: () => restartOnSignal(started, log),
     banner: renderBanner({
       ...system,

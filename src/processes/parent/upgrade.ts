@@ -1,7 +1,6 @@
 /** What `catnap upgrade` does on the machine, with the migrations of this program. */
 import { knownVersions, type MigrationSet } from '../../db/migrate.ts';
 import type { Config } from '../../lib/config.ts';
-import { createLogger } from '../../lib/log.ts';
 import { readCommit, readVersion } from '../../lib/version.ts';
 import type { Check } from '../../machine/doctor/check.ts';
 import { checkUpgrade } from '../../machine/upgrade/check.ts';
@@ -26,9 +25,7 @@ export async function undoUpgradeHere(
   say: (line: string) => void,
 ): Promise<Undone> {
   const sets = await loadAllMigrations();
-  const log = createLogger({ level: 'warn', format: config.logFormat, process: 'undo' });
   // One that works on the database says so at once; there is nothing to wait for.
-  const lockDatabase = (database: Parameters<typeof takeDatabaseLock>[0]) =>
-    takeDatabaseLock(database, log, { waitMs: 0 });
+  const lockDatabase = (database: Parameters<typeof takeDatabaseLock>[0]) => takeDatabaseLock(database, { waitMs: 0 });
   return undoUpgrade(config, { program: thisRelease(sets), sets, to, say, lockDatabase });
 }

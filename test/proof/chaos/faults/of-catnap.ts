@@ -13,6 +13,8 @@ import type { World } from '../world.ts';
 import { always, type Fault, killAll, startAgain, stopForAWhile } from './fault.ts';
 
 const entry = fileURLToPath(new URL('../../../../dist/bin.js', import.meta.url));
+/** One that is still there by then has begun to work. */
+const refusalMsMax = 60_000;
 const roles = ['api', 'worker', 'proxy', 'backup'];
 const shownAs = (role: string) => (role === 'backup' ? 'uploader' : role);
 
@@ -81,7 +83,9 @@ async function startSecond(world: World, home: string, more: NodeJS.ProcessEnv, 
   const second = spawn(process.execPath, [entry, 'up'], { env, stdio: ['ignore', 'pipe', 'pipe'], ...owner });
   let output = '';
   for (const stream of [second.stdout, second.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
+  const giveUp = setTimeout(() => second.kill(), refusalMsMax);
   await once(second, 'close');
+  clearTimeout(giveUp);
   if (second.exitCode === 0 || !output.includes(reason)) {
     world.violations.push(`a second Catnap was not refused (${second.exitCode}): ${output.slice(-500)}`);
   }
