@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -40,6 +40,19 @@ async function kubeconfig({ cluster, user, context }: Parts): Promise<string> {
 }
 
 describe('a kubeconfig', () => {
+  test('that is not there is named, and so is a file beside it', async () => {
+    const missing = join(folder, 'none');
+    await expect(readKubeconfig(missing)).rejects.toThrow(`there is no file ${missing}`);
+    const path = await kubeconfig({ cluster: { 'certificate-authority': 'ca.pem' } });
+    await expect(readKubeconfig(path)).rejects.toThrow(`there is no file ${join(folder, 'ca.pem')}`);
+  });
+
+  test.skipIf(process.getuid?.() === 0)('that Catnap may not read says who may not', async () => {
+    const path = await kubeconfig({});
+    await chmod(path, 0);
+    await expect(readKubeconfig(path)).rejects.toThrow(`cannot be read by the user that Catnap runs as (uid`);
+  });
+
   test('is read as kubectl writes it', async () => {
     const path = join(folder, 'config');
     await writeFile(

@@ -37,7 +37,7 @@ const unusable: Readonly<Record<'cluster' | 'user', readonly string[]>> = {
 
 /** `context` is a name in the file; without one it is the file's own choice. */
 export async function readKubeconfig(path: string, context?: string): Promise<ClusterAccess> {
-  const file = asFields(parse(await readFile(path, 'utf8')), path);
+  const file = asFields(parse(await readGiven(path)), path);
   const wanted = context ?? file['current-context'];
   if (typeof wanted !== 'string' || wanted === '') throw new Error(`${path} names no current-context`);
   const chosen = entryOf(file, { list: 'contexts', part: 'context', name: wanted, path });
@@ -69,6 +69,21 @@ export async function readPodAccess(host: string, port: string, mount: string = 
     serverName: null,
     readToken: async () => (await read('token')).trim(),
   });
+}
+
+/** A file of the person who starts Catnap, whose processes run as another user if that person is root. */
+async function readGiven(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Error(`there is no file ${path}`, { cause: error });
+    if (code !== 'EACCES') throw error;
+    const hint = 'give Catnap a copy that this user may read';
+    throw new Error(`${path} cannot be read by the user that Catnap runs as (uid ${process.getuid?.()}): ${hint}`, {
+      cause: error,
+    });
+  }
 }
 
 function entryOf(
@@ -103,13 +118,13 @@ async function pemOf(fields: Fields, name: string, path: string): Promise<string
   const inline = textOf(fields, `${name}-data`);
   if (inline !== null) return Buffer.from(inline, 'base64').toString('utf8');
   const file = textOf(fields, name);
-  return file === null ? null : readFile(resolve(dirname(path), file), 'utf8');
+  return file === null ? null : readGiven(resolve(dirname(path), file));
 }
 
 function tokenOf(user: Fields, path: string): ClusterAccess['readToken'] {
   const token = textOf(user, 'token');
   const file = textOf(user, 'tokenFile');
-  if (file !== null) return async () => (await readFile(resolve(dirname(path), file), 'utf8')).trim();
+  if (file !== null) return async () => (await readGiven(resolve(dirname(path), file))).trim();
   return token === null ? null : async () => token;
 }
 
