@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { delay } from '../../../../lib/clock.ts';
 import type { KeyedLock } from '../../../../lib/keyed-lock.ts';
 import { lsnText } from '../../../../lib/moments.ts';
 import type { BranchReceipt, BranchSpec } from '../../../interface/driver.ts';
@@ -43,6 +44,10 @@ interface Source {
   readonly past: BranchPast | null;
 }
 
+/** Longer than that, something works in the data that nobody told to end. */
+const outliveMsMax = 2_000;
+const lookMs = 20;
+
 /** Copies the template, or a branch that is asleep and is kept asleep. */
 export async function createBranchDirectory(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
   const { layout, locks, tenants } = parts;
@@ -56,12 +61,23 @@ export async function createBranchDirectory(parts: BranchParts, spec: BranchSpec
     // Before the second lock: that one is taken only for a branch that exists, so no two calls can wait for each other.
     if (!(await readBranchRecord(directory))) throw new Error(`branch ${source.branchId} has no data`);
     return locks.shared(branchLock(source), async () => {
-      const data = dataDirectory(directory);
-      const isHeld = (await findPostmaster(data, spec.tenantUid)) !== null || (await isWorkedIn(data));
-      if (isHeld) throw new Error(`branch ${source.branchId} is not asleep`);
+      if (!(await isAsleep(dataDirectory(directory), spec.tenantUid))) {
+        throw new Error(`branch ${source.branchId} is not asleep`);
+      }
       return makeBranch(parts, spec);
     });
   });
+}
+
+/** The processes of a server that has just ended, or was killed, may outlive their postmaster by a moment. */
+async function isAsleep(data: string, tenantUid: number | null): Promise<boolean> {
+  if ((await findPostmaster(data, tenantUid)) !== null) return false;
+  const giveUpAt = performance.now() + outliveMsMax;
+  while (await isWorkedIn(data)) {
+    if (performance.now() > giveUpAt) return false;
+    await delay(lookMs);
+  }
+  return true;
 }
 
 async function makeBranch(parts: BranchParts, spec: BranchSpec): Promise<BranchReceipt> {
