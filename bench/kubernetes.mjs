@@ -16,6 +16,7 @@ import { printTable, timed } from './stats.mjs';
 const count = (name, usual) => Number(process.env[`BENCH_KUBERNETES_${name}`] ?? usual);
 const [naps, deepSleeps, copies] = [count('NAPS', 10), count('DEEP', 5), count('COPIES', 3)];
 const restMs = count('REST_SECONDS', 30) * 1_000;
+const calmMs = 3_000;
 const needs = 'set KUBECONFIG to a cluster with CloudNativePG, and CATNAP_KUBERNETES_IMAGE_17 to an image for it';
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const bareName = 'the bare operator, at the pod';
@@ -68,13 +69,24 @@ async function measureNaps({ compute, bare, ref }) {
   ];
   for (let turn = 0; turn < naps; turn++) {
     await pause(restMs);
-    into.theirs.push(await timed(() => bare.nap(ref)));
-    into.ours.push(await timed(compute.suspend));
-    outOf.theirs.push(await timed(() => bare.wake(ref)));
-    outOf.ours.push(await timed(() => selectOne(compute.connection)));
+    await inTurn(turn, into, { theirs: () => bare.nap(ref), ours: compute.suspend });
+    await pause(calmMs);
+    await inTurn(turn, outOf, { theirs: () => bare.wake(ref), ours: () => selectOne(compute.connection) });
   }
   report('nap, until no server is left', into);
   report('wake from a nap, until the first row', outOf, 400);
+}
+
+/** The other one goes first in the next turn: a wake is followed by a second or two of the operator's own work. */
+async function inTurn(turn, times, { theirs, ours }) {
+  const both = [
+    [times.theirs, theirs],
+    [times.ours, ours],
+  ];
+  for (const [list, work] of turn % 2 === 0 ? both : both.reverse()) {
+    list.push(await timed(work));
+    await pause(calmMs);
+  }
 }
 
 async function measureDeepSleep({ compute, bare, ref }) {
@@ -84,8 +96,8 @@ async function measureDeepSleep({ compute, bare, ref }) {
     await compute.suspend();
     await bare.deepen(compute.branchId);
     await bare.hibernate(ref);
-    wakes.theirs.push(await timed(() => bare.wake(ref)));
-    wakes.ours.push(await timed(() => selectOne(compute.connection)));
+    await pause(calmMs);
+    await inTurn(turn, wakes, { theirs: () => bare.wake(ref), ours: () => selectOne(compute.connection) });
   }
   report('wake from deep sleep, until the first row', wakes, 5_000);
 }

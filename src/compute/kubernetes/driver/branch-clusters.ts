@@ -4,6 +4,7 @@
  */
 import { newSecret } from '../../../lib/ids.ts';
 import type { BranchReceipt, BranchRef, ComputeRef, TenantRef } from '../../interface/driver.ts';
+import { isVerdict } from '../client/api-error.ts';
 import type { KubernetesClient, MergePatch } from '../client/client.ts';
 import { type ClusterWish, clusterManifest, type DataSource, type Platform } from '../manifests/cluster.ts';
 import {
@@ -21,15 +22,21 @@ import { adminSecretManifest } from '../manifests/secret.ts';
 import { unservedSettings } from '../manifests/settings.ts';
 import { deepSleepPatch, readinessOf, wakePatch, wantedDepth } from '../manifests/sleep.ts';
 import { snapshotManifest } from '../manifests/snapshot.ts';
-import { type Cluster, clusters, secrets, volumeSnapshots } from '../objects/kinds.ts';
+import { type Cluster, clusters, type Pod, secrets, volumeSnapshots } from '../objects/kinds.ts';
 import { until, untilFound, untilObject } from './patience.ts';
-import { isStill } from './pod-address.ts';
+import { isStill, podOf } from './pod-address.ts';
 import { removeLabelled } from './removal.ts';
 import { annotated, nextStep, refuseStale, type Serving, servedBy, servingPatch, sleepPatch } from './serving.ts';
 import { takeSnapshot } from './snapshots.ts';
 
 /** Looks at a new server before anybody else can, and says how its data was made. */
 export type FirstLook = (made: Cluster) => Promise<BranchReceipt>;
+
+/** The pod is that of its primary; null when there is none. */
+export interface SeenCluster {
+  readonly cluster: Cluster;
+  readonly pod: Pod | null;
+}
 
 export class BranchClusters {
   readonly #client: KubernetesClient;
@@ -85,21 +92,28 @@ export class BranchClusters {
     return made;
   }
 
+  async look(cluster: Cluster): Promise<SeenCluster> {
+    return { cluster, pod: await podOf(this.#client, cluster) };
+  }
+
   /**
    * Returns when the change is written, not when the server answers: a server of an older generation has ended by then.
    * Fails when another compute serves the branch, or a newer generation of this one. `find` is for a replica, whose
-   * Cluster is not the branch's.
+   * Cluster is not the branch's. What the caller has just seen is not read again, unless it has changed since.
    */
-  async wake(serving: Serving, find = () => this.find(serving.ref)): Promise<Cluster> {
+  async wake(serving: Serving, find = () => this.find(serving.ref), lastSeen?: SeenCluster): Promise<SeenCluster> {
     const { ref } = serving;
+    let known = lastSeen;
     return untilFound(`end of the server before: ${ref.endpointId}`, async () => {
-      const found = await find();
+      const found = known?.cluster ?? (await find());
       if (found === null) throw new Error(`branch ${ref.branchId} has no data`);
       const step = nextStep(found, serving);
-      if (step === 'wake' && !(await isStill(this.#client, found))) return null;
+      const { pod } = known ?? (await this.look(found));
+      known = undefined;
+      if (step === 'wake' && !(await isStill(pod))) return null;
       const patch = step === 'stop' ? sleepPatch(found) : servingPatch(found, serving);
       const written = await this.#changeThis(found, patch);
-      return step === 'stop' ? null : written;
+      return step === 'stop' || written === null ? null : { cluster: written, pod };
     });
   }
 
@@ -130,7 +144,8 @@ export class BranchClusters {
   }
 
   untilStill(cluster: Cluster): Promise<void> {
-    return until(`end of the server: ${cluster.metadata.name}`, () => isStill(this.#client, cluster));
+    const isEnded = async () => isStill(await podOf(this.#client, cluster));
+    return until(`end of the server: ${cluster.metadata.name}`, isEnded);
   }
 
   /** Lets its server run for work of Catnap's own, which no compute serves meanwhile, and puts it to sleep again. */
@@ -226,13 +241,14 @@ export class BranchClusters {
   }
 
   /** Null when it is no longer what was found. */
-  async #changeThis(found: Cluster, patch: MergePatch): Promise<Cluster | null> {
-    let isSame = false;
-    const written = await this.#client.change(clusters, found.metadata.name, ({ metadata }) => {
-      isSame = metadata.resourceVersion === found.metadata.resourceVersion;
-      return isSame ? patch : null;
-    });
-    return isSame ? written : null;
+  async #changeThis({ metadata: { name, resourceVersion } }: Cluster, patch: MergePatch): Promise<Cluster | null> {
+    const metadata = { ...(patch.metadata as object | undefined), resourceVersion };
+    try {
+      return await this.#client.patch(clusters, name, { ...patch, metadata });
+    } catch (error) {
+      if (isVerdict(error, 'conflict')) return null;
+      throw error;
+    }
   }
 }
 

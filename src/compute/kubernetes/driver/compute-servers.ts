@@ -62,11 +62,16 @@ export class ComputeServers {
 
   /** Null unless this compute serves its branch, or is a replica of it that is awake. */
   async find(ref: ComputeRef): Promise<FoundServer | null> {
+    const cluster = await this.findCluster(ref);
+    return cluster && serverIn(cluster, await podOf(this.#client, cluster));
+  }
+
+  /** The same without a look at its pod. */
+  async findCluster(ref: ComputeRef): Promise<Cluster | null> {
     const ofBranch = await this.#branches.find(ref);
     const isPrimary = ofBranch !== null && isServedBy(ofBranch, ref);
     const cluster = isPrimary ? ofBranch : await findReplica(this.#client, ref);
-    if (cluster === null || !isServedBy(cluster, ref)) return null;
-    return serverIn(cluster, await podOf(this.#client, cluster));
+    return cluster !== null && isServedBy(cluster, ref) ? cluster : null;
   }
 
   /** As `enter`, and fails for a replica, which holds what its primary does. */
@@ -80,9 +85,9 @@ export class ComputeServers {
 
   /** Fails with NotRunningError when no server answers, or it goes away during the work. */
   async enter<T>(ref: ComputeRef, work: (sql: Session, server: RunningServer) => Promise<T>, options = entering) {
-    const found = await this.find(ref);
-    if (found === null) throw new NotRunningError(ref.endpointId);
-    return this.enterFound(ref, found, work, options);
+    const [found, record] = await Promise.all([this.find(ref), this.#records.find(ref.endpointId)]);
+    if (found === null || record === null) throw new NotRunningError(ref.endpointId);
+    return this.enterFound(ref, found, work, options, record.adminSecret);
   }
 
   async enterFound<T>(

@@ -51,11 +51,12 @@ import { ComputeServers, type FoundServer, NotRunningError, serverIn } from './c
 import { isReplica, isReplicaOf } from './find-replica.ts';
 import { inabilities } from './inabilities.ts';
 import { checkpointMsMax, settleServer, writeOut } from './last-words.ts';
-import { absent, majorOf, observation } from './observation.ts';
+import { absent, observation } from './observation.ts';
 import { podOf } from './pod-address.ts';
 import { lowerRequests, sizeSoon, sizeThis } from './pod-sizes.ts';
 import { ReplicaClusters } from './replica-clusters.ts';
 import { Samples } from './samples.ts';
+import { isOfBranch, ServerStarts } from './server-starts.ts';
 import { isServedBy, servedBy } from './serving.ts';
 import { reloadSettings } from './settings-reload.ts';
 
@@ -79,7 +80,6 @@ export class KubernetesDriver implements ComputeDriver {
   readonly listExtensions: ComputeDriver['listExtensions'];
   readonly readLog: ComputeDriver['readLog'];
   readonly #client: KubernetesClient;
-  readonly #platform: Platform;
   readonly #branches: BranchClusters;
   readonly #records: ComputeRecords;
   readonly #servers: ComputeServers;
@@ -87,6 +87,7 @@ export class KubernetesDriver implements ComputeDriver {
   readonly #replicas: ReplicaClusters;
   readonly #samples: Samples;
   readonly #awake: AwakeServers;
+  readonly #starts: ServerStarts;
 
   constructor({ client, platform, checkSettings }: KubernetesParts) {
     const advice = adviceOn(platform.images, checkSettings);
@@ -94,7 +95,6 @@ export class KubernetesDriver implements ComputeDriver {
     this.listExtensions = advice.listExtensions;
     this.readLog = advice.readLog;
     this.#client = client;
-    this.#platform = platform;
     this.#branches = new BranchClusters(client, platform);
     this.#records = new ComputeRecords(client);
     this.#servers = new ComputeServers(client, this.#branches, this.#records);
@@ -103,6 +103,7 @@ export class KubernetesDriver implements ComputeDriver {
     this.#data = new BranchData(this.#branches, this.#servers, this.#replicas);
     this.#samples = new Samples(this.#servers);
     this.#awake = new AwakeServers(client, this.#branches);
+    this.#starts = new ServerStarts({ ...parts, replicas: this.#replicas });
   }
 
   async createBranch(spec: BranchSpec): Promise<BranchCopy> {
@@ -141,36 +142,14 @@ export class KubernetesDriver implements ComputeDriver {
 
   async start(spec: ComputeSpec): Promise<ComputeObservation | null> {
     if (spec.frozen) throw notSupported(inabilities.frozen);
-    const { projectId, branchId, endpointId, generation, adminSecret } = spec;
-    await this.#records.claim({ projectId, branchId, endpointId, generation, adminSecret });
-    const mine = spec.readOnly ? await this.#replicas.find(spec) : await this.#findBranch(spec);
-    if (mine === null) throw new Error(`${spec.readOnly ? `replica ${endpointId}` : `branch ${branchId}`} has no data`);
-    const major = majorOf(mine);
-    if (major !== spec.pgVersion) throw new Error(`branch ${branchId} is of Postgres ${major}, not ${spec.pgVersion}`);
-    const image = this.#platform.images[major];
-    const serving = { ref: spec, generation, settings: settingsFor(spec), ...(image !== undefined && { image }) };
-    // A replica has the password of its primary.
-    if (!spec.readOnly) await this.#branches.giveAdminSecret(mine.metadata.name, adminSecret);
-    const find = spec.readOnly ? () => this.#replicas.find(spec) : undefined;
-    const cluster = await this.#branches.wake(serving, find);
-    const found = serverIn(cluster, await podOf(this.#client, cluster));
-    const began = await this.#beganAt(spec, found, adminSecret, startWaitMs);
+    const { found, isMine } = await this.#starts.wake(spec);
+    const began = await this.#beganAt(spec, found, spec.adminSecret, startWaitMs);
     // A newer generation may have taken over meanwhile, and answered.
-    const findMine = async () => {
-      const now = await this.#servers.find(spec);
-      return now?.generation === generation ? now : null;
-    };
-    const isMine = began !== null && (await findMine()) !== null;
-    const findPod = async () => (await findMine())?.pod ?? null;
+    const isAnswerMine = began !== null && (await isMine());
+    const findPod = async () => ((await isMine()) ? podOf(this.#client, found.cluster) : null);
     void sizeSoon(this.#client, findPod, spec.limits).then(() => this.#awake.forget());
     this.#awake.forget();
-    return isMine ? observation(spec, found, began) : null;
-  }
-
-  async #findBranch(spec: ComputeSpec): Promise<Cluster | null> {
-    const ofProject = await this.#branches.listOf(spec);
-    await this.#leaveOthers(spec, ofProject);
-    return ofProject.find((cluster) => isOfBranch(cluster, spec)) ?? null;
+    return isAnswerMine ? observation(spec, found, began) : null;
   }
 
   /** When the server answers, it also drops the slots of replicas that were removed while it slept. */
@@ -180,23 +159,12 @@ export class KubernetesDriver implements ComputeDriver {
     return began;
   }
 
-  /** A compute that has moved serves one branch at a time. */
-  async #leaveOthers(spec: ComputeSpec, clusters: readonly Cluster[]): Promise<void> {
-    const left = clusters.filter((cluster) => isServedBy(cluster, spec) && !isOfBranch(cluster, spec));
-    for (const cluster of left) {
-      await this.#branches.sleepThis(cluster, spec, spec.generation);
-      await this.#branches.untilStill(cluster);
-    }
-  }
-
   /** Clients that wait are told by the start itself. */
   async expectClients(): Promise<void> {}
 
   async observe(ref: ComputeRef): Promise<ComputeObservation> {
-    const found = await this.#servers.find(ref);
-    if (found === null) return absent(ref);
-    const record = await this.#records.find(ref.endpointId);
-    if (record === null) return absent(ref);
+    const [found, record] = await Promise.all([this.#servers.find(ref), this.#records.find(ref.endpointId)]);
+    if (found === null || record === null) return absent(ref);
     return observation(ref, found, await this.#beganAt(ref, found, record.adminSecret, observeWaitMs));
   }
 
@@ -343,8 +311,5 @@ export class KubernetesDriver implements ComputeDriver {
     return (await Promise.all(seen)).filter((one) => one !== null);
   }
 }
-
-const isOfBranch = ({ metadata }: Cluster, ref: BranchRef) =>
-  Object.entries(labelsOfBranch(ref)).every(([name, value]) => metadata.labels?.[name] === value);
 
 const holds = (cluster: Cluster, ref: ComputeRef) => isOfBranch(cluster, ref) || isReplicaOf(cluster, ref);

@@ -29,9 +29,8 @@ export async function podOf(client: KubernetesClient, cluster: Cluster): Promise
   return primary === null ? null : client.find(pods, primary);
 }
 
-/** Whether its server has ended. A fence is carried out up to 25 seconds after it is written. */
-export async function isStill(client: KubernetesClient, cluster: Cluster): Promise<boolean> {
-  const pod = await podOf(client, cluster);
+/** Whether the server in it has ended. A fence is carried out up to 25 seconds after it is written. */
+export async function isStill(pod: Pod | null): Promise<boolean> {
   if (pod === null) return true;
   const address = addressOf(pod);
   return address === null ? pod.metadata.deletionTimestamp === undefined : isGone(address);
